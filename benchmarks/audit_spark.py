@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from marker_sim.errors import HarnessError
-from marker_sim.targets.bundles import spark_home
-from marker_sim.targets.hudi import bundle, find_java
+from marker_sim.surroundings.java import find_java, spark_home
+from marker_sim.targets.hudi import bundle
 from marker_sim.worlds.http.servers import VARIABLE
 from marker_sim.worlds.hudi_spark.settings import spark_conf
 from marker_sim.worlds.spark.application import Application

@@ -19,15 +19,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from marker_sim.campaign.hunting.hunts import COMBINATIONS, swarm_of
 from marker_sim.campaign.runs import execute, findings_of
 from marker_sim.errors import HarnessError
 from marker_sim.history import History
 from marker_sim.judges import Breach, judge
 from marker_sim.judges.violations import format_event
 from marker_sim.loading import load_system
-from marker_sim.mutants.catalogue import MUTANTS
-from marker_sim.mutants.hunts import COMBINATIONS, swarm_of
-from marker_sim.mutants.load import load_mutant
+from marker_sim.mutants.load import MUTANTS, load_mutant
 from marker_sim.report.words import brief
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan

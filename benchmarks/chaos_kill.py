@@ -25,7 +25,7 @@ from marker_sim.campaign.nightly.desk import Desk
 from marker_sim.campaign.nightly.ledger import NAME, read_lines
 from marker_sim.campaign.nightly.work import NightlyTask
 from marker_sim.cli.request import parse_duration
-from marker_sim.worker_pool import VARIABLE
+from marker_sim.surroundings.worker_pool import VARIABLE
 
 COMPARED = ("runs", "steps", "judged", "violations", "unpromised", "faults", "reached", "differences")
 GONE_S = 20.0

@@ -31,7 +31,7 @@ from marker_sim.markers.store import Context
 from marker_sim.names import MarkerDirectory, MarkerType, marker_name
 from marker_sim.options import MarkerOptions
 from marker_sim.seams import Condition
-from marker_sim.seeds import plan_seed
+from marker_sim.search.seeds import plan_seed
 from marker_sim.storages.local import LocalStorage
 from marker_sim.storages.locks import HostLocks
 from marker_sim.timeline import WriteToken

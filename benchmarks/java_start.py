@@ -14,7 +14,7 @@ import tempfile
 import time
 
 from marker_sim.targets.hudi import VERSIONS, find_jars, start_command
-from marker_sim.targets.java_start import quick_start
+from marker_sim.targets.jvm.java_start import quick_start
 from marker_sim.worlds.http.http_client import probe
 from marker_sim.worlds.http.servers import Command, free_port
 

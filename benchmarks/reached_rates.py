@@ -15,9 +15,9 @@ import time
 
 from marker_sim.campaign.coverage.goals import GOALS, LOOK_EVERY, CoverageGoal
 from marker_sim.campaign.runs import execute, findings_in
-from marker_sim.campaign.statistics import Statistics
 from marker_sim.faults import FaultKind, drawable
 from marker_sim.loading import load_system
+from marker_sim.outcome.statistics import Statistics
 from marker_sim.plan import PLACES
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from marker_sim.history import History
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.report.page import render_page
-from marker_sim.report.trace import write_trace
+from marker_sim.report.pictures.trace import write_trace
 from marker_sim.report.verdict import judge_campaign
 from properties.cli.campaigns import campaign, changed
 from properties.judges.build import DIRECTORY, Story, marker

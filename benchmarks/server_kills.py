@@ -21,7 +21,7 @@ from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.names import stored_names
 from marker_sim.plan import Op, Plan
-from marker_sim.seeds import plan_seed
+from marker_sim.search.seeds import plan_seed
 from marker_sim.worlds.processes.cluster import ProcessCluster
 from marker_sim.worlds.processes.fork_server import ForkServer
 

@@ -25,7 +25,7 @@ import psutil
 from marker_sim.campaign.nightly.nightly_run import DESK, SEEDS_ON_SPARK
 from marker_sim.campaign.nightly.spark_pool import SparkPool
 from marker_sim.campaign.nightly.work import ROWS, NightlyTask
-from marker_sim.worker_pool import TaskPool, WorkerPool
+from marker_sim.surroundings.worker_pool import TaskPool, WorkerPool
 
 WARM_TURNS = 2
 SUT = "reference"

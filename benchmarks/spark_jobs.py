@@ -17,13 +17,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from marker_sim.campaign.failure import failures_in
 from marker_sim.history import write_jsonl
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.seeds import plan_seed
-from marker_sim.targets.bundles import spark_home
-from marker_sim.targets.hudi import find_java
+from marker_sim.outcome.failure import failures_in
+from marker_sim.search.seeds import plan_seed
+from marker_sim.surroundings.java import find_java, spark_home
 from marker_sim.worlds.spark.counts import SparkCounts, count
 from marker_sim.worlds.spark.random_plans import driver_plan, task_plan
 from marker_sim.worlds.spark.run import run_spark

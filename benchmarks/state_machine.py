@@ -17,15 +17,14 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import Phase
 
+from marker_sim.campaign.hunting.hunts import COMBINATIONS
 from marker_sim.campaign.machine import SeenExamples, attack, machine_for
 from marker_sim.campaign.machine_rules import WritePathMachine
 from marker_sim.faults import FaultKind
 from marker_sim.judges.violations import GuaranteeViolation
 from marker_sim.loading import load_system
-from marker_sim.mutants.catalogue import MUTANTS
-from marker_sim.mutants.hunts import COMBINATIONS
-from marker_sim.mutants.load import load_mutant
-from marker_sim.seeds import plan_seed
+from marker_sim.mutants.load import MUTANTS, load_mutant
+from marker_sim.search.seeds import plan_seed
 
 PLACES = tuple((mode, storage) for mode in ("direct", "timeline") for storage in ("s3", "local", "hdfs"))
 SLICE = 25

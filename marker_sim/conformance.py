@@ -28,18 +28,17 @@ import pytest
 from rich.console import Console
 
 from marker_sim.campaign.engine import run_campaign
-from marker_sim.campaign.failure import breaks_besides
 from marker_sim.campaign.machine import PLANS
 from marker_sim.campaign.machine_runs import MachineRuns
 from marker_sim.campaign.runs import MODES_AGREE
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import FAULT_CLASSES
-from marker_sim.files import held
 from marker_sim.judges.baselines.baseline import Known, load_baseline
 from marker_sim.judges.guarantees import BY_ID, GUARANTEES
 from marker_sim.judges.promises.profiles import Profile, load_profile
 from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.loading import load_system
+from marker_sim.outcome.failure import breaks_besides
 from marker_sim.plan import MODES
 from marker_sim.report.directory import unwritable
 from marker_sim.report.notes import known_text
@@ -47,6 +46,7 @@ from marker_sim.report.table import print_failure
 from marker_sim.report.verdict import VerdictOutcome, judge_campaign
 from marker_sim.report.words import brief
 from marker_sim.report.write import write_outcome
+from marker_sim.surroundings.files import held
 from marker_sim.targets.python import served, try_every_call
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest

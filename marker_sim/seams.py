@@ -12,6 +12,7 @@ the operation provably had no effect.
      │    ├── Throttled           definite    503 SlowDown
      │    ├── StorageFailed       indefinite  500, I/O error
      │    ├── DiskFull            definite    nothing was replaced; an `overwrite` may have torn the file all the same
+     │    ├── PathRefused         definite    no storage can hold the path, or it must not be followed
      │    └── StorageTimeout      indefinite  applied before the time-out, never, or later (Capabilities.late_effect_ms)
      └── WireError
           ├── Refused             definite    no server listens
@@ -73,6 +74,15 @@ class DiskFull(StorageError):
 
 class StorageTimeout(StorageError):
     """No answer in time: applied, never applied, or applied later."""
+
+
+class PathRefused(StorageError, ValueError):
+    """The path is too long for the storage, leads through a symbolic link or through a file; nothing was changed.
+
+    A ValueError as well, so that a server answers 400: no later try of the same call can succeed.
+    """
+
+    definite = True
 
 
 class WireError(SeamError):

@@ -8,9 +8,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from marker_sim.mutants.catalogue import MUTANTS
-from marker_sim.mutants.hunts import Limit, swarm
-from marker_sim.mutants.load import load_mutant
+from marker_sim.campaign.hunting.hunts import Limit, swarm
+from marker_sim.mutants.load import MUTANTS, load_mutant
 
 FILE = Path(__file__).with_suffix(".json")
 SEARCH = 0

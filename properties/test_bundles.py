@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.cache import CACHE_VARIABLE
 from marker_sim.cli import main
 from marker_sim.errors import HarnessError
+from marker_sim.surroundings.files import CACHE_VARIABLE
 from marker_sim.targets import hudi
-from marker_sim.targets.bundles import REPOSITORY_VARIABLE
+from marker_sim.targets.jvm.bundles import REPOSITORY_VARIABLE
 
 PATHS = (
     "org/apache/hadoop/hadoop-aws/3.3.4/hadoop-aws-3.3.4.jar",

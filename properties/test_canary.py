@@ -9,15 +9,16 @@ from pathlib import Path
 import pytest
 
 from marker_sim.campaign import planned_runs
-from marker_sim.campaign.coverage import canary, tampered_history
+from marker_sim.campaign.coverage import canary
+from marker_sim.campaign.coverage.canary import PLANTS, let_go
 from marker_sim.campaign.engine import run_campaign
-from marker_sim.campaign.result import Campaign, Canary
 from marker_sim.campaign.runs import execute
 from marker_sim.faults import FAULT_CLASSES
 from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.mutants.load import find_mutant
+from marker_sim.outcome.result import Campaign, Canary
 from marker_sim.plan import MODES, STORAGES
 from marker_sim.report.verdict import EXIT_INCONCLUSIVE, judge_campaign
 from marker_sim.search.swarm import make_plan
@@ -98,11 +99,11 @@ def test_a_kit_that_is_blind_is_never_green(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_lie_is_planted_in_a_history_that_was_recorded() -> None:
     plan = make_plan(3, "timeline", "s3")
     history, _ = execute(plan, reference())
-    seen = tampered_history.let_go(history)
-    assert seen == Canary(mutant=tampered_history.PLANTS[0].name, guarantee="G4", plans=1, caught=True)
-    assert tampered_history.let_go(None) is None
+    seen = let_go(history)
+    assert seen == Canary(mutant=PLANTS[0].name, guarantee="G4", plans=1, caught=True)
+    assert let_go(None) is None
     quiet = History(history.header, tuple(event for event in history.events if event.kind == "fault"))
-    assert tampered_history.let_go(quiet) is None
+    assert let_go(quiet) is None
 
 
 def test_a_lie_about_a_file_is_told_by_its_effects_and_by_the_kit_s_look() -> None:
@@ -110,8 +111,8 @@ def test_a_lie_about_a_file_is_told_by_its_effects_and_by_the_kit_s_look() -> No
     story.start()
     story.create(marker("a"))
     story.look(marker("a"))
-    seen = tampered_history.let_go(story.history())
-    assert seen is not None and seen.caught and seen.mutant == tampered_history.PLANTS[1].name
+    seen = let_go(story.history())
+    assert seen is not None and seen.caught and seen.mutant == PLANTS[1].name
 
 
 def test_what_a_profile_promises_nowhere_is_no_canary() -> None:

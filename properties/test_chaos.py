@@ -22,7 +22,7 @@ from marker_sim.campaign.nightly.ledger import read_lines, writing
 from marker_sim.campaign.nightly.totals import Ranges
 from marker_sim.campaign.nightly.work import NightlyTask, swarm
 from marker_sim.cli import main
-from marker_sim.worker_pool import VARIABLE
+from marker_sim.surroundings.worker_pool import VARIABLE
 
 ROOT = Path(__file__).parent.parent
 TIMEOUT_S = 120

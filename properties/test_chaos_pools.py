@@ -15,7 +15,7 @@ from marker_sim.campaign.nightly.spark_pool import SparkTask, kit
 from marker_sim.campaign.nightly.work import NightlyTask, swarm
 from marker_sim.cli import main
 from marker_sim.errors import HarnessError
-from marker_sim.spark_session import said_by, ship
+from marker_sim.surroundings.spark_session import said_by, ship
 
 MUTANT = "mutant:no-type-file"
 TASK = NightlyTask(stream="swarm", first=0, count=2, sut=MUTANT, profile="reference", until=0.0, seed=5)

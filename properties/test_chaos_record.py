@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from marker_sim.campaign.coverage.goals import GOALS
-from marker_sim.campaign.failure import FIXED, VIOLATED, FailureRecord, stories
 from marker_sim.campaign.nightly.failures import Failures, name_of, read_stored
 from marker_sim.campaign.nightly.ledger import NAME, read_lines, writing
 from marker_sim.campaign.nightly.opening import SHARES, parse_stages, schedule
@@ -25,6 +24,7 @@ from marker_sim.campaign.nightly.work import worth_shrinking
 from marker_sim.campaign.sources.exhaustive import Space
 from marker_sim.cli import main
 from marker_sim.errors import HarnessError, UsageError
+from marker_sim.outcome.failure import FIXED, VIOLATED, FailureRecord, stories
 from marker_sim.plan import Op, Plan
 from marker_sim.system import reference
 

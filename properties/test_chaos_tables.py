@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from marker_sim.campaign.nightly.ledger import read_lines, writing
-from marker_sim.campaign.nightly.tables import FOLDER, SCHEMAS, sweep, write_tables
+from marker_sim.campaign.nightly.parquet import FOLDER, SCHEMAS, sweep, write_tables
 from marker_sim.campaign.nightly.work import ROWS, NightlyTask, exhaustive, swarm
-from marker_sim.campaign.result import RunRow
 from marker_sim.campaign.sources.exhaustive import Space
+from marker_sim.outcome.result import RunRow
 from marker_sim.system import reference
 
 MUTANT = "mutant:no-type-file"

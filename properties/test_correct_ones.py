@@ -9,7 +9,6 @@ import pytest
 
 from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.pieces import SearchSettings
-from marker_sim.campaign.result import Campaign
 from marker_sim.campaign.runs import execute
 from marker_sim.campaign.sources.swarm import Swarm
 from marker_sim.history import NOT_GETTING_ON
@@ -17,6 +16,7 @@ from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.loading import load_system
 from marker_sim.markers.store import Created, Rejected
+from marker_sim.outcome.result import Campaign
 from marker_sim.plan import PLACES, Op, Plan, Task, Write, read_plan
 from marker_sim.seams import Conflicted, PreconditionFailed, StorageError
 from marker_sim.targets.table import parse_target

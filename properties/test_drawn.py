@@ -7,7 +7,7 @@ import pytest
 from marker_sim.faults import drawable
 from marker_sim.plan import Plan
 from marker_sim.search.merged_plans import make_merged_plan
-from marker_sim.targets.batching import INTERVALS_MS, THREADS
+from marker_sim.targets.server_settings import INTERVALS_MS, THREADS
 from marker_sim.worlds.http.plan_faults import OF_CLIENTS, OF_SERVERS, cannot, done
 from properties.drawn import (
     SEEDS,

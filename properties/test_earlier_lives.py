@@ -12,8 +12,8 @@ from marker_sim.judges import judge
 from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.plan import EarlierLife, Plan, Task, Write
 from marker_sim.report.words import plan_sentences
-from marker_sim.search.earlier_lives import with_earlier_life
 from marker_sim.search.shrinking.shrinker import shrink
+from marker_sim.search.writes import with_earlier_life
 from marker_sim.system import reference
 from marker_sim.timeline import parse_entry
 from marker_sim.worlds.simulated.cluster import run

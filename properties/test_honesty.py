@@ -15,19 +15,19 @@ from marker_sim.campaign.coverage.determinism_check import differ_elsewhere, dig
 from marker_sim.campaign.coverage.fault_matrix import PHASES, fault_rows, why_not
 from marker_sim.campaign.coverage.gaps import RUNS_LEAST, THRESHOLDS, below_thresholds, reached, too_few
 from marker_sim.campaign.coverage.goals import CHANGED, GOALS, LAID_OUT, LOOK_EVERY, SURE
-from marker_sim.campaign.coverage.process_phase import activity
 from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.planned_runs import FAULT_ONE_IN, PlannedRuns
-from marker_sim.campaign.result import Campaign, CoverageGap
 from marker_sim.campaign.runs import execute
 from marker_sim.campaign.search_state import SearchState
 from marker_sim.campaign.sources.swarm import WRITES_EVERY
-from marker_sim.campaign.statistics import Statistics
 from marker_sim.faults import Fault, FaultKind, Step, drawable
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.loading import load_system
 from marker_sim.markers.store import Context, Created, Rejected
+from marker_sim.outcome.process_phase import activity
+from marker_sim.outcome.result import Campaign, CoverageGap
+from marker_sim.outcome.statistics import Statistics
 from marker_sim.plan import MODES, PLACES, STORAGES, Op, Plan, Task, Write
 from marker_sim.report.verdict import judge_campaign
 from marker_sim.seams import Conflicted, StorageFailed

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.cache import CACHE_VARIABLE
-from marker_sim.targets.java_start import quick_start
+from marker_sim.surroundings.files import CACHE_VARIABLE
+from marker_sim.targets.jvm.java_start import quick_start
 
 
 def test_a_launcher_that_cannot_be_prepared_is_started_as_it_was_told(

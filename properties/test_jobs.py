@@ -15,14 +15,14 @@ import pytest
 
 from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.pieces import PIECE
-from marker_sim.campaign.result import Campaign
 from marker_sim.errors import HarnessError
 from marker_sim.judges.baselines.baseline import Known
 from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.outcome.result import Campaign
 from marker_sim.plan import MODES, STORAGES
+from marker_sim.surroundings.worker_pool import VARIABLE, in_order, portable, workers
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest
-from marker_sim.worker_pool import VARIABLE, in_order, portable, workers
 
 ROOT = Path(__file__).resolve().parents[1]
 MUTANT = "mutant:ack-before-flush"

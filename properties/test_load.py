@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from marker_sim.report.load import SLICES_MAX, load_charts, load_slices
+from marker_sim.report.pictures.load import SLICES_MAX, load_charts, load_slices
 from properties.judges.build import Story, marker
 
 

@@ -6,14 +6,13 @@ import warnings
 
 import pytest
 
+from marker_sim.campaign.hunting.hunts import Found, Limit, swarm
 from marker_sim.campaign.runs import execute, findings_of, promised_breach
 from marker_sim.errors import UsageError
 from marker_sim.judges import judge
 from marker_sim.judges.guarantees import GUARANTEES
 from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.mutants.catalogue import MUTANTS, Mutant
-from marker_sim.mutants.hunts import Found, Limit, swarm
-from marker_sim.mutants.load import find_mutant, load_mutant
+from marker_sim.mutants.load import MUTANTS, Mutant, find_mutant, load_mutant
 from marker_sim.search.shrinking.shrinker import shrink
 from marker_sim.system import System, reference
 from properties.breaking import fails_with

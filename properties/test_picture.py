@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from marker_sim.campaign.result import MatrixRow
 from marker_sim.names import encode_names
-from marker_sim.report.heat_map import heat_map
-from marker_sim.report.picture import LANES_MAX, ROWS_MAX, picture
+from marker_sim.outcome.result import MatrixRow
+from marker_sim.report.pictures.charts import heat_map
+from marker_sim.report.pictures.picture import LANES_MAX, ROWS_MAX, picture
 from properties.judges.build import DIRECTORY, Story, marker
 
 

@@ -13,9 +13,9 @@ from marker_sim.errors import UsageError
 from marker_sim.faults import Call, Fault, FaultKind, Site, Step
 from marker_sim.plan import Plan, Task, Write, read_plan, write_plan
 from marker_sim.report.words import plan_sentences
+from marker_sim.search.seeds import plan_seed
 from marker_sim.search.shrinking.shrinker import shrink
 from marker_sim.search.writes import make_write_plan
-from marker_sim.seeds import plan_seed
 from marker_sim.system import reference
 from marker_sim.worlds.simulated.cluster import run
 

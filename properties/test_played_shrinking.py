@@ -10,7 +10,6 @@ from typing import Any, cast
 
 import pytest
 
-from marker_sim.campaign.failure import NO_TIME, Kind
 from marker_sim.campaign.played_runs import share_of
 from marker_sim.campaign.played_shrinking import PlayedShrinker, broken_in
 from marker_sim.campaign.search_state import SearchState
@@ -19,6 +18,7 @@ from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.history import History
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.mutants.load import find_mutant, load_mutant
+from marker_sim.outcome.failure import NO_TIME, Kind
 from marker_sim.plan import Op, Plan
 from marker_sim.system import reference
 from marker_sim.worlds.simulated.cluster import run

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from marker_sim.campaign.hunting.hunts import COMBINATIONS
 from marker_sim.campaign.runs import compare_modes, execute, promised_breach
-from marker_sim.campaign.statistics import Statistics
 from marker_sim.faults import drawable
 from marker_sim.judges import judge
 from marker_sim.judges.guarantees import GUARANTEES
 from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.mutants.hunts import COMBINATIONS
+from marker_sim.outcome.statistics import Statistics
 from marker_sim.plan import write_plan
+from marker_sim.search.seeds import plan_seed
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
-from marker_sim.seeds import plan_seed
 from marker_sim.system import reference
 from properties.volume import volume
 

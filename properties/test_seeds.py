@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from marker_sim.plan import Plan
+from marker_sim.search.seeds import BITS, plan_seed
 from marker_sim.search.swarm import make_plan
-from marker_sim.seeds import BITS, plan_seed
 
 
 def test_neighbouring_seeds_have_no_plan_in_common() -> None:

@@ -23,9 +23,9 @@ from marker_sim.faults.sites import (
 from marker_sim.history import History
 from marker_sim.plan import Op, Plan, Task, Write
 from marker_sim.report.words import plan_sentences
+from marker_sim.search.seeds import plan_seed
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
-from marker_sim.seeds import plan_seed
 from marker_sim.system import reference
 from marker_sim.worlds.simulated.cluster import Cluster
 from marker_sim.worlds.simulated.steps import by_steps

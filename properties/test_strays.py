@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from marker_sim.campaign.statistics import Statistics
 from marker_sim.errors import UsageError
 from marker_sim.faults import Fault, FaultKind, Site
 from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.mutants.load import find_mutant, load_mutant
+from marker_sim.outcome.statistics import Statistics
 from marker_sim.plan import STRAYS, Plan, Task, Write
 from marker_sim.report.words import plan_sentences
-from marker_sim.search.strays import with_strays
+from marker_sim.search.writes import with_strays
 from marker_sim.system import reference
 from marker_sim.worlds.simulated.cluster import run
 

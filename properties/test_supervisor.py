@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from marker_sim import supervisor
 from marker_sim.errors import HarnessError
+from marker_sim.surroundings import supervisor
 
 _PARENT = "import subprocess, sys; print(subprocess.Popen(['sleep', '600']).pid, flush=True)"
 

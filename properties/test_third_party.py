@@ -14,7 +14,6 @@ import pytest
 from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.pieces import NumberedRun, Piece, PieceResult, SearchSettings, explore
 from marker_sim.campaign.replay import replay_plan
-from marker_sim.campaign.result import Campaign
 from marker_sim.campaign.runs import compare_modes, execute, findings_of
 from marker_sim.campaign.sources.exhaustive import Crashes, Space
 from marker_sim.errors import HarnessError
@@ -25,6 +24,7 @@ from marker_sim.loading import load_system
 from marker_sim.markers.files import read
 from marker_sim.markers.store import Context, Created
 from marker_sim.names import data_path, is_append
+from marker_sim.outcome.result import Campaign
 from marker_sim.plan import Op, Plan
 from marker_sim.seams import Condition, PreconditionFailed, StorageError
 from marker_sim.search.writes import make_write_plan

@@ -13,7 +13,7 @@ import pytest
 from marker_sim.history import History
 from marker_sim.history.index.event_reader import END_OF_RUN, WITH_ITS_DRIVER
 from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.report.trace import trace, write_trace
+from marker_sim.report.pictures.trace import trace, write_trace
 from marker_sim.report.verdict import judge_campaign
 from marker_sim.report.write import write_outcome
 from marker_sim.search.swarm import make_plan

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from marker_sim.campaign.engine import run_campaign
-from marker_sim.campaign.failure import FIXED, NOT_REPRODUCED, VIOLATED, FailureRecord
 from marker_sim.campaign.nightly.failures import Failures, StoredFailure, read_record
 from marker_sim.campaign.nightly.ledger import NAME, read_lines, writing
 from marker_sim.campaign.nightly.summary import gaps
@@ -25,6 +24,7 @@ from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.loading import load_system
+from marker_sim.outcome.failure import FIXED, NOT_REPRODUCED, VIOLATED, FailureRecord
 from marker_sim.plan import Plan
 from marker_sim.search.shrinking.shrinker import shrink
 from marker_sim.targets.table import parse_target

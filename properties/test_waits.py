@@ -62,7 +62,7 @@ ALLOWED = {
     "scale/arrow_engine.py ArrowFacts.__init__": COMPUTES,
     "scale/arrow_engine.py ArrowFacts.differences": COMPUTES,
     "serve/fair_thread_pool.py FairThreadPool._work": DAEMON,
-    "spark_session.py _end_jvm": "py4j sends one line and closes its sockets",
+    "surroundings/spark_session.py _end_jvm": "py4j sends one line and closes its sockets",
     "worlds/http/plan_wires.py PlanWires._stop": BOUNDED_CALLS,
     "worlds/http/plan_wires.py PlanWires.heal": "what was not cancelled has ended by then",
     "worlds/hudi_spark/job.py main": CHILD,

@@ -14,8 +14,8 @@ from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import Plan, Task, Write
+from marker_sim.search.seeds import plan_seed
 from marker_sim.search.writes import make_write_plan
-from marker_sim.seeds import plan_seed
 from marker_sim.system import reference
 from properties.volume import volume
 

@@ -18,7 +18,8 @@ from pathlib import Path
 import psutil
 
 from marker_sim.report.words import printable
-from marker_sim.targets import bundles, hudi
+from marker_sim.surroundings.java import spark_home
+from marker_sim.targets import hudi
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
 _OWN = (  # What differs from run to run: where, by which, and when.
@@ -73,7 +74,7 @@ def settings_of_hudi(version: str, endpoint: str = "") -> dict[str, str]:
     settings = {
         "PATH": f"{Path(java).resolve().parent}{os.pathsep}/usr/bin{os.pathsep}/bin",
         "BUNDLE": os.pathsep.join(map(str, jars)),
-        "JARS": str(bundles.spark_home() / "jars" / "*"),
+        "JARS": str(spark_home() / "jars" / "*"),
     }
     return {**settings, "S3A": os.pathsep.join(map(str, s3a)), "ENDPOINT": endpoint} if endpoint else settings
 

@@ -14,7 +14,7 @@ from marker_sim.campaign.nightly.failures import read_stored
 from marker_sim.cli.app import main
 from marker_sim.errors import UsageError
 from marker_sim.report.verdict import EXIT_INCONCLUSIVE, EXIT_VIOLATED
-from marker_sim.targets.s3_endpoint import check_keys
+from marker_sim.targets.server_settings import check_keys
 from marker_sim.targets.target import ServerOptions
 from marker_sim.worlds.http.world import Endpoint
 from properties.test_chaos import TIMEOUT_S, _has_more, _lines, _marked, _start, _wait

@@ -17,7 +17,6 @@ import pytest
 
 from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.pieces import NumberedRun, PieceResult, SearchSettings
-from marker_sim.campaign.result import Campaign
 from marker_sim.campaign.runs import comparable, compare_modes, execute
 from marker_sim.cli.app import main
 from marker_sim.command import messages, pool, process, session
@@ -25,6 +24,7 @@ from marker_sim.command.pool import ProgramPool, pool_of
 from marker_sim.errors import HarnessError
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.loading import load_system
+from marker_sim.outcome.result import Campaign
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
 from marker_sim.targets.table import parse_target

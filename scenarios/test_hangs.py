@@ -86,7 +86,9 @@ def test_a_campaign_against_servers_whose_threads_wait_for_each_other_ends_and_s
 def test_a_campaign_in_which_a_system_never_gives_back_the_interpreter_ends(
     tmp_path: Path, extent: tuple[str, str]
 ) -> None:
-    spoiled = KEEPS_EVERYTHING + "import marker_sim.time_limit; marker_sim.time_limit.QUIET_S = 3.0"
+    spoiled = (
+        KEEPS_EVERYTHING + "import marker_sim.surroundings.time_limit; marker_sim.surroundings.time_limit.QUIET_S = 3.0"
+    )
     done, _ = run(spoiled, tmp_path, "verify", "--mode", "direct", *extent, "--jobs", "1", "--report", "r")
     assert done.returncode == 4, done.stdout + done.stderr
     assert "in stands_still" in done.stderr

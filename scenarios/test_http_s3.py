@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign.result import Campaign
 from marker_sim.errors import HarnessError
 from marker_sim.faults import FAULT_CLASS
 from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.odd_names import REFUSED
+from marker_sim.outcome.result import Campaign
 from marker_sim.report.page import render_page
 from marker_sim.report.verdict import judge_campaign
 from marker_sim.search.merged_plans import CONFINED_FAULTS

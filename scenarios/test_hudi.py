@@ -20,12 +20,13 @@ import pytest
 
 from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.played_shrinking import broken_in
-from marker_sim.campaign.result import Campaign
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import Call, Fault, FaultKind, Site
 from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.outcome.result import Campaign
 from marker_sim.plan import Op, Plan
-from marker_sim.targets import bundles, hudi
+from marker_sim.surroundings.java import find_java, spark_home
+from marker_sim.targets import hudi
 from marker_sim.targets.target import CampaignRequest
 from marker_sim.worlds.http.http_client import probe
 from marker_sim.worlds.http.s3_capabilities import environment
@@ -93,7 +94,7 @@ def test_hudi_answers_created_for_a_put_that_s3_refused(tmp_path: Path, version:
 
 def hudi_command(version: str) -> Command:
     jars, s3a = hudi.bundle(version).find(print), hudi.S3A.find(print)
-    return Command(text=hudi.start_command(version, hudi.find_java(), jars, s3a))
+    return Command(text=hudi.start_command(version, find_java(), jars, s3a))
 
 
 def create(port: int, name: str) -> bytes:
@@ -149,13 +150,13 @@ def test_an_old_java_is_said_in_one_sentence(tmp_path: Path, monkeypatch: pytest
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     with pytest.raises(HarnessError, match=r"11\.0\.2.* is too old; install a JDK 17"):
-        hudi.find_java()
+        find_java()
 
 
 def test_a_missing_pyspark_is_said_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspark", None)
     with pytest.raises(HarnessError, match=r"package pyspark, which is not installed; pip install '\.\[hudi\]'"):
-        bundles.spark_home()
+        spark_home()
 
 
 def test_only_the_command_for_s3_has_s3a_and_its_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign.statistics import Statistics
 from marker_sim.cli.app import main
 from marker_sim.cli.request import parse_request
 from marker_sim.errors import UsageError
 from marker_sim.faults import Fault, FaultKind, Site
 from marker_sim.judges import judge
 from marker_sim.judges.baselines.baseline import compare
+from marker_sim.outcome.statistics import Statistics
 from marker_sim.plan import Op, Plan
 from marker_sim.targets import hudi
-from marker_sim.targets.built_bundle import ADAPTER, SERVICE
 from marker_sim.targets.hudi_spark import HudiSparkTarget
+from marker_sim.targets.jvm.bundles import ADAPTER, SERVICE
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest
 from scenarios.by_hand.hudi_mended import mend

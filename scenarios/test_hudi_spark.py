@@ -18,15 +18,15 @@ import pytest
 
 from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.played_shrinking import broken_in
-from marker_sim.campaign.result import Campaign
 from marker_sim.cli.request import parse_request
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.history import History
 from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.outcome.result import Campaign
 from marker_sim.plan import read_plan, write_plan
 from marker_sim.tables.entries import facts, place_of
-from marker_sim.targets.bundles import Jars
 from marker_sim.targets.hudi_spark import HudiSparkTarget
+from marker_sim.targets.jvm.bundles import Jars
 from marker_sim.targets.target import CampaignRequest
 from marker_sim.worlds.http.servers import VARIABLE
 from marker_sim.worlds.hudi_spark.table_storage import TableStorage

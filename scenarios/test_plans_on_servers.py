@@ -17,8 +17,6 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from marker_sim import supervisor
-from marker_sim.campaign.failure import Kind
 from marker_sim.campaign.played_shrinking import PlayedShrinker, SmallPlan, broken_in
 from marker_sim.cli import main
 from marker_sim.cli.replay import Wanted, replay
@@ -27,9 +25,11 @@ from marker_sim.history import Event, History
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.odd_names import KEPT
+from marker_sim.outcome.failure import Kind
 from marker_sim.plan import COPY, MALFORMED, Op, Plan, read_plan, write_plan
 from marker_sim.report.verdict import judge_campaign
 from marker_sim.report.write import write_outcome
+from marker_sim.surroundings import supervisor
 from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.target import CampaignRequest, RealRuns, ServerOptions
 from marker_sim.worlds.http.conditions import REFUSED

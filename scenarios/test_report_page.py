@@ -10,12 +10,12 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from marker_sim.campaign.failure import FIXED, VIOLATED, FailureRecord
 from marker_sim.campaign.nightly.failures import name_of
 from marker_sim.campaign.nightly.page import write_summary
 from marker_sim.campaign.nightly.totals import Totals
 from marker_sim.history import History
 from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.outcome.failure import FIXED, VIOLATED, FailureRecord
 from marker_sim.report.page import render_page
 from marker_sim.report.verdict import judge_campaign
 from properties.cli.campaigns import campaign, changed

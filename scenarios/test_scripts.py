@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from marker_sim.cli.app import main
+from marker_sim.cli.handing_over import issue_text
 from marker_sim.faults import Call, Fault, FaultKind, Site, Step
 from marker_sim.plan import SPELLINGS, Op, Plan
-from marker_sim.report.issue import issue_text
-from marker_sim.report.script import ToldFailure, shell_script
+from marker_sim.report.scripts.shell_script import ToldFailure, shell_script
 from marker_sim.targets import hudi
 from marker_sim.targets.target import ServerOptions
 from properties.volume import volume

@@ -13,14 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign.failure import failures_in
 from marker_sim.faults import Fault, FaultKind
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.outcome.failure import failures_in
 from marker_sim.plan import Plan, Task, Write
-from marker_sim.seeds import plan_seed
-from marker_sim.targets.bundles import spark_home
-from marker_sim.targets.hudi import find_java
+from marker_sim.search.seeds import plan_seed
+from marker_sim.surroundings.java import find_java, spark_home
 from marker_sim.worlds.spark.counts import SparkCounts, count
 from marker_sim.worlds.spark.plans import driver_kill, phase_of, taking_back_fails, task_fault, with_faults
 from marker_sim.worlds.spark.random_plans import TASKS, driver_plan, task_plan

@@ -22,11 +22,11 @@ import psutil
 import pyarrow.parquet as pq
 import pytest
 
-from marker_sim import supervisor
 from marker_sim.campaign.nightly.ledger import read_lines
-from marker_sim.campaign.nightly.tables import COVERAGE, FOLDER
+from marker_sim.campaign.nightly.parquet import COVERAGE, FOLDER
 from marker_sim.campaign.nightly.work import ROWS, NightlyTask, swarm
-from marker_sim.worker_pool import VARIABLE
+from marker_sim.surroundings import supervisor
+from marker_sim.surroundings.worker_pool import VARIABLE
 
 pytestmark = pytest.mark.spark
 

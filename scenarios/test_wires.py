@@ -18,12 +18,12 @@ from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import COPY, Op, Plan
-from marker_sim.report.script import ToldFailure, shell_script
+from marker_sim.report.scripts.shell_script import ToldFailure, shell_script
 from marker_sim.report.words import plan_sentences
 from marker_sim.search.wire_plans import HELD_UP, kinds_of, make_wire_plan
-from marker_sim.targets.batching import INTERVALS_MS
 from marker_sim.targets.http_plans import decided_by, plan_for_servers
 from marker_sim.targets.run_environment import open_ground, wires_on
+from marker_sim.targets.server_settings import INTERVALS_MS
 from marker_sim.targets.target import ServerOptions
 from marker_sim.worlds.http.plan_wires import STORAGE_WIRE, WIRE
 from marker_sim.worlds.http.planned_run import OF_PLANS, PlayedPlan

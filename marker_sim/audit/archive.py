@@ -20,7 +20,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from marker_sim.requirements import importing
+from marker_sim.surroundings.requirements import importing
 from marker_sim.tables.entries import Unreadable, decode
 
 MAGIC = b"#HUDI#"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.requirements import importing
+from marker_sim.surroundings.requirements import importing
 
 ACCEPTED = "a directory, file:/path, s3://bucket/prefix or s3a://bucket/prefix"
 _OBJECT_SCHEMES = ("s3://", "s3a://", "s3n://")

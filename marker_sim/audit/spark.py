@@ -31,7 +31,10 @@ _TASKS_PER_CORE = 4
 @contextmanager
 def listing_on_spark(master: str, table: str, endpoint: str | None) -> Iterator[Listing]:
     """A listing by the executors of a master, for the block; HarnessError when Spark does not start or a job fails."""
-    from marker_sim.spark_session import open_session, said_by  # Not at the top: executors import this module.
+    from marker_sim.surroundings.spark_session import (  # Not at the top: executors import this module.
+        open_session,
+        said_by,
+    )
 
     with (
         tempfile.TemporaryDirectory(prefix="marker-sim-audit-") as folder,

@@ -7,12 +7,11 @@ played_shrinking.py       a failing plan made smaller against a real server, whe
 pieces.py                 its unit of work, done by this process or by a worker
 runs.py                   one plan run and judged
 search_state.py           what was found so far, and what became of it
-statistics.py, result.py  the findings of many runs added up; the result of a campaign, with a row of each run
-failure.py                a violation, as found and as stored; which violations are one defect's
 comparison.py             two systems on the same plans
 replay.py                 runs a stored plan again
 sources/                  where numbered runs come from: the swarm, crashes, processes, Spark, servers
 machine*.py               the Hypothesis state machines, and campaigns of their examples
+hunting/                  campaigns against mutants
 coverage/                 conditions for a guarantee to hold
 nightly/                  `marker-sim chaos`: campaigns of every kind for hours, resumable
 """

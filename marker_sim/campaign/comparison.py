@@ -11,15 +11,15 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any
 
-from marker_sim.campaign.failure import Kind, failures_in, stories
 from marker_sim.campaign.played_shrinking import LOST, broken_in
-from marker_sim.campaign.result import Campaign
 from marker_sim.campaign.runs import findings_in, findings_of
-from marker_sim.campaign.statistics import BOTH
 from marker_sim.judges.findings import UNEXPLAINED
 from marker_sim.judges.guarantees import GUARANTEES
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.judges.verdict_row import VerdictRow
+from marker_sim.outcome.failure import Kind, failures_in, stories
+from marker_sim.outcome.result import Campaign
+from marker_sim.outcome.statistics import BOTH
 from marker_sim.plan import Plan
 from marker_sim.system import System
 from marker_sim.targets.target import CampaignRequest

@@ -14,10 +14,10 @@ from collections.abc import Callable
 
 from marker_sim.campaign.planned_runs import PlannedRuns
 from marker_sim.campaign.played_runs import PlayedRuns
-from marker_sim.campaign.result import Campaign
 from marker_sim.campaign.search_state import SearchState
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.history import History
+from marker_sim.outcome.result import Campaign
 from marker_sim.system import System
 from marker_sim.targets.target import CampaignRequest
 

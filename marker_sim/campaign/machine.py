@@ -40,7 +40,6 @@ import hypothesis.strategies as st
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
-from marker_sim.campaign.failure import Failure
 from marker_sim.campaign.pieces import NumberedRun, PieceResult, SearchSettings
 from marker_sim.campaign.planned_runs import NOT_DETERMINISTIC
 from marker_sim.campaign.runs import execute
@@ -51,6 +50,7 @@ from marker_sim.faults.table import drawable
 from marker_sim.history import History
 from marker_sim.judges.promises.profiles import Profile, load_profile
 from marker_sim.judges.violations import GuaranteeViolation, violation
+from marker_sim.outcome.failure import Failure
 from marker_sim.plan import Plan, write_plan
 from marker_sim.system import System
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from marker_sim.campaign.failure import failures_in
 from marker_sim.campaign.machine import JudgedExample
 from marker_sim.campaign.planned_runs import NOT_DETERMINISTIC
 from marker_sim.campaign.runs import execute, findings_in
@@ -17,6 +16,7 @@ from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind, FaultSettings
 from marker_sim.faults.row import BATCHED_STORAGES
 from marker_sim.judges.guarantees import ALL
+from marker_sim.outcome.failure import failures_in
 from marker_sim.plan import Plan, Task, Write
 from marker_sim.worlds.simulated.cluster import Cluster
 from marker_sim.worlds.simulated.watchdog import watched

@@ -19,11 +19,11 @@ from marker_sim.campaign.machine_operations import MarkerMachine
 from marker_sim.campaign.machine_rules import WritePathMachine
 from marker_sim.campaign.pieces import COLLECT_EVERY, NumberedRun, PieceResult
 from marker_sim.campaign.planned_runs import NOT_DETERMINISTIC, PlannedRuns
-from marker_sim.campaign.result import Campaign
 from marker_sim.campaign.runs import execute, smaller
 from marker_sim.campaign.search_state import SearchState
 from marker_sim.errors import UsageError
 from marker_sim.history import History
+from marker_sim.outcome.result import Campaign
 from marker_sim.plan import Plan, read_plan
 from marker_sim.system import System
 

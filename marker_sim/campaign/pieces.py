@@ -17,18 +17,18 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from marker_sim.campaign.coverage.determinism_check import digest
-from marker_sim.campaign.failure import Failure, Kind, failures_in
-from marker_sim.campaign.result import RunRow, run_row
 from marker_sim.campaign.runs import execute, lacking
-from marker_sim.campaign.statistics import BOTH, Statistics
 from marker_sim.history import History
 from marker_sim.judges import judge, modes_agree
 from marker_sim.judges.baselines.baseline import Known, counts_against
 from marker_sim.judges.promises.profiles import Profile
+from marker_sim.outcome.failure import Failure, Kind, failures_in
+from marker_sim.outcome.result import RunRow, run_row
+from marker_sim.outcome.statistics import BOTH, Statistics
 from marker_sim.plan import Plan
+from marker_sim.surroundings.worker_pool import portable
 from marker_sim.system import System
 from marker_sim.targets.target import CampaignRequest
-from marker_sim.worker_pool import portable
 
 PIECE = 48
 RECHECK_EVERY = 20

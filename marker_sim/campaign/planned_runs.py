@@ -25,7 +25,6 @@ from marker_sim.campaign.coverage.determinism_check import differ_elsewhere, dig
 from marker_sim.campaign.coverage.fault_matrix import fault_rows
 from marker_sim.campaign.coverage.gaps import below_thresholds, reached
 from marker_sim.campaign.coverage.goals import SURE
-from marker_sim.campaign.failure import NONE_SMALLER, Failure, Kind
 from marker_sim.campaign.pieces import (
     ELSEWHERE,
     PIECE,
@@ -36,21 +35,22 @@ from marker_sim.campaign.pieces import (
     explore,
 )
 from marker_sim.campaign.played_shrinking import broken_in
-from marker_sim.campaign.result import Campaign, Canary
 from marker_sim.campaign.runs import MODES_AGREE, execute, lacking, smaller
 from marker_sim.campaign.search_state import SearchState
 from marker_sim.campaign.sources.swarm import Swarm
-from marker_sim.campaign.statistics import BOTH
 from marker_sim.faults import FaultKind, drawable
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.mutants.load import load_mutant
 from marker_sim.mutants.mutant import Mutant
+from marker_sim.outcome.failure import NONE_SMALLER, Failure, Kind
+from marker_sim.outcome.result import Campaign, Canary
+from marker_sim.outcome.statistics import BOTH
 from marker_sim.plan import Plan
 from marker_sim.search.shrinking.shrinker import RUNS_MAX
+from marker_sim.surroundings.worker_pool import Keeper, WorkerPool, in_order, workers
 from marker_sim.system import System
 from marker_sim.targets.python import served, served_places, try_every_call
 from marker_sim.targets.table import parse_target
-from marker_sim.worker_pool import Keeper, WorkerPool, in_order, workers
 
 DESK = "marker_sim.campaign.planned_runs:SearchDesk"
 PROGRESS_EVERY_S = 0.5

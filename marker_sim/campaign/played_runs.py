@@ -8,17 +8,17 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import Any
 
-from marker_sim.campaign.coverage import tampered_history
-from marker_sim.campaign.failure import Failure, Kind
+from marker_sim.campaign.coverage.canary import let_go
 from marker_sim.campaign.pieces import NumberedRun, PieceResult, stops
 from marker_sim.campaign.played_shrinking import WAITING, PlayedShrinker
-from marker_sim.campaign.result import Campaign
 from marker_sim.campaign.search_state import SearchState
 from marker_sim.errors import HarnessError
 from marker_sim.history import History
+from marker_sim.outcome.failure import Failure, Kind
+from marker_sim.outcome.result import Campaign
 from marker_sim.plan import Plan
+from marker_sim.surroundings.worker_pool import Keeper
 from marker_sim.targets.target import PlayedRun, RealRuns
-from marker_sim.worker_pool import Keeper
 
 SHRINK_SHARE, WAITING_SHARE = 0.5, 0.7  # Of the budget; the latter where each run waits for an answer.
 CLOSING_S = 2.0
@@ -108,7 +108,7 @@ class PlayedRuns(Keeper):
 
     def complete(self, campaign: Campaign) -> Campaign:
         """What the target says of its runs, and whether the judges see a false statement in the last history."""
-        planted = tampered_history.let_go(campaign.last) if self._search.request.canaries else None
+        planted = let_go(campaign.last) if self._search.request.canaries else None
         return replace(self._runs.complete(campaign), canary=planted)
 
     def _next(self) -> Any:

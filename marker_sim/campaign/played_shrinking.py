@@ -21,11 +21,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
-from marker_sim.campaign.failure import NO_TIME, NONE_SMALLER, Failure, Kind, failures_in
 from marker_sim.errors import HarnessError
 from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import Profile
+from marker_sim.outcome.failure import NO_TIME, NONE_SMALLER, Failure, Kind, failures_in
 from marker_sim.plan import Plan
 from marker_sim.search.shrinking import by_evidence, by_history, jobs
 from marker_sim.search.shrinking.shrinker import shrink

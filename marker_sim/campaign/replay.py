@@ -11,7 +11,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from marker_sim.campaign.failure import (
+from marker_sim.campaign.played_shrinking import PlayedShrinker, SmallPlan, broken_in
+from marker_sim.campaign.runs import execute, failure_of, findings_in, findings_of, promised_breach, smaller
+from marker_sim.history import History
+from marker_sim.judges.findings import Breach, Finding
+from marker_sim.judges.promises.profiles import Profile
+from marker_sim.loading import load_system
+from marker_sim.outcome.failure import (
     FIXED,
     NO_TIME,
     NONE_SMALLER,
@@ -20,12 +26,6 @@ from marker_sim.campaign.failure import (
     Failure,
     Kind,
 )
-from marker_sim.campaign.played_shrinking import PlayedShrinker, SmallPlan, broken_in
-from marker_sim.campaign.runs import execute, failure_of, findings_in, findings_of, promised_breach, smaller
-from marker_sim.history import History
-from marker_sim.judges.findings import Breach, Finding
-from marker_sim.judges.promises.profiles import Profile
-from marker_sim.loading import load_system
 from marker_sim.plan import Plan
 from marker_sim.system import System
 from marker_sim.targets.table import parse_target

@@ -9,13 +9,13 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from marker_sim.campaign.failure import Failure, Kind
 from marker_sim.errors import HarnessError
 from marker_sim.faults.row import BATCHED_STORAGES
 from marker_sim.history import UNSUPPORTED, History
 from marker_sim.judges import judge, modes_agree
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.promises.profiles import Profile
+from marker_sim.outcome.failure import Failure, Kind
 from marker_sim.plan import Plan
 from marker_sim.search.shrinking.operations import without_one
 from marker_sim.search.shrinking.shrinker import RUNS_MAX, shrink

@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from marker_sim.campaign.failure import NO_TIME, Failure, Kind, stories
 from marker_sim.campaign.pieces import PieceResult
-from marker_sim.campaign.result import RunRow
-from marker_sim.campaign.statistics import Statistics
 from marker_sim.history import History
+from marker_sim.outcome.failure import NO_TIME, Failure, Kind, stories
+from marker_sim.outcome.result import RunRow
+from marker_sim.outcome.statistics import Statistics
 from marker_sim.search.shrinking.shrinker import SMALL
 from marker_sim.targets.target import CampaignRequest
 

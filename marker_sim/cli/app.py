@@ -122,8 +122,8 @@ def _shrink(
     A smaller plan takes the place of the earlier one, which is kept in earlier/ of the report. Exit codes as those of
     replay: 1 it is still violated, smaller or not, 4 it cannot run, 3 it was not reproduced, 0 it is fixed.
     """
+    from marker_sim.cli.replay import shrink_stored
     from marker_sim.cli.request import parse_duration
-    from marker_sim.cli.shrinking import shrink_stored
     from marker_sim.report.table import output_console
 
     return shrink_stored(path, parse_duration(budget, "--budget"), output_console())
@@ -205,7 +205,7 @@ def _doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
 ) -> int:
     """List what is installed, what is missing and how to get it."""
-    from marker_sim.doctor import doctor
+    from marker_sim.cli.doctor import doctor
     from marker_sim.report.table import output_console
 
     return doctor(install=install, as_json=as_json, console=output_console())

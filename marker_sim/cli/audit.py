@@ -18,7 +18,7 @@ from marker_sim.errors import UsageError
 from marker_sim.report.directory import open_report, unwritable
 from marker_sim.report.table import output_console
 from marker_sim.report.verdict import EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED
-from marker_sim.spark_session import parse_master
+from marker_sim.surroundings.spark_session import parse_master
 
 JOBS = 16
 _JOBS_MAX = 256

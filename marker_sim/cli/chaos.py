@@ -23,17 +23,17 @@ from marker_sim.campaign.nightly.summary import (
     verdict_of,
 )
 from marker_sim.campaign.nightly.totals import PAUSED, Totals
-from marker_sim.cli.progress import Progress
+from marker_sim.cli.output import Progress
 from marker_sim.cli.request import SEED_MAX, ServerWords, parse_duration, parse_seed
 from marker_sim.errors import UsageError
 from marker_sim.report.table import output_console
 from marker_sim.report.verdict import EXIT_INTERRUPTED
 from marker_sim.report.words import printable
-from marker_sim.spark_session import parse_master
+from marker_sim.surroundings.spark_session import parse_master
+from marker_sim.surroundings.time_limit import REST_S, TimeLimit
+from marker_sim.surroundings.worker_pool import parse_jobs
 from marker_sim.targets.table import DEFAULT, parse_target
 from marker_sim.targets.target import REAL_STORAGES, ServerOptions
-from marker_sim.time_limit import REST_S, TimeLimit
-from marker_sim.worker_pool import parse_jobs
 
 NIGHTS_SHOWN = 7
 BOTH = "both"

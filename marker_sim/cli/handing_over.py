@@ -1,4 +1,7 @@
-"""`replay --script` and `replay --markdown`: stored failures for somebody who has no kit. Nothing is run."""
+"""`replay --script` and `replay --markdown`: stored failures for somebody who has no kit. Nothing is run.
+
+The text for an issue tracker says what was promised, what was seen, the steps, and a script that shows it.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +15,17 @@ from marker_sim.cli.judging import read_history
 from marker_sim.cli.stored import StoredPlan, failure_of_chaos, failures_at
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import FAULT_CLASSES
+from marker_sim.judges.guarantees import BY_ID
 from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.report.issue import issue_text
-from marker_sim.report.script import ToldFailure
-from marker_sim.report.table_script import script_of
+from marker_sim.report.scripts.shell_script import ToldFailure
+from marker_sim.report.scripts.table_script import script_of
 from marker_sim.report.verdict import EXIT_HOLDS, EXIT_USAGE
-from marker_sim.report.words import in_context
+from marker_sim.report.words import in_context, plan_sentences, printable
 from marker_sim.report.write import write_text
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import ServerOptions
 
+SCRIPT_MAX = 60_000  # GitHub takes texts of 65,536 characters.
 ENDINGS = {"bash": ".sh", "python": ".py", "markdown": ".md"}
 AROUND = 1  # Events beside those that prove it.
 
@@ -128,3 +132,34 @@ def told_failure(stored: StoredPlan, sut: str | None) -> ToldFailure:
         version=(stored.version if system == stored.sut else "") or target.version,
         kit_version=stored.kit_version,
     )
+
+
+def issue_text(failure: ToldFailure) -> str:
+    """Markdown; where a shell cannot do the plan, the sentence that says so stands in place of the script."""
+    known = BY_ID[failure.guarantee]
+    lines = [
+        f"# {failure.sut}: {known.slug} is broken" + (f": {printable(failure.message)}" if failure.message else ""),
+        "",
+        f"**Promised** ({known.id}): {known.sentence}",
+        f"**Written:** {failure.source or 'nowhere that is known'}",
+        f"**Versions:** {failure.versions}",
+    ]
+    lines += [f"**How often:** {failure.often}"] if failure.often else []
+    lines += [f"**The same cause also breaks:** {', '.join(failure.also)}"] if failure.also else []
+    lines += ["", "## Steps", "", *(f"- {printable(sentence)}" for sentence in plan_sentences(failure.plan))]
+    if failure.evidence:
+        lines += ["", "## What was seen", "", *_fenced("\n".join(failure.evidence))]
+    lines += ["", "## A script that shows it", ""]
+    try:
+        script, language = script_of(failure)
+    except UsageError as error:
+        return "\n".join((*lines, f"{error}.", ""))
+    if len(script) > SCRIPT_MAX:
+        lines += ["It is long; attach what `marker-sim replay --script` writes.", ""]
+        return "\n".join(lines)
+    return "\n".join((*lines, *_fenced(script.rstrip("\n"), language), ""))
+
+
+def _fenced(text: str, language: str = "") -> tuple[str, str, str]:
+    fence = "```" if "```" not in text else "`````"
+    return f"{fence}{language}", text, fence

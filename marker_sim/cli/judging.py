@@ -8,9 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from marker_sim.campaign.failure import failures_in
-from marker_sim.campaign.result import Campaign
-from marker_sim.campaign.statistics import Statistics
 from marker_sim.errors import UsageError
 from marker_sim.history import History, read_jsonl
 from marker_sim.judges import judge
@@ -19,6 +16,9 @@ from marker_sim.judges.findings import Finding
 from marker_sim.judges.guarantees import parse_guarantees
 from marker_sim.judges.promises.profiles import Profile, load_profile, parse_profile
 from marker_sim.judges.sets.rules import GUARANTEES_BY_SETS
+from marker_sim.outcome.failure import failures_in
+from marker_sim.outcome.result import Campaign
+from marker_sim.outcome.statistics import Statistics
 from marker_sim.report.columns import read_parquet
 from marker_sim.report.directory import newest_earlier
 from marker_sim.report.page import headline
@@ -27,7 +27,7 @@ from marker_sim.report.verdict import judge_campaign
 from marker_sim.scale.fact_files import find_facts, remote_facts
 from marker_sim.scale.parts import WHOLE_MAX, events_in, judge_in_parts
 from marker_sim.scale.set_judging import judge_facts, judge_history_by_sets
-from marker_sim.spark_session import parse_master
+from marker_sim.surroundings.spark_session import parse_master
 
 HISTORIES = (".jsonl", ".parquet")
 

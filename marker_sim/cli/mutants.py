@@ -12,19 +12,18 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from marker_sim.cli.progress import Progress
+from marker_sim.campaign.hunting.hunts import DESK, HuntTask
+from marker_sim.campaign.hunting.kill import Kill, KillTask
+from marker_sim.cli.output import Progress
 from marker_sim.cli.request import RUNS_MAX, parse_duration, parse_number
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.mutants.catalogue import MUTANTS, Mutant
-from marker_sim.mutants.hunts import DESK, HuntTask
-from marker_sim.mutants.kill import Kill, KillTask
-from marker_sim.mutants.load import find_mutant
+from marker_sim.mutants.load import MUTANTS, Mutant, find_mutant
 from marker_sim.report.directory import open_report
 from marker_sim.report.kill_matrix import closing_lines, matrix_dict, matrix_text
 from marker_sim.report.table import output_console
 from marker_sim.report.verdict import EXIT_HOLDS, EXIT_INTERRUPTED, EXIT_VIOLATED
 from marker_sim.report.write import write_text
-from marker_sim.worker_pool import in_order, parse_jobs, workers
+from marker_sim.surroundings.worker_pool import in_order, parse_jobs, workers
 
 SEEDS_MAX = 1000
 BUDGET = "60s"

@@ -16,11 +16,10 @@ from marker_sim.judges.baselines.baseline import load_baseline
 from marker_sim.judges.guarantees import parse_guarantees
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.report.verdict import without_option
-from marker_sim.targets.batching import parse_batch_threads
-from marker_sim.targets.s3_endpoint import FORMS, parse_endpoint
+from marker_sim.surroundings.worker_pool import parse_jobs
+from marker_sim.targets.server_settings import FORMS, parse_batch_threads, parse_endpoint
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest, ServerOptions, Target
-from marker_sim.worker_pool import parse_jobs
 from marker_sim.worlds.http.world import Endpoint
 
 MODES = {"both": ("direct", "timeline"), "direct": ("direct",), "timeline": ("timeline",)}

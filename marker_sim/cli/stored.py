@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from marker_sim.campaign.failure import SERVER
 from marker_sim.campaign.nightly.failures import plan_of, read_stored
 from marker_sim.cli.judging import HISTORIES, read_history, see
 from marker_sim.errors import UsageError
 from marker_sim.judges.findings import UNEXPLAINED
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.judges.promises.profiles import Profile, load_profile, parse_profile
+from marker_sim.outcome.failure import SERVER
 from marker_sim.plan import Plan, read_plan
 from marker_sim.report.verdict import SCHEMA
 from marker_sim.targets.table import DEFAULT

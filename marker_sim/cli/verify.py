@@ -1,4 +1,10 @@
-"""A `verify` request carried out: report directory, runs, verdict, files, exit code."""
+"""A `verify` request carried out: report directory, runs, verdict, files, exit code.
+
+The plan of a violation of the simulated world can be run with real processes too, once by default, since it takes
+seconds and not milliseconds. Races may end differently there, so a violation that does not occur again is still one: a
+plan determines a run in the simulated world only. And storage is only read there now and then, so that a run may decide
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +19,30 @@ from rich.console import Console
 
 from marker_sim.campaign.comparison import Comparison, compare, its_share
 from marker_sim.campaign.engine import run_campaign
-from marker_sim.campaign.result import Campaign
-from marker_sim.cli.confirming import confirm
-from marker_sim.cli.progress import Progress
+from marker_sim.campaign.replay import Replayed
+from marker_sim.campaign.runs import MODES_AGREE
+from marker_sim.cli.output import Progress
 from marker_sim.errors import HarnessError, UsageError
+from marker_sim.judges.promises.profiles import Profile
+from marker_sim.outcome.result import Campaign
+from marker_sim.plan import Plan
 from marker_sim.report.directory import open_report
 from marker_sim.report.page import headline
 from marker_sim.report.table import output_console, print_outcome
 from marker_sim.report.verdict import EXIT_HARNESS, EXIT_VIOLATED, judge_campaign
 from marker_sim.report.write import write_junit, write_outcome
+from marker_sim.surroundings.requirements import lacking
+from marker_sim.surroundings.time_limit import REST_S, TimeLimit
 from marker_sim.targets.target import CampaignRequest
-from marker_sim.time_limit import REST_S, TimeLimit
 
 # A run with real processes takes seconds, which a search of a few has not got.
 CONFIRM_FROM_S = 30.0
+CONFIRMED = "confirmed with real processes"
+NOT_REPRODUCED = "not reproduced with real processes"
+HELD = "the guarantee was judged and held there, which the order of events may be the reason for; it stays a violation"
+UNDECIDED = "nothing there decided the guarantee, so this says nothing about it"
+SIMULATED_ONLY = "shown in the simulated world only, because"
+REAL_STORAGES = ("local", "s3")
 
 
 def verify(request: CampaignRequest, as_json: bool, junit: Path | None = None) -> int:
@@ -149,3 +165,33 @@ def _confirmed(campaign: Campaign, request: CampaignRequest, progress: Callable[
     said = confirm(failure.plan, request.target.sut, failure.guarantee, request.profile)
     failures = (*campaign.failures[:number], replace(failure, confirmed=said), *campaign.failures[number + 1 :])
     return replace(campaign, failures=failures)
+
+
+def confirm(plan: Plan, sut: str, guarantee: str, profile: Profile, times: int = 1) -> str:
+    """One of the three sentences above, with how often or why; a missing requirement is a sentence, not an error."""
+    why = _not_playable(plan, guarantee)
+    if why:
+        return f"{SIMULATED_ONLY} {why}"
+    try:
+        again = with_processes(plan, sut, guarantee, profile, times)
+    except HarnessError as error:
+        return f"{SIMULATED_ONLY} real processes could not run the plan: {error}"
+    runs = f"in {again.broken} of {times} run{'' if times == 1 else 's'}"
+    return f"{CONFIRMED}, {runs}" if again.broken else f"{NOT_REPRODUCED}, {runs}; {HELD if again.held else UNDECIDED}"
+
+
+def with_processes(plan: Plan, sut: str, guarantee: str, profile: Profile, times: int) -> Replayed:
+    """A plan run again with real processes; HarnessError when that cannot be done."""
+    from marker_sim.campaign.sources.processes import Processes
+
+    with Processes(sut) as real:
+        return real.again(plan, guarantee, profile, times)
+
+
+def _not_playable(plan: Plan, guarantee: str) -> str:
+    if plan.storage not in REAL_STORAGES:
+        return f"real processes run on {' and '.join(REAL_STORAGES)} only, not on {plan.storage}"
+    if guarantee == MODES_AGREE:
+        return "its guarantee compares two runs"
+    why = lacking(f"real processes on {plan.storage}")
+    return f"real processes need {why}" if why else ""

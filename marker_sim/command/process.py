@@ -14,9 +14,9 @@ from subprocess import PIPE, TimeoutExpired
 from tempfile import TemporaryFile
 from typing import Any
 
-from marker_sim import supervisor
 from marker_sim.command.messages import PROTOCOL, Hello, Said, read_hello, read_line, shown
 from marker_sim.errors import HarnessError
+from marker_sim.surroundings import supervisor
 
 TURN_S = 10.0
 LINES_MAX = 100_000

@@ -1,7 +1,6 @@
 """The recorded events of a run.
 
-model.py  a header and one event a row, read from and written to files
-part.py   some tables of a history, for one that is too large
+model.py  a header and one event a row, read from and written to files; some tables of a history
 index/    one history indexed once, for judges and statistics
 """
 

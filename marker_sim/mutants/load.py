@@ -1,4 +1,4 @@
-"""Build a System from mutated source: the modules of the reference, imported afresh with some text changed."""
+"""The catalogue of all mutants, and a System of mutated source: modules of the reference, imported afresh."""
 
 from __future__ import annotations
 
@@ -11,9 +11,18 @@ from pathlib import Path
 from types import ModuleType
 
 from marker_sim.errors import UsageError
-from marker_sim.mutants.catalogue import MUTANTS, Mutant
+from marker_sim.mutants.codec import CODEC
+from marker_sim.mutants.found import FOUND
+from marker_sim.mutants.mutant import Mutant
+from marker_sim.mutants.rolling_back import ROLLING_BACK
+from marker_sim.mutants.serving import SERVING
+from marker_sim.mutants.storing import STORING
+from marker_sim.mutants.writing import WRITING
 from marker_sim.system import System
 
+__all__ = ["MUTANTS", "Mutant"]
+
+MUTANTS = (*CODEC, *SERVING, *STORING, *WRITING, *ROLLING_BACK, *FOUND)
 # What the reference consists of, in the order of its imports; seams and store stay shared, so that
 # exceptions and answers are the same classes for the world around.
 MODULES = (

@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.files import held
+from marker_sim.surroundings.files import held
 
 EARLIER = "earlier"
 PROBE_BYTES = 1 << 20

@@ -1,10 +1,14 @@
-"""What a reader has to know besides the guarantees: what was undecided, not reached, left out or in trouble."""
+"""What a reader has to know besides the guarantees: what was undecided, not reached, left out or in trouble.
+
+For two systems on the same plans it is a row for each guarantee, a column for each system, and what differs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from marker_sim.campaign.comparison import ComparedViolation, Comparison
 from marker_sim.judges.baselines.baseline import Known
 from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.report.verdict import VerdictOutcome
@@ -117,3 +121,66 @@ def known_text(known: Known) -> str:
     """An entry of a baseline in words."""
     cause = f", {known.cause}" if known.cause else ""
     return f"{known.guarantee}, {known.mode} mode on {known.storage}, under {known.under}{cause}"
+
+
+Cell = tuple[str, str]
+
+
+def comparison_rows(rows: Sequence[VerdictRow], comparison: Comparison) -> tuple[tuple[str, str, Cell, Cell], ...]:
+    """Guarantee, mode and storage, and for each system its verdict and a count: violations, else what was judged.
+
+    rows: of the system of `--sut`. What does not apply to either is left out.
+    """
+    places = list(dict.fromkeys((row.id, row.mode, row.storage) for row in (*rows, *comparison.rows)))
+    places.sort(key=lambda place: (int(place[0][1:]), place))
+    found = []
+    for place in places:
+        mine, other = (
+            next((row for row in each if (row.id, row.mode, row.storage) == place), None)
+            for each in (rows, comparison.rows)
+        )
+        known = mine or other
+        assert known is not None
+        if {row.verdict for row in (mine, other) if row is not None} == {"not-applicable"}:
+            continue
+        found.append((f"{known.id:<4}{known.slug}", f"{known.mode} on {known.storage}", _cell(mine), _cell(other)))
+    return tuple(found)
+
+
+def comparison_lines(comparison: Comparison) -> tuple[str, ...]:
+    """What only one of them breaks, what both break, and how the plans of one did on the other."""
+    first, second = names(comparison)
+    places = {each.kind[1:3] for each in comparison.violations}
+
+    def said(kind: tuple[str, str, str, str]) -> str:
+        guarantee, mode, storage, cause = kind
+        where = f", {mode} on {storage}" if len(places) > 1 else ""
+        return f"{guarantee} ({cause}{where})"
+
+    def listed(found: Sequence[ComparedViolation]) -> str:
+        return ", ".join(f"{said(each.kind)} {each.counts[0]:,}:{each.counts[1]:,}" for each in found) or "nothing"
+
+    lines = [
+        f"only {first} breaks: {listed(comparison.broken_by(True, False))}",
+        f"only {second} breaks: {listed(comparison.broken_by(False, True))}",
+        f"both break: {listed(comparison.broken_by(True, True))}",
+    ]
+    for each in comparison.crossed:
+        there, here = (second, first) if each.on_second else (first, second)
+        runs = f"{each.broke} of {each.runs} run{'' if each.runs == 1 else 's'}"
+        lines.append(f"the plan for {said(each.kind)} of {here} breaks it on {there} in {runs}")
+    if comparison.second.trouble:
+        lines.append(f"the kit could not complete the campaign against {second}: {comparison.second.trouble}")
+    return tuple(lines)
+
+
+def names(comparison: Comparison) -> tuple[str, str]:
+    """The two systems, told apart: by the order of the command line where they have one name."""
+    one, other = comparison.first.sut, comparison.second.sut
+    return (f"{one} (--sut)", f"{other} (--against)") if one == other else (one, other)
+
+
+def _cell(row: VerdictRow | None) -> Cell:
+    if row is None:
+        return "-", ""
+    return row.verdict, f"{row.violations:,} violations" if row.violations else f"{row.judged:,} judged"

@@ -11,16 +11,15 @@ from itertools import groupby
 from typing import Any
 
 from marker_sim import __version__
-from marker_sim.campaign.failure import Failure, breaks_besides
 from marker_sim.history import History
 from marker_sim.judges.guarantees import BY_ID, Guarantee
 from marker_sim.judges.verdict_row import VerdictRow
+from marker_sim.outcome.failure import Failure, breaks_besides
 from marker_sim.plan import Plan
-from marker_sim.report.comparison import comparison_lines, comparison_rows, names
-from marker_sim.report.heat_map import heat_map
-from marker_sim.report.load import load_charts
-from marker_sim.report.notes import notes
-from marker_sim.report.picture import EVENTS_MAX, picture
+from marker_sim.report.notes import comparison_lines, comparison_rows, names, notes
+from marker_sim.report.pictures.charts import heat_map
+from marker_sim.report.pictures.load import load_charts
+from marker_sim.report.pictures.picture import EVENTS_MAX, picture
 from marker_sim.report.table import merged, under_text
 from marker_sim.report.templates import render
 from marker_sim.report.verdict import VerdictOutcome, traced
@@ -72,7 +71,7 @@ def render_page(outcome: VerdictOutcome) -> str:
     most = max(_EVENTS_LEAST, min(EVENTS_MAX, EVENTS_OF_ALL // max(1, len(told))))
     drawn = traced(outcome)
     return render(
-        "report/page.html.j2",
+        "report/templates/page.html.j2",
         script="picture.js",
         under=under_text,
         pictures=[picture(history, evidence, most) for history, evidence in drawn.values()],

@@ -12,11 +12,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from marker_sim.campaign.failure import Failure, breaks_besides
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.judges.verdict_row import VerdictRow
-from marker_sim.report.comparison import comparison_lines, comparison_rows, names
-from marker_sim.report.notes import notes
+from marker_sim.outcome.failure import Failure, breaks_besides
+from marker_sim.report.notes import comparison_lines, comparison_rows, names, notes
 from marker_sim.report.verdict import VerdictOutcome
 from marker_sim.report.words import brief, in_context, plan_sentences, printable
 

@@ -11,13 +11,13 @@ from typing import Any
 
 from marker_sim import __version__
 from marker_sim.campaign.comparison import Comparison
-from marker_sim.campaign.failure import Failure, stories
-from marker_sim.campaign.result import Campaign
-from marker_sim.campaign.statistics import overall
 from marker_sim.history import History
 from marker_sim.judges.baselines.baseline import Differences, Known, compare
 from marker_sim.judges.promises.profiles import Profile, unshipped
 from marker_sim.judges.verdict_row import VerdictRow
+from marker_sim.outcome.failure import Failure, stories
+from marker_sim.outcome.result import Campaign
+from marker_sim.outcome.statistics import overall
 
 SCHEMA = 1
 EXIT_HOLDS = 0

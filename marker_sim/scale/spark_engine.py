@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from marker_sim.errors import UsageError
-from marker_sim.judges.sets.plan import counting_query, showing_query
-from marker_sim.judges.sets.rules import RULES, Difference
-from marker_sim.spark_session import open_session
+from marker_sim.judges.sets.rules import RULES, Difference, counting_query, showing_query
+from marker_sim.surroundings.spark_session import open_session
 
 COLUMNS = ("fact", "directory", "name", "moment")
 Ask = Callable[[str], Sequence[Sequence[Any]]]

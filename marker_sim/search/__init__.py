@@ -7,8 +7,7 @@ wire_plans.py    connections that fail, between clients and servers or servers a
 crowds.py        clients beside those of the swarm, in such plans: crowds, hot names, twins, short scripts
 site_faults.py   faults at named sites
 scenarios.py     situations that independent draws seldom produce; scenarios_of_operations.py, scenarios_of_writes.py
-strays.py        markers that do not fit their instant, and files that are no markers, in plans of writes
-earlier_lives.py tables that were not born empty, in plans of writes
+seeds.py         the seed of each plan of a search
 schedules.py     the short workloads of the exhaustive search; crash_points.py: where each can crash
 shrinking/       a failing plan made smaller
 """

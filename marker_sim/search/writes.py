@@ -2,6 +2,9 @@
 
 As in swarm.py each seed switches kinds on and off: kinds of tasks, speculation, writes in the other marker mode,
 writes that are given up, and kinds of faults. A kill may happen at any step of any write.
+
+A share of the plans has strays: markers that do not fit their instant, and files that are no markers. In another share
+tables were not born empty. Both are drawn by numbers of their own, so that the rest of a plan is that of its seed.
 """
 
 from __future__ import annotations
@@ -13,12 +16,10 @@ from marker_sim.faults import Fault, FaultKind, Site, Step, drawable
 from marker_sim.faults.row import BATCHED_STORAGES
 from marker_sim.faults.sites import LOCK_ASKED, SITES
 from marker_sim.odd_names import PARTITIONS
-from marker_sim.plan import Plan, Task, Write
-from marker_sim.search.earlier_lives import with_earlier_life
+from marker_sim.plan import STRAYS, Action, EarlierLife, Instants, Plan, Task, Write
 from marker_sim.search.scenarios import LASTING, apply_scenario
 from marker_sim.search.scenarios_of_writes import OF_WRITES
 from marker_sim.search.site_faults import draw_at_sites, draw_settings
-from marker_sim.search.strays import with_strays
 
 TABLES = (("t",), ("t",), ("t",), ("t", "t2"), ("lake/größe tafel", "t"), ("t", "t/x"))
 _SIZES = (1, 2, 3, 4, 6, 9, 12)
@@ -28,6 +29,20 @@ _STUBBORN_CALLS = (1, 2, 4, 5, 8)  # Four in a row are as often as the write cli
 LISTING = "executor: listing asked for"  # By clients; executors of a write never list.
 _LEAVE_BEHIND = ("driver: task heard of", "driver: markers listed by finalize", "driver: completed instant put")
 _LOSE = ("executor: marker told", "executor: data file put", "executor: data file written")
+_STRAYS_SHARE = 0.2
+_STRAYS_TASKS_MAX = 60
+_STRAY_FILES_SHARE = 0.4  # Of these, in which there are other files as well; as many have these alone.
+_STRAY_FILES_SITES = (
+    "driver: inflight instant put",
+    "driver: task heard of",
+    "driver: markers asked for by finalize",
+    "driver: completed instant put",
+    "driver: completed instant written",
+    "driver: marker deletion",
+    "driver: marker deletion answered",
+    "driver: markers asked for by rollback",
+)
+_LIVES_SHARE = 0.2
 
 
 def make_write_plan(seed: int, mode: str, storage: str) -> Plan:
@@ -219,3 +234,67 @@ def _completing_steps(writes: tuple[Write, ...], mode: str) -> tuple[int, ...]:
         steps.append(at)
         at += 2 + len(write.tasks) if mode == "direct" else 1
     return tuple(steps)
+
+
+def with_strays(plan: Plan) -> Plan:
+    """The plan, or one of the same writes with strays."""
+    rng = random.Random(f"strays/1/{plan.seed}/{plan.mode}/{plan.storage}")
+    if rng.random() >= _STRAYS_SHARE:
+        return plan
+    files, markers = rng.random() < _STRAY_FILES_SHARE, rng.random() >= _STRAY_FILES_SHARE
+    if markers or not files:
+        plan = _with_stray_markers(rng, plan)
+    if files:
+        faults = (*plan.faults, _stray_files(rng, plan))
+        plan = replace(plan, faults=tuple(sorted(faults, key=lambda fault: (fault.target, fault.n))))
+    return plan
+
+
+def _with_stray_markers(rng: random.Random, plan: Plan) -> Plan:
+    """Some tasks ask for strays; sometimes an instant is left whose markers name files of those before it."""
+    kinds, share = rng.sample(STRAYS, rng.choice((1, 2, 3))), rng.choice((0.3, 1.0))
+    made = [
+        replace(write, tasks=tuple(_with_some_strays(rng, task, kinds, share) for task in write.tasks))
+        for write in plan.writes
+    ]
+    at = rng.randrange(len(made))
+    if len(made[at].tasks) > _STRAYS_TASKS_MAX or rng.random() < 0.4:
+        return replace(plan, writes=tuple(made))
+    kind = rng.choice(("MERGE", "APPEND", "APPEND"))
+    again = replace(made[at], tasks=tuple(replace(task, kind=kind) for task in made[at].tasks), abandon=False)
+    made[at + 1 : at + 1] = [*(again,) * rng.choice((0, 1, 1)), replace(again, abandon=True)]
+    return replace(plan, writes=tuple(made), merge_on_read=plan.merge_on_read or kind == "APPEND")
+
+
+def _with_some_strays(rng: random.Random, task: Task, kinds: list[str], share: float) -> Task:
+    if rng.random() >= share:
+        return task
+    return replace(task, strays=tuple(rng.sample(kinds, rng.randint(1, len(kinds)))))
+
+
+def _stray_files(rng: random.Random, plan: Plan) -> Fault:
+    sites: tuple[str, ...] = _STRAY_FILES_SITES
+    if plan.mode == "timeline" and plan.storage in BATCHED_STORAGES:
+        sites += ("driver: marker file read by rollback",)
+    trigger = Site(rng.choice(sites), rng.randint(1, 1 + len(plan.writes))) if rng.random() < 0.7 else None
+    return Fault(kind=FaultKind.STRAY_FILES, target="driver", trigger=trigger or Step(rng.randint(4, 60)))
+
+
+def with_earlier_life(plan: Plan) -> Plan:
+    """The plan, or the same on tables that hold something."""
+    rng = random.Random(f"earlier/1/{plan.seed}/{plan.mode}/{plan.storage}")
+    if rng.random() >= _LIVES_SHARE:
+        return plan
+    looks: tuple[Instants, ...] = ("millis", "seconds", "bootstrap")
+    actions: tuple[Action, ...] = ("", "commit", "deltacommit")
+    instants = rng.choice(looks)
+    commits = rng.choice((0, 1, 2, 3)) if instants != "bootstrap" else rng.choice((1, 2))
+    life = EarlierLife(
+        commits=commits,
+        instants=instants,
+        logs=commits > 1 and rng.random() < 0.5,
+        archived=rng.choice((0, 1, 2)) if instants != "bootstrap" else 0,
+        version8=rng.random() < 0.3,
+        left=rng.choice(actions),
+    )
+    return replace(plan, earlier=life)

@@ -27,7 +27,6 @@ from marker_sim.markers.protocol import Creates, create_with_identity
 from marker_sim.markers.server import served_markers
 from marker_sim.markers.store import Context, Factory, MarkerStore
 from marker_sim.options import MarkerOptions
-from marker_sim.requirements import need
 from marker_sim.seams import Refused, Reply, Request, Storage
 from marker_sim.serve.app import MarkerApp
 from marker_sim.serve.bases import Base, Located, parse_base
@@ -35,6 +34,7 @@ from marker_sim.serve.fair_thread_pool import FIRST_MAX, FairThreadPool
 from marker_sim.serve.runtime import LoopRuntime
 from marker_sim.serve.storing import LoopLocks, LoopStorage
 from marker_sim.storages.locks import HostLocks
+from marker_sim.surroundings.requirements import need
 
 WAITING_MAX = 10_000
 STOP_TIMEOUT_S = 10

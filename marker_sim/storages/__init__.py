@@ -3,5 +3,4 @@
 local.py    files below a directory; nothing outside it is touched
 locks.py    host locks by name, for storages without conditional replacement
 s3.py       objects of a bucket through boto3, without hidden retries
-refused.py  the error for a path that no storage can hold
 """

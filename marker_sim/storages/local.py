@@ -34,10 +34,10 @@ from marker_sim.seams import (
     Content,
     DiskFull,
     NotFound,
+    PathRefused,
     PreconditionFailed,
     StorageFailed,
 )
-from marker_sim.storages.refused import PathRefused
 
 LOCK_FILE = ".markers.lock"
 PATH_SIZE_MAX_BYTES = 8192

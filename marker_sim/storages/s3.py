@@ -19,20 +19,20 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from marker_sim.requirements import importing
 from marker_sim.seams import (
     Capabilities,
     Condition,
     Conflicted,
     Content,
     NotFound,
+    PathRefused,
     PreconditionFailed,
     StorageError,
     StorageFailed,
     StorageTimeout,
     Throttled,
 )
-from marker_sim.storages.refused import PathRefused
+from marker_sim.surroundings.requirements import importing
 
 KEY_SIZE_MAX_BYTES = 1024
 CONCURRENCY = 64

@@ -25,7 +25,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from marker_sim.names import data_path, is_marker_name
-from marker_sim.requirements import importing
+from marker_sim.surroundings.requirements import importing
 
 WRITE_KEY = "marker_sim.write"
 COMMITS = frozenset({"commit", "deltacommit", "replacecommit"})

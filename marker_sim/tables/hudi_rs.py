@@ -19,7 +19,7 @@ import sys
 from collections.abc import Mapping
 
 from marker_sim.errors import HarnessError
-from marker_sim.requirements import REQUIREMENTS
+from marker_sim.surroundings.requirements import REQUIREMENTS
 from marker_sim.tables.entries import Unreadable
 
 DEADLINE_S = 60.0

@@ -5,10 +5,9 @@ table.py            a row for each
 reference.py, mutant.py, python.py  systems in Python, loaded by `marker_sim.loading`; their runs are plans
 command.py          a program in any language, by its command line; its runs are plans
 http.py             any server that speaks the timeline server's HTTP, started by a command; http_plans.py: its plans
-hudi.py             Hudi's timeline server; java_start.py starts it quickly
+hudi.py             Hudi's timeline server
 hudi_spark.py       Hudi's write path on Spark; hudi_spark_runs.py: its runs
-bundles.py          fetches released jars; built_bundle.py reads one that was just built
-batching.py         how a foreign server batches
-s3_endpoint.py      the storages a foreign server can be given
+server_settings.py  what a foreign server is told: batching, storage, S3 endpoint
 run_environment.py  scratch files, storage and limits of a campaign
+jvm/                jars, and Java servers that start quickly
 """

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.plan import Plan
-from marker_sim.requirements import lacking
-from marker_sim.seeds import plan_seed
-from marker_sim.targets.batching import batching
+from marker_sim.search.seeds import plan_seed
+from marker_sim.surroundings.requirements import lacking
+from marker_sim.targets.server_settings import batching
 from marker_sim.targets.target import (
     SERVERS,
     CampaignRequest,
@@ -114,7 +114,7 @@ def check_surroundings(request: CampaignRequest) -> None:
     if request.server.reader:
         check_program("--reader", request.server.reader)
     if request.server.endpoint is not None:
-        from marker_sim.targets.s3_endpoint import check_keys
+        from marker_sim.targets.server_settings import check_keys
         from marker_sim.worlds.http.external_s3 import probe_site
 
         check_keys(request.server.endpoint)

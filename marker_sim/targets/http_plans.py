@@ -14,14 +14,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from queue import Empty, LifoQueue
 
-from marker_sim.campaign.result import Campaign, Deciding
+from marker_sim.outcome.result import Campaign, Deciding
 from marker_sim.plan import Plan
 from marker_sim.search.hostile_plans import make_hostile_plan
 from marker_sim.search.merged_plans import Theme, make_merged_plan
+from marker_sim.search.seeds import plan_seed
 from marker_sim.search.wire_plans import make_wire_plan
-from marker_sim.seeds import plan_seed
-from marker_sim.targets.batching import Batching, batching
 from marker_sim.targets.run_environment import RunEnvironment, open_ground
+from marker_sim.targets.server_settings import Batching, batching
 from marker_sim.targets.target import CampaignRequest, ServerOptions
 from marker_sim.worlds.http import conditions, file_rewrites
 from marker_sim.worlds.http.plan_faults import done

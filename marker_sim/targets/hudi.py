@@ -2,9 +2,9 @@
 
 The bundle `hudi-spark3.5-bundle_2.12` holds `org.apache.hudi.timeline.service.TimelineService`; Spark's own jars, which
 PySpark brings along, are the rest of the class path, and for S3 Hadoop's S3A (`hadoop-aws` and Amazon's SDK, as for
-Spark 3.5) with the settings in `s3a/core-site.xml`, which takes endpoint and credentials from the environment. `main`
-of the service returns at once and its threads are daemons, so a launcher of a few lines keeps the JVM alive. Source:
-tried with 0.15.0, 1.0.2, 1.1.1 and 1.2.0 on Java 17.
+Spark 3.5) with the settings in `jvm/s3a/core-site.xml`, which takes endpoint and credentials from the environment. The
+`main` of the service returns at once and its threads are daemons, so a launcher of a few lines keeps the JVM alive.
+Source: tried with 0.15.0, 1.0.2, 1.1.1 and 1.2.0 on Java 17.
 """
 
 from __future__ import annotations
@@ -12,17 +12,15 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
-import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
-from marker_sim.errors import HarnessError, UsageError
-from marker_sim.targets.built_bundle import BuiltBundle, is_path, read_bundle
-from marker_sim.targets.bundles import Jars, spark_home
+from marker_sim.errors import UsageError
+from marker_sim.surroundings.java import find_java, spark_home
 from marker_sim.targets.http import HttpTarget, check_packages, check_surroundings
+from marker_sim.targets.jvm.bundles import BuiltBundle, Jars, is_path, read_bundle
 from marker_sim.targets.target import SERVERS, CampaignRequest, Target, TargetCapabilities, TargetRow
 
 NAME = "hudi"
@@ -32,9 +30,6 @@ S3A = Jars(
     what="S3A of Hadoop 3.3.4",
     coordinates=("org.apache.hadoop:hadoop-aws:3.3.4", "com.amazonaws:aws-java-sdk-bundle:1.12.262"),
 )
-JAVA_MIN = 17
-GET_JAVA = f"install a JDK {JAVA_MIN} or later (Debian: openjdk-{JAVA_MIN}-jdk-headless) and put java on PATH"
-JAVA_TIMEOUT_S = 30.0
 LAUNCHER = "TimelineServiceLauncher.java"
 STORAGE_LAUNCHER = "StorageTimelineServiceLauncher.java"
 TOLD_ITS_STORAGE = "0."  # A server of these versions has one storage for all paths, and by itself the local one.
@@ -73,7 +68,7 @@ class HudiTarget(HttpTarget):
 
     def command(self, request: CampaignRequest, progress: Callable[[str], None]) -> str:
         """The launcher on the class path of the version."""
-        from marker_sim.targets.java_start import quick_start  # It needs the packages of HTTP targets.
+        from marker_sim.targets.jvm.java_start import quick_start  # It needs the packages of HTTP targets.
 
         jars = find_jars(self.version, NAME, request.storage, progress, self.built)
         return quick_start(start_command(self.version, *jars), progress)
@@ -125,9 +120,9 @@ def bundle(version: str) -> Jars:
 
 def start_command(version: str, java: str, jars: tuple[Path, ...], s3a: tuple[Path, ...] = ()) -> str:
     """The command that starts the timeline server, with placeholders; s3a: the jars of S3A where it is to have it."""
-    settings = (str(files("marker_sim.targets") / SETTINGS),) if s3a else ()
+    settings = (str(files("marker_sim.targets.jvm") / SETTINGS),) if s3a else ()
     class_path = os.pathsep.join((*map(str, jars), *settings, *map(str, s3a), str(spark_home() / "jars" / "*")))
-    launcher = str(files("marker_sim.targets") / launcher_of(version, bool(s3a)))
+    launcher = str(files("marker_sim.targets.jvm") / launcher_of(version, bool(s3a)))
     return service_command(java, class_path, launcher)
 
 
@@ -141,28 +136,6 @@ def service_command(java: str, class_path: str, launcher: str) -> str:
     words = shlex.join([java, *_QUIET, "-cp", class_path, launcher])
     told = " {storage}" if launcher.endswith(STORAGE_LAUNCHER) else ""
     return f"{words}{told} -p {{port}} --enable-marker-requests -mbt {{threads}} -mbi {{interval_ms}} -mdp 4 -st MEMORY"
-
-
-def find_java(who: str = "Hudi") -> str:
-    """The path of a Java that is new enough: JAVA_HOME's, else the one on PATH; HarnessError says how to get it.
-
-    who: needs it.
-    """
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    if java is None or not os.access(java, os.X_OK):
-        where = f"JAVA_HOME is {home!r} and has no bin/java" if home else "there is no java on PATH"
-        raise HarnessError(f"{who} needs Java and {where}; {GET_JAVA}")
-    try:
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=JAVA_TIMEOUT_S, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise HarnessError(f"{java} -version did not answer ({error}); {GET_JAVA}") from error
-    number = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
-    if number is None or int(number[1]) < JAVA_MIN:
-        lines = (said.stderr + said.stdout).strip().splitlines()
-        shown = [line for line in lines if "Picked up " not in line][:1]
-        raise HarnessError(f"{java} is {' '.join(shown) or 'no Java'}, which is too old; {GET_JAVA}")
-    return java
 
 
 def _either(words: tuple[str, ...]) -> str:

@@ -17,11 +17,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from marker_sim.campaign.result import Campaign
 from marker_sim.errors import HarnessError
+from marker_sim.outcome.result import Campaign
 from marker_sim.plan import Plan
-from marker_sim.supervisor import end_marked
-from marker_sim.targets.bundles import spark_home
+from marker_sim.surroundings.java import spark_home
+from marker_sim.surroundings.supervisor import end_marked
 from marker_sim.targets.run_environment import scratch_directory
 from marker_sim.targets.target import CampaignRequest
 from marker_sim.worlds.http.servers import VARIABLE

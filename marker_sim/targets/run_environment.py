@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from marker_sim.errors import HarnessError
-from marker_sim.targets.s3_endpoint import FORMS
+from marker_sim.targets.server_settings import FORMS
 from marker_sim.worlds.http.local_world import LocalWorld
 from marker_sim.worlds.http.plan_wires import STORAGE_WIRE, WIRE
 from marker_sim.worlds.http.small_disk import why_not

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from marker_sim.campaign.result import Campaign
     from marker_sim.history import History
     from marker_sim.judges.baselines.baseline import Known
     from marker_sim.judges.promises.profiles import Profile
+    from marker_sim.outcome.result import Campaign
     from marker_sim.plan import Plan
     from marker_sim.system import System
     from marker_sim.worlds.http.world import Endpoint
@@ -85,7 +85,7 @@ class ServerOptions:
     @staticmethod
     def from_dict(raw: Mapping[str, Any]) -> ServerOptions:
         """The inverse; the keys of an endpoint are those of the environment."""
-        from marker_sim.targets.s3_endpoint import known_endpoint
+        from marker_sim.targets.server_settings import known_endpoint
 
         known = {name: raw[name] for name in _STORED_OPTIONS if name in raw}
         endpoint = known_endpoint(raw["endpoint"], os.environ) if "endpoint" in raw else None

@@ -6,12 +6,12 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from marker_sim.campaign.failure import Failure, Kind
-from marker_sim.campaign.result import Campaign
-from marker_sim.campaign.statistics import Statistics
 from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.history import Event, Header, History
 from marker_sim.judges.findings import Breach, Finding
+from marker_sim.outcome.failure import Failure, Kind
+from marker_sim.outcome.result import Campaign
+from marker_sim.outcome.statistics import Statistics
 from marker_sim.plan import Op, Plan
 
 MARKER = "p/<b>f</b>_0-0-0_001.parquet.marker.CREATE"

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from marker_sim import __version__
-from marker_sim.cache import CACHE_VARIABLE
 from marker_sim.cli import main
-from marker_sim.doctor import Check
+from marker_sim.cli.doctor import Check
 from marker_sim.errors import HarnessError
 from marker_sim.history import write_jsonl
-from marker_sim.requirements import REQUIREMENTS
+from marker_sim.surroundings.files import CACHE_VARIABLE
+from marker_sim.surroundings.requirements import REQUIREMENTS
 from marker_sim.targets import hudi
-from marker_sim.targets.bundles import Jars
+from marker_sim.targets.jvm.bundles import Jars
 from marker_sim.worlds.proxies import install as toxiproxy
 from properties.cli.campaigns import history
 
@@ -240,7 +240,7 @@ def test_without_go_doctor_says_so_and_installs_the_rest(
 ) -> None:
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
     monkeypatch.setenv("PATH", "")
-    monkeypatch.setattr("marker_sim.doctor._java", lambda: Check(name="java", found="17", needed_for="", how=""))
+    monkeypatch.setattr("marker_sim.cli.doctor._java", lambda: Check(name="java", found="17", needed_for="", how=""))
     found: list[Jars] = []
     monkeypatch.setattr(Jars, "find", lambda jars, _progress: found.append(jars))
     assert main(("doctor", "--install", "--json")) == 0
@@ -284,8 +284,8 @@ def test_doctor_installs_what_the_extras_that_are_here_can_use_and_complains_of_
         if requirement.extra and requirement.extra not in extras:
             monkeypatch.setitem(sys.modules, module, None)
     done: list[str] = []
-    monkeypatch.setattr("marker_sim.doctor._java", lambda: Check(name="java", found="17", needed_for="", how=""))
-    monkeypatch.setattr("marker_sim.doctor.shutil.which", lambda name: f"/bin/{name}")
+    monkeypatch.setattr("marker_sim.cli.doctor._java", lambda: Check(name="java", found="17", needed_for="", how=""))
+    monkeypatch.setattr("marker_sim.cli.doctor.shutil.which", lambda name: f"/bin/{name}")
     monkeypatch.setattr(toxiproxy, "find_server", lambda: None)
     monkeypatch.setattr(toxiproxy, "install_server", lambda _progress: done.append("toxiproxy"))
     monkeypatch.setattr(Jars, "find", lambda jars, _progress: done.append(jars.what))
@@ -319,7 +319,7 @@ def test_a_failed_build_of_toxiproxy_does_not_keep_the_rest_from_being_installed
     found: list[Jars] = []
     monkeypatch.setattr(toxiproxy, "find_server", lambda: None)
     monkeypatch.setattr(toxiproxy, "install_server", broken)
-    monkeypatch.setattr("marker_sim.doctor.shutil.which", lambda name: f"/bin/{name}")
+    monkeypatch.setattr("marker_sim.cli.doctor.shutil.which", lambda name: f"/bin/{name}")
     monkeypatch.setattr(Jars, "find", lambda jars, _progress: found.append(jars))
     assert main(("doctor", "--install")) == 4
     assert capsys.readouterr() == ("", "marker-sim: toxiproxy cannot be built\n")

@@ -9,15 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from marker_sim.cli.confirming import (
-    CONFIRMED,
-    HELD,
-    NOT_REPRODUCED,
-    SIMULATED_ONLY,
-    UNDECIDED,
-    confirm,
-    with_processes,
-)
+from marker_sim.cli.verify import CONFIRMED, HELD, NOT_REPRODUCED, SIMULATED_ONLY, UNDECIDED, confirm, with_processes
 from marker_sim.errors import HarnessError
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import Plan, Task, Write

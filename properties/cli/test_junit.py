@@ -11,8 +11,8 @@ import pytest
 from marker_sim.cli.app import main
 from marker_sim.judges.baselines.baseline import Known
 from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.report.junit import junit_xml
 from marker_sim.report.verdict import VerdictOutcome, judge_campaign
+from marker_sim.report.write import junit_xml
 from properties.cli.campaigns import campaign, changed
 
 PROFILE = load_profile("reference")

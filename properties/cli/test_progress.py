@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from marker_sim.cli.progress import Progress
+from marker_sim.cli.output import Progress
 
 ROOT = Path(__file__).parent.parent.parent
 VERIFY = ("verify", "--mode", "direct", "--storage", "local", "--runs", "40", "--jobs", "1", "--seed", "1")
@@ -87,7 +87,7 @@ def test_progress_that_no_terminal_shows_is_a_line_now_and_then() -> None:
 
 
 def test_a_long_silence_is_broken_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("marker_sim.cli.progress.LOOK_EVERY_S", 0.001)
+    monkeypatch.setattr("marker_sim.cli.output.LOOK_EVERY_S", 0.001)
     now, out = [0.0], StringIO()
     with Progress(Console(file=out), clock=lambda: now[0]) as show:
         show("shrinking G1")

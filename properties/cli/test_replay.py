@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from marker_sim.campaign import replay as searching
 from marker_sim.cli import main
-from marker_sim.cli.confirming import SIMULATED_ONLY
 from marker_sim.cli.stored import failures_at
+from marker_sim.cli.verify import SIMULATED_ONLY
 from marker_sim.faults import FAULT_CLASSES
 from marker_sim.history import read_jsonl
 from marker_sim.judges.guarantees import BY_ID

@@ -18,17 +18,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from marker_sim.campaign.result import Campaign
 from marker_sim.errors import HarnessError
 from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.faults.model import settings_of_schema_1
-from marker_sim.files import replacing
 from marker_sim.history import Event, History, read_jsonl
 from marker_sim.judges.baselines.baseline import Known
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.judges.verdict_row import VerdictRow
+from marker_sim.outcome.result import Campaign
 from marker_sim.plan import Plan, read_plan
 from marker_sim.report import write as writing
 from marker_sim.report.columns import read_parquet, write_parquet
@@ -38,6 +37,7 @@ from marker_sim.report.table import merged, print_outcome
 from marker_sim.report.verdict import judge_campaign
 from marker_sim.report.words import plan_sentences
 from marker_sim.report.write import write_outcome
+from marker_sim.surroundings.files import replacing
 from properties.cli.campaigns import MARKER, PLAN, campaign, changed, history
 
 REFERENCE = load_profile("reference")

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign.statistics import Statistics
 from marker_sim.judges import judge
 from marker_sim.judges.findings import Finding
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.names import encode_names
+from marker_sim.outcome.statistics import Statistics
 from marker_sim.plan import PLACES
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan

@@ -6,13 +6,12 @@ from collections.abc import Iterable
 
 import pytest
 
+from marker_sim.campaign.hunting.hunts import swarm_of
 from marker_sim.campaign.runs import execute, findings_of
 from marker_sim.history import History
 from marker_sim.judges import Breach, judge
 from marker_sim.loading import load_system
-from marker_sim.mutants.catalogue import MUTANTS, Mutant
-from marker_sim.mutants.hunts import swarm_of
-from marker_sim.mutants.load import load_mutant
+from marker_sim.mutants.load import MUTANTS, Mutant, load_mutant
 from marker_sim.names import legible, most_like
 from marker_sim.plan import Op, Plan
 from marker_sim.timeline import State

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign.statistics import Statistics, overall
 from marker_sim.errors import UsageError, Violation
 from marker_sim.faults import FAULT_CLASSES
 from marker_sim.history import History
@@ -27,6 +26,7 @@ from marker_sim.judges.guarantees import ALL, GUARANTEES, parse_guarantees
 from marker_sim.judges.promises.profiles import SHIPPED, load_profile, parse_profile
 from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.judges.violations import VIOLATIONS, AckedMarkerSurvives, FlushedBeforeAck, raise_first
+from marker_sim.outcome.statistics import Statistics, overall
 from properties.judges.build import DIRECTORY, Story, marker
 
 A = marker("a")

@@ -16,6 +16,7 @@ from marker_sim.seams import (
     Condition,
     Conflicted,
     NotFound,
+    PathRefused,
     PreconditionFailed,
     Storage,
     StorageError,
@@ -24,7 +25,6 @@ from marker_sim.seams import (
     Throttled,
 )
 from marker_sim.storages.local import LocalStorage
-from marker_sim.storages.refused import PathRefused
 from marker_sim.storages.s3 import S3Storage, StoreAnswered, _answered
 
 D = "t/.hoodie/.temp/001"

@@ -16,10 +16,9 @@ from typing import Any
 
 import pytest
 
-from marker_sim.seams import Condition, DiskFull, NotFound, StorageError, StorageFailed
+from marker_sim.seams import Condition, DiskFull, NotFound, PathRefused, StorageError, StorageFailed
 from marker_sim.storages.local import LOCK_FILE, LocalStorage
 from marker_sim.storages.locks import HostLocks
-from marker_sim.storages.refused import PathRefused
 
 D = "t/.hoodie/.temp/001"
 CHILD_TIMEOUT_S = 30

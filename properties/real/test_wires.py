@@ -15,13 +15,13 @@ from typing import Any
 import psutil
 import pytest
 
-from marker_sim.cache import CACHE_VARIABLE
 from marker_sim.errors import HarnessError
 from marker_sim.faults import FAULT_CLASS, Fault, FaultKind, Step, drawable
 from marker_sim.history import Header, History
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.plan import PLACES
 from marker_sim.search.wire_plans import draw, kinds_of
+from marker_sim.surroundings.files import CACHE_VARIABLE
 from marker_sim.worlds.proxies import install
 from marker_sim.worlds.proxies.evidence import exchange
 from marker_sim.worlds.proxies.faults import (

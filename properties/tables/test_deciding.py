@@ -11,12 +11,12 @@ from typing import Literal
 
 import pytest
 
-from marker_sim.campaign.result import Campaign, Deciding
-from marker_sim.campaign.statistics import Statistics
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.guarantees import GUARANTEES
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.judges.verdict_row import VerdictRow
+from marker_sim.outcome.result import Campaign, Deciding
+from marker_sim.outcome.statistics import Statistics
 from marker_sim.report.notes import remarks
 from marker_sim.report.verdict import VerdictOutcome, judge_campaign
 from marker_sim.targets.http_plans import PLANS_DECIDE

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from marker_sim.campaign.statistics import Statistics, overall
 from marker_sim.faults import FAULT_CLASSES
 from marker_sim.judges import judge
 from marker_sim.judges.guarantees import ALL, BY_ID
 from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.outcome.statistics import Statistics, overall
 from properties.tables.frozen import TABLES, at_rest, frozen
 
 

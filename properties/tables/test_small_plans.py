@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from marker_sim.campaign.failure import Failure
 from marker_sim.campaign.played_shrinking import PlayedShrinker, broken_in
 from marker_sim.history import History
 from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.outcome.failure import Failure
 from marker_sim.plan import Plan, TableShape
 from marker_sim.report.words import plan_sentences
 from marker_sim.worlds.hudi_spark.choices import Choices

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from marker_sim.cli.handing_over import issue_text
 from marker_sim.errors import UsageError
 from marker_sim.plan import Plan
-from marker_sim.report.issue import issue_text
-from marker_sim.report.script import ToldFailure
-from marker_sim.report.table_script import script_of
+from marker_sim.report.scripts.shell_script import ToldFailure
+from marker_sim.report.scripts.table_script import script_of
 from marker_sim.targets.target import ServerOptions
 from marker_sim.worlds.hudi_spark.choices import Choices
 from marker_sim.worlds.hudi_spark.phases import PHASES

@@ -20,7 +20,7 @@ from itertools import groupby
 from pathlib import Path
 
 from marker_sim.errors import UsageError
-from marker_sim.report.script import shell_script
+from marker_sim.report.scripts.shell_script import shell_script
 from marker_sim.report.write import write_text
 from scenarios.findings.document import DOCS, differences, documents
 from scenarios.findings.stored_finding import ScriptRun, StoredFinding, read_findings, steps_digest, write_finding

@@ -14,7 +14,7 @@ import msgspec
 from marker_sim.errors import UsageError
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import Plan
-from marker_sim.report.script import ToldFailure, shell_script
+from marker_sim.report.scripts.shell_script import ToldFailure, shell_script
 from marker_sim.targets.target import ServerOptions
 
 FOLDER = Path(__file__).parent / "stored"

@@ -13,7 +13,7 @@ from marker_sim.cli.stored import failures_at
 from marker_sim.errors import UsageError
 from marker_sim.judges.baselines.baseline import load_baseline
 from marker_sim.judges.guarantees import GUARANTEES
-from marker_sim.report.script import shell_script
+from marker_sim.report.scripts.shell_script import shell_script
 from scenarios.findings.stored_finding import StoredFinding
 
 

@@ -18,17 +18,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from marker_sim.campaign.hunting.hunts import COMBINATIONS
 from marker_sim.campaign.runs import comparable, compare_modes, execute, promised_breach
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.judges import judge
 from marker_sim.judges.findings import Finding
 from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.mutants.hunts import COMBINATIONS
 from marker_sim.mutants.load import MODULES, SHARED, load_changed, source_of
 from marker_sim.plan import Plan
+from marker_sim.search.seeds import plan_seed
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
-from marker_sim.seeds import plan_seed
 from marker_sim.system import System, reference
 from tools.generated_mutants.syntax import Change, changes_of
 

@@ -25,11 +25,11 @@ from marker_sim.campaign.runs import promised_breach
 from marker_sim.errors import HarnessError
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.seeds import plan_seed
-from marker_sim.targets.batching import batching
+from marker_sim.search.seeds import plan_seed
 from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.http_plans import EVERY, open_plans, plan_for_servers
 from marker_sim.targets.run_environment import wires_on
+from marker_sim.targets.server_settings import batching
 from marker_sim.targets.target import CampaignRequest, ServerOptions
 from marker_sim.worlds.http.planned_run import PlayedPlan
 from tools.generated_mutants.generated import KILLED, NO_MUTANT, NOTHING, SURVIVED, TROUBLE, GeneratedOutcome, reviewed

@@ -1,8 +1,8 @@
 """Conditions that a campaign must meet before a guarantee may hold.
 
-goals.py                events that must have happened at least once; marks.py finds them in histories
+goals.py                events that must have happened at least once
 gaps.py                 which of them a campaign missed, and how much must have happened
-fault_matrix.py         which fault was injected in which phase; process_phase.py determines the phase
+fault_matrix.py         which fault was injected in which phase
 determinism_check.py    the same plans in another process give the same histories
-canary.py               a known defect must be detected first; tampered_history.py where no mutant can run
+canary.py               a known defect must be detected first
 """

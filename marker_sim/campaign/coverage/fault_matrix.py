@@ -1,16 +1,16 @@
 """Faults by phase: which pairs a campaign reached, which it could have reached, and why the others are impossible.
 
-The phases are those of campaign/coverage/process_phase.py; the row of a kind has its targets and calls.
+The phases are those of outcome/process_phase.py; the row of a kind has its targets and calls.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from marker_sim.campaign.result import MatrixRow
-from marker_sim.campaign.statistics import Statistics
 from marker_sim.faults import FaultKind, drawable
 from marker_sim.faults.row import BATCHED_STORAGES
+from marker_sim.outcome.result import MatrixRow
+from marker_sim.outcome.statistics import Statistics
 
 _BY_ROLE = {
     "server": (

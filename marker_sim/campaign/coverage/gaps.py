@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from math import log
 
 from marker_sim.campaign.coverage.goals import GOALS, OPERATIONS, SURE, WRITES
-from marker_sim.campaign.result import CoverageGap
-from marker_sim.campaign.statistics import Statistics
 from marker_sim.judges.guarantees import GUARANTEES
+from marker_sim.outcome.result import CoverageGap
+from marker_sim.outcome.statistics import Statistics
 from marker_sim.system import System
 
 RUNS_LEAST = 100

@@ -1,6 +1,6 @@
 """Coverage goals: events that must have happened before a campaign may say that a guarantee holds, as data.
 
-A goal is found in finished histories: as a mark of coverage/marks.py, or as a fault in a phase of
+A goal is found in finished histories: as a mark of outcome/marks.py, or as a fault in a phase of
 coverage/process_phase.py. One turn in `LOOK_EVERY` is sampled, in every mode and on every storage. `one_in` says, with
 a margin of two, in one of how many applicable runs the goal occurs, in the place and the kind of system where it is
 rarest; benchmarks/reached_rates.py measures it. A campaign in which `SURE` occurrences are expected and none is found
@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from marker_sim.campaign.statistics import Statistics
+from marker_sim.outcome.statistics import Statistics
 from marker_sim.system import System
 
 LOOK_EVERY = 5  # Has no factor in common with WRITES_EVERY, so that plans of both kinds are sampled.

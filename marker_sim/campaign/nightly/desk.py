@@ -16,8 +16,8 @@ from marker_sim.campaign.sources.exhaustive import Space
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.loading import load_system
+from marker_sim.surroundings.worker_pool import Keeper
 from marker_sim.targets.table import parse_target
-from marker_sim.worker_pool import Keeper
 
 Kept = TypeVar("Kept")
 

@@ -15,11 +15,11 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from marker_sim.campaign.failure import FIXED, VIOLATED, FailureRecord, cause_link
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.files import replacing
+from marker_sim.outcome.failure import FIXED, VIOLATED, FailureRecord, cause_link
 from marker_sim.plan import Plan
 from marker_sim.reading import read_as
+from marker_sim.surroundings.files import replacing
 from marker_sim.worlds.spark.plans import upgraded
 
 SCHEMA = 1

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.files import held, synced
+from marker_sim.surroundings.files import held, synced
 
 SCHEMA = 1
 NAME = "ledger.jsonl"

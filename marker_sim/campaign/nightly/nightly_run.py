@@ -17,7 +17,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from marker_sim.campaign.failure import CANNOT_RUN, stories
 from marker_sim.campaign.nightly.failures import StoredFailure
 from marker_sim.campaign.nightly.ledger import Ledger, Line, read_lines, writing
 from marker_sim.campaign.nightly.opening import (
@@ -30,13 +29,14 @@ from marker_sim.campaign.nightly.opening import (
     schedule,
 )
 from marker_sim.campaign.nightly.page import write_summary
-from marker_sim.campaign.nightly.tables import sweep, write_tables
+from marker_sim.campaign.nightly.parquet import sweep, write_tables
 from marker_sim.campaign.nightly.totals import NightTotals, Totals
 from marker_sim.campaign.nightly.work import ROWS, SPACE, NightlyTask
 from marker_sim.campaign.search_state import left_of, rates_of
 from marker_sim.errors import HarnessError, UsageError
+from marker_sim.outcome.failure import CANNOT_RUN, stories
+from marker_sim.surroundings.worker_pool import VARIABLE, Answer, TaskPool, WorkerPool, guarded
 from marker_sim.targets.table import DEFAULT, parse_target
-from marker_sim.worker_pool import VARIABLE, Answer, TaskPool, WorkerPool, guarded
 
 DESK = "marker_sim.campaign.nightly.desk:Desk"
 GRACE_S = 5.0

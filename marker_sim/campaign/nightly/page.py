@@ -11,7 +11,6 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from marker_sim.campaign.failure import FIXED, breaks_besides, stories
 from marker_sim.campaign.nightly.failures import FOLDER, StoredFailure, write_whole
 from marker_sim.campaign.nightly.summary import (
     NIGHTS_SHOWN,
@@ -25,10 +24,10 @@ from marker_sim.campaign.nightly.summary import (
     verdict_of,
 )
 from marker_sim.campaign.nightly.totals import NightTotals, Totals
-from marker_sim.campaign.statistics import RunCounts
 from marker_sim.judges.guarantees import BY_ID
-from marker_sim.report.charts import Chart, bar_chart
-from marker_sim.report.heat_map import HeatCell, met_cell
+from marker_sim.outcome.failure import FIXED, breaks_besides, stories
+from marker_sim.outcome.statistics import RunCounts
+from marker_sim.report.pictures.charts import Chart, HeatCell, bar_chart, met_cell
 from marker_sim.report.templates import render
 from marker_sim.report.words import printable
 

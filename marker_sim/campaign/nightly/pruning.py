@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from marker_sim.campaign.failure import FIXED
 from marker_sim.campaign.nightly.failures import FOLDER, is_stored
 from marker_sim.campaign.nightly.ledger import NAME, read_lines, writing
 from marker_sim.campaign.nightly.page import write_summary
 from marker_sim.campaign.nightly.totals import Totals
+from marker_sim.outcome.failure import FIXED
 
 
 def stored_files(place: Path) -> list[Path]:

@@ -24,11 +24,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import marker_sim
-from marker_sim import supervisor
 from marker_sim.campaign.nightly.work import NightlyTask
 from marker_sim.errors import HarnessError
-from marker_sim.spark_session import open_session, said_by, ship
-from marker_sim.worker_pool import VARIABLE, Answer, guarded
+from marker_sim.surroundings import supervisor
+from marker_sim.surroundings.spark_session import open_session, said_by, ship
+from marker_sim.surroundings.worker_pool import VARIABLE, Answer, guarded
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,10 +7,10 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from marker_sim.campaign.failure import breaks_besides, stories
 from marker_sim.campaign.nightly.failures import StoredFailure
 from marker_sim.campaign.nightly.opening import FOREIGN, FOREIGN_SHARES, SHARES, STREAMS
 from marker_sim.campaign.nightly.totals import NightTotals, Totals
+from marker_sim.outcome.failure import breaks_besides, stories
 from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED
 
 SCHEMA = 1

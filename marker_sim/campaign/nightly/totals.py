@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from marker_sim.campaign.coverage.goals import GOALS, SURE
-from marker_sim.campaign.failure import FIXED, SERVER, VIOLATED
 from marker_sim.campaign.nightly.failures import Failures, read_record
 from marker_sim.campaign.nightly.ledger import Line
-from marker_sim.campaign.statistics import RunCounts
 from marker_sim.errors import HarnessError, UsageError
+from marker_sim.outcome.failure import FIXED, SERVER, VIOLATED
+from marker_sim.outcome.statistics import RunCounts
 from marker_sim.targets.target import ServerOptions
 
 PAUSED = "paused"
@@ -31,7 +31,7 @@ class NightTotals(RunCounts):
     sut, version: of the system, "" where the directory or nobody knows it.
     goals: what its units have to reach together.
     seen: how often each stored failure was found, by name.
-    tables: whether its runs are in the tables (tables.py).
+    tables: whether its runs are in the tables (parquet.py).
     """
 
     number: int

@@ -7,7 +7,7 @@ quiet                   why the unit alone would be inconclusive
 sightings               FailureRecord, at most one for each guarantee, mode, storage and cause
 trouble                 why the kit could not finish the unit, "" when it did; it is not run again
 
-`ROWS`, a row of each run where that is wanted, is no part of the line: it goes to the tables (tables.py).
+`ROWS`, a row of each run where that is wanted, is no part of the line: it goes to the tables (parquet.py).
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from dataclasses import asdict, dataclass, field, replace
 
 from marker_sim.campaign.coverage.canary import draw
 from marker_sim.campaign.engine import run_campaign
-from marker_sim.campaign.failure import Failure, FailureRecord, Kind, record_of
 from marker_sim.campaign.nightly.failures import StoredFailure, plan_of
 from marker_sim.campaign.nightly.ledger import Line
 from marker_sim.campaign.pieces import Piece, PieceResult, SearchSettings, Source, collected_by_hand, explore
 from marker_sim.campaign.planned_runs import let_go
 from marker_sim.campaign.replay import simulated
-from marker_sim.campaign.result import Canary, RunRow
 from marker_sim.campaign.runs import LEFT_OUT, failure_of, smaller
 from marker_sim.campaign.sources.exhaustive import Crashes, Space
-from marker_sim.campaign.statistics import RunCounts
 from marker_sim.errors import HarnessError
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.loading import load_system
+from marker_sim.outcome.failure import Failure, FailureRecord, Kind, record_of
+from marker_sim.outcome.result import Canary, RunRow
+from marker_sim.outcome.statistics import RunCounts
 from marker_sim.plan import MODES, PLACES, STORAGES, Plan
-from marker_sim.seeds import plan_seed
+from marker_sim.search.seeds import plan_seed
 from marker_sim.system import System
 from marker_sim.targets.python import served
 from marker_sim.targets.table import parse_target

@@ -9,8 +9,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import replace
 
-from marker_sim.campaign.coverage import tampered_history
-from marker_sim.campaign.failure import SERVER, SPARK, Failure, FailureRecord, Kind, record_of
+from marker_sim.campaign.coverage.canary import let_go
 from marker_sim.campaign.nightly.failures import StoredFailure, plan_of
 from marker_sim.campaign.nightly.ledger import Line
 from marker_sim.campaign.nightly.work import (
@@ -28,6 +27,7 @@ from marker_sim.campaign.sources.servers import CLOSING_S, ServerRuns
 from marker_sim.campaign.sources.spark import SparkRuns
 from marker_sim.history import History
 from marker_sim.judges.promises.profiles import Profile, load_profile
+from marker_sim.outcome.failure import SERVER, SPARK, Failure, FailureRecord, Kind, record_of
 from marker_sim.plan import Plan
 
 REAL = {"real-local": "local", "real-s3": "s3"}
@@ -100,7 +100,7 @@ def false_statement(task: NightlyTask, runs: ServerRuns) -> Line:
     """Whether the judges see a false statement in the history of a run: the canary of what has no mutants."""
     plan = runs.plan(task.first)
     plan = replace(plan, writes=plan.writes[:1])  # Of a table, one step is enough.
-    return canary_line(tampered_history.let_go(runs.run(plan).history))
+    return canary_line(let_go(runs.run(plan).history))
 
 
 def stored_again(failure: StoredFailure, profile: Profile, real: Processes | ServerRuns) -> Line:

@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from marker_sim.campaign.failure import Failure, Kind, failures_in
 from marker_sim.campaign.pieces import NumberedRun
 from marker_sim.campaign.replay import Replayed, played
 from marker_sim.campaign.runs import NOT_SERVED, execute, findings_in
 from marker_sim.history import History
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.loading import load_system
+from marker_sim.outcome.failure import Failure, Kind, failures_in
 from marker_sim.plan import MODES, Plan
+from marker_sim.search.seeds import plan_seed
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
-from marker_sim.seeds import plan_seed
+from marker_sim.surroundings.worker_pool import Keeper
 from marker_sim.system import System
 from marker_sim.targets.python import served
-from marker_sim.worker_pool import Keeper
 from marker_sim.worlds.processes.cluster import ProcessCluster
 from marker_sim.worlds.processes.fork_server import ForkServer
 

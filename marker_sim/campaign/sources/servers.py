@@ -13,9 +13,9 @@ from marker_sim.errors import HarnessError
 from marker_sim.history import History
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import Plan
+from marker_sim.surroundings.worker_pool import Keeper
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest, PlayedRun, RealRuns, ServerOptions
-from marker_sim.worker_pool import Keeper
 
 LONG_S, RUN_S, ALONE_RUN_S = 600.0, 120.0, 240.0  # Of a worker's servers, and of one run, at most.
 CLOSING_S, ALONE_MIN_S = 5.0, 15.0

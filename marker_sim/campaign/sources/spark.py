@@ -11,11 +11,10 @@ from marker_sim.campaign.played_runs import numbered
 from marker_sim.campaign.runs import NOT_SERVED
 from marker_sim.loading import load_system
 from marker_sim.plan import MODES, Plan
-from marker_sim.seeds import plan_seed
-from marker_sim.targets.bundles import spark_home
-from marker_sim.targets.hudi import find_java
+from marker_sim.search.seeds import plan_seed
+from marker_sim.surroundings.java import find_java, spark_home
+from marker_sim.surroundings.worker_pool import Keeper
 from marker_sim.targets.python import served
-from marker_sim.worker_pool import Keeper
 from marker_sim.worlds.spark.random_plans import driver_plan, task_plan
 from marker_sim.worlds.spark.run import SparkRun, run_spark
 from marker_sim.worlds.spark.standalone import Standalone

@@ -15,9 +15,9 @@ from marker_sim.campaign.pieces import RECHECK_EVERY, NumberedRun, SearchSetting
 from marker_sim.campaign.runs import MODES_AGREE, comparable, execute
 from marker_sim.history import History
 from marker_sim.plan import MODES, Plan
+from marker_sim.search.seeds import plan_seed
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
-from marker_sim.seeds import plan_seed
 from marker_sim.system import System
 
 PAIRS_EVERY = 12

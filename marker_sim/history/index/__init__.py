@@ -5,7 +5,6 @@ calls.py          records: calls, server lives, faults, directories
 presence.py       which names were stored when
 name_life.py      when one name was stored, and what took it
 write_path.py     writes, data files and timeline entries
-tables.py         tables of a black-box write path; table_audit.py: one audit of a table
-log_files.py      which write made a log file
+tables.py         tables of a black-box write path, whose log file is whose; table_audit.py: one audit of a table
 history_index.py  HistoryIndex, all of it in one value
 """

@@ -6,7 +6,7 @@
     owner         of a base file the instant in its name; of a log file in layout 2 (table versions from 8) as well.
                   A log file of layout 1 bears the instant of the base file below it, also once its table is of a
                   later version. Its owner is the commit whose write stats name it or the instant whose rollback does,
-                  else the write that put it (log_files.py), else unknown.
+                  else the write that put it (tables.py), else unknown.
     command block the log file by which a rollback in layout 1 makes blocks invisible; their file stays, by design
 
 A file that a clean deleted, or plans to delete, may be missing, and so may one that a restore deleted. The plan stands

@@ -1,22 +1,31 @@
-"""Tables of a black-box write path: their finished audits, and when their files came.
+"""Tables of a black-box write path: their finished audits, when their files came, and which write made a log file.
 
 table_audit.py explains audits. The order of files is known where every effect is recorded; elsewhere only that there is
 no write while a table is at rest, and that the tasks of a driver die with it where Spark is local.
+
+A log file of timeline layout 1 bears the instant of its base file. But a table has one writer, so a log file that a
+driver puts during a write, after the requested entry of that write's instant, is of that instant. Before the requested
+entry, and after any later entry of a rollback, it may be the command block of a rollback and stays unknown. So do files
+of drivers that went on after a write of theirs had failed, because its tasks may still run.
+Source: BaseHoodieWriteClient.startCommit of 0.15.0 and 1.0.2, which rolls back and then requests.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 
 from marker_sim.history import Event
 from marker_sim.history.index.calls import TableWrite
 from marker_sim.history.index.event_reader import EventReader
-from marker_sim.history.index.log_files import writers
 from marker_sim.history.index.presence import NEVER
 from marker_sim.history.index.table_audit import Audit, AuditEntry
+from marker_sim.timeline import parse_data_file
 
 _HOODIE = ".hoodie/"
 _PARTITION_METADATA = ".hoodie_partition_metadata"
+_REQUESTED = re.compile(r"\.hoodie/([0-9]+)\.(?:delta)?commit\.requested\Z")
+_ROLLBACK = re.compile(r"\.hoodie/[0-9]+\.rollback(?:\.[a-z]+)?\Z")
 
 
 class Tables:
@@ -135,3 +144,32 @@ class Tables:
                 if (event.value is None) == bool(len(span) % 2):
                     span.append(event.index)
         return {path: span for path, span in spans.items() if span}
+
+
+def writers(events: Iterable[Event], table: str, writes: Iterable[TableWrite]) -> dict[str, str]:
+    """The instants of log files, by path relative to the table; unknown ones are left out."""
+    began = {write.invoke: write.process for write in writes if write.table == table}
+    ended = {write.done: write for write in writes if write.table == table}
+    now: dict[str, str] = {}
+    failed: set[str] = set()
+    found: dict[str, str] = {}
+    for event in events:
+        if event.index in began:
+            now[event.process] = ""
+        elif event.index in ended:
+            now.pop(event.process, None)
+            if ended[event.index].outcome != "ok":
+                failed.add(event.process)
+        elif event.kind == "effect" and event.value is not None and (event.path or "").startswith(f"{table}/"):
+            relative = (event.path or "")[len(table) + 1 :]
+            requested = _REQUESTED.match(relative)
+            if event.process in now and requested is not None:
+                now[event.process] = requested[1]
+            elif event.process in now and _ROLLBACK.match(relative):
+                now[event.process] = ""
+            elif not relative.startswith(_HOODIE):
+                file = parse_data_file(relative)
+                instant = "" if event.process in failed else now.get(event.process, "")
+                if file is not None and file.version is not None:
+                    found[relative] = instant if found.get(relative, instant) == instant else ""
+    return {path: instant for path, instant in found.items() if instant}

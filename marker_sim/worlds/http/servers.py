@@ -26,7 +26,7 @@ from pathlib import Path
 import psutil
 
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.worker_pool import guarded
+from marker_sim.surroundings.worker_pool import guarded
 from marker_sim.worlds.http.world import Surroundings
 
 VARIABLE = "MARKER_SIM_FLEET"

@@ -1,6 +1,6 @@
 """A file system of its own for a run, small enough to be filled: writes to it fail with ENOSPC, and nobody else's do.
 
-It is a tmpfs, which root alone can mount. Who ends what a dead kit left unmounts it too (marker_sim/supervisor.py).
+It is a tmpfs, which root alone can mount. Who ends what a dead kit left unmounts it too (surroundings/supervisor.py).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from marker_sim import supervisor
+from marker_sim.surroundings import supervisor
 
 OPTIONS = "size=32m,mode=700"
 TRIES = 100

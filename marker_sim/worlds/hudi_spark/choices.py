@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from marker_sim.plan import Plan
-from marker_sim.seeds import plan_seed
+from marker_sim.search.seeds import plan_seed
 from marker_sim.worlds.hudi_spark.deciding_faults import places_of
 from marker_sim.worlds.hudi_spark.phases import RECONCILE, REWRITE, WritePhase, phases
 from marker_sim.worlds.hudi_spark.settings import draw_table, has_rewrites, partition_names, shape_of, table_type

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from marker_sim.campaign.result import Deciding
+from marker_sim.outcome.result import Deciding
 
 
 class Decides(NamedTuple):

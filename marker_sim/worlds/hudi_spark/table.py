@@ -19,7 +19,7 @@ from typing import Any
 from marker_sim.errors import HarnessError
 from marker_sim.names import MarkerDirectory
 from marker_sim.plan import Plan
-from marker_sim.seeds import plan_seed
+from marker_sim.search.seeds import plan_seed
 from marker_sim.tables import WRITE_KEY, Unreadable, observe_table, read_rows
 from marker_sim.worlds.hudi_spark.drivers import DriverLife, Hangs, OutOfTime, Program
 from marker_sim.worlds.hudi_spark.fault_injector import WriteFaultInjector

@@ -17,7 +17,7 @@ from marker_sim.history import History
 from marker_sim.loading import load_system
 from marker_sim.names import MarkerDirectory
 from marker_sim.plan import PROBE, Plan
-from marker_sim.requirements import lacking
+from marker_sim.surroundings.requirements import lacking
 from marker_sim.worlds.cluster.lives import ClientLife, ExecutorLife
 from marker_sim.worlds.cluster.run import ClusterRun
 from marker_sim.worlds.cluster.writes import LOST_EXECUTOR_MS, Instruction

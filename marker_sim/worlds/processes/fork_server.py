@@ -14,9 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from marker_sim import supervisor
 from marker_sim.errors import HarnessError
-from marker_sim.requirements import lacking
+from marker_sim.surroundings import supervisor
+from marker_sim.surroundings.requirements import lacking
 from marker_sim.worlds.cluster.lives import Life
 from marker_sim.worlds.processes.coordinator import TEMPLATE, Coordinator
 

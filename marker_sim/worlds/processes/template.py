@@ -15,7 +15,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Client, wait
 from typing import Any
 
-from marker_sim.supervisor import die_with_parent
+from marker_sim.surroundings.supervisor import die_with_parent
 
 
 def serve(address: str, run: Callable[[dict[str, Any]], None]) -> None:

@@ -13,11 +13,10 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from marker_sim.cache import CACHE_VARIABLE, cache_directory
 from marker_sim.errors import HarnessError
-from marker_sim.files import held
-from marker_sim.requirements import lacking
-from marker_sim.supervisor import run_to_end
+from marker_sim.surroundings.files import CACHE_VARIABLE, cache_directory, held
+from marker_sim.surroundings.requirements import lacking
+from marker_sim.surroundings.supervisor import run_to_end
 
 VERSION = "2.12.0"
 MODULE = "github.com/Shopify/toxiproxy/v2"

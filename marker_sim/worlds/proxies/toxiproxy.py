@@ -30,8 +30,8 @@ import requests  # type: ignore[import-untyped, unused-ignore]
 from toxiproxy.api import APIConsumer  # type: ignore[import-untyped, unused-ignore]
 from toxiproxy.exceptions import InvalidToxic, NotFound, ProxyExists  # type: ignore[import-untyped, unused-ignore]
 
-from marker_sim import supervisor
 from marker_sim.errors import HarnessError
+from marker_sim.surroundings import supervisor
 from marker_sim.worlds.proxies.install import HOW, find_server
 
 Stream = Literal["upstream", "downstream"]

@@ -14,7 +14,7 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from marker_sim.errors import HarnessError
-from marker_sim.requirements import importing
+from marker_sim.surroundings.requirements import importing
 from marker_sim.worlds.s3_front.http_server import Response, call
 
 if TYPE_CHECKING:

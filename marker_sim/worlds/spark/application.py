@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from marker_sim import supervisor
 from marker_sim.errors import HarnessError
+from marker_sim.surroundings import supervisor
 
 END_S = 10.0
 POLL_S = 0.05

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import psutil
 
-from marker_sim import supervisor
 from marker_sim.errors import HarnessError
+from marker_sim.surroundings import supervisor
 from marker_sim.worlds.http.servers import VARIABLE
 
 HOSTS = ("127.0.0.2", "127.0.0.3")

@@ -1,0 +1,104 @@
+"""The night as Parquet, for whoever asks with SQL: three tables below `tables/`, one file a unit in each.
+
+    runs         a row a judged run
+    violations   a row a run, guarantee and cause
+    coverage     a row a unit and thing that was counted in it: kind is reached, looked, faults, judged or excused
+
+A unit's files are named by its stream and numbers and are in place before its line is in the ledger. What a kill leaves
+without a line is deleted at the next start, before anything is done again: so each run is there once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from marker_sim.campaign.nightly.failures import make_folder
+from marker_sim.campaign.nightly.ledger import Line
+from marker_sim.errors import HarnessError
+from marker_sim.outcome.result import BROKEN, RunRow
+from marker_sim.surroundings.files import replacing, synced
+
+FOLDER = "tables"
+UNIT = {"night": "int32", "stream": "string", "space": "string"}
+RUN = UNIT | {"number": "int64", "run": "int64"}
+# By table: its columns with their Arrow types.
+SCHEMAS: dict[str, dict[str, str]] = {
+    "runs": RUN
+    | {"seed": "int64", "mode": "string", "storage": "string", "plans": "string", "entries": "int64", "steps": "int64"}
+    | {"events": "int64", "faults": "int64", "judged": "int64", "violations": "int64"},
+    "violations": RUN
+    | {"seed": "int64", "mode": "string", "storage": "string", "guarantee": "string", "cause": "string"}
+    | {"under": "string", "message": "string"},
+    "coverage": UNIT | {"first": "int64", "count": "int64", "kind": "string", "name": "string", "times": "int64"},
+}
+COVERAGE = ("reached", "looked", "faults", "judged", "excused")
+
+
+def write_tables(directory: Path, place: Line, result: Line, rows: Iterable[RunRow]) -> None:
+    """Put a unit's three files in place, synced; HarnessError when they cannot be written.
+
+    place: what tells the unit: night, stream, first, count, and space where it has one. result: its counts.
+    """
+    unit = {"night": place["night"], "stream": place["stream"], "space": place.get("space", "")}
+    rows = tuple(rows)
+    content = {
+        "runs": [
+            unit | {name: value for name, value in row._asdict().items() if name != "broken"}
+            | {"violations": len(row.broken)} for row in rows
+        ],
+        "violations": [
+            unit | {"number": row.number, "run": row.run, "seed": row.seed, "mode": row.mode, "storage": row.storage}
+            | dict(zip(BROKEN, broken, strict=True)) for row in rows for broken in row.broken
+        ],
+        "coverage": [
+            unit | {"first": place["first"], "count": place["count"], "kind": kind, "name": name, "times": times}
+            for kind in COVERAGE for name, times in result.get(kind, {}).items()
+        ],
+    }  # fmt: skip
+    for table, lines in content.items():
+        folder = directory / FOLDER / table
+        make_folder(folder)
+        _write(folder / _file_name(place), lines, SCHEMAS[table])
+
+
+def sweep(directory: Path, lines: Iterable[Line]) -> list[Path]:
+    """Delete the files that belong to no unit of the ledger; which ones."""
+    present = sorted(path for table in SCHEMAS for path in (directory / FOLDER / table).glob("*") if path.is_file())
+    if not present:
+        return []
+    known = {_file_name(line) for line in lines if line["kind"] == "unit"}
+    gone = [path for path in present if path.name not in known]
+    for path in gone:
+        path.unlink()
+    return gone
+
+
+def _file_name(place: Line) -> str:
+    space = f"-{place['space']}" if place.get("space") else ""
+    return f"{place['stream']}{space}-{place['first']:09}-{place['count']}.parquet"
+
+
+def _write(path: Path, lines: list[dict[str, Any]], columns: dict[str, str]) -> None:
+    """A table that is there as a whole or not at all, also after a loss of power."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = pa.schema(list(columns.items()))
+    table = pa.Table.from_pylist([dict(_whole(line)) for line in lines], schema=schema)
+    try:
+        with replacing(path) as beside:
+            pq.write_table(table, beside, compression="zstd")
+            with beside.open("rb") as file:
+                os.fsync(file.fileno())
+        synced(path.parent)
+    except OSError as error:
+        raise HarnessError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def _whole(line: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The cells of a row; text that is not UTF-8, of a damaged name in a message, is escaped."""
+    for name, value in line.items():
+        yield name, value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value

@@ -1,0 +1,204 @@
+"""What is on this machine, what each part of the kit needs of it, and how to get what is missing.
+
+Looking changes nothing and needs no network; only `--install` fetches, and only into the kit's own cache.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from marker_sim.errors import HarnessError
+from marker_sim.surroundings.java import GET_JAVA, find_java
+from marker_sim.surroundings.requirements import REQUIREMENTS, Requirement, lacking
+from marker_sim.targets import hudi
+from marker_sim.targets.jvm.bundles import Jars
+from marker_sim.worlds.file_permissions import granted
+from marker_sim.worlds.proxies import install as toxiproxy
+
+VERSION_TIMEOUT_S = 20.0
+EXIT_HERE = 0
+EXIT_MISSING = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One thing looked for.
+
+    found: its version or place, "" when it is missing.
+    how: the way to get it.
+    """
+
+    name: str
+    found: str
+    needed_for: str
+    how: str
+
+
+def doctor(*, install: bool, as_json: bool, console: Console) -> int:
+    """Print what is here and what is missing; 0 when `verify` of the reference can run, else 4."""
+    if install:
+        _install()
+    checks = examine()
+    if as_json:
+        print(json.dumps({"schema": 1, "checks": [asdict(check) for check in checks]}, indent=1))
+    else:
+        console.print(_table(checks))
+    core = {each.package for each in REQUIREMENTS.values() if not each.extra}
+    ready = all(check.found for check in checks if check.name in core)
+    if not as_json:
+        console.print("`marker-sim verify` can run here" if ready else "`marker-sim verify` cannot run here")
+    return EXIT_HERE if ready else EXIT_MISSING
+
+
+def examine() -> tuple[Check, ...]:
+    """Every check, what `verify` needs first."""
+    return (
+        *(_package(each) for each in REQUIREMENTS.values()),
+        _java(),
+        *_bundles(),
+        _program("go", ("go", "version"), "building toxiproxy", toxiproxy.GET_GO),
+        Check(
+            name=toxiproxy.PROGRAM,
+            found=str(toxiproxy.find_server() or ""),
+            needed_for=REQUIREMENTS["toxiproxy"].needed_for,
+            how=f"{toxiproxy.HOW}, which builds it with Go, or a program {toxiproxy.PROGRAM} on PATH",
+        ),
+        _permissions(),
+    )
+
+
+def _package(needed: Requirement) -> Check:
+    try:
+        found = metadata.version(needed.package)
+    except metadata.PackageNotFoundError:
+        found = ""
+    return Check(name=needed.package, found=found, needed_for=needed.needed_for, how=needed.how)
+
+
+def _permissions() -> Check:
+    """Whether the kernel lets us hold a process before it opens a file, and while a file is cut (fanotify)."""
+    with tempfile.TemporaryDirectory() as folder:
+        operations, refused = granted(Path(folder))
+    how = "root, Linux 6.14 or later, and TMPDIR on ext4, xfs or btrfs" + (refused and f"; refused: {refused}")
+    found = " and ".join(operations) + (f", nothing else: {refused}" if refused and operations else "")
+    return Check(name="permission events", found=found, needed_for="kills exactly before an open and in a cut", how=how)
+
+
+def _program(name: str, command: tuple[str, ...], needed_for: str, how: str) -> Check:
+    return Check(name=name, found=_first_line(command), needed_for=needed_for, how=how)
+
+
+def _java() -> Check:
+    how = GET_JAVA
+    try:
+        found = _first_line((find_java(), "-version"))
+    except HarnessError as error:
+        found, how = "", str(error)
+    return Check(name="java", found=found, needed_for="--sut hudi:VERSION and hudi-spark:VERSION", how=how)
+
+
+def _bundles() -> tuple[Check, ...]:
+    """Which jars for Hudi the cache holds."""
+    wanted = [(f"hudi {version} bundle", f"--sut hudi:{version}", hudi.bundle(version)) for version in hudi.VERSIONS]
+    wanted.append(("hadoop s3a", "--sut hudi:VERSION --storage s3", hudi.S3A))
+    return tuple(
+        Check(
+            name=name,
+            found=" and ".join(map(str, jars.cached())),
+            needed_for=needed_for,
+            how="marker-sim doctor --install, or let the first verify fetch it",
+        )
+        for name, needed_for, jars in wanted
+    )
+
+
+def _install() -> None:
+    """Build and fetch what the extras that are here can use and the cache lacks, saying so on standard error.
+
+    What further extras would need is left out with a sentence, and so is what this machine cannot build: neither is a
+    failure. Each part is tried whatever becomes of the others; HarnessError for those that failed.
+    """
+    failed, bundles = list[str](), tuple(map(hudi.bundle, hudi.VERSIONS))
+    for what, why, part in (
+        ("toxiproxy", _no_wires(), lambda: toxiproxy.find_server() or toxiproxy.install_server(_say)),
+        ("the bundles of Hudi", _no_jars("hudi on local", bundles), lambda: _fetch(bundles)),
+        ("S3A for Hudi", _no_jars("hudi on s3", (hudi.S3A,)), lambda: _fetch((hudi.S3A,))),
+    ):
+        if why:
+            _say(f"{what}: left out, because {why}")
+        else:
+            _try(part, failed)
+    if failed:
+        raise HarnessError("; ".join(failed))
+
+
+def _no_wires() -> str:
+    """Why toxiproxy would be of no use or cannot be had here, "" when it can."""
+    why = lacking("wires")
+    if why:
+        return f"this needs {why}"
+    here = toxiproxy.find_server() is not None or shutil.which("go") is not None
+    return "" if here else f"there is no go on PATH to build it with; {toxiproxy.GET_GO}"
+
+
+def _no_jars(part: str, jars: tuple[Jars, ...]) -> str:
+    why = lacking(part)
+    if why:
+        return f"this needs {why}"
+    return "" if _java().found or all(each.cached() for each in jars) else f"this needs Java; {GET_JAVA}"
+
+
+def _fetch(wanted: tuple[Jars, ...]) -> None:
+    for jars in wanted:
+        jars.find(_say)
+
+
+def _try(part: Callable[[], object], failed: list[str]) -> None:
+    try:
+        part()
+    except HarnessError as error:
+        failed.append(str(error))
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+def _first_line(command: tuple[str, ...]) -> str:
+    """The first line a command says of itself, "" when it is not there or does not answer.
+
+    Java begins with what it took from the environment, which says nothing of itself.
+    """
+    program = shutil.which(command[0])
+    if program is None:
+        return ""
+    try:
+        done = subprocess.run(
+            [program, *command[1:]], capture_output=True, text=True, timeout=VERSION_TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    lines = (line for line in (done.stdout + done.stderr).splitlines() if "Picked up " not in line)
+    return next(lines, "") if done.returncode == 0 else ""
+
+
+def _table(checks: Iterable[Check]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for column in ("what", "here", "needed for", "how to get it"):
+        table.add_column(column, overflow="fold")
+    for check in checks:
+        here = Text(check.found, style="green") if check.found else Text("missing", style="yellow")
+        table.add_row(check.name, here, check.needed_for, "" if check.found else Text(check.how))
+    return table

@@ -1,0 +1,246 @@
+"""What the picture of a failure shows, computed from its history: lanes, bars, fault windows, ticks and storage.
+
+Times are milliseconds, moments are indices of events; an end that did not come is None. A history of more events than
+are shown is cut to those around its evidence and its faults, and each gap says what it leaves out. All texts are
+printable and clipped. Drawn by picture.js.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Sequence
+from sys import maxsize
+from typing import Any
+
+from marker_sim.history import Event, History
+from marker_sim.history.index.calls import FaultSpan
+from marker_sim.history.index.history_index import HistoryIndex
+from marker_sim.history.index.presence import NEVER
+from marker_sim.judges.violations import format_event
+from marker_sim.report.pictures.stored import answered_names, stored_files
+from marker_sim.report.words import clipped, printable
+
+EVENTS_MAX = 800
+LANES_MAX = 14
+ROWS_MAX = 12
+FAULTS_OF_KIND_MAX = 12
+TEXT_MAX = 400
+_COMPLETIONS = ("ok", "fail", "info")
+_ROLES = ("driver", "executor", "client", "timeline-server", "server", "storage", "kit")
+
+
+def picture(history: History, evidence: Sequence[int], most: int = EVENTS_MAX) -> dict[str, Any]:
+    """The content of the picture, ready for JSON. most: how many events are shown."""
+    events = history.events
+    index = HistoryIndex(history)
+    proofs = [number for number in dict.fromkeys(evidence) if 0 <= number < len(events)]
+    shown = shown_events(events, proofs, most)
+    kept = set(shown)
+    spans = [span for span in index.faults if span.begin in kept or span.end in kept]
+    important = {events[number].process for number in proofs} | {span.process for span in spans}
+    lanes = _lanes([events[number] for number in shown], important)
+    lane_of = {process: number for number, lane in enumerate(lanes) for process in lane["processes"]}
+    bars = _bars(events, kept, lane_of, lanes)
+    concerned = [number for bar in bars for number in (bar["from"], bar["to"]) if number is not None]
+    return {
+        "events": [_told(events[number], lane_of) for number in shown],
+        "total": len(events),
+        "gaps": gaps_between(events, shown),
+        "evidence": proofs,
+        "lanes": lanes,
+        "bars": bars,
+        "faults": [_window(span, lane_of, events) for span in spans],
+        "lives": [
+            {"lane": lane_of[life.process], "from": life.start, "to": _ended(life.end)}
+            for life in index.lives.values()
+            if life.process in lane_of
+        ],
+        "files": stored_files(history, shown),
+        "names": answered_names(index, shown, sorted({*proofs, *concerned}), proofs),
+        "reads": index.reads,
+    }
+
+
+def shown_events(events: Sequence[Event], evidence: Sequence[int], most: int) -> list[int]:
+    """The indices that are shown: all, or those around the evidence and around the faults nearest to it, in order."""
+    if len(events) <= most:
+        return list(range(len(events)))
+    centres = list(evidence[: most // 8])
+    related = {events[number].caused_by for number in centres}
+    proved = set(centres)
+    related |= {event.index for event in events if event.caused_by in proved and event.kind in _COMPLETIONS}
+    centres += sorted(number for number in related - proved if number is not None)
+    around = max(2, most // (4 * max(2, len(centres))))
+    chosen = _near(centres, around, len(events))
+    ordered = sorted(evidence) or [0]
+    faults = [event.index for event in events if event.kind == "fault"]
+    kinds: Counter[str] = Counter()
+    for fault in sorted(faults, key=lambda number: (_distance(ordered, number), number)):
+        kinds[events[fault].operation] += 1
+        if kinds[events[fault].operation] > FAULTS_OF_KIND_MAX:
+            continue
+        more = _near([fault], 1, len(events))
+        if len(chosen | more) > most:
+            break
+        chosen |= more
+    for number in (*range(min(3, len(events))), *range(len(events) - 3, len(events))):
+        chosen.add(number)
+    if not evidence:
+        chosen |= set(range(len(events) - (most - len(chosen)), len(events)))
+    return sorted(chosen)
+
+
+def _near(centres: Iterable[int], around: int, end: int) -> set[int]:
+    """The indices of the given events and of so many on both sides of each; end: how many events there are."""
+    return {at for number in centres for at in range(max(0, number - around), min(end, number + around + 1))}
+
+
+def _distance(ordered: Sequence[int], number: int) -> int:
+    at = bisect_left(ordered, number)
+    return min(abs(near - number) for near in ordered[max(0, at - 1) : at + 1])
+
+
+def ordered_processes(events: Iterable[Event], important: set[str]) -> dict[str, str]:
+    """The role of each process; the important ones come first, then by role, then as they appeared."""
+    roles: dict[str, str] = {}
+    for event in events:
+        roles.setdefault(event.process, event.role)
+
+    def order(known: tuple[str, str]) -> tuple[bool, int]:
+        process, role = known
+        return process not in important, _ROLES.index(role) if role in _ROLES else len(_ROLES)
+
+    return dict(sorted(roles.items(), key=order))
+
+
+def completions(events: Iterable[Event]) -> dict[int, Event]:
+    """The first completion of each invocation that has one."""
+    ended: dict[int, Event] = {}
+    for event in events:
+        if event.kind in _COMPLETIONS and event.caused_by is not None:
+            ended.setdefault(event.caused_by, event)
+    return ended
+
+
+def calls_among(
+    events: Iterable[Event], kept: set[int], processes: Container[str]
+) -> Iterator[tuple[Event, Event | None]]:
+    """Each operation of these processes that begins or ends among the kept events, and its completion."""
+    ended = completions(events)
+    for event in events:
+        if event.kind == "invoke" and event.process in processes:
+            end = ended.get(event.index)
+            if event.index in kept or (end is not None and end.index in kept):
+                yield event, end
+
+
+class RowsOfSpans:
+    """Rows in which spans follow each other, given in the order of their begins; of too many at once some overlap.
+
+    until: when each row is free again.
+    """
+
+    def __init__(self, most: int = maxsize) -> None:
+        self._most = most
+        self.until: list[int] = []
+
+    def place(self, begin: int, end: int) -> int:
+        """The row of a span."""
+        row = next((number for number, free in enumerate(self.until) if free <= begin), len(self.until))
+        if row == self._most:
+            row = self.until.index(min(self.until))
+        self.until[row : row + 1] = [max(begin, end)]
+        return row
+
+
+def answer_text(end: Event | None) -> str:
+    """What an operation was answered, or why it failed; "" for nothing."""
+    return "" if end is None else clipped(end.error or ("" if end.value is None else repr(end.value)), 120)
+
+
+def _lanes(events: Sequence[Event], important: set[str]) -> list[dict[str, Any]]:
+    """A lane for each process, those of evidence and faults first; of too many the others share one for each role."""
+    roles = ordered_processes(events, important)
+    lanes: dict[str, dict[str, Any]] = {}
+    for process, role in roles.items():
+        alone = len(roles) <= LANES_MAX or (process in important and len(lanes) < LANES_MAX)
+        key = f"process {process}" if alone else f"role {role}"
+        lane = lanes.setdefault(key, {"name": "", "role": role, "processes": [], "rows": 1})
+        lane["processes"].append(process)
+    for lane in lanes.values():
+        one = lane["processes"][0]
+        many = len(lane["processes"])
+        lane["name"] = clipped(one, 60) if many == 1 else f"{many} more: {lane['role']}"
+    return list(lanes.values())
+
+
+def _bars(
+    events: Sequence[Event], kept: set[int], lane_of: dict[str, int], lanes: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """One for each operation that begins or ends among the shown events; `row` keeps those of one time apart."""
+    bars = []
+    rows = [RowsOfSpans(ROWS_MAX) for _ in lanes]
+    for event, end in calls_among(events, kept, lane_of):
+        lane = lane_of[event.process]
+        bars.append(
+            {
+                "lane": lane,
+                "row": rows[lane].place(event.index, NEVER if end is None else end.index),
+                "from": event.index,
+                "to": None if end is None else end.index,
+                "outcome": "open" if end is None else end.kind,
+                "operation": event.operation,
+                "name": clipped(event.path or "", 120),
+                "ms": None if end is None else round((end.time_ns - event.time_ns) / 1e6, 3),
+                "answer": answer_text(end),
+            }
+        )
+        lanes[lane]["rows"] = len(rows[lane].until)
+    return bars
+
+
+def _window(span: FaultSpan, lane_of: dict[str, int], events: Sequence[Event]) -> dict[str, Any]:
+    """A fault: from when until when, and in which lane; None for one of no process."""
+    return {
+        "lane": lane_of.get(span.process),
+        "kind": span.kind,
+        "class": span.cls,
+        "from": span.begin,
+        "to": _ended(span.end),
+        "path": clipped(span.path or "", 120),
+        "settings": clipped(events[span.begin].error or "", 120),
+    }
+
+
+def _told(event: Event, lane_of: dict[str, int]) -> dict[str, Any]:
+    """One event: its place in the picture, what filters ask for, and its text."""
+    return {
+        "i": event.index,
+        "t": round(event.time_ns / 1e6, 3),
+        "lane": lane_of[event.process],
+        "process": printable(event.process),
+        "kind": event.kind,
+        "operation": event.operation,
+        "instant": printable(event.instant or ""),
+        "path": clipped(event.path or "", 120),
+        "text": clipped(format_event(event), TEXT_MAX),
+    }
+
+
+def gaps_between(events: Sequence[Event], shown: Sequence[int]) -> list[dict[str, Any]]:
+    """What is left out before each event that does not follow the one before it; the most frequent kinds by name."""
+    gaps = []
+    before = -1
+    for number in (*shown, len(events)):
+        if number > before + 1:
+            left = events[before + 1 : number]
+            counts = Counter(f"{event.kind} {event.operation}" for event in left)
+            told = ", ".join(f"{count:,} {what}" for what, count in counts.most_common(4))
+            gaps.append({"before": number, "count": len(left), "told": told})
+        before = number
+    return gaps
+
+
+def _ended(moment: int) -> int | None:
+    return None if moment >= NEVER else moment

@@ -1,0 +1,6 @@
+"""Stand-alone scripts: a failure that somebody who has no kit can run.
+
+shell_script.py  a failure of a server as a shell script (script.sh.j2, script.awk)
+shell_steps.py   the operations and faults of a plan as lines of that script
+table_script.py  a failure of a table as a Python script that needs PySpark alone (table_script.py.j2)
+"""

@@ -1,0 +1,214 @@
+"""A stored plan as a shell script that shows the violation without the kit: bash with curl, kill and cat.
+
+The script starts the server, makes the requests of the plan, does its faults, looks at what is stored, and decides by
+itself (`script.awk`): 1 violated, 0 held, 3 when a step could not be done. What a shell cannot do, a fault at a call
+that a server makes to its storage above all, is refused in a sentence rather than written as something else.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from importlib.resources import files
+
+from jinja2 import Environment, StrictUndefined
+
+from marker_sim.errors import UsageError
+from marker_sim.faults import FaultKind
+from marker_sim.judges.guarantees import BY_ID
+from marker_sim.plan import COPY, Op, Plan
+from marker_sim.report.scripts.shell_steps import not_in_a_shell, quoted, steps_of
+from marker_sim.report.words import plan_sentences, printable
+from marker_sim.targets.hudi import NAME as HUDI
+from marker_sim.targets.hudi import SETTINGS, launcher_of, service_command
+from marker_sim.targets.target import ServerOptions
+
+BOUND_S = 15
+CLIENTS_S, LASTING_S = 8, 13
+TRIES, ENOUGH = 10, 3  # Of a plan that needs luck: how often it is tried, and how often it has to be seen.
+WAITING = frozenset(("G6", "G7"))  # A try that shows one of them waits for long.
+LOST = frozenset(("G1", "G2", "G3", "G4", "G11"))  # A name that is gone breaks one of them, by when it is missed.
+JUDGED = tuple(f"G{number}" for number in range(1, 13))
+_NO_NAME = "\0\1\2"  # The log has 1 for a line break and 2 for a tab.
+_CLOSED = "Unlike the plan, this script closes connections where the plan resets them; a shell cannot reset one."
+_HOW = (
+    "It needs bash 5, curl and awk on Linux, listens on 127.0.0.1, works in a new directory (KEEP=1 keeps it) and ends",
+    "what it started. Exit codes: 1 violated, 0 held, 3 a step could not be done.",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldFailure:
+    """What a script and a text for an issue tracker say of a failure.
+
+    also: what else the same cause breaks.
+    message: what was seen; evidence: the events that prove it.
+    often: how often its plan breaks it, "" where nobody counted.
+    source: where the promise is written.
+    version: of the system; kit_version: of the kit that found it; "" for unknown.
+    """
+
+    guarantee: str
+    plan: Plan
+    sut: str
+    server: ServerOptions
+    also: tuple[str, ...] = ()
+    message: str = ""
+    evidence: tuple[str, ...] = ()
+    often: str = ""
+    source: str = ""
+    version: str = ""
+    kit_version: str = ""
+
+    @property
+    def title(self) -> str:
+        """The guarantee by its name."""
+        return f"{self.guarantee} {BY_ID[self.guarantee].slug}"
+
+    @property
+    def versions(self) -> str:
+        """Of the system and of the kit."""
+        system = self.sut if self.version in ("", self.sut.partition(":")[2]) else f"{self.sut} {self.version}"
+        return system + (f", found by marker-sim {self.kit_version}" if self.kit_version else "")
+
+    @property
+    def head(self) -> tuple[str, ...]:
+        """What every script says first, a line each: what is broken, where it is promised, by whom, and the plan."""
+        return (
+            f"{self.title} is broken" + (f": {self.message}" if self.message else ""),
+            "",
+            f"Promised:  {BY_ID[self.guarantee].sentence}",
+            f"Written:   {self.source or 'nowhere that is known'}",
+            f"Seen with: {self.versions}" + (f"; {self.often}" if self.often else ""),
+            "",
+            *plan_sentences(self.plan),
+        )
+
+
+def shell_script(failure: ToldFailure) -> str:
+    """The script; UsageError says in a sentence what of the plan a shell cannot do."""
+    plan, server = failure.plan, failure.server
+    problem = _problem(failure)
+    if problem:
+        raise UsageError(f"{failure.title} cannot be told as a script: {problem}")
+    steps = steps_of(plan, server.identity)
+    claims = {failure.guarantee, *failure.also} & set(JUDGED)
+    claims |= LOST if claims & LOST else set()
+    hudi, s3 = failure.sut.partition(":")[0] == HUDI, plan.storage == "s3"
+    faults_ms = sum(fault.settings.for_ms + max(0, fault.settings.restart_ms) for fault in plan.faults)
+    at_answers = bool(claims & {"G1", "G2"}) and not server.reader
+    text = (files("marker_sim.report.templates") / "script.sh.j2").read_text(encoding="utf-8")
+    return environment().from_string(text).render(
+        head=[printable(line) for line in _head(failure, hudi, s3)],
+        guarantee=failure.guarantee,
+        title=failure.title,
+        tries=1 if steps.alone else TRIES,
+        enough=1 if claims <= WAITING else ENOUGH,
+        threads=plan.num_threads,
+        interval_ms=plan.interval_ms,
+        bound_ms=BOUND_S * 1000,
+        wait_s=BOUND_S + 2 + faults_ms // 1000,
+        places=" ".join(map(quoted, plan.directories)),
+        hudi=_prepared(failure.version, s3) if hudi else "",
+        start="" if hudi else quoted(_plain(server.start)),
+        reader=quoted(server.reader) if server.reader else "",
+        s3=s3,
+        scheme=server.dir_format or "s3a",
+        form="file:" if server.dir_format == "file" else "",
+        due="".join(f"\n{line}" for line in steps.due),
+        at_request=any(line.startswith("request ") for line in steps.due),
+        steps=steps.text,
+        uses=steps.uses,
+        at_answers=at_answers,
+        stops=at_answers or "pause_server" in steps.uses,
+        clients_s=LASTING_S if "obstruct" in steps.uses else CLIENTS_S,
+        known="\n".join(f"    create {place} {quoted(name)}" for place, name in _known(plan)) or "    :",
+        claims=" ".join(sorted(claims, key=lambda name: int(name[1:]))),
+        rules=(files("marker_sim.report.templates") / "script.awk").read_text(encoding="utf-8").rstrip("\n"),
+    )  # fmt: skip
+
+
+def environment() -> Environment:
+    """Of the templates of scripts. Nothing is escaped: words of a shell are quoted one by one."""
+    return Environment(
+        undefined=StrictUndefined, line_statement_prefix="%%", keep_trailing_newline=True,
+        variable_start_string="@{", variable_end_string="}@", comment_start_string="@#", comment_end_string="#@",
+        block_start_string="@%", block_end_string="%@",
+    )  # fmt: skip
+
+
+def _problem(failure: ToldFailure) -> str:
+    """What a shell cannot do, "" when it can."""
+    plan = failure.plan
+    if failure.guarantee not in JUDGED:
+        return f"it judges {JUDGED[0]} to {JUDGED[-1]}, what clients and the storage of a timeline server see"
+    if plan.mode != "timeline" or plan.writes or plan.storage not in ("local", "s3"):
+        return "it needs more than requests to a timeline server on a directory or on S3"
+    for fault in plan.faults:
+        why = not_in_a_shell(fault, plan)
+        if why:
+            return f"{why} ({fault.kind.value} of {fault.target or 'any process'})"
+    if any(set(op.name) & set(_NO_NAME) for op in plan.ops):
+        return "a name has one of the bytes 0, 1 and 2, which no word of a shell or no line of its log can have"
+    return ""
+
+
+def _head(failure: ToldFailure, hudi: bool, s3: bool) -> list[str]:
+    """The comment at the beginning."""
+    settings = [
+        "Set BUNDLE to the Hudi bundle jar (hudi-spark3.5-bundle_2.12-VERSION.jar), JARS to the class path of Spark's"
+        " own jars (for example '.../pyspark/jars/*'); java, 17 or later, is taken from PATH."
+        if hudi
+        else "Set START to the command of another server; {port}, {storage}, {workdir}, {threads} and {interval_ms} are"
+        " filled in."
+    ]
+    if s3:
+        more = ", and S3A to the class path of hadoop-aws and aws-java-sdk-bundle" if hudi else ""
+        settings.append(
+            "It was found on S3: set ENDPOINT to one, BUCKET to an empty bucket of it, AWS_ACCESS_KEY_ID and"
+            f" AWS_SECRET_ACCESS_KEY{more}. Without ENDPOINT a local directory is the storage."
+        )
+    return [
+        *failure.head,
+        *([_CLOSED] if any(fault.kind is FaultKind.RESET for fault in failure.plan.faults) else []),
+        "",
+        *settings,
+        f"TRIES is how often the steps are tried, or until {ENOUGH} tries showed it; {TRIES} where luck is needed.",
+        *_HOW,
+    ]
+
+
+def _plain(start: str) -> str:
+    """The command as bash reads it the same way as `shlex` does."""
+    return shlex.join(shlex.split(start)) if re.search(r"[$`*?\[~;&|<>()#!]", start) else start
+
+
+def _prepared(version: str, s3: bool) -> str:
+    """What a Hudi server is started with, made in the script's directory."""
+    launcher, folder = launcher_of(version, s3), files("marker_sim.targets.jvm")
+    start = service_command("java", "CLASSES", f"FOLDER/{launcher}")
+    start = start.replace("CLASSES", "'$CLASSES'").replace("FOLDER", "$WORK")
+    lines = [_written(launcher, (folder / launcher).read_text(encoding="utf-8")), "CLASSES=$BUNDLE:$JARS"]
+    if s3:
+        settings = (folder / SETTINGS / "core-site.xml").read_text(encoding="utf-8")
+        lines += [_written("core-site.xml", settings), '[ -z "$ENDPOINT" ] || CLASSES=$BUNDLE:$WORK:$S3A:$JARS']
+    return "\n".join((*lines, f'START="{start}"'))
+
+
+def _written(name: str, text: str) -> str:
+    return f"cat > \"$WORK/{name}\" <<'END'\n{text.rstrip()}\nEND"
+
+
+def _known(plan: Plan) -> list[tuple[int, str]]:
+    """Up to three names of each directory, which are asked for once more in the end."""
+    known = []
+    for place in range(len(plan.directories)):
+        ops = (op for op in plan.ops if op.kind == "create" and op.directory == place)
+        names = list(dict.fromkeys(name for op in ops for name in _first_and_last(op)))
+        known += [(place, name) for name in dict.fromkeys((*names[:1], *names[len(names) // 2 :][:1], *names[-1:]))]
+    return known
+
+
+def _first_and_last(op: Op) -> tuple[str, str]:
+    return op.name.replace(COPY, "0"), op.name.replace(COPY, str(op.copies - 1))

@@ -1,0 +1,108 @@
+"""A stored plan of a table as a Python script that shows the violation with PySpark and kill -9 alone.
+
+The script writes the table in one driver after the other, kills those that the plan kills as soon as the kernel tells
+of the file (inotify), looks at what is left and decides by itself: 1 violated, 0 held, 3 a step could not be done. What
+needs more than a local directory and the death of a driver is refused in a sentence.
+"""
+
+from __future__ import annotations
+
+import pprint
+from importlib.resources import files
+from typing import Any
+
+from marker_sim.errors import UsageError
+from marker_sim.faults import Fault, FaultKind
+from marker_sim.plan import Plan
+from marker_sim.report.scripts.shell_script import ToldFailure, environment, shell_script
+from marker_sim.report.words import printable
+from marker_sim.tables import WRITE_KEY
+from marker_sim.worlds.hudi_spark.phases import last_data_file
+from marker_sim.worlds.hudi_spark.settings import JVM, hudi_options, key_count, partition_names
+from marker_sim.worlds.hudi_spark.steps import DRIVER, call_of, moment_of
+from marker_sim.worlds.hudi_spark.table import ROWS_MAX, ROWS_MIN
+
+JUDGED = ("G14", "G15", "G16", "G18", "G19", "G24", "G25")
+_HOW = (
+    "Set BUNDLE to the Hudi bundle jar (hudi-spark3.5-bundle_2.12-VERSION.jar); it needs Linux, Java 17 and a Python",
+    "that has PySpark 3.5. It works in new directories and removes them; TRIES is how often it tries at most (5).",
+    "Exit codes: 1 violated, 0 held, 3 a step could not be done.",
+)
+
+
+def script_of(failure: ToldFailure) -> tuple[str, str]:
+    """The script of a failure and the language that it is in; UsageError says in a sentence what it cannot do."""
+    if failure.plan.shape is None:
+        return shell_script(failure), "bash"
+    return table_script(failure), "python"
+
+
+def table_script(failure: ToldFailure) -> str:
+    """The script of a failure of a table; UsageError says in a sentence what of the plan it cannot do."""
+    plan = failure.plan
+    problem = _problem(failure)
+    if problem:
+        raise UsageError(f"{failure.title} cannot be told as a script: {problem}")
+    options = hudi_options(plan, failure.sut.partition(":")[2])
+    text = (files("marker_sim.report.templates") / "table_script.py.j2").read_text(encoding="utf-8")
+    return (
+        environment()
+        .from_string(text)
+        .render(
+            head=[printable(line).replace('"""', "'''") for line in _head(failure)],
+            title=failure.title,
+            jvm=JVM,
+            options=_literal({name: value for name, value in options.items() if value != WRITE_KEY}),
+            partitions=_literal(list(partition_names(plan))),
+            keys=key_count(plan),
+            seed=plan.seed,
+            rows_min=ROWS_MIN,
+            rows_max=ROWS_MAX,
+            writes=_literal(_writes(plan)),
+            claims=_literal([failure.guarantee, *(each for each in failure.also if each in JUDGED)]),
+        )
+    )
+
+
+def _problem(failure: ToldFailure) -> str:
+    """What a script cannot do, "" when it can."""
+    plan = failure.plan
+    if failure.guarantee not in JUDGED:
+        return f"it judges {', '.join(JUDGED)}, what the timeline, the files and the rows of a table show at rest"
+    if plan.storage != "local":
+        return "it was found on S3, where nobody but the kit's own S3 sees the requests at which something happens"
+    for fault in plan.faults:
+        if (fault.kind, fault.target) != (FaultKind.KILL, DRIVER):
+            return f"it needs executors that are processes of their own ({fault.kind.value} of {fault.target})"
+    return ""
+
+
+def _writes(plan: Plan) -> list[dict[str, Any]]:
+    """The writes, each with the place where its driver is killed."""
+    last = last_data_file(len(partition_names(plan))).faults[0]
+    made = []
+    for write in plan.writes:
+        fault = last if write.abandon else next((plan.faults[number] for number in write.faults), None)
+        name = "all data files are there" if write.abandon else write.name
+        made.append({"name": name, "abandoned": write.abandon, "kill": None if fault is None else _kill(fault)})
+    return made
+
+
+def _kill(fault: Fault) -> dict[str, Any]:
+    call = call_of(fault)
+    moment = "deleted" if call.operations == ("delete",) else moment_of(fault)
+    return {"path": call.pattern, "n": call.n, "moment": moment}
+
+
+def _head(failure: ToldFailure) -> list[str]:
+    """The text at the beginning."""
+    return [
+        *failure.head,
+        "",
+        *_HOW,
+    ]
+
+
+def _literal(value: object) -> str:
+    """As Python has it."""
+    return pprint.pformat(value, width=110, compact=True, sort_dicts=False)

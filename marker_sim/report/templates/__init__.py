@@ -1,0 +1,42 @@
+"""HTML pages from their templates (*.html.j2): one layout, one look (page.css), nothing from the network.
+
+Jinja escapes everything that came from a system under test, and the browser runs no other script than the given one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64encode
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from marker_sim.report.words import printable
+
+SIGNS = {"violated": "✗", "inconclusive": "?", "not-promised": "○", "holds": "✓", "not-applicable": "–"}
+
+
+def render(template: str, *, script: str = "", **content: Any) -> str:
+    """A page. template: its file below the package; script: the name of the only script it runs, "" for none."""
+    environment = Environment(
+        loader=PackageLoader("marker_sim", ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["printable"] = printable
+    code = _resource(script) if script else ""
+    return environment.get_template(template).render(
+        style=Markup(_resource("page.css")),
+        script=Markup(code),
+        script_hash=b64encode(hashlib.sha256(code.encode("utf-8")).digest()).decode("ascii"),
+        signs=SIGNS,
+        **content,
+    )
+
+
+def _resource(name: str) -> str:
+    return (files("marker_sim.report.templates") / name).read_text(encoding="utf-8")

@@ -1,0 +1,399 @@
+/* Draws the picture of each story from the JSON block of the page: lanes, bars, fault windows, a cursor, and what storage
+   held at the cursor. marker_sim/report/pictures/picture.py says what the data means. No framework; without it the page is text. */
+"use strict";
+const DATA = JSON.parse(document.getElementById("data").textContent);
+const ROW = 20, TICKS = 12, PAD = 4, AXIS = 34;
+const PROVEN = 30, LEAST = 1.2, FILES = 120;
+
+function html(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) if (value !== null && value !== false) made.setAttribute(name, value);
+  made.append(...children);
+  return made;
+}
+
+function svg(tag, attributes = {}, text = "") {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  if (text) made.textContent = text;
+  return made;
+}
+
+function brief(name) { return name.length > 110 ? `${name.slice(0, 70)}…${name.slice(-38)}` : name; }
+
+/* The last moment at or before `moment` decides: how many of the sorted moments that are. */
+function upTo(moments, moment) {
+  let low = 0, high = moments.length;
+  while (low < high) { const at = (low + high) >> 1; if (moments[at] <= moment) low = at + 1; else high = at; }
+  return low;
+}
+
+class Picture {
+  constructor(place, data, number) {
+    Object.assign(this, { place, data, number, zoom: 1, timed: false, matches: null });
+    this.moments = data.events.map((event) => event.i);
+    this.proof = new Map(data.evidence.map((moment, at) => [moment, at + 1]));
+    this.faulty = new Set(data.faults.flatMap((fault) => [fault.from, fault.to]));
+    // At the end of the evidence; where there is none, where the first fault began.
+    this.cursor = Math.max(0, upTo(this.moments, data.evidence.length ? Math.max(...data.evidence) : data.faults[0]?.from ?? 0) - 1);
+    this.lay();
+    this.build();
+    this.redraw();
+  }
+
+  redraw() { this.draw(); this.move(this.cursor); }
+
+  /* The height of each lane. */
+  lay() {
+    let y = AXIS;
+    this.lanes = this.data.lanes.map((lane) => {
+      const made = { ...lane, y, height: lane.rows * ROW + TICKS + 2 * PAD };
+      y += made.height;
+      return made;
+    });
+    this.height = y + 4;
+  }
+
+  build() {
+    const { data } = this, select = (name, all, values) => {
+      const options = [html("option", { value: "" }, all), ...values.map((value) => html("option", { value }, value))];
+      const made = html("select", { "aria-label": name }, ...options);
+      made.addEventListener("change", () => this.filter());
+      return made;
+    };
+    const distinct = (key) => [...new Set(data.events.map((event) => event[key]))].filter(Boolean).sort();
+    this.byProcess = select("process", "every process", distinct("process"));
+    this.byKind = select("kind of event", "every kind", distinct("kind"));
+    this.byInstant = select("instant", "every instant", distinct("instant"));
+    this.byPath = select("path", "every path", distinct("path").slice(0, 3 * FILES));
+    this.search = html("input", { type: "search", placeholder: "search: name, value, error", "aria-label": "search events" });
+    this.search.addEventListener("input", () => this.filter());
+    this.search.addEventListener("keydown", (key) => {
+      if (key.key === "Enter") this.next((at) => this.matches?.has(at), key.shiftKey ? -1 : 1);
+    });
+    this.found = html("output", { class: "soft" });
+    const button = (label, attributes, act) => {
+      const made = html("button", { type: "button", ...attributes }, ...label);
+      made.addEventListener("click", act);
+      return made;
+    };
+    const time = html("input", { type: "checkbox" });
+    time.addEventListener("change", () => { this.timed = time.checked; this.redraw(); });
+    const zooms = html("span", { class: "zooms" }, html("label", {}, time, " by time"),
+      button("−", { title: "zoom out (-)" }, () => this.scale(0.5)), button("+", { title: "zoom in (+)" }, () => this.scale(2)));
+    const tools = html("div", { class: "tools" }, this.search, this.byProcess, this.byKind, this.byInstant, this.byPath, this.found, zooms);
+    const proofs = data.evidence.map((moment, at) => {
+      const label = [html("b", {}, String(at + 1)), ` ${this.event(moment)?.text ?? `event ${moment}`}`];
+      return button(label, { "data-proof": moment }, () => this.move(this.moments.indexOf(moment)));
+    });
+    const labels = this.lanes.map((lane) =>
+      html("span", { style: `top:${lane.y}px;height:${lane.height}px`, title: lane.name }, lane.name));
+    const said = `Timeline of ${data.events.length} events in ${this.lanes.length} lanes. Arrow keys move from event to event;`
+      + " the events stand in a table below.";
+    this.svg = svg("svg", { height: this.height, tabindex: 0, role: "img", "aria-label": said });
+    this.scroll = html("div", { class: "strip" }, this.svg);
+    this.now = html("p", { class: "now", "aria-live": "polite" });
+    this.panel = html("div", { class: "panel" });
+    this.tip = html("div", { class: "tip", hidden: "" });
+    const column = html("div", { class: "labels", "aria-hidden": "true", style: `height:${this.height}px` }, ...labels);
+    const lanes = html("div", { class: "lanes" }, column, this.scroll);
+    this.place.append(html("div", { class: "proofs", role: "group", "aria-label": "evidence" }, ...proofs), tools,
+      html("div", { class: "stage" }, lanes, html("div", { class: "side" }, this.now, this.panel)), this.legend(), this.table(), this.tip);
+    this.svg.addEventListener("keydown", (key) => this.key(key));
+    this.svg.addEventListener("click", (click) => this.move(this.nearest(click)));
+    this.svg.addEventListener("mousemove", (mouse) => this.hover(mouse));
+    this.svg.addEventListener("mouseleave", () => { this.tip.hidden = true; });
+  }
+
+  legend() {
+    const { gaps, total } = this.data, left = gaps.reduce((sum, gap) => sum + gap.count, 0), swatch = (kind) => html("i", { class: `swatch ${kind}` });
+    return html("p", { class: "key" }, swatch("ok"), " ok  ", swatch("fail"), " fail  ", swatch("info"), " unknown or open  ",
+      "▲ stored  ▼ deleted  ▪ observed  ", swatch("window"), " fault. ",
+      "Keys: ← → event, ↑ ↓ the same lane, e evidence, f fault, + − zoom, / search.",
+      left ? ` ${left.toLocaleString("en")} of ${total.toLocaleString("en")} events are left out (┊): shown are those around`
+        + (this.proof.size ? " the evidence and the faults." : " the faults, and the last ones.") : "");
+  }
+
+  event(moment) { const at = upTo(this.moments, moment) - 1; return this.moments[at] === moment ? this.data.events[at] : null; }
+
+  /* Where each shown event stands: evidence and faults have room, the others share the rest; or by time. */
+  columns() {
+    const { events, gaps } = this.data, room = Math.max(200, this.scroll.clientWidth - 2) * this.zoom - 16;
+    const before = new Set(gaps.map((gap) => gap.before));
+    const wide = events.map((event) => (this.proof.has(event.i) || (this.faulty.has(event.i) && this.faulty.size < 40) ? 1 : 0));
+    const special = wide.reduce((sum, each) => sum + each, 0), even = room / (events.length + gaps.length);
+    const weight = (event) => (event.kind === "observe" ? 0.35 : 1);
+    const shares = events.reduce((sum, event, n) => sum + (wide[n] ? 0 : weight(event)), gaps.length);
+    const proven = Math.max(even, Math.min(PROVEN, room / 3 / Math.max(1, special)));
+    const other = Math.max(LEAST * Math.min(1, this.zoom), (room - special * proven) / Math.max(1, shares));
+    let x = 8;
+    this.at = events.map((event, n) => {
+      if (before.has(event.i)) x += other;
+      const step = wide[n] ? proven : other * weight(event);
+      x += step;
+      return x - step / 2;
+    });
+    this.width = x + 8;
+    if (this.timed && events.length) {
+      const first = events[0].t, long = Math.max(events[events.length - 1].t - first, 1e-6);
+      this.at = events.map((event) => 8 + ((event.t - first) / long) * (this.width - 16));
+    }
+  }
+
+  /* Where a moment stands; one that is not shown stands at the edge of its gap. */
+  x(moment, end = false) {
+    if (moment === null) return this.width;
+    const at = upTo(this.moments, moment);
+    if (at && this.moments[at - 1] === moment) return this.at[at - 1];
+    if (at === 0) return 0;
+    if (at >= this.at.length) return this.width;
+    return end ? this.at[at] - 2 : this.at[at - 1] + 2;
+  }
+
+  draw() {
+    this.columns();
+    const { data, lanes } = this, parts = [], add = (...made) => parts.push(svg(...made));
+    const hatch = svg("pattern", { id: `hatch-${this.number}`, width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" });
+    hatch.append(svg("rect", { width: 2.5, height: 6, class: "hatch" }));
+    lanes.forEach((lane, n) => add("rect", { class: n % 2 ? "lane odd" : "lane", x: 0, y: lane.y, width: this.width, height: lane.height }));
+    for (const life of data.lives) {
+      const y = lanes[life.lane].y + lanes[life.lane].height - TICKS / 2;
+      add("line", { class: "life", x1: this.x(life.from), x2: this.x(life.to, true), y1: y, y2: y });
+    }
+    this.named = new Map();
+    for (const fault of data.faults) this.fault(fault, parts);
+    for (const gap of data.gaps) {
+      const x = gap.before > this.moments[this.moments.length - 1] ? this.width - 3 : this.x(gap.before) - 2;
+      const line = svg("line", { class: "gap", x1: x, x2: x, y1: AXIS - 8, y2: this.height });
+      line.append(svg("desc", {}, `${gap.count.toLocaleString("en")} events left out: ${gap.told}`));
+      parts.push(line);
+    }
+    for (const [moment, n] of this.proof) {
+      const x = this.x(moment);
+      add("line", { class: "proof-line", x1: x, x2: x, y1: 14, y2: this.height });
+      add("circle", { class: "proof-dot", cx: x, cy: 9, r: 8 });
+      add("text", { class: "proof-number", x, y: 13 }, String(n));
+    }
+    data.bars.forEach((bar) => this.bar(bar, parts));
+    data.events.forEach((event, n) => this.tick(event, n, parts));
+    this.times(parts);
+    this.line = svg("line", { class: "cursor", y1: 18, y2: this.height });
+    parts.push(this.line);
+    this.svg.replaceChildren(svg("defs"), ...parts);
+    this.svg.firstChild.append(hatch);
+    this.svg.setAttribute("width", this.width);
+    this.svg.setAttribute("viewBox", `0 0 ${this.width} ${this.height}`);
+    this.dim();
+  }
+
+  fault(fault, parts) {
+    const lane = fault.lane === null ? { y: AXIS, height: this.height - AXIS } : this.lanes[fault.lane];
+    const from = this.x(fault.from), to = Math.max(from + 3, this.x(fault.to, true));
+    const group = svg("g", { class: "fault", "data-from": fault.from });
+    group.append(svg("rect", { x: from - 1.5, y: lane.y, width: to - from, height: lane.height, fill: `url(#hatch-${this.number})` }),
+      svg("line", { x1: from, x2: from, y1: lane.y, y2: lane.y + lane.height }), svg("desc", {}, `${fault.kind} ${fault.path} ${fault.settings}`));
+    parts.push(group);
+    if (this.data.faults.length >= 30 && this.zoom <= 2) return;
+    // The names of a lane stand side by side; one that would stand far from its fault is left to the pointer.
+    const wide = 7 * (fault.kind.length + 2), x = Math.max(Math.min(from + 4, this.width - wide), this.named.get(lane.y) ?? 0);
+    if (x > from + 90) return;
+    this.named.set(lane.y, x + wide);
+    parts.push(svg("text", { class: "fault-name", x, y: lane.y + lane.height - 3 }, `⚡${fault.kind}`));
+  }
+
+  bar(bar, parts) {
+    const from = this.x(bar.from), to = Math.max(from + 3, this.x(bar.to, true)), y = this.lanes[bar.lane].y + PAD + bar.row * ROW;
+    const group = svg("g", { class: `bar ${bar.outcome}`, "data-from": bar.from, "data-to": bar.to ?? "" });
+    const sign = { ok: "", fail: "✕ ", info: "? ", open: "? " }[bar.outcome];
+    group.append(svg("rect", { x: from, y: y + 1, width: to - from, height: ROW - 3, rx: 3 }),
+      svg("desc", {}, `${bar.operation} ${bar.name}: ${bar.to === null ? "never answered" : `${bar.outcome} ${bar.answer}, ${bar.ms} ms`}`));
+    const most = Math.floor((to - from - 6) / 6.1), label = `${sign}${bar.operation} ${bar.name.split("/").pop()}`;
+    const short = label.length > most ? label.slice(0, Math.max(1, most - 1)) + (most > 3 ? "…" : "") : label;
+    if (most >= 3 || (most >= 1 && sign)) group.append(svg("text", { x: from + 4, y: y + 13 }, short));
+    parts.push(group);
+  }
+
+  tick(event, n, parts) {
+    if (event.kind !== "effect" && event.kind !== "observe") return;
+    const lane = this.lanes[event.lane], x = this.at[n], y = lane.y + lane.height - TICKS / 2 - PAD;
+    const shape = event.kind === "observe" ? "M-1.5-1.5h3v3h-3z" : event.operation === "delete" ? "M-4-4h8l-4 8z" : "M-4 4h8l-4-8z";
+    parts.push(svg("path", { class: `tick ${event.kind}`, "data-from": event.i, d: shape, transform: `translate(${x} ${y})` }));
+  }
+
+  times(parts) {
+    let last = -1e9;
+    this.data.events.forEach((event, n) => {
+      if (this.at[n] - last < 76 || this.at[n] > this.width - 40) return;
+      last = Math.max(this.at[n], 32);
+      const said = event.t >= 10000 ? `${(event.t / 1000).toFixed(2)} s` : `${event.t.toFixed(1)} ms`;
+      parts.push(svg("text", { class: "time", x: last, y: AXIS - 6 }, said));
+    });
+  }
+
+  nearest(mouse) {
+    const x = mouse.clientX - this.svg.getBoundingClientRect().left;
+    return this.at.reduce((best, each, n) => (Math.abs(each - x) < Math.abs(this.at[best] - x) ? n : best), 0);
+  }
+
+  hover(mouse) {
+    const title = mouse.target.closest?.("g, line")?.querySelector("desc"), event = this.data.events[this.nearest(mouse)];
+    if (!event) return;
+    this.tip.textContent = (title ? `${title.textContent}\n` : "") + event.text;
+    this.tip.hidden = false;
+    this.tip.style.left = `${Math.max(4, Math.min(mouse.clientX + 14, innerWidth - this.tip.offsetWidth - 8))}px`;
+    this.tip.style.top = `${mouse.clientY + 18}px`;
+  }
+
+  /* The next event in a direction that fits. */
+  next(fits, step = 1) {
+    const { length } = this.moments;
+    for (let at = this.cursor + step, tried = 0; tried < length; at += step, tried += 1) {
+      const turned = (at + length) % length;
+      if (fits(turned)) { this.move(turned); return; }
+    }
+  }
+
+  key(key) {
+    if (key.ctrlKey || key.metaKey || key.altKey) return;
+    const { events } = this.data, last = events.length - 1, back = key.shiftKey ? -1 : 1;
+    const acts = {
+      ArrowLeft: () => this.move(Math.max(0, this.cursor - 1)), ArrowRight: () => this.move(Math.min(last, this.cursor + 1)),
+      ArrowUp: () => this.next((at) => events[at].lane === events[this.cursor].lane, -1), ArrowDown: () => this.next((at) => events[at].lane === events[this.cursor].lane),
+      Home: () => this.move(0), End: () => this.move(last), "/": () => this.search.focus(), "+": () => this.scale(2), "-": () => this.scale(0.5),
+      e: () => this.next((at) => this.proof.has(events[at].i), back), E: () => this.next((at) => this.proof.has(events[at].i), -1),
+      f: () => this.next((at) => this.faulty.has(events[at].i), back), F: () => this.next((at) => this.faulty.has(events[at].i), -1),
+    };
+    if (acts[key.key]) { key.preventDefault(); acts[key.key](); }
+  }
+
+  scale(factor) { this.zoom = Math.min(64, Math.max(1, this.zoom * factor)); this.redraw(); }
+
+  /* Put the cursor on a shown event and say what storage held then. */
+  move(at) {
+    const event = this.data.events[at];
+    if (!event) return;
+    this.cursor = at;
+    const x = this.at[at], { scrollLeft, clientWidth } = this.scroll;
+    for (const end of ["x1", "x2"]) this.line.setAttribute(end, x);
+    if (x < scrollLeft + 20 || x > scrollLeft + clientWidth - 20) this.scroll.scrollLeft = x - clientWidth / 2;
+    const proof = this.proof.has(event.i) ? html("span", { class: "violated" }, ` evidence ${this.proof.get(event.i)}`) : "";
+    this.now.replaceChildren(html("b", {}, `At event ${event.i}`), proof, ` ${event.text}`);
+    const moment = String(event.i);
+    for (const each of this.place.querySelectorAll("[data-proof]")) each.setAttribute("aria-pressed", String(each.dataset.proof === moment));
+    for (const { dataset, classList } of this.svg.querySelectorAll(".bar")) classList.toggle("now", [dataset.from, dataset.to].includes(moment));
+    this.panel.replaceChildren(...this.answered(event.i), ...this.stored(event.i));
+  }
+
+  answered(moment) {
+    const rows = [];
+    for (const name of this.data.names) {
+      const given = name.answers.filter((answer) => answer[0] <= moment).pop();
+      if (!given) continue;
+      const gone = name.deleted.find((each) => each > given[0] && each <= moment) !== undefined;
+      const reads = this.data.reads ? name.seen[upTo(name.seen, moment) - 1] : moment;
+      const held = reads !== undefined && upTo(name.stored, reads) % 2 === 1;
+      const [sign, said, style] = reads === undefined || (this.data.reads && reads < given[0] && !held) ? ["?", "storage was not read since", "inconclusive"]
+        : held ? ["✓", "stored", "holds"] : gone ? ["–", "its directory was deleted", "soft"] : ["✗", "NOT stored", "violated"];
+      const row = html("li", { class: style }, html("b", {}, sign), " ", html(name.proof ? "mark" : "span", { title: name.name }, brief(name.name)), " ", html("small", {}, `${given[1]} at ${given[0]}; ${said}`));
+      if (style === "violated") rows.unshift(row); else rows.push(row);
+    }
+    return [html("h4", {}, "Answered until then"), rows.length ? html("ul", { class: "answered" }, ...rows) : html("p", { class: "soft" }, "no marker")];
+  }
+
+  stored(moment) {
+    const { files } = this.data, state = new Map();
+    for (const [when, path, content] of files.states) if (when <= moment) state.set(path, [content, when]);
+    const out = [html("h4", {}, this.data.reads ? "Storage, as it was read last" : "Storage")];
+    for (const [group, title] of [["marker", "Marker files"], ["timeline", "Timeline"], ["data", "Data files"]]) {
+      const held = [...state].filter(([path, [content, when]]) => files.groups[path] === group && (content || when === moment));
+      if (!held.length) continue;
+      held.sort(([one], [other]) => (files.paths[one] < files.paths[other] ? -1 : 1));
+      const items = held.slice(0, FILES).map(([path, [content, when]]) => this.file(files.paths[path], content, when === moment));
+      if (held.length > FILES) items.push(html("li", { class: "soft" }, `and ${held.length - FILES} more`));
+      out.push(html("h5", {}, title), html("ul", { class: "files" }, ...items));
+    }
+    const others = files.others.filter((each) => each[0] <= moment).pop();
+    if (others && others[1]) out.push(html("p", { class: "soft" }, `and ${others[1].toLocaleString("en")} files that no shown event changes`));
+    if (out.length === 1) out.push(html("p", { class: "soft" }, "nothing"));
+    return out;
+  }
+
+  file(path, content, changed) {
+    const [size, names, many, writing] = content ?? [null, null, 0, false];
+    const said = content ? `${size === null ? "" : ` ${size} B`}${writing ? ", being written" : ""}` : " deleted now";
+    const item = html("li", { class: changed ? "changed" : "", title: path }, brief(path), html("small", {}, said));
+    if (!names?.length) return item;
+    const listed = names.map((name) => html("li", {}, brief(this.data.files.names[name])));
+    if (many > names.length) listed.push(html("li", { class: "soft" }, `and ${many - names.length} more`));
+    item.append(html("ul", {}, ...listed));
+    return item;
+  }
+
+  filter() {
+    const text = this.search.value.toLowerCase(), { events } = this.data;
+    const chosen = { process: this.byProcess.value, kind: this.byKind.value, instant: this.byInstant.value, path: this.byPath.value };
+    const wanted = Object.entries(chosen).filter(([, value]) => value);
+    const fits = (event) => wanted.every(([key, value]) => event[key] === value) && event.text.toLowerCase().includes(text);
+    this.matches = !text && !wanted.length ? null : new Set([...events.keys()].filter((at) => fits(events[at])));
+    this.found.textContent = this.matches ? `${this.matches.size} of ${events.length} events` : "";
+    this.dim();
+  }
+
+  /* What does not match the filter is faint in the picture and hidden in the table. */
+  dim() {
+    const kept = this.matches && new Set([...this.matches].map((at) => String(this.moments[at])));
+    for (const { dataset, classList } of this.svg.querySelectorAll("[data-from]")) {
+      classList.toggle("faint", kept !== null && !kept.has(dataset.from) && !kept.has(dataset.to));
+    }
+    for (const row of this.place.querySelectorAll("tr[data-at]")) row.hidden = kept !== null && !this.matches.has(Number(row.dataset.at));
+  }
+
+  /* The events as a table, made when it is opened. */
+  table() {
+    const { events, gaps } = this.data, made = html("details", { class: "events" }, html("summary", {}, `All ${events.length} shown events as a table`));
+    made.addEventListener("toggle", () => {
+      if (made.children.length > 1) return;
+      const left = new Map(gaps.map((gap) => [gap.before, gap]));
+      const rows = events.map((event, at) => {
+        const before = left.has(event.i) ? `(${left.get(event.i).count} events left out before) ` : "";
+        const cells = [event.i, `${event.t} ms`, event.process, event.kind, before + event.text].map((text) => html("td", {}, String(text)));
+        const row = html("tr", { "data-at": at, class: this.proof.has(event.i) ? "proof" : "" }, ...cells);
+        row.addEventListener("click", () => this.move(at));
+        return row;
+      });
+      const heads = ["event", "time", "process", "kind", "all of it"].map((name) => html("th", { scope: "col" }, name));
+      const table = html("table", {}, html("thead", {}, html("tr", {}, ...heads)), html("tbody", {}, ...rows));
+      made.append(html("div", { class: "scroll" }, table));
+      this.dim();
+    });
+    return made;
+  }
+}
+
+/* One story at a time, by the fragment of the address: #story-2, or #story-2@17 with the cursor at event 17. */
+const pictures = new Map(), sections = [...document.querySelectorAll(".story")];
+
+function open_story() {
+  const [wanted, moment] = location.hash.slice(1).split("@"), chosen = sections.find((each) => each.id === wanted) ?? sections[0];
+  for (const section of sections) section.hidden = section !== chosen;
+  for (const card of document.querySelectorAll(".card")) card.setAttribute("aria-current", String(card.getAttribute("href") === `#${chosen?.id}`));
+  const picture = chosen && shown(chosen);
+  if (picture && moment) picture.move(Math.max(0, upTo(picture.moments, Number(moment)) - 1));
+}
+
+function shown(section) {
+  const place = section.querySelector(".picture"), number = Number(place?.dataset.picture);
+  if (place && !pictures.has(place)) pictures.set(place, new Picture(place, DATA[number], number));
+  return pictures.get(place);
+}
+
+function again() { for (const [place, picture] of pictures) if (place.offsetParent) picture.redraw(); }
+
+addEventListener("hashchange", open_story);
+addEventListener("resize", again);
+addEventListener("beforeprint", () => {
+  for (const section of sections) { section.hidden = false; shown(section); }
+  for (const each of document.querySelectorAll("details:not(.events)")) each.open = true;
+  again();
+});
+open_story();

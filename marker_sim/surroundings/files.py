@@ -1,0 +1,56 @@
+"""Files that others may read or write at the same time: put in place as a whole, and held by one process.
+
+The kit keeps what it fetched or built once in its cache: MARKER_SIM_CACHE, else ~/.cache/marker-sim.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+CACHE_VARIABLE = "MARKER_SIM_CACHE"
+
+
+def cache_directory() -> Path:
+    """The cache; it need not exist yet."""
+    given = os.environ.get(CACHE_VARIABLE)
+    return Path(given) if given else Path.home() / ".cache" / "marker-sim"
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """A path beside the target, to be written in the block; readers see the old file or the whole new one."""
+    beside = target.with_name(f".{target.name}.new")
+    try:
+        yield beside
+        beside.replace(target)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def synced(directory: Path) -> None:
+    """The names in a directory are on disk, also after a loss of power."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def held(path: Path, *, wait: bool = False) -> Iterator[None]:
+    """One process of this machine at a time, by a lock that dies with its holder.
+
+    path: a directory, or a file, which is made if need be. BlockingIOError when another process holds it and nobody
+    is to wait, another OSError when it cannot be held at all.
+    """
+    how = os.O_RDONLY | os.O_DIRECTORY if path.is_dir() else os.O_RDWR | os.O_CREAT
+    handle = os.open(path, how | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        yield
+    finally:
+        os.close(handle)

@@ -1,0 +1,108 @@
+"""Ends a command that hangs: says where each of its threads stands, and exits with the code of the kit's trouble.
+
+The clock is in a process of its own, so nothing that hangs here holds it up: no thread, no lock, and no code that never
+gives back Python's own lock. It sends signals whose handlers are in C and need no thread of Python that still runs:
+
+    SIGUSR1   where each thread stands, on standard error (faulthandler)
+    SIGILL    `_exit` of the C library, which takes the number of the signal, 4, as the exit code
+    SIGKILL   when the kit is there even so
+
+Whatever the kit had started ends as it does when a kit is killed (supervisor.py, worker_pool.py).
+Limits: POSIX. A kit that somebody stopped is out of time as well.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+# What a campaign may take beside its budget: to make small, to end servers, to write the report.
+REST_S = 300.0
+QUIET_S = 1_200.0  # Where there is no budget, between two signs of life; a worker's task is ended earlier.
+DUMP_S = 1.0
+EXIT_S = 5.0
+_CHILD = "from marker_sim.surroundings.time_limit import main; main()"
+_SHOW_CURSOR = "\x1b[?25h\n"
+
+
+class TimeLimit:
+    """A context manager; inside it the limit that was set last holds, and none before one was."""
+
+    def __enter__(self) -> TimeLimit:
+        from marker_sim.surroundings.worker_pool import environment_as_here
+
+        self._library = ctypes.CDLL(None)
+        self._library.signal.restype = ctypes.c_void_p
+        faulthandler.register(signal.SIGUSR1, file=2, all_threads=True)
+        self._before = self._handle_ill(ctypes.cast(self._library._exit, ctypes.c_void_p).value)
+        self._clock = subprocess.Popen(
+            [sys.executable, "-c", _CHILD, str(os.getpid())],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=2,
+            env=environment_as_here(),
+            start_new_session=True,
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._clock.stdin is not None
+        with suppress(OSError):
+            self._clock.stdin.close()
+        try:
+            self._clock.wait(EXIT_S)
+        except subprocess.TimeoutExpired:
+            self._clock.kill()
+        self._handle_ill(self._before)
+        faulthandler.unregister(signal.SIGUSR1)
+
+    def set(self, seconds: float, what: str) -> None:
+        """From now on `what` may last so long, instead of what was set before."""
+        assert self._clock.stdin is not None
+        with suppress(OSError):  # Somebody killed the clock.
+            self._clock.stdin.write(f"{seconds} {' '.join(what.split())}\n".encode())
+            self._clock.stdin.flush()
+
+    def renewed_by(self, say: Callable[[str], None], seconds: float | None = None) -> Callable[[str], None]:
+        """`say`, each call of which is a sign of life. seconds: until the next one, None for QUIET_S."""
+
+        def said(line: str) -> None:
+            self.set(QUIET_S if seconds is None else seconds, f"the next step after {line!r}")
+            say(line)
+
+        return said
+
+    def _handle_ill(self, handler: int | None) -> int | None:
+        before: int | None = self._library.signal(signal.SIGILL, ctypes.c_void_p(handler))
+        return before
+
+
+def main() -> None:
+    """The clock: each line of standard input sets a limit and says of what; the end of input is the end of it all."""
+    kit, left_s, what, seconds = int(sys.argv[1]), None, "", ""
+    while select.select([0], [], [], left_s)[0]:
+        lines = os.read(0, 1 << 16).decode(errors="replace").splitlines()
+        if not lines:
+            return
+        seconds, _, what = lines[-1].partition(" ")
+        left_s = float(seconds)
+    sys.stderr.write(_SHOW_CURSOR if os.isatty(2) else "")
+    sys.stderr.write(
+        f"marker-sim: {what} did not end within {float(seconds):.0f} s, which is trouble of the kit and no verdict; the"
+        " kit's threads stand here:\n"
+    )
+    sys.stderr.flush()
+    with suppress(ProcessLookupError):
+        for number, after_s in ((signal.SIGUSR1, DUMP_S), (signal.SIGILL, EXIT_S), (signal.SIGKILL, 0.0)):
+            os.kill(kit, number)
+            deadline = time.monotonic() + after_s
+            while time.monotonic() < deadline and os.getppid() == kit:
+                time.sleep(0.05)

@@ -1,0 +1,379 @@
+"""PoolWorker processes that do tasks and die with this process, however it ends: one pool for whatever is spread.
+
+A worker asks the kernel for SIGKILL when its parent ends. Whatever workers start carries the pool's mark in its
+environment, so what outlives a killed command is found and ended when the next pool with that mark begins.
+
+    asker    WorkerPool("package.module:Desk", ...): a frame with a pickled task goes to a worker's standard input
+    worker   `main`: makes the desk once, a context manager, and answers each task with
+             what `do` of it returns; what others print goes to its log
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pickle
+import struct
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from multiprocessing.connection import wait
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import IO, Any, Protocol, Self
+
+from marker_sim.errors import HarnessError, UsageError
+from marker_sim.surroundings import supervisor
+
+VARIABLE = "MARKER_SIM_POOL"
+JOBS_MAX = 256
+LIMIT_S = 900.0
+END_S = 10.0
+WAIT_S = 0.5
+_CHILD = "from marker_sim.surroundings.worker_pool import main; main()"
+_GUARD = "from marker_sim.surroundings.worker_pool import end_when_alone; end_when_alone()"
+_LENGTH = struct.Struct(">Q")
+_SAID_LINES = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What came of a task.
+
+    error: what `do` raised, None when it returned.
+    died: how the worker ended, "" mostly.
+    """
+
+    task: Any
+    seconds: float
+    result: Any = None
+    error: Exception | None = None
+    died: str = ""
+
+
+@dataclass(slots=True)
+class PoolWorker:
+    """One process.
+
+    task: what it is doing, None when it is idle.
+    since: time.monotonic() of when it began that.
+    """
+
+    process: subprocess.Popen[bytes]
+    log: Path
+    task: Any = None
+    since: float = 0.0
+
+
+class Keeper:
+    """What it opened on `_stack` for its work is closed when it is left, the last first."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+
+class TaskPool(Protocol):
+    """What does tasks beside each other and answers in any order; a context manager that leaves no process.
+
+    A worker has the one task that it was given last, or none.
+    """
+
+    @property
+    def idle(self) -> list[Any]:
+        """Workers without a task."""
+        ...
+
+    @property
+    def busy(self) -> list[Any]:
+        """Workers with one."""
+        ...
+
+    def give(self, worker: Any, task: Any) -> None:
+        """Let an idle worker do a task."""
+        ...
+
+    def answers(self, timeout_s: float) -> Iterator[Answer]:
+        """Of the tasks that were done within `timeout_s`, or as soon as there is one."""
+        ...
+
+    def abandon(self) -> list[Any]:
+        """End whatever is not done; its tasks, which nobody will answer any more."""
+        ...
+
+
+class WorkerPool:
+    """So many processes on this machine as a `TaskPool`.
+
+    desk: "package.module:Name" of what does tasks there.
+    directory: its path is the mark, logs/ in it holds what workers say.
+    scratch: their TMPDIR.
+    """
+
+    def __init__(self, desk: str, directory: Path, jobs: int, scratch: Path | None = None) -> None:
+        self._desk = desk
+        self._mark = str(directory.resolve())
+        self._logs = directory / "logs"
+        self._scratch = scratch
+        self._jobs = jobs
+        self.workers: list[PoolWorker] = []
+
+    def __enter__(self) -> WorkerPool:
+        supervisor.end_marked(VARIABLE, self._mark)
+        try:
+            self._logs.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise HarnessError(f"{self._logs} cannot be made: {error.strerror or error}") from error
+        try:
+            for number in range(self._jobs):
+                self.workers.append(self._start(number))
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for worker in self.workers:
+            worker.process.kill()
+        for worker in self.workers:
+            _end(worker)
+        supervisor.end_marked(VARIABLE, self._mark)
+
+    @property
+    def idle(self) -> list[PoolWorker]:
+        """Those without a task."""
+        return [worker for worker in self.workers if worker.task is None]
+
+    @property
+    def busy(self) -> list[PoolWorker]:
+        """Those with one."""
+        return [worker for worker in self.workers if worker.task is not None]
+
+    def give(self, worker: PoolWorker, task: Any) -> None:
+        """Let an idle worker do a task; should it be dead, `answers` says so."""
+        worker.task, worker.since = task, time.monotonic()
+        assert worker.process.stdin is not None
+        try:
+            _send(worker.process.stdin, task)
+        except OSError:
+            return
+
+    def answers(self, timeout_s: float) -> Iterator[Answer]:
+        """Of the tasks that were done within `timeout_s`, or as soon as there is one.
+
+        A worker that dies at a task, or takes longer than LIMIT_S, answers with `died`, and is replaced.
+        """
+        outputs = {worker.process.stdout: worker for worker in self.busy}
+        for output in wait(list(outputs), max(0.0, timeout_s)):  # type: ignore[arg-type]
+            worker = outputs[output]  # type: ignore[index]
+            yield self._answer(worker, _receive(worker.process.stdout))  # type: ignore[arg-type]
+        for worker in self.busy:
+            if time.monotonic() - worker.since > LIMIT_S:
+                worker.process.kill()
+                yield self._answer(worker, None)
+
+    def abandon(self) -> list[Any]:
+        """End the workers that are still busy; their tasks, which nobody will answer any more."""
+        left = []
+        for worker in self.busy:
+            worker.process.kill()
+            worker.process.wait(END_S)
+            left.append(worker.task)
+            worker.task = None
+        return left
+
+    def _answer(self, worker: PoolWorker, frame: bytes | None) -> Answer:
+        task, seconds = worker.task, time.monotonic() - worker.since
+        worker.task = None
+        if frame is not None:
+            result, error = pickle.loads(frame)
+            return Answer(task=task, seconds=seconds, result=result, error=error)
+        code = _end(worker)
+        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        died = f"the worker ended with {how} after {seconds:.0f} s: {_last_lines(worker.log)}"
+        number = self.workers.index(worker)
+        self.workers[number] = self._start(number)
+        return Answer(task=task, seconds=seconds, died=died)
+
+    def _start(self, number: int) -> PoolWorker:
+        log = self._logs / f"worker-{number}.log"
+        environment = environment_as_here() | {VARIABLE: self._mark}
+        if self._scratch is not None:
+            environment["TMPDIR"] = str(self._scratch)
+        words = [sys.executable, "-c", _CHILD, str(os.getpid()), self._desk]
+        try:
+            with log.open("ab") as errors:
+                # In a session of its own: Ctrl-C is for this process, which ends the workers.
+                process = supervisor.start(words, environment, stdin=subprocess.PIPE, stderr=errors)
+        except OSError as error:
+            raise HarnessError(f"no worker can be started: {error.strerror or error}") from error
+        return PoolWorker(process, log)
+
+
+@contextmanager
+def guarded(variable: str, mark: str) -> Iterator[None]:
+    """Inside the block a process of its own waits for the end of this one, however it ends, and ends what is marked.
+
+    Servers need that: they live on from thread to thread, so none can die with who started it.
+    """
+    words = [sys.executable, "-c", _GUARD, variable, mark]
+    guard = supervisor.start(words, environment_as_here(), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    assert guard.stdin is not None
+    try:
+        yield
+    finally:
+        guard.stdin.close()
+        try:
+            guard.wait(2 * END_S)
+        except subprocess.TimeoutExpired:
+            supervisor.end(guard)
+
+
+def end_when_alone() -> None:
+    """The whole of a guard: when nobody can write to its standard input any more, end what carries the mark."""
+    sys.stdin.buffer.read()
+    supervisor.end_marked(sys.argv[1], sys.argv[2])
+
+
+def in_order(tasks: Iterable[Any], do: Callable[[Any], Any], pool: WorkerPool | None) -> Generator[Any, None, None]:
+    """What comes of each task, in the order of the tasks, which are drawn as they are needed.
+
+    do: what a worker's desk does as well; it is called here when there is no pool. What `do` raises is raised;
+    HarnessError for a worker that died. What was done before and behind that is still given.
+    """
+    if pool is None:
+        yield from map(do, tasks)
+        return
+    left, done, next_one = iter(tasks), dict[int, Any](), 0
+    given, more, numbers = 0, True, dict[int, int]()  # By the task's id: an answer may be to who left early before.
+    try:
+        while True:
+            for worker in pool.idle if more else ():
+                more = False
+                for task in islice(left, 1):
+                    more = True
+                    numbers[id(task)] = given
+                    given += 1
+                    pool.give(worker, task)
+            while next_one in done:
+                yield done.pop(next_one)
+                next_one += 1
+            if not numbers and not more:
+                return
+            for answer in pool.answers(WAIT_S):
+                number = numbers.pop(id(answer.task), None)
+                if number is None:
+                    continue
+                if answer.died:
+                    raise HarnessError(f"{answer.died}; what it was at is not counted")
+                if answer.error is not None:
+                    raise answer.error
+                done[number] = answer.result
+    except (Exception, KeyboardInterrupt):
+        for number in sorted(done):
+            yield done[number]
+        raise
+
+
+@contextmanager
+def workers(desk: str, jobs: int) -> Iterator[WorkerPool | None]:
+    """A pool of `jobs` workers with a directory that is gone with it; None for one, who is this process itself."""
+    if jobs == 1:
+        yield None
+        return
+    with TemporaryDirectory(prefix="marker-sim-workers-") as directory, WorkerPool(desk, Path(directory), jobs) as pool:
+        yield pool
+
+
+def cores() -> int:
+    """How many processor cores this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def parse_jobs(text: str | None) -> int:
+    """The number of `--jobs`, a worker a core when it was left out; UsageError for anything else."""
+    if text is None:
+        return min(cores(), JOBS_MAX)
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= JOBS_MAX:
+        raise UsageError(f"--jobs was given {text!r}; write a whole number from 1 to {JOBS_MAX}")
+    return int(text)
+
+
+def environment_as_here() -> dict[str, str]:
+    """The environment of a process that imports from the same places, the working directory included."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
+
+
+def main() -> None:
+    """Work until standard input ends; standard output is for answers alone."""
+    supervisor.die_with_parent()
+    if os.getppid() != int(sys.argv[1]):
+        return  # The parent was gone before the kernel was asked.
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    module, _, name = sys.argv[2].partition(":")
+    with getattr(importlib.import_module(module), name)() as desk:
+        while (frame := _receive(sys.stdin.buffer)) is not None:
+            result, error = None, None
+            try:
+                result = desk.do(pickle.loads(frame))
+            except Exception as raised:
+                error = portable(raised)
+            _send(answers, (result, error))
+
+
+def portable(error: Exception) -> Exception:
+    """The error as it can be sent to another process, with where it came from as a note."""
+    note = "".join(traceback.format_exception(error))
+    error.add_note(note)
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:  # Its class takes other arguments than it keeps, or it holds what cannot be sent.
+        error = RuntimeError(f"{type(error).__name__}: {error}")
+        error.add_note(note)
+    return error
+
+
+def _send(stream: IO[bytes], value: Any) -> None:
+    frame = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+    stream.write(_LENGTH.pack(len(frame)) + frame)
+    stream.flush()
+
+
+def _receive(stream: IO[bytes]) -> bytes | None:
+    """The next frame, None where the stream ends, in the middle of one too."""
+    head = stream.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        return None
+    frame = stream.read(_LENGTH.unpack(head)[0])
+    return frame if len(frame) == _LENGTH.unpack(head)[0] else None
+
+
+def _end(worker: PoolWorker) -> int:
+    """The exit code of a worker that was told to end, or did; its pipes are closed."""
+    code = worker.process.wait(END_S)
+    for pipe in (worker.process.stdin, worker.process.stdout):
+        try:
+            if pipe is not None:
+                pipe.close()
+        except OSError:  # What was left to write has no reader.
+            continue
+    return code
+
+
+def _last_lines(log: Path) -> str:
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    except OSError:  # Somebody removed it, or the whole directory; whoever keeps it says so soon enough.
+        lines = []
+    return " | ".join(lines[-_SAID_LINES:]) or "(no output)"

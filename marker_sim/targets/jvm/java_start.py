@@ -1,0 +1,113 @@
+"""A Java server that starts in a third of the time: its launcher compiled once, its classes from an archive.
+
+`java Launcher.java` compiles the launcher at each start, and the JVM reads and checks some thousand classes again.
+Both are done once for a class path and kept in the cache (class data sharing, JEP 350). Limits: Java 17 or later; what
+a server loads only later, as the client of S3, is not in the archive. Measured by `benchmarks/java_start.py`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import signal
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from marker_sim.errors import HarnessError
+from marker_sim.surroundings.files import cache_directory, held, replacing
+from marker_sim.surroundings.supervisor import run_to_end
+from marker_sim.worlds.http.http_client import HttpConnection, probe
+from marker_sim.worlds.http.servers import Command, Fleet
+from marker_sim.worlds.http.world import Surroundings
+
+COMPILE_TIMEOUT_S = 60.0
+END_TIMEOUT_S = 60.0
+ARCHIVE, LAUNCHER_JAR = "classes.jsa", "launcher.jar"
+_COLLECTOR = "-XX:+UseSerialGC"  # Of the collectors the one that starts with the least work.
+_ASKED = ("create", "exists", "list", "delete")  # What loads the classes that are archived.
+
+
+def quick_start(command: str, progress: Callable[[str], None]) -> str:
+    """The command with its launcher compiled and with an archive of its classes; the same when that cannot be had.
+
+    command: "java OPTIONS -cp PATHS Launcher.java …" with the placeholders of `--start`.
+    """
+    words = shlex.split(command)
+    at = words.index("-cp")
+    options, class_path, launcher = words[1:at], words[at + 1].split(os.pathsep), Path(words[at + 2])
+    folders = [path for path in class_path if Path(path).is_dir()]  # An archive cannot be had with these.
+    try:
+        folder = cache_directory() / "java" / _key(words[0], class_path, launcher)
+        jars = os.pathsep.join((str(folder / LAUNCHER_JAR), *(path for path in class_path if path not in folders)))
+        begin = [_COLLECTOR, *options, "-cp", jars, launcher.stem, *words[at + 3 :]]
+        folder.mkdir(parents=True, exist_ok=True)
+        with held(folder, wait=True):
+            if not (folder / ARCHIVE).is_file():
+                progress(f"preparing quick starts of {launcher.stem} (once)")
+                _compile(words[0], class_path, launcher, folders, folder)
+                with replacing(folder / ARCHIVE) as archive:
+                    _store([words[0], f"-XX:ArchiveClassesAtExit={archive}", *begin])
+        return shlex.join([words[0], f"-XX:SharedArchiveFile={folder / ARCHIVE}", *begin])
+    except (OSError, HarnessError) as error:
+        progress(f"servers start slowly: {error}")
+        return command
+
+
+def _key(java: str, class_path: list[str], launcher: Path) -> str:
+    """Of everything that the archive depends on."""
+    told = hashlib.sha256(launcher.read_bytes())
+    for path in (Path(os.path.realpath(java)), *_files(class_path)):
+        status = path.stat()
+        told.update(f"{path}|{status.st_size}|{status.st_mtime_ns}\n".encode())
+    return told.hexdigest()[:24]
+
+
+def _files(class_path: list[str]) -> Iterator[Path]:
+    for entry in class_path:
+        path = Path(entry)
+        if path.name == "*":
+            yield from sorted(path.parent.glob("*.jar"))
+        elif path.is_dir():
+            yield from sorted(path.iterdir())
+        else:
+            yield path
+
+
+def _compile(java: str, class_path: list[str], launcher: Path, folders: list[str], folder: Path) -> None:
+    """The launcher and the files of folders of the class path, as a jar."""
+    with tempfile.TemporaryDirectory() as classes:
+        compiler = [java, "-m", "jdk.compiler/com.sun.tools.javac.Main"]
+        paths = os.pathsep.join(map(str, _files(class_path)))  # The compiler leaves out some jars behind a "*".
+        words = [*compiler, "-cp", paths, "-d", classes, str(launcher)]
+        late = f"{launcher.name} was not compiled in"
+        code, said = run_to_end(words, deadline_s=COMPILE_TIMEOUT_S, late=late, environment={})
+        if code:
+            raise HarnessError(f"{launcher.name} does not compile: {said.strip()[-200:]}")
+        with zipfile.ZipFile(folder / LAUNCHER_JAR, "w") as jar:
+            for found in (classes, *folders):
+                for file in sorted(Path(found).iterdir()):
+                    jar.write(file, file.name)
+
+
+def _store(words: list[str]) -> None:
+    """Run a server that stores its classes when it ends; HarnessError when it does not answer or end."""
+    with tempfile.TemporaryDirectory() as scratch:
+        place, root = f"{scratch}/t/.hoodie/.temp/001", Path(scratch)
+        around, command = Surroundings({"storage": scratch}, {}), Command(text=shlex.join(words))
+        with Fleet(command, root / "work", root / "logs") as fleet:
+            server = fleet.start("archive", 2, 20, lambda name: around, lambda port: probe(port, place))
+            connection = HttpConnection(server.port, timeout_s=5.0)
+            for operation in _ASKED:
+                name = {"markername": "p/f.parquet.marker.CREATE"} if operation == "create" else {}
+                connection.call(operation, {"markerdirpath": place, **name}, lambda: None)
+            connection.abort()
+            server.signal(signal.SIGTERM)
+            deadline = time.monotonic() + END_TIMEOUT_S
+            while server.exited() is None:
+                if time.monotonic() > deadline:
+                    raise HarnessError(f"{' '.join(words[-8:])} does not end")
+                time.sleep(0.05)

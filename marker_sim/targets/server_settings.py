@@ -1,0 +1,127 @@
+"""What a foreign server is told: how it batches, which storage it is given, and an S3 endpoint of the user's own.
+
+A server is told by the placeholders `{threads}` and `{interval_ms}` of its start command. What it was not told is not
+held against it: then the number of `--batch-threads` counts, or Hudi's default, in every run and every server life.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from marker_sim.errors import UsageError
+from marker_sim.options import MarkerOptions
+
+if TYPE_CHECKING:
+    from marker_sim.worlds.http.world import Endpoint
+
+THREADS = (1, 2, 3, 20)
+INTERVALS_MS = (10, 25, 50, 50, 120)
+THREADS_MAX = 1_000
+# How requests write a marker directory, by storage; the first is what is taken when nothing is said.
+FORMS = {"local": ("path", "file"), "s3": ("s3a", "s3", "s3n")}
+ACCESS_KEY, SECRET_KEY = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batching:
+    """What plans choose from.
+
+    threads: batch threads.
+    intervals_ms: between batches.
+    words: where each comes from.
+    """
+
+    threads: tuple[int, ...]
+    intervals_ms: tuple[int, ...]
+    words: dict[str, str]
+
+
+def batching(start: str, batch_threads: int | None) -> Batching:
+    """What a server that `start` starts is held to. batch_threads: what the user said, None for nothing."""
+    default = MarkerOptions()
+    threads: tuple[int, ...] = THREADS
+    intervals_ms: tuple[int, ...] = INTERVALS_MS
+    said = f"{_either(THREADS)}, told by {{threads}}"
+    if batch_threads is not None:
+        threads = (batch_threads,)
+        said = f"{batch_threads}, said by --batch-threads"
+    elif "{threads}" not in start:
+        threads = (default.batch_num_threads,)
+        said = f"{default.batch_num_threads}, Hudi's default, for --start has no {{threads}}"
+    interval = f"{_either(sorted(set(INTERVALS_MS)))}, told by {{interval_ms}}"
+    if "{interval_ms}" not in start:
+        intervals_ms = (default.batch_interval_ms,)
+        interval = f"{default.batch_interval_ms}, Hudi's default, for --start has no {{interval_ms}}"
+    return Batching(
+        threads=threads, intervals_ms=intervals_ms, words={"batch threads": said, "batch interval in ms": interval}
+    )
+
+
+def parse_batch_threads(text: str) -> int:
+    """The number of `--batch-threads`; UsageError for what is none."""
+    if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= THREADS_MAX):
+        raise UsageError(f"--batch-threads was given {text!r}; write a whole number from 1 to {THREADS_MAX}")
+    return int(text)
+
+
+def _either(numbers: Iterable[int]) -> str:
+    *most, last = map(str, numbers)
+    return f"{', '.join(most)} or {last}"
+
+
+def parse_endpoint(
+    *,
+    url: str | None,
+    bucket: str | None,
+    access_key: str | None,
+    secret_key: str | None,
+    environment: Mapping[str, str],
+) -> Endpoint | None:
+    """The endpoint these words name, None for the kit's own front; UsageError for the first thing wrong."""
+    from marker_sim.worlds.http.world import Endpoint
+
+    if url is None:
+        for option, value in (
+            ("--s3-bucket", bucket), ("--s3-access-key", access_key), ("--s3-secret-key", secret_key)
+        ):  # fmt: skip
+            if value is not None:
+                raise UsageError(
+                    f"{option} was given without --s3-endpoint; write --s3-endpoint URL as well, or leave {option} out"
+                    " to use the S3 front that the kit starts"
+                )
+        return None
+    try:
+        parts = urlsplit(url)
+        fine = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        fine = False
+    if not fine or parts.path.strip("/") or parts.query or parts.fragment or parts.username:
+        raise UsageError(f"--s3-endpoint was given {url!r}; write http:// or https://, a host and a port, nothing more")
+    if bucket is None:
+        raise UsageError(f"--s3-endpoint {url} needs a bucket that the kit may write to; write --s3-bucket NAME")
+    if not _BUCKET.fullmatch(bucket):
+        raise UsageError(f"--s3-bucket was given {bucket!r}; write the name of a bucket: 3 to 63 of a-z, 0-9, '.', '-'")
+    key, secret = access_key or environment.get(ACCESS_KEY, ""), secret_key or environment.get(SECRET_KEY, "")
+    for option, variable, value in (("--s3-access-key", ACCESS_KEY, key), ("--s3-secret-key", SECRET_KEY, secret)):
+        if not value:
+            raise UsageError(f"--s3-endpoint {url} needs credentials; write {option} or set {variable}")
+    return Endpoint(url=url.rstrip("/"), bucket=bucket, access_key=key, secret_key=secret)
+
+
+def known_endpoint(stored: Mapping[str, str], environment: Mapping[str, str]) -> Endpoint:
+    """The endpoint of a stored form, whose keys are those of the environment, "" where it has none."""
+    from marker_sim.worlds.http.world import Endpoint
+
+    key, secret = environment.get(ACCESS_KEY, ""), environment.get(SECRET_KEY, "")
+    return Endpoint(url=stored["url"], bucket=stored["bucket"], access_key=key, secret_key=secret)
+
+
+def check_keys(endpoint: Endpoint) -> None:
+    """UsageError for an endpoint without keys, as that of a stored failure where the environment has none."""
+    if not endpoint.access_key or not endpoint.secret_key:
+        raise UsageError(f"the S3 endpoint {endpoint.url} needs credentials; set {ACCESS_KEY} and {SECRET_KEY}")
