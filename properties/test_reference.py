@@ -20,7 +20,8 @@ from properties.volume import volume
 
 RUNS = 120
 CHUNKS = volume(4)
-STORE_RUNS, WRITE_RUNS = volume(240, quick=120), volume(360, quick=180)
+STORE_RUNS = volume(240, quick=120)
+WRITE_RUNS = volume(360, quick=180)
 STORE = {g.id for g in GUARANTEES} & {f"G{n}" for n in (*range(1, 13), 22, 23)}
 WRITES = {f"G{n}" for n in (*range(13, 20), 24)}
 

@@ -127,7 +127,7 @@ def test_a_baseline_of_what_is_known_makes_a_violation_pass(
 def test_what_is_interrupted_still_writes_its_report_and_is_code_130(tmp_path: Path) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         report = tmp_path / number.name
-        words = ("verify", "--budget", "5m", "--report", str(report))
+        words = ("verify", "--budget", "5m", "--jobs", "1", "--report", str(report))  # Of workers: test_jobs.py.
         process = subprocess.Popen(
             [sys.executable, "-m", "marker_sim", *words],
             env=os.environ | {"PYTHONPATH": str(ROOT)},
