@@ -1,11 +1,14 @@
-"""Whether a plan breaks a guarantee of a system: what shrinkers are given."""
+"""Whether a plan breaks a guarantee of a system, which shrinkers are given, and a broken one as an exception."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from marker_sim.campaign.runs import findings_of, promised_breach
+from marker_sim.history import History
+from marker_sim.judges import Finding
 from marker_sim.judges.promises.profiles import Profile
+from marker_sim.judges.violations import violation
 from marker_sim.plan import Plan
 from marker_sim.system import System
 
@@ -18,3 +21,10 @@ def fails_with(guarantee: str, system: System, profile: Profile, cause: str = ""
         return any(promised_breach(finding, plan, profile, cause) is not None for finding in findings)
 
     return fails
+
+
+def raise_first(history: History, findings: Iterable[Finding]) -> None:
+    """Raise the violation of the first breach, if there is one. Findings come in the order of the table."""
+    for finding in findings:
+        for breach in finding.breaches:
+            raise violation(history, finding.guarantee, breach)

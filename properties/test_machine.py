@@ -28,6 +28,8 @@ from properties.volume import volume
 # Within how many examples a planted fault is found: this many, from each of two seeds.
 FOUND_WITHIN = 120
 ROUNDS_MAX, ROUND = 24, 20
+# Where the reference is attacked until every rule and fault has been met, 20 examples at least.
+ATTACKED = (("timeline", "s3"), ("timeline", "local"), ("direct", "hdfs"))
 # Of the store and of the write path; benchmarks/state_machine.py --mutants hunts all there are.
 PLANTED = (
     ("ack-before-flush", "timeline", "s3", "G1"),
@@ -85,7 +87,7 @@ def test_every_rule_of_the_marker_store_fires(tmp_path: Path) -> None:
     assert judged > 100, "what was asked is judged"
 
 
-@pytest.mark.parametrize(("mode", "storage"), [("timeline", "s3"), ("timeline", "local"), ("direct", "hdfs")])
+@pytest.mark.parametrize(("mode", "storage"), ATTACKED)
 def test_every_rule_fires_and_every_fault_of_the_place_happens(mode: str, storage: str, tmp_path: Path) -> None:
     rules: Counter[str] = Counter()
     faults: Counter[str] = Counter()

@@ -68,9 +68,9 @@ RECIPES = {recipe.title: recipe for recipe in recipes()}
 
 
 def apply(recipe: Recipe, tree: Path) -> None:
-    """Copy the package and the documents, and change the copy."""
+    """Copy the package, compiled as it is, and the documents, and change the copy."""
     for folder in ("marker_sim", "docs"):
-        shutil.copytree(ROOT / folder, tree / folder, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / folder, tree / folder, ignore=shutil.ignore_patterns("*-pytest-*.pyc"))
     for hunk in recipe.hunks:
         path = tree / hunk.file
         text = path.read_text(encoding="utf-8") if hunk.before else ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from dataclasses import replace
 from itertools import islice
@@ -16,6 +15,7 @@ from marker_sim.campaign.pieces import NumberedRun, Piece, PieceResult, SearchSe
 from marker_sim.campaign.replay import replay_plan
 from marker_sim.campaign.runs import compare_modes, execute, findings_of
 from marker_sim.campaign.sources.exhaustive import Crashes, Space
+from marker_sim.cli import main
 from marker_sim.errors import HarnessError
 from marker_sim.history import History, Value
 from marker_sim.judges import judge
@@ -297,8 +297,7 @@ RUNS_OF = {CORRECT: "150", FAULTY: "40"}
 
 
 @pytest.mark.parametrize(("sut", "code"), [(CORRECT, 0), (FAULTY, 1)])
-def test_verify_says_so_by_its_exit_code(modules: Path, sut: str, code: int) -> None:
+@pytest.mark.usefixtures("modules")
+def test_verify_says_so_by_its_exit_code(sut: str, code: int) -> None:
     words = ["verify", "--sut", sut, "--mode", "direct", "--storage", "s3", "--runs", RUNS_OF[sut], "--seed", "3"]
-    command = [sys.executable, "-m", "marker_sim", *words]
-    done = subprocess.run(command, check=False, cwd=modules, capture_output=True, text=True)
-    assert done.returncode == code, done.stdout + done.stderr
+    assert main([*words, "--jobs", "1"]) == code

@@ -11,20 +11,13 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatch
-from functools import cache
 from pathlib import Path
 
-import pytest
-
 from marker_sim.targets.table import TARGETS
+from properties.package_tree import MODULES, OF_TREE, PACKAGE, ROOT, nodes_of, text_of, tree_of
 from properties.volume import volume
 
-# One worker reads the tree, once.
-pytestmark = pytest.mark.xdist_group("tree")
-
-ROOT = Path(__file__).parent.parent
-PACKAGE = ROOT / "marker_sim"
-MODULES = tuple(sorted(PACKAGE.rglob("*.py")))
+pytestmark = OF_TREE
 BESIDE = ("properties", "scenarios", "benchmarks", "tools")
 SUITES = tuple(sorted(path for folder in BESIDE for path in (ROOT / folder).rglob("*.py")))
 LINES_MAX = 400
@@ -78,22 +71,6 @@ def _name(path: Path) -> str:
 NAMES = frozenset(map(_name, MODULES))
 
 
-@cache
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
-
-
-@cache
-def _tree(path: Path) -> ast.Module:
-    return ast.parse(_text(path), str(path))
-
-
-@cache
-def _nodes(path: Path) -> tuple[ast.AST, ...]:
-    """All nodes of a module, those of a level before those below it."""
-    return tuple(ast.walk(_tree(path)))
-
-
 def _of_each(paths: Iterable[Path]) -> Callable[[Callable[[Path], None]], Callable[[], None]]:
     """Make a check of a file a test of many, which fails with all that is wrong in any of them."""
 
@@ -126,7 +103,7 @@ def _layer(part: str) -> int:
 
 def _imports(path: Path) -> Iterator[str]:
     """Every module that is imported anywhere in one, also inside functions."""
-    for node in _nodes(path):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -169,9 +146,9 @@ def test_judges_see_a_history_and_nothing_else() -> None:
 
 @_of_each(MODULES + SUITES)
 def test_modules_and_functions_are_short(path: Path) -> None:
-    text = _text(path)
+    text = text_of(path)
     assert text.count("\n") <= LINES_MAX, f"{path} has more than {LINES_MAX} lines"
-    for node in _nodes(path):
+    for node in nodes_of(path):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             length = (node.end_lineno or 0) - node.lineno + 1
             assert length <= FUNCTION_LINES_MAX, f"{path}:{node.lineno} {node.name} has {length} lines"
@@ -180,7 +157,7 @@ def test_modules_and_functions_are_short(path: Path) -> None:
 def test_a_class_name_occurs_once_in_the_package() -> None:
     where: defaultdict[str, list[str]] = defaultdict(list)
     for path in MODULES:
-        for node in _nodes(path):
+        for node in nodes_of(path):
             if isinstance(node, ast.ClassDef):
                 where[node.name].append(f"{_name(path)}:{node.lineno}")
     assert {name: places for name, places in where.items() if len(places) > 1} == {}
@@ -208,7 +185,7 @@ def _reachable(graph: dict[str, set[str]], begin: str) -> set[str]:
 def test_what_an_object_keeps_has_names_and_types(path: Path) -> None:
     """No attribute that may change is a `dict[str, Any]`; frozen values carry JSON in one."""
     kept: list[ast.AnnAssign] = []
-    for node in _nodes(path):
+    for node in nodes_of(path):
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Attribute):
             kept.append(node)
         elif isinstance(node, ast.ClassDef) and not any("frozen=True" in ast.unparse(d) for d in node.decorator_list):
@@ -223,7 +200,7 @@ MISSES_MAX, FAILS_MAX = 0.1, 1e-4
 @_of_each([path for path in SUITES if path.name.startswith("test_")])
 def test_a_test_that_draws_says_how_probably_it_misses(path: Path) -> None:
     """By the mark `draws` (pyproject.toml), whose numbers must be worth saying."""
-    tree = _tree(path)
+    tree = tree_of(path)
     known: dict[str, object] = {"volume": volume}
     for node in tree.body:
         if isinstance(node, ast.Assign) and re.match(r"volume\(|[\d_.]+$", text := ast.unparse(node.value)):
@@ -243,7 +220,7 @@ def test_a_test_that_draws_says_how_probably_it_misses(path: Path) -> None:
 def test_no_test_relies_on_a_benchmark() -> None:
     """A test's own code lives in its suite, where all that is said about tests holds."""
     for path in (path for path in SUITES if not path.is_relative_to(ROOT / "benchmarks")):
-        nodes = _nodes(path)
+        nodes = nodes_of(path)
         imported = [name for name in _imports(path) if name.split(".")[0] == "benchmarks"]
         named = [node for node in nodes if isinstance(node, ast.Constant) and node.value == "benchmarks"]
         assert not imported and (not named or path == Path(__file__)), f"{path} uses benchmarks/"
@@ -257,7 +234,7 @@ def test_no_module_is_called_by_a_word_that_says_nothing() -> None:
 
 @_of_each([path for path in MODULES if path.name != "__main__.py"])
 def test_importing_a_module_does_no_work(path: Path) -> None:
-    for node in _over(path, _tree(path)):
+    for node in _over(path, tree_of(path)):
         assert not isinstance(node, ast.For | ast.While | ast.With | ast.Global), f"{path}:{node.lineno} runs at import"
         if isinstance(node, ast.Expr):
             fine = isinstance(node.value, ast.Constant)
@@ -272,7 +249,7 @@ def test_importing_a_module_does_no_work(path: Path) -> None:
 @_of_each(MODULES)
 def test_modules_keep_no_state(path: Path) -> None:
     """A table at module level is named in capitals and nobody in the module changes it; nothing is `global`."""
-    tree = _tree(path)
+    tree = tree_of(path)
     tables = set()
     for node in tree.body:
         targets = (
@@ -304,7 +281,7 @@ def _changed(node: ast.AST) -> str | None:
 @_of_each(MODULES)
 def test_no_loop_runs_over_a_set_in_the_open(path: Path) -> None:
     """The order of a set of strings differs between processes; `sorted` makes it one."""
-    for node in _nodes(path):
+    for node in nodes_of(path):
         if isinstance(node, ast.For):
             over = node.iter
             called = (
@@ -316,7 +293,7 @@ def test_no_loop_runs_over_a_set_in_the_open(path: Path) -> None:
 @_of_each([path for path in MODULES if path.name == "__init__.py"])
 def test_a_package_says_what_each_of_its_modules_is_for(path: Path) -> None:
     """Patterns count: `work_*.py`. Files of other packages are named with their folder."""
-    text = ast.get_docstring(_tree(path)) or ""
+    text = ast.get_docstring(tree_of(path)) or ""
     named = set(re.findall(r"(?<![\w/])[\w*]+\.py\b|(?<![\w/])\w+/(?!\w)", text))
     there = {f"{inner.parent.name}/" for inner in path.parent.glob("*/__init__.py")}
     there |= {inner.name for inner in path.parent.glob("*.py")}
@@ -330,7 +307,7 @@ def test_a_package_says_what_each_of_its_modules_is_for(path: Path) -> None:
 def test_nothing_is_left_to_be_done_later() -> None:
     words = re.compile("|".join(("TO" + "DO", "FIX" + "ME", "X" * 3 + r"\b", "Not" + "ImplementedError")))
     for path in MODULES + SUITES:
-        for number, line in enumerate(_text(path).splitlines(), start=1):
+        for number, line in enumerate(text_of(path).splitlines(), start=1):
             assert not words.search(line), f"{path}:{number}: {line.strip()}"
 
 
@@ -340,7 +317,7 @@ def test_the_command_line_knows_no_target_by_name() -> None:
     begins = tuple(f"{row.words.partition(':')[0]}:" for row in TARGETS if ":" in row.words)
     for path in MODULES:
         if _name(path).startswith("marker_sim.cli"):
-            for node in _nodes(path):
+            for node in nodes_of(path):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str):
                     named = node.value in names or node.value.startswith(begins)
                     assert not named, f"{path}:{node.lineno} names {node.value!r}"
@@ -351,7 +328,7 @@ def _excuses(path: Path) -> Iterator[str]:
 
     What a function called "..._by" returns is the cause of a breach.
     """
-    tree = _tree(path)
+    tree = tree_of(path)
     causes = [f for f in ast.walk(tree) if isinstance(f, ast.FunctionDef) and f.name.endswith("_by")]
     of_causes = {node for function in causes for node in ast.walk(function)}
     for node in ast.walk(tree):
@@ -374,7 +351,7 @@ def _excuses(path: Path) -> Iterator[str]:
 
 
 def test_every_excuse_has_a_row_in_the_table_and_every_row_is_an_excuse() -> None:
-    judges = [path for path in MODULES if _name(path).startswith("marker_sim.judges") and "excuse" in _text(path)]
+    judges = [path for path in MODULES if _name(path).startswith("marker_sim.judges") and "excuse" in text_of(path)]
     named = {name for path in judges if path.name not in ("baseline.py",) for name in _excuses(path)}
     section = (ROOT / "docs" / "honesty.md").read_text(encoding="utf-8").partition("\n## Excuses\n")[2]
     table = section.partition("\n## ")[0]

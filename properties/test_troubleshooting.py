@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
+from functools import cache
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from properties.package_tree import MODULES, OF_TREE, ROOT, nodes_of
+
+pytestmark = OF_TREE
 PAGE = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
 QUOTES = [line for block in re.findall(r"```text\n(.*?)\n```", PAGE, re.S) for line in block.splitlines()]
 WORDS_LEAST = 15
@@ -18,8 +20,8 @@ SHARE_LEAST = 0.33  # Of a quote; the rest is what a message fills in: names, nu
 
 def _templates() -> Iterator[list[str]]:
     """The fixed parts of every text in the package, in order; what is filled in stands between them."""
-    for path in sorted((ROOT / "marker_sim").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for path in MODULES:
+        for node in nodes_of(path):
             match node:
                 case ast.Constant(value=str(text)):
                     yield [text]
@@ -29,13 +31,15 @@ def _templates() -> Iterator[list[str]]:
                     ]
 
 
-TEMPLATES = [parts for parts in _templates() if len("".join(parts)) >= WORDS_LEAST]
+@cache
+def _long() -> list[list[str]]:
+    return [parts for parts in _templates() if len("".join(parts)) >= WORDS_LEAST]
 
 
 def _said(quote: str) -> float:
     """The share of a quote that texts of the package say."""
     told = [False] * len(quote)
-    for parts in TEMPLATES:
+    for parts in _long():
         if not all(part in quote for part in parts):
             continue
         found = re.search(".*?".join(f"({re.escape(part)})" for part in parts), quote)

@@ -12,7 +12,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 from multiprocessing.connection import Client
 from pathlib import Path
 from queue import SimpleQueue
@@ -28,9 +28,9 @@ from marker_sim.worlds.http.servers import Command, Fleet, Server
 from marker_sim.worlds.interceptor import Interceptor
 from marker_sim.worlds.processes import coordinator
 from marker_sim.worlds.recorder import Recorder
+from properties.package_tree import MODULES, OF_TREE, PACKAGE, tree_of
 
 ENDS_S = 10.0
-PACKAGE = Path(__file__).parent.parent / "marker_sim"
 # Methods that wait for ever when they are given nothing.
 WAIT = frozenset({"join", "wait", "get", "result", "recv", "recv_bytes", "accept", "communicate", "readline"})
 # Functions that wait for ever without this many arguments, or one whose name has "timeout" in it.
@@ -120,22 +120,25 @@ def _bounded(call: ast.Call) -> bool:
     return True
 
 
-FOUND = {
-    (f"{path.relative_to(PACKAGE)} {owner}", where)
-    for path in sorted(PACKAGE.rglob("*.py"))
-    for owner, where in waits(ast.parse(path.read_text(encoding="utf-8")))
-}
+@cache
+def found() -> frozenset[tuple[str, str]]:
+    """Every wait of the package without a bound: its module and function, and where."""
+    return frozenset(
+        (f"{path.relative_to(PACKAGE)} {owner}", where) for path in MODULES for owner, where in waits(tree_of(path))
+    )
 
 
+@OF_TREE
 def test_every_wait_has_a_bound_or_a_reason() -> None:
-    missing = sorted(f"{owner}, line {where}" for owner, where in FOUND if owner not in ALLOWED)
+    missing = sorted(f"{owner}, line {where}" for owner, where in found() if owner not in ALLOWED)
     assert not missing, "these wait without a bound; give each a time-out, or a reason in ALLOWED:\n" + "\n".join(
         missing
     )
 
 
+@OF_TREE
 def test_no_reason_stands_for_a_wait_that_is_gone() -> None:
-    assert sorted(ALLOWED.keys() - {owner for owner, _ in FOUND}) == []
+    assert sorted(ALLOWED.keys() - {owner for owner, _ in found()}) == []
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import shlex
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -24,12 +25,14 @@ from marker_sim.report.verdict import judge_campaign
 from marker_sim.search.merged_plans import CONFINED_FAULTS
 from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.target import CampaignRequest, ServerOptions
+from marker_sim.worlds.http import external_s3
 from marker_sim.worlds.http.plan_faults import OUTSIDE
 from marker_sim.worlds.http.s3_capabilities import honest, name_of
 from marker_sim.worlds.http.world import Endpoint
 from marker_sim.worlds.interceptor import Interceptor
 from marker_sim.worlds.recorder import Recorder
-from marker_sim.worlds.s3_front import ProbedCapabilities, S3Front
+from marker_sim.worlds.s3_front import ProbedCapabilities, S3Front, probe_s3
+from marker_sim.worlds.s3_front.consistency_probe import ROUNDS
 from properties.volume import CI_ONLY, NIGHTLY, volume
 from scenarios.stored_plans import caught
 from scenarios.test_http import campaign
@@ -134,7 +137,8 @@ def test_stored_names_of_another_format_come_from_a_reader_command(tmp_path: Pat
     assert rows["G8"].verdict == "not-applicable"
 
 
-def test_an_endpoint_of_ones_own_is_read_and_left_as_it_was(tmp_path: Path) -> None:
+def test_an_endpoint_of_ones_own_is_read_and_left_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(external_s3, "probe_s3", partial(probe_s3, rounds=volume(ROUNDS)))
     histories: list[History] = []
     with S3Front(Interceptor(Recorder(), lambda trigger, call: None), bucket="mine") as store:
         endpoint = Endpoint(url=store.endpoint, bucket="mine", access_key="me", secret_key="secret")

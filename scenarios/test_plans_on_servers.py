@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 import subprocess
 import sys
@@ -17,7 +16,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from marker_sim.campaign.played_shrinking import PlayedShrinker, SmallPlan, broken_in
+from marker_sim.campaign.played_shrinking import broken_in
 from marker_sim.cli import main
 from marker_sim.cli.replay import Wanted, replay
 from marker_sim.faults import Call, Fault, FaultKind, Site, Step
@@ -25,8 +24,8 @@ from marker_sim.history import Event, History
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.odd_names import KEPT
-from marker_sim.outcome.failure import Kind
-from marker_sim.plan import COPY, MALFORMED, Op, Plan, read_plan, write_plan
+from marker_sim.outcome.failure import Failure, Kind
+from marker_sim.plan import COPY, MALFORMED, Op, Plan, read_plan
 from marker_sim.report.verdict import judge_campaign
 from marker_sim.report.write import write_outcome
 from marker_sim.surroundings import supervisor
@@ -326,72 +325,52 @@ HIDDEN = Plan(
 STALE = ("G11", "timeline", "local")
 
 
-@pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> SmallPlan:
-    """A plan of 40 entries whose failure needs three, made small on the server that fails."""
-    with real_runs(tmp_path_factory.mktemp("stale"), "stale-list") as opened:
-        for _ in range(20):
-            found = broken_in(opened.again(HIDDEN, time.monotonic() + 60).history, HIDDEN, load_profile("http"))
-            broken = next((each for kind, each in found.items() if kind[:3] == STALE), None)
-            if broken is not None:
-                break
-        assert broken is not None
-        shrinker = PlayedShrinker(lambda *how: opened.again(*how).history, load_profile("http"))
-        return shrinker.shrink(Kind(*STALE, broken.breach.cause), [broken], time.monotonic() + 60)
-
-
-@pytest.mark.xdist_group("small-plan")
-def test_a_plan_is_made_small_on_the_server_that_fails(small: SmallPlan) -> None:
-    made = small
-    assert made.plan.entries <= 4 and not made.plan.faults and len(made.plan.directories) == 1
-    assert 2 * made.failed >= made.runs == 10, made.sentence
-    assert any(kind[:3] == STALE for kind in made.broken)
-
-
 def test_a_run_that_its_deadline_cut_short_says_so(opened: RealRuns) -> None:
     plan = Plan(mode="timeline", storage="local", num_threads=2, interval_ms=50, ops=(replace(ONE, after_ms=1_500),))
     assert opened.again(plan, time.monotonic() + 0.7, False, False).cut
     assert not opened.again(plan, time.monotonic() + 60, False, False).cut
 
 
-def test_a_stored_failure_is_made_smaller_on_its_server(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    failure = {
-        "guarantee": STALE[0], "mode": STALE[1], "storage": STALE[2], "cause": "", "message": "", "evidence": [],
-        "confirmed": "", "entries_before": 0, "large": "there was no time left", "plan": "plan.json", "replay": "",
-        "story": 0,
-    }  # fmt: skip
-    server = ServerOptions(start=f"{START} --broken stale-list").to_dict()
-    verdict = {"schema": 1, "verdict": "violated", "sut": "http", "guarantees": [], "failures": [failure]}
-    (tmp_path / "verdict.json").write_text(json.dumps(verdict | {"server": server}), encoding="utf-8")
-    write_plan(HIDDEN, tmp_path / "plan.json")
-    assert main(["shrink", str(tmp_path), "--budget", "60s"]) == 1
-    said = capsys.readouterr().out
-    assert read_plan(tmp_path / "plan.json").entries <= 6, said
-    assert re.match(rf"SMALLER: G11 .*: {HIDDEN.entries} entries before, \d now; breaks in \d+ of \d+ runs", said), said
-
-
-@pytest.mark.xdist_group("small-plan")
-def test_a_failure_is_replayed_on_its_server_and_on_a_mended_one(small: SmallPlan, tmp_path: Path) -> None:
-    made = small
-    kind, broken = next((kind, each) for kind, each in made.broken.items() if kind[:3] == STALE)
-    failure = replace(
-        broken, kind=kind, plan=made.plan, entries_before=HIDDEN.entries, confirmed=made.sentence,
-        large="there was no time left", story=kind,
-    )  # fmt: skip
-    done = campaign(asked(tmp_path, runs=1))
+def test_a_failure_is_made_small_and_replayed_on_its_server_and_on_a_mended_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kind, broken = stale_in_a_run(tmp_path)
+    failure = replace(broken, entries_before=HIDDEN.entries + 60, large="there was no time left", story=kind)
     start = ServerOptions(start=f"{START} --broken stale-list").to_dict()
-    done = replace(done, failures=(failure,), server=start)
+    done = replace(campaign(asked(tmp_path, runs=1)), failures=(failure,), server=start)
     write_outcome(judge_campaign(done, load_profile("http"), None, tmp_path, ("verify",)), tmp_path)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert f"shrunk from {HIDDEN.entries}" in page
-    goes_on = f"there was no time left; `marker-sim shrink {tmp_path / 'plan.json'}` goes on"
+    assert f"shrunk from {HIDDEN.entries + 60}" in page
+    file = tmp_path / "plan.json"
+    goes_on = f"there was no time left; `marker-sim shrink {file}` goes on"
     assert f"it may become smaller yet: {goes_on}" in page
-    code, said = replayed(tmp_path / "plan.json", 4)
+
+    capsys.readouterr()
+    assert main(["shrink", str(file), "--budget", "60s"]) == 1
+    said = capsys.readouterr().out
+    made = read_plan(file)
+    assert made.entries <= 4 and not made.faults and len(made.directories) == 1
+    wanted = rf"SMALLER: G11 .*: {HIDDEN.entries} entries before, {made.entries} now; breaks in (\d+) of 10 runs"
+    how = re.match(wanted, said)
+    assert how and int(how[1]) >= 5, said
+    code, said = replayed(file, 4)
     assert code == 1 and re.match(r"STILL VIOLATED, [1-4] of 4: G11", said), said
+
     content = (tmp_path / "verdict.json").read_text(encoding="utf-8")
     (tmp_path / "verdict.json").write_text(content.replace(" --broken stale-list", ""), encoding="utf-8")
-    code, said = replayed(tmp_path / "plan.json", 2)
+    code, said = replayed(file, 2)
     assert code == 3 and said.startswith("NOT REPRODUCED, 0 of 2: "), said
+
+
+def stale_in_a_run(tmp_path: Path) -> tuple[Kind, Failure]:
+    """A stale listing in a run of a plan of 40 entries, of which it needs three."""
+    with real_runs(tmp_path, "stale-list") as opened:
+        for _ in range(20):
+            found = broken_in(opened.again(HIDDEN, time.monotonic() + 60).history, HIDDEN, load_profile("http"))
+            for kind, failure in found.items():
+                if kind[:3] == STALE:
+                    return kind, failure
+    pytest.fail("20 runs showed no stale listing")
 
 
 def replayed(plan: Path, times: int) -> tuple[int, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -16,7 +17,7 @@ import pytest
 from marker_sim.cli.app import main
 from marker_sim.cli.handing_over import issue_text
 from marker_sim.faults import Call, Fault, FaultKind, Site, Step
-from marker_sim.plan import SPELLINGS, Op, Plan
+from marker_sim.plan import SPELLINGS, Op, Plan, write_plan
 from marker_sim.report.scripts.shell_script import ToldFailure, shell_script
 from marker_sim.targets import hudi
 from marker_sim.targets.target import ServerOptions
@@ -101,7 +102,7 @@ CASES = {
     ),
     "exists-while-flushing": Case(
         guarantee="G2",
-        made=plan(create(NAMES[0], copies=16, apart_ms=8), threads=2),
+        made=replace(plan(create(NAMES[0], copies=4, apart_ms=60), threads=2), interval_ms=600),
         shows="answered false, and is not stored at that moment",
     ),
     "stale-list": Case(
@@ -275,12 +276,16 @@ def test_what_a_shell_cannot_do_is_said_in_a_sentence_and_not_written(made: Plan
 
 
 def test_a_report_is_handed_over_as_scripts_and_texts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    report = tmp_path / "report"
-    start = f"{START} --broken stores-nothing"
-    words = ["verify", "--sut", "http", "--start", start, "--storage", "local", "--budget", "30s", "--seed", "1",
-             "--guarantees", "G1"]  # fmt: skip
-    assert main([*words, "--report", str(report)]) == 1
-    capsys.readouterr()
+    report, start = tmp_path / "report", f"{START} --broken stores-nothing"
+    report.mkdir()
+    failure = {
+        "guarantee": "G1", "mode": "timeline", "storage": "local", "cause": "", "message": "it is not", "evidence": [],
+        "confirmed": "", "entries_before": 0, "large": "", "plan": "plan.json", "replay": "", "story": 0,
+    }  # fmt: skip
+    verdict = {"schema": 1, "verdict": "violated", "sut": "http", "guarantees": [], "failures": [failure]}
+    verdict["server"] = ServerOptions(start=start).to_dict()
+    (report / "verdict.json").write_text(json.dumps(verdict), encoding="utf-8")
+    write_plan(CASES["stores-nothing"].made, report / "plan.json")
     plain = main(["replay", str(report / "plan.json"), "--script"])
     script = capsys.readouterr().out
     assert plain == 0 and script.startswith("#!/usr/bin/env bash\n# G") and start in script

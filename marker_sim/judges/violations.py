@@ -5,12 +5,11 @@ A class is called like the slug of its guarantee: `ExactSet` is raised for exact
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import ClassVar
 
 from marker_sim.errors import Violation
 from marker_sim.history import Event, History
-from marker_sim.judges.findings import Breach, Finding
+from marker_sim.judges.findings import Breach
 from marker_sim.judges.guarantees import BY_ID, GUARANTEES, Guarantee
 from marker_sim.names import legible
 
@@ -45,13 +44,6 @@ def __getattr__(name: str) -> type[GuaranteeViolation]:
         if known.__name__ == name:
             return known
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def raise_first(history: History, findings: Iterable[Finding]) -> None:
-    """Raise the violation of the first breach, if there is one. Findings come in the order of the table."""
-    for finding in findings:
-        for breach in finding.breaches:
-            raise violation(history, finding.guarantee, breach)
 
 
 def violation(history: History, guarantee: str, breach: Breach) -> GuaranteeViolation:

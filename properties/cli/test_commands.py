@@ -28,6 +28,7 @@ from properties.cli.campaigns import history
 ROOT = Path(__file__).parent.parent.parent
 TIMEOUT_S = 120
 MUTANT = "mutant:ack-before-flush"
+RUNS = "60"  # Most of them show it.
 
 # A factory whose Python fails in a way nobody expects: the kit says so in a sentence and keeps the traceback.
 BROKEN_MODULE = """
@@ -70,12 +71,14 @@ def test_python_m_marker_sim_is_the_command_and_its_exit_code(tmp_path: Path) ->
     assert wrong.returncode == 2 and wrong.stderr.startswith("marker-sim: --mode was given 'none'")
 
 
-def test_verify_judges_the_reference_and_prints_nothing_but_the_verdict_with_json(tmp_path: Path) -> None:
-    done = _run(
-        "verify", "--runs", "100", "--seed", "1", "--json", "--guarantees", "G1,G4", "--storage", "s3", cwd=tmp_path
-    )
-    verdict = json.loads(done.stdout)
-    assert (done.returncode, verdict["verdict"]) == (0, "holds"), done.stdout + done.stderr
+def test_verify_judges_the_reference_and_prints_nothing_but_the_verdict_with_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ("verify", "--runs", "100", "--seed", "1", "--json", "--guarantees", "G1,G4", "--storage", "s3")
+    code, said = main((*words, "--jobs", "1")), capsys.readouterr()
+    verdict = json.loads(said.out)
+    assert (code, verdict["verdict"]) == (0, "holds"), said
     assert verdict == json.loads((tmp_path / "marker-sim-report" / "verdict.json").read_text(encoding="utf-8"))
     assert {row["id"] for row in verdict["guarantees"]} == {"G1", "G4"}
     assert {row["storage"] for row in verdict["guarantees"]} == {"s3", "s3-unconditional"}
@@ -88,9 +91,8 @@ def test_a_mutant_is_caught_replayed_and_found_fixed_in_the_reference(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     words = ("verify", "--sut", MUTANT, "--mode", "timeline", "--storage", "local", "--guarantees", "G1", "--seed", "1")
-    done = _run(*words, "--budget", "4s", "--report", "r", cwd=tmp_path)
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert "replay: marker-sim replay r/plan.json" in done.stdout
+    assert main((*words, "--runs", RUNS, "--jobs", "1", "--report", "r")) == 1
+    assert "replay: marker-sim replay r/plan.json" in capsys.readouterr().out
     verdict = json.loads((tmp_path / "r" / "verdict.json").read_text(encoding="utf-8"))
     assert _row(verdict, "G1", "timeline", "local")["replay"] == "marker-sim replay r/plan.json"
     for target in ("r", "r/plan.json", "r/history.jsonl"):
@@ -108,7 +110,8 @@ def test_a_baseline_of_what_is_known_makes_a_violation_pass(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     words = ("verify", "--sut", MUTANT, "--mode", "timeline", "--storage", "local", "--guarantees", "G1", "--seed", "1")
-    _run(*words, "--budget", "2s", "--report", "r", cwd=tmp_path)
+    assert main((*words, "--runs", RUNS, "--jobs", "1", "--report", "r")) == 1
+    capsys.readouterr()
     judge = ("judge", "r", "--guarantees", "G1")
     assert main((*judge, "--json")) == 1
     row = _row(json.loads(capsys.readouterr().out), "G1", "timeline", "local")
@@ -124,7 +127,7 @@ def test_a_baseline_of_what_is_known_makes_a_violation_pass(
 def test_what_is_interrupted_still_writes_its_report_and_is_code_130(tmp_path: Path) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         report = tmp_path / number.name
-        words = ("verify", "--budget", "5m", "--report", str(report))
+        words = ("verify", "--budget", "5m", "--jobs", "1", "--report", str(report))  # Of workers: test_jobs.py.
         process = subprocess.Popen(
             [sys.executable, "-m", "marker_sim", *words],
             env=os.environ | {"PYTHONPATH": str(ROOT)},

@@ -38,7 +38,7 @@ def test_a_mutant_that_dies_is_told_with_its_row_of_the_matrix(
 def test_a_survivor_is_named_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One plan of each search is not enough for a mutant that a few hundred find."""
     words = ["mutants", "--only", "delete-result-ignored", "--seeds", "1", "--runs", "1", "--json"]
-    assert main([*words, "--report", str(tmp_path / "matrix")]) == 1
+    assert main([*words, "--jobs", "1", "--report", str(tmp_path / "matrix")]) == 1
     content = json.loads(capsys.readouterr().out)
     assert content["survivors"] == ["delete-result-ignored"] and content["summary"]["killed"] == 0
 

@@ -9,10 +9,11 @@ import pytest
 from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.judges import Finding, judge, modes_agree
 from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.judges.violations import ModesAgree, raise_first
+from marker_sim.judges.violations import ModesAgree
 from marker_sim.names import encode_names
 from marker_sim.outcome.statistics import Statistics
 from marker_sim.plan import Plan, Task, Write
+from properties.breaking import raise_first
 from properties.judges.build import Story
 from properties.judges.jobs import DRIVER, Job, base
 

@@ -25,8 +25,9 @@ from marker_sim.judges.baselines.baseline import (
 from marker_sim.judges.guarantees import ALL, GUARANTEES, parse_guarantees
 from marker_sim.judges.promises.profiles import SHIPPED, load_profile, parse_profile
 from marker_sim.judges.verdict_row import VerdictRow
-from marker_sim.judges.violations import VIOLATIONS, AckedMarkerSurvives, FlushedBeforeAck, raise_first
+from marker_sim.judges.violations import VIOLATIONS, AckedMarkerSurvives, FlushedBeforeAck
 from marker_sim.outcome.statistics import Statistics, overall
+from properties.breaking import raise_first
 from properties.judges.build import DIRECTORY, Story, marker
 
 A = marker("a")

@@ -83,8 +83,9 @@ class LocalFiles:
         self._wrote(index, data)
 
     def write_in_place(self, index: int, data: bytes, pause_s: float) -> None:
-        """Rewrite a file in two pieces."""
+        """Rewrite a file in two pieces, and pause before each."""
         with (self._path / f"MARKERS{index}").open("wb", buffering=0) as out:
+            time.sleep(pause_s)
             out.write(data[: len(data) // 2])
             time.sleep(pause_s)
             out.write(data[len(data) // 2 :])

@@ -17,9 +17,7 @@ import re
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from http.client import HTTPException
 from pathlib import Path
-from urllib.request import urlopen
 
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.surroundings.files import CACHE_VARIABLE, cache_directory, held
@@ -118,6 +116,10 @@ def _fetch_jar(url: str, path: Path) -> None:
 
 
 def _pieces(url: str) -> Iterator[bytes]:
+    # Imported here: every command imports this module for the table of targets, and hardly any fetches.
+    from http.client import HTTPException
+    from urllib.request import urlopen
+
     try:
         with urlopen(url, timeout=SILENCE_S) as answer:
             while piece := answer.read(PIECE_BYTES):

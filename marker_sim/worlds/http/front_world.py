@@ -7,6 +7,7 @@ faults are bounded by `STORAGE_TIMEOUT_MS`: a request that a dead server has sen
 from __future__ import annotations
 
 from contextlib import closing, suppress
+from functools import cache
 from http.client import HTTPConnection, HTTPException
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -132,8 +133,9 @@ class FrontWorld:
         return run_reader(self._command, self.address(place), environment(self.front.endpoint, READER))
 
 
+@cache
 def probe_front() -> ProbedCapabilities:
-    """What the kit's own front keeps."""
+    """What the kit's own front keeps, probed once in a process: it is the same for every campaign."""
     interceptor = Interceptor(Recorder(), lambda armed, call: None)
     with S3Front(interceptor, bucket=BUCKET) as front:
         found = probe_s3(front.endpoint, BUCKET, "kit", SECRET, REGION, "", rounds=OWN_PROBE_ROUNDS)
