@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from marker_sim.history import decode_value
-from marker_sim.history.index.presence import NEVER, TEMP
+from marker_sim.history.index.presence import NEVER
+from marker_sim.names import TEMP
 from marker_sim.timeline import HOODIE, ROLLBACK, State, decode_commit, decode_rollback, parse_data_file, parse_entry
 
 Row = dict[str, Any]

@@ -9,16 +9,11 @@ Source: BaseHoodieWriteClient.startCommit of 0.15.0 and 1.0.2, which rolls back 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from marker_sim.history import Event
 from marker_sim.history.index.calls import TableWrite
-from marker_sim.timeline import parse_data_file
-
-_HOODIE = ".hoodie/"
-_REQUESTED = re.compile(r"\.hoodie/([0-9]+)\.(?:delta)?commit\.requested\Z")
-_ROLLBACK = re.compile(r"\.hoodie/[0-9]+\.rollback(?:\.[a-z]+)?\Z")
+from marker_sim.timeline import COMMIT, DELTA_COMMIT, HOODIE, ROLLBACK, State, parse_data_file, table_entry
 
 
 def writers(events: Iterable[Event], table: str, writes: Iterable[TableWrite]) -> dict[str, str]:
@@ -37,14 +32,15 @@ def writers(events: Iterable[Event], table: str, writes: Iterable[TableWrite]) -
                 failed.add(event.process)
         elif event.kind == "effect" and event.value is not None and (event.path or "").startswith(f"{table}/"):
             relative = (event.path or "")[len(table) + 1 :]
-            requested = _REQUESTED.match(relative)
-            if event.process in now and requested is not None:
-                now[event.process] = requested[1]
-            elif event.process in now and _ROLLBACK.match(relative):
+            folder, _, name = relative.rpartition("/")
+            entry = table_entry(name) if folder == HOODIE and event.process in now else None
+            if entry is not None and entry.action in (COMMIT, DELTA_COMMIT) and entry.state is State.REQUESTED:
+                now[event.process] = entry.instant
+            elif entry is not None and entry.action == ROLLBACK:
                 now[event.process] = ""
-            elif not relative.startswith(_HOODIE):
+            elif not relative.startswith(f"{HOODIE}/"):
                 file = parse_data_file(relative)
                 instant = "" if event.process in failed else now.get(event.process, "")
-                if file is not None and file.version is not None:
+                if file is not None and file.log:
                     found[relative] = instant if found.get(relative, instant) == instant else ""
     return {path: instant for path, instant in found.items() if instant}

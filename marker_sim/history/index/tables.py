@@ -13,10 +13,9 @@ from marker_sim.history.index.calls import TableWrite
 from marker_sim.history.index.event_reader import EventReader
 from marker_sim.history.index.log_files import writers
 from marker_sim.history.index.presence import NEVER
-from marker_sim.history.index.table_audit import Audit, AuditEntry
-
-_HOODIE = ".hoodie/"
-_PARTITION_METADATA = ".hoodie_partition_metadata"
+from marker_sim.history.index.table_audit import Audit
+from marker_sim.tables.entries import TableEntry
+from marker_sim.timeline import HOODIE, is_side_file
 
 
 class Tables:
@@ -76,7 +75,7 @@ class Tables:
         """Whether no task outlives its driver or runs twice at a time, because Spark was local (option `master`)."""
         return self._reading.header.options.get("master", "local").startswith("local")
 
-    def surely_before_finalize(self, audit: Audit, path: str, commit: AuditEntry) -> bool:
+    def surely_before_finalize(self, audit: Audit, path: str, commit: TableEntry) -> bool:
         """Whether a file that a commit does not name was stored when its markers were listed for the last time.
 
         It was when a file that the commit names came later. Otherwise an abandoned task may have written it later,
@@ -89,13 +88,13 @@ class Tables:
         stored = self._spans.get(commit.path, [NEVER])[0]
         return self.stayed_alone() and (not self._effects or came < stored < NEVER)
 
-    def surely_before_rollback(self, audit: Audit, path: str, rollback: AuditEntry) -> bool:
+    def surely_before_rollback(self, audit: Audit, path: str, rollback: TableEntry) -> bool:
         """Whether a file was stored when a rollback listed markers: it came before the write that began to roll back.
 
         Where effects are not known, every driver of a failed write must have died, and its tasks with it. Unknown, so
         False, for a log file that may have a command block when the rollback's record cannot be read.
         """
-        if rollback.error and audit.bears_base(path):
+        if rollback.error and audit.log_of_base(path):
             return False
         if self._effects:
             entries = [e.path for e in audit.entries if e.instant == rollback.instant and e.action == rollback.action]
@@ -120,8 +119,7 @@ class Tables:
         for path, span in self._spans.items():
             table = next(table for table in self._names if path.startswith(f"{table}/"))
             relative = path[len(table) + 1 :]
-            name = relative.rpartition("/")[2]
-            if name and not relative.startswith(_HOODIE) and not name.startswith(_PARTITION_METADATA):
+            if not relative.startswith(f"{HOODIE}/") and not is_side_file(relative):
                 found[table, relative] = span[0]
         return found
 

@@ -20,8 +20,8 @@ from typing import NamedTuple
 from marker_sim.history import Event
 from marker_sim.history.index.calls import Directory, RecordedCall, WriteStep
 from marker_sim.history.index.event_reader import EventReader, content_of
-from marker_sim.history.index.presence import NEVER, TEMP, present
-from marker_sim.names import data_path
+from marker_sim.history.index.presence import NEVER, present
+from marker_sim.names import TEMP, data_path
 from marker_sim.timeline import (
     HOODIE,
     ROLLBACK,
