@@ -35,7 +35,9 @@ from typing import Any, NamedTuple
 HOODIE = ".hoodie"
 COMMIT, DELTA_COMMIT, ROLLBACK = "commit", "deltacommit", "rollback"
 ACTIONS = (COMMIT, DELTA_COMMIT, ROLLBACK)
-COMMITS = frozenset({COMMIT, DELTA_COMMIT, "replacecommit"})
+# A pending one of these is a write's. A replacecommit may be a clustering, which waits for its turn as compactions do.
+WRITES = frozenset({COMMIT, DELTA_COMMIT})
+COMMITS = WRITES | {"replacecommit"}
 UNDOING = frozenset({ROLLBACK, "restore"})
 TIMELINES = (HOODIE, f"{HOODIE}/timeline")
 PARTITION_METADATA = ".hoodie_partition_metadata"

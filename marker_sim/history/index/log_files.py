@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from marker_sim.history import Event
 from marker_sim.history.index.calls import TableWrite
-from marker_sim.timeline import COMMIT, DELTA_COMMIT, HOODIE, ROLLBACK, State, parse_data_file, table_entry
+from marker_sim.timeline import HOODIE, ROLLBACK, WRITES, State, parse_data_file, table_entry
 
 
 def writers(events: Iterable[Event], table: str, writes: Iterable[TableWrite]) -> dict[str, str]:
@@ -34,7 +34,7 @@ def writers(events: Iterable[Event], table: str, writes: Iterable[TableWrite]) -
             relative = (event.path or "")[len(table) + 1 :]
             folder, _, name = relative.rpartition("/")
             entry = table_entry(name) if folder == HOODIE and event.process in now else None
-            if entry is not None and entry.action in (COMMIT, DELTA_COMMIT) and entry.state is State.REQUESTED:
+            if entry is not None and entry.action in WRITES and entry.state is State.REQUESTED:
                 now[event.process] = entry.instant
             elif entry is not None and entry.action == ROLLBACK:
                 now[event.process] = ""

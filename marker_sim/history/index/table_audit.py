@@ -17,10 +17,8 @@ from marker_sim.history import Event
 from marker_sim.history.index.calls import TableWrite
 from marker_sim.tables.entries import TableEntry, by_word
 from marker_sim.tables.instants import Instants, rollbacks_of
-from marker_sim.timeline import UNDOING, DataFile, parse_data_file
+from marker_sim.timeline import UNDOING, WRITES, DataFile, parse_data_file
 
-# A pending one of these is a write's. A replacecommit may be a clustering, which waits for its turn as compactions do.
-WRITES = frozenset({"commit", "deltacommit"})
 _SERVICES = UNDOING | {"clean"}
 _LATER_TIMELINE = "/.hoodie/timeline/"
 

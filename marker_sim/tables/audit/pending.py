@@ -15,7 +15,7 @@ from marker_sim.tables.audit.findings import Level, TableFinding
 from marker_sim.tables.entries import TableEntry
 from marker_sim.tables.parts import MarkerDirectoryContent
 from marker_sim.tables.sources import StoredFile
-from marker_sim.timeline import UNDOING, parse_table_file
+from marker_sim.timeline import UNDOING, WRITES, parse_table_file
 
 _HEARTBEAT_LIVE_S = 300.0
 _SERVICES = frozenset({"compaction", "logcompaction", "clustering", "clean", "indexing", "replacecommit"})
@@ -132,9 +132,8 @@ def _level(
     idle = _span(idle_s)
     if idle_s >= stuck_after_s:
         return Level.DAMAGE, f"nothing of it has changed for {idle}"
-    writes = ("commit", "deltacommit")
     later = [key for key in instants.committed if key > instant]
-    if action.action in writes and later and beat is None:
+    if action.action in WRITES and later and beat is None:
         return Level.UNDECIDED, f"it last changed {idle} ago, has no heartbeat, and {max(later)} was committed after it"
     return Level.NOTE, f"it last changed {idle} ago, so its writer may be at work"
 
