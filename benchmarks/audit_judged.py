@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.audit_kind import PENDING
-from marker_sim.audit.audit import audit_table
-from marker_sim.audit.output import as_json
-from marker_sim.audit.sources import open_source
+from marker_sim.tables.audit.audit import audit_table
+from marker_sim.tables.audit.output import as_json
+from marker_sim.tables.sources import open_source
 from properties.audit.damages import DAMAGES
 from properties.audit.disk import Unfit
 

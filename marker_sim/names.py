@@ -24,11 +24,11 @@ TYPE_FILE = "MARKERS.type"
 TYPE_BATCHED = b"TIMELINE_SERVER_BASED"
 NAME_SIZE_MAX_BYTES = 4096
 SEGMENT_SIZE_MAX_BYTES = 255
+TEMP = "/.hoodie/.temp/"
 
 _MARKER_FILE = re.compile(r"MARKERS(0|[1-9][0-9]*)\Z")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _LONG_WORD = re.compile(r"\S{160,}")
-_TEMP = "/.hoodie/.temp/"
 _INFIX = ".marker."
 
 
@@ -52,13 +52,13 @@ class MarkerDirectory(NamedTuple):
     @property
     def path(self) -> str:
         """The storage path, without a trailing slash."""
-        return f"{self.table}{_TEMP}{self.instant}"
+        return f"{self.table}{TEMP}{self.instant}"
 
 
 @lru_cache(maxsize=1024)
 def parse_directory(path: str) -> MarkerDirectory:
     """Split `<table>/.hoodie/.temp/<instant>`; ValueError says why a path is not a marker directory."""
-    table, found, instant = path.rpartition(_TEMP)
+    table, found, instant = path.rpartition(TEMP)
     if not found or not table:
         raise ValueError(f"{path!r} is not <table>/.hoodie/.temp/<instant>")
     if not instant or "/" in instant or instant in (".", ".."):
@@ -67,9 +67,15 @@ def parse_directory(path: str) -> MarkerDirectory:
         raise ValueError("the path has control characters")
     if any(part in ("", ".", "..") for part in path.lstrip("/").split("/")):
         raise ValueError(f"{path!r} has empty, '.' or '..' segments")
-    if _TEMP in f"{table}/":
+    if TEMP in f"{table}/":
         raise ValueError(f"{path!r} lies inside another marker directory, which would list and delete it")
     return MarkerDirectory(table, instant)
+
+
+def place_of(path: str) -> str:
+    """The marker directory that a path or prefix lies in, else its first part."""
+    table, found, inner = path.partition(TEMP)
+    return f"{table}{found}{inner.partition('/')[0]}" if found else path.partition("/")[0]
 
 
 def marker_name(partition_path: str, data_file: str, kind: MarkerType) -> str:
@@ -156,12 +162,12 @@ def encode_names(names: Iterable[str]) -> bytes:
     return "".join(f"{name}\n" for name in names).encode("utf-8")
 
 
-def decode_names(data: bytes) -> tuple[str, ...]:
-    """The names in a marker file, in order; an unterminated last line is no marker (a torn write).
+def decode_names(data: bytes, *, torn: bool = False) -> tuple[str, ...]:
+    """The names in a marker file, in order; an unterminated last line is no marker (a torn write), unless asked for.
 
     Bytes that are not UTF-8 survive as surrogates, so that a reader never fails on a damaged file.
     """
-    whole = data[: data.rfind(b"\n") + 1]
+    whole = data if torn else data[: data.rfind(b"\n") + 1]
     return tuple(line for line in whole.decode("utf-8", "surrogateescape").split("\n") if line)
 
 

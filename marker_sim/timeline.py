@@ -1,16 +1,25 @@
-"""Names and bytes of a table's timeline and data files in layout 6. Pure functions.
+"""Names of a table's timeline entries and data files, of every release, and the bytes of those that we write. Pure.
 
-    timeline   <table>/.hoodie/<instant>.<file>, where <file> is, in the order of writing
-                 commit.requested       inflight              commit          of a COPY_ON_WRITE table
-                 deltacommit.requested  deltacommit.inflight  deltacommit     of a MERGE_ON_READ table
-                 rollback.requested     rollback.inflight     rollback
-    base file  [<partition path>/]<file id>_<write token>_<instant>.parquet
-    log file   [<partition path>/].<file id>_<base instant>.log.<version>_<write token>
+    layout 1   <table>/.hoodie/<instant>.<action>[.requested|.inflight]            table versions up to 7
+    layout 2   <table>/.hoodie/timeline/<instant>.<action>.requested|inflight      table versions from 8
+               <table>/.hoodie/timeline/<instant>_<completion>.<action>
+    both       <instant>.inflight is the inflight entry of a commit
+    base file  [<partition path>/]<file id>_<write token>_<instant>.<parquet|orc|hfile|...>
+    log file   [<partition path>/].<file id>_<instant>.log.<version>[_<write token>][.cdc]
+    side file  .hoodie_partition_metadata[.<format>], .<name>.crc
 
-A write token is <task>-<stage>-<task attempt>. A log file carries the instant of the base file that it belongs to, so
-its name does not say which write made it. Completed commits are JSON with the write stats, as Hudi writes them; our
-rollback records are JSON as well, where Hudi has Avro (our decision: nobody but the kit reads them).
-Source: Hudi 0.15.0 HoodieInstant, HoodieInstantTimeGenerator, HoodieTimeline, FSUtils, HoodieCommitMetadata.
+A write token is <task>-<stage>-<task attempt>. In layout 1 a log file carries the instant of the base file that it
+belongs to, so its name does not say which write made it. There are two views of a name:
+
+    `parse_entry`, `parse_data_file`    what the reference writes, and what judges of files know: layout 1, three
+                                        actions, Parquet, a write token in each name; any text may be an instant
+    `table_entry`, `parse_table_file`   what any release has written, for whoever reads a table at rest: both layouts,
+                                        every action and format, also names without a token; an instant is digits
+
+Completed commits are JSON with the write stats, as Hudi writes them; our rollback records are JSON as well, where Hudi
+has Avro (our decision: nobody but the kit reads them).
+Source: HoodieInstant, HoodieInstantTimeGenerator, HoodieTimeline, FSUtils and HoodieCommitMetadata of Hudi 0.15.0;
+FSUtils of 0.5.3 to 1.2.0.
 """
 
 from __future__ import annotations
@@ -19,16 +28,28 @@ import json
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from enum import Enum
+from enum import StrEnum
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 HOODIE = ".hoodie"
 COMMIT, DELTA_COMMIT, ROLLBACK = "commit", "deltacommit", "rollback"
 ACTIONS = (COMMIT, DELTA_COMMIT, ROLLBACK)
-_ENTRY = re.compile(r"([^./]+)\.(?:(commit|deltacommit|rollback)(?:\.(requested|inflight))?|(inflight))\Z")
-_LOG = re.compile(r"\.(.+)_([^_]+)\.log\.([0-9]+)_([0-9]+)-([0-9]+)-([0-9]+)\Z")
-_BASE = re.compile(r"([^/]+)_([0-9]+)-([0-9]+)-([0-9]+)_([^_/]+)\.parquet\Z")
+# A pending one of these is a write's. A replacecommit may be a clustering, which waits for its turn as compactions do.
+WRITES = frozenset({COMMIT, DELTA_COMMIT})
+COMMITS = WRITES | {"replacecommit"}
+UNDOING = frozenset({ROLLBACK, "restore"})
+TIMELINES = (HOODIE, f"{HOODIE}/timeline")
+PARTITION_METADATA = ".hoodie_partition_metadata"
+_EVERY_ACTION = (
+    "commit|deltacommit|replacecommit|clean|rollback|restore|savepoint|compaction|logcompaction|clustering|indexing"
+    "|schemacommit"
+)
+_ENTRY = re.compile(rf"([^./]+)\.(?:({_EVERY_ACTION})(?:\.(requested|inflight))?|(inflight))\Z")
+_TIMES = re.compile(r"([0-9]+)(?:_([0-9]+))?\Z")
+_DIGITS = re.compile(r"[0-9]+\Z")
+_LOG = re.compile(r"\.([^/]+)_([^_/]+)\.log\.([0-9]+)(?:_([0-9]+)-([0-9]+)-([0-9]+))?((?:\.[A-Za-z]+)*)\Z")
+_BASE = re.compile(r"([^/]+)_([0-9]+)-([0-9]+)-([0-9]+)_([^_/]+)\.([A-Za-z0-9]+)\Z")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
 _INSTANT_FORMAT = "%Y%m%d%H%M%S"
@@ -37,7 +58,7 @@ _INSTANT_LENGTH = 17
 _MALFORMED = (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError)
 
 
-class State(Enum):
+class State(StrEnum):
     """How far an action is."""
 
     REQUESTED = "requested"
@@ -46,11 +67,12 @@ class State(Enum):
 
 
 class Entry(NamedTuple):
-    """One file of the timeline."""
+    """What the name of a file of the timeline says. completion: "" where the name has none, as in layout 1."""
 
     instant: str
     action: str
     state: State
+    completion: str = ""
 
     def path(self, table: str) -> str:
         """Where it is stored."""
@@ -84,6 +106,25 @@ class DataFile(NamedTuple):
     token: WriteToken
     version: int | None
 
+    @property
+    def log(self) -> bool:
+        """Whether it is a log file."""
+        return self.version is not None
+
+
+class TableFile(NamedTuple):
+    """What the name of a data file of any release says.
+
+    instant: of the write, or of a log file's base file.
+    form: parquet, orc, log, cdc or the like.
+    """
+
+    partition: str
+    file_id: str
+    instant: str
+    log: bool
+    form: str
+
 
 class WriteStat(NamedTuple):
     """What one accepted attempt wrote.
@@ -101,7 +142,9 @@ class WriteStat(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def parse_entry(path: str) -> Entry | None:
-    """The timeline entry a storage path is, None for every other file; the path may have directories before it."""
+    """The timeline entry of the reference's that a storage path is, None for every other file; directories may lie
+    before it.
+    """
     folder, _, name = path.rpartition("/")
     match = _ENTRY.match(name)
     if match is None or (folder and folder.rpartition("/")[2] != HOODIE):
@@ -109,9 +152,30 @@ def parse_entry(path: str) -> Entry | None:
     instant, action, state, inflight = match.groups()
     if inflight:
         return Entry(instant, COMMIT, State.INFLIGHT)
-    if state == State.INFLIGHT.value and action == COMMIT:
+    if action not in ACTIONS or (state == State.INFLIGHT and action == COMMIT):
         return None
-    return Entry(instant, action, State(state) if state else State.COMPLETED)
+    return Entry(instant, action, State(state or State.COMPLETED))
+
+
+def table_entry(name: str) -> Entry | None:
+    """What the name of a file in a timeline's folder says in any release, None when it is no entry."""
+    match = _ENTRY.match(name)
+    times = _TIMES.match(match[1]) if match else None
+    if match is None or times is None:
+        return None
+    _, action, state, inflight = match.groups()
+    instant, completion = times.groups()
+    if inflight:
+        return Entry(instant, COMMIT, State.INFLIGHT)
+    if completion and state:
+        return None
+    return Entry(instant, action, State(state or State.COMPLETED), completion or "")
+
+
+def entry_at(relative: str) -> Entry | None:
+    """The entry of any release that a path relative to its table is, None for every other file."""
+    folder, _, name = relative.rpartition("/")
+    return table_entry(name) if folder in TIMELINES else None
 
 
 @lru_cache(maxsize=256)
@@ -136,17 +200,37 @@ def log_file_name(file_id: str, base_instant: str, version: int, token: WriteTok
 
 @lru_cache(maxsize=4096)
 def parse_data_file(path: str) -> DataFile | None:
-    """What a data path relative to its table says; None when it names no base or log file."""
+    """What a data path relative to its table says; None when it names no base file in Parquet and no log file."""
     partition, _, name = path.rpartition("/")
     log = _LOG.match(name)
     if log is not None:
-        file_id, instant, version, *token = log.groups()
+        file_id, instant, version, *token, ending = log.groups()
+        if token[0] is None or ending:
+            return None
         return DataFile(partition, file_id, instant, WriteToken(*map(int, token)), int(version))
     base = _BASE.match(name)
-    if base is None:
+    if base is None or base[6] != "parquet":
         return None
-    file_id, task, stage, attempt, instant = base.groups()
+    file_id, task, stage, attempt, instant, _ = base.groups()
     return DataFile(partition, file_id, instant, WriteToken(int(task), int(stage), int(attempt)), None)
+
+
+def parse_table_file(path: str) -> TableFile | None:
+    """What a path relative to its table says of a data file of any release, None when it is none."""
+    partition, _, name = path.rpartition("/")
+    match = (_LOG if name.startswith(".") else _BASE).match(name)
+    instant = "" if match is None else match[2 if match.re is _LOG else 5]
+    if match is None or not _DIGITS.match(instant):
+        return None
+    if match.re is _LOG:
+        return TableFile(partition, match[1], instant, True, "cdc" if match[7].endswith(".cdc") else "log")
+    return TableFile(partition, match[1], instant, False, match[6].lower())
+
+
+def is_side_file(path: str) -> bool:
+    """Whether a path beside data files is Hudi's or Hadoop's own: of a partition's metadata, or of a checksum."""
+    name = path.rpartition("/")[2]
+    return name.startswith(PARTITION_METADATA) or (name.startswith(".") and name.endswith(".crc"))
 
 
 def encode_commit(stats: Iterable[WriteStat], extra: dict[str, str]) -> bytes:

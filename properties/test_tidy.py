@@ -31,12 +31,12 @@ LAYERS = (
     ("marker_sim", "marker_sim.errors"),
     ("marker_sim.surroundings", "marker_sim.reading"),
     ("marker_sim.names", "marker_sim.timeline", "marker_sim.options"),
-    ("marker_sim.odd_names",),
+    ("marker_sim.odd_names", "marker_sim.tables"),
     ("marker_sim.faults",),
     ("marker_sim.history", "marker_sim.search.seeds"),
     ("marker_sim.seams", "marker_sim.plan", "marker_sim.judges"),
     ("marker_sim.markers", "marker_sim.storages"),
-    ("marker_sim.writer", "marker_sim.tables"),
+    ("marker_sim.writer",),
     ("marker_sim.system", "marker_sim.serve"),
     ("marker_sim.mutants", "marker_sim.command"),
     ("marker_sim.loading", "marker_sim.outcome"),
@@ -46,13 +46,14 @@ LAYERS = (
     ("marker_sim.campaign",),
     ("marker_sim.report",),
     ("marker_sim.campaign.nightly",),
-    ("marker_sim.audit", "marker_sim.scale"),
+    ("marker_sim.tables.audit", "marker_sim.scale"),
     ("marker_sim.conformance",),
     ("marker_sim.cli", "marker_sim.pytest_plugin"),
     ("marker_sim.__main__",),
 )
 JUDGES_SEE = tuple(
-    f"marker_sim.{part}" for part in ("errors", "reading", "faults", "history", "names", "timeline", "judges")
+    f"marker_sim.{part}"
+    for part in ("errors", "reading", "faults", "history", "names", "timeline", "tables.entries", "judges")
 )
 IMPURE = frozenset({"os", "random", "secrets", "signal", "socket", "subprocess", "threading", "time", "asyncio"})
 WORLD_CALLS = frozenset(

@@ -47,12 +47,12 @@ DAEMON = "a thread that waits for work and holds up nobody: a daemon"
 BOUNDED_CALLS = "each call below it has a time-out"
 COMPUTES = "it waits for computation alone"
 ALLOWED = {
-    "audit/sources.py DirectorySource.close": "an audit reads files of a file system, and is no campaign",
-    "audit/sources.py DirectorySource.each": "the same",
-    "audit/sources.py DirectorySource.tree": "the same",
-    "audit/sources.py BucketSource.close": BOUNDED_CALLS,
-    "audit/sources.py BucketSource.each": BOUNDED_CALLS,
-    "audit/sources.py BucketSource.tree": BOUNDED_CALLS,
+    "tables/sources.py DirectorySource.close": "an audit reads files of a file system, and is no campaign",
+    "tables/sources.py DirectorySource.each": "the same",
+    "tables/sources.py DirectorySource.tree": "the same",
+    "tables/sources.py BucketSource.close": BOUNDED_CALLS,
+    "tables/sources.py BucketSource.each": BOUNDED_CALLS,
+    "tables/sources.py BucketSource.tree": BOUNDED_CALLS,
     "campaign/played_runs.py PlayedRuns._ended": RUNS,
     "campaign/played_shrinking.py PlayedShrinker._some": RUNS,
     "command/session.py ProgramSession._pump": OF_THE_WORLD,

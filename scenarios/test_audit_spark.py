@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.audit.audit import audit_table
-from marker_sim.audit.findings import TableFinding, TableReport
-from marker_sim.audit.sources import open_source
-from marker_sim.audit.spark import listing_on_spark
 from marker_sim.errors import HarnessError
+from marker_sim.tables.audit.audit import audit_table
+from marker_sim.tables.audit.findings import TableFinding, TableReport
+from marker_sim.tables.audit.spark import listing_on_spark
+from marker_sim.tables.sources import open_source
 from properties.audit.hand_table import HandTable
 
 pytestmark = pytest.mark.spark

@@ -24,7 +24,8 @@ from marker_sim.history import History
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.outcome.result import Campaign
 from marker_sim.plan import read_plan, write_plan
-from marker_sim.tables.entries import facts, place_of
+from marker_sim.tables.entries import by_word
+from marker_sim.tables.parts import observed
 from marker_sim.targets.hudi_spark import HudiSparkTarget
 from marker_sim.targets.jvm.bundles import Jars
 from marker_sim.targets.target import CampaignRequest
@@ -197,12 +198,10 @@ if NIGHTLY:
 
 def rolled_back(place: TableStorage, table: str) -> str | None:
     """The instant of the first rollback that is on the timeline."""
-    for path in place.tree.list():
-        entry = place_of(path.removeprefix(f"{table}/"))
-        if entry is not None and entry.action == "rollback":
-            for fact in facts(entry, place.tree.read(path)):
-                if fact.startswith("rolled-back "):
-                    return fact.removeprefix("rolled-back ")
+    for part in observed(place.files, table):
+        facts = by_word(part.value if isinstance(part.value, tuple) else ())
+        if facts.get("action") == ("rollback",) and "rolled-back" in facts:
+            return facts["rolled-back"][0]
     return None
 
 

@@ -18,7 +18,8 @@ import pytest
 from marker_sim.cli.app import main
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.plan import Plan, read_plan, write_plan
-from marker_sim.tables import LocalTree, Unreadable
+from marker_sim.tables.entries import Unreadable
+from marker_sim.tables.sources import DirectorySource
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import ServerOptions
 from marker_sim.worlds.hudi_spark.choices import Choices
@@ -268,7 +269,7 @@ class Nowhere:
     """Storage that nothing happens to, but for what is aimed: an aim strikes when it is armed."""
 
     def __init__(self, root: Path, target: TriggerActions) -> None:
-        self.tree, self.uri = LocalTree(root), str(root)
+        self.files, self.uri = DirectorySource(root, 1), str(root)
         self.reader: tuple[str, dict[str, str]] = (str(root), {})
         self._target = target
 

@@ -8,10 +8,6 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
-from marker_sim.audit.audit import Listing, audit_table
-from marker_sim.audit.findings import TableReport
-from marker_sim.audit.output import as_json, print_report, write_report
-from marker_sim.audit.sources import local_path, open_source
 from marker_sim.cli.options import check_endpoint
 from marker_sim.cli.request import parse_number
 from marker_sim.errors import UsageError
@@ -19,6 +15,10 @@ from marker_sim.report.directory import open_report, unwritable
 from marker_sim.report.table import output_console
 from marker_sim.report.verdict import EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED
 from marker_sim.surroundings.spark_session import parse_master
+from marker_sim.tables.audit.audit import Listing, audit_table
+from marker_sim.tables.audit.findings import TableReport
+from marker_sim.tables.audit.output import as_json, print_report, write_report
+from marker_sim.tables.sources import local_path, open_source
 
 JOBS = 16
 _JOBS_MAX = 256
@@ -58,7 +58,7 @@ def audit(
 
 
 def _spark(master: str, table: str, endpoint: str | None) -> AbstractContextManager[Listing]:
-    from marker_sim.audit.spark import listing_on_spark
+    from marker_sim.tables.audit.spark import listing_on_spark
 
     return listing_on_spark(master, table, endpoint)
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from marker_sim.names import TYPE_FILE, is_marker_name, marker_file_index
+from marker_sim.names import TEMP, TYPE_FILE, is_marker_name, marker_file_index
 from marker_sim.timeline import HOODIE, ROLLBACK, State, parse_entry
 
-_TEMP = f"/{HOODIE}/.temp/"
 WIRE = "call"  # A request to a server, as an operation; its "path" is the server's route.
 
 
@@ -159,7 +158,7 @@ def site_of(role: str, part: str, operation: str, path: str, after: bool = False
 
 def kind_of(path: str) -> str:
     """The kind of a storage path, as the table names it."""
-    _, found, below = path.partition(_TEMP)
+    _, found, below = path.partition(TEMP)
     if found:
         directory, _, name = below.partition("/")
         if not directory:

@@ -11,8 +11,8 @@ from collections import Counter
 
 from marker_sim.history import APPLICATION_ENDED, Event, History
 from marker_sim.history.index.calls import DAMAGE, DEADLY, LISTINGS, MS
-from marker_sim.history.index.presence import TEMP, directory_of
-from marker_sim.names import TYPE_BATCHED, TYPE_FILE, data_path, is_append, marker_file_index
+from marker_sim.history.index.presence import directory_of
+from marker_sim.names import TEMP, TYPE_BATCHED, TYPE_FILE, data_path, is_append, marker_file_index
 
 _SERVER = "timeline-server"
 _MANY_TASKS = 100

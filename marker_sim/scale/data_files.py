@@ -10,12 +10,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from marker_sim.history import decode_value
-from marker_sim.history.index.presence import NEVER, TEMP
-from marker_sim.timeline import HOODIE, ROLLBACK, State, decode_commit, decode_rollback, parse_data_file, parse_entry
+from marker_sim.history.index.presence import NEVER
+from marker_sim.names import TEMP
+from marker_sim.timeline import (
+    HOODIE,
+    PARTITION_METADATA,
+    ROLLBACK,
+    State,
+    decode_commit,
+    decode_rollback,
+    parse_data_file,
+    parse_entry,
+)
 
 Row = dict[str, Any]
 FactRow = tuple[str, str, str | None, int]
-_NO_DATA = ".hoodie_partition_metadata"
 
 
 class RecordedDataFiles:
@@ -77,7 +86,7 @@ class RecordedDataFiles:
         last_gone = pc.fill_null(gone["index_max"].take(at), -1)
         there = put.filter(pc.greater(put["index"], last_gone)).group_by("path").aggregate([("index", "min")])
         pairs = zip(there["path"].to_pylist(), there["index_min"].to_pylist(), strict=True)
-        return {path: since for path, since in pairs if not path.endswith((_NO_DATA, f".{since}.tmp"))}
+        return {path: since for path, since in pairs if not path.endswith((PARTITION_METADATA, f".{since}.tmp"))}
 
     def _completed(self, prefixes: list[str]) -> tuple[list[tuple[int, str, str, bytes]], list[tuple[int, str, str]]]:
         """Completed commits (event, table, instant, content) and rollbacks (event, table, instant rolled back)."""

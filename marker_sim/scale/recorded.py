@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 from marker_sim.faults import FAULT_CLASS
 from marker_sim.history import decode_value
 from marker_sim.history.index.calls import CHANGED_BY_KIT
-from marker_sim.history.index.presence import NEVER, TEMP, directory_of
-from marker_sim.names import decode_names, is_marker_name, marker_file_index
+from marker_sim.history.index.presence import NEVER, directory_of
+from marker_sim.names import TEMP, decode_names, is_marker_name, marker_file_index
 from marker_sim.scale.data_files import RecordedDataFiles, Row, content
 
 READ = ("index", "process", "kind", "operation", "table", "instant", "path", "value", "caused_by", "escaped")

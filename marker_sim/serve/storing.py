@@ -9,19 +9,13 @@ from __future__ import annotations
 from contextlib import nullcontext
 from functools import partial
 
+from marker_sim.names import place_of
 from marker_sim.seams import Condition, Content, Storage
 from marker_sim.serve.runtime import LoopRuntime
 from marker_sim.storages.locks import HostLocks
 
 LOCK_PAUSE_MS = 1.0
 LOCK_PAUSE_MAX_MS = 20.0
-_TEMP = "/.hoodie/.temp/"
-
-
-def place_of(path: str) -> str:
-    """The marker directory that a path or prefix lies in, else its first part."""
-    table, found, inner = path.partition(_TEMP)
-    return f"{table}{found}{inner.partition('/')[0]}" if found else path.partition("/")[0]
 
 
 class LoopStorage:

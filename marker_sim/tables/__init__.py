@@ -1,14 +1,13 @@
-"""Reads a Hudi table from outside, whichever program wrote it, and records the result as events.
+"""A Hudi table at rest, whichever program wrote it: it is read here, for audits, for histories and for their judges.
 
-tree.py     the files of a storage at rest
-entries.py  the timeline, in either layout
-audit.py    a table as events of a history
-hudi_rs.py  its rows, read by hudi-rs (Rust); __main__.py is the process that does so
+sources.py          files: below a directory, in a bucket, or objects of this process
+parts.py            which file is which part of a table; hoodie.properties, marker directories, a table as events
+entries.py          what entries of the timeline say, as facts
+archive.py          archived entries, of the old log format and of the LSM tree
+timeline_reader.py  all entries of a timeline, active and archived
+instants.py         what the entries say together: committed, pending, rolled back
+hudi_rs.py          its rows, read by hudi-rs (Rust); __main__.py is the process that does so
+audit/              `marker-sim audit`, on top of all that
+
+`marker_sim.timeline` and `marker_sim.names` own the names of files.
 """
-
-from marker_sim.tables.audit import observe_table
-from marker_sim.tables.entries import WRITE_KEY, Unreadable
-from marker_sim.tables.hudi_rs import read_rows
-from marker_sim.tables.tree import LocalTree, S3Tree, Tree
-
-__all__ = ["WRITE_KEY", "LocalTree", "S3Tree", "Tree", "Unreadable", "observe_table", "read_rows"]

@@ -1,98 +1,166 @@
-"""Entries of a Hudi table's timeline, of either layout, as facts about instants and files.
-
-    layout 1   <table>/.hoodie/<instant>.<action>[.requested|.inflight]                   table versions up to 6
-    layout 2   <table>/.hoodie/timeline/<instant>.<action>.requested|inflight             table versions from 8
-               <table>/.hoodie/timeline/<instant>_<completion>.<action>
-    both       <instant>.inflight is the inflight entry of a commit
-    archive    <table>/.hoodie/archived/*, <table>/.hoodie/timeline/history/*: archived entries
+"""What the entries of a Hudi table's timeline say, as facts about instants and files.
 
 Contents are Avro containers, which carry their schema, or JSON; their first bytes decide, not the version (an upgraded
-table has both). Requested and inflight entries may be empty, completed ones never; the content of a completed savepoint
-or schema is not read further.
+table has both). docs/history.md lists the facts, `every_fact` those that an audit has besides. A path is relative to
+the table: a partition path and a file name, because some releases write whole addresses there.
 
-docs/history.md lists the facts. A path is relative to the table: a partition path and a file name, because some
-releases write whole addresses there. Source: HoodieCommitMetadata, HoodieRollbackMetadata, HoodieRollbackPlan,
-HoodieCleanMetadata, HoodieCleanerPlan and HoodieRestoreMetadata of Hudi 0.15.0, 1.0.2 and 1.2.0, and tables they
-wrote.
+Who reads decides how much has to be readable:
+
+                                     a history (`recorded_facts`)    an audit (`audited_facts`)
+    an empty completed entry         unreadable                      unreadable
+    a completed savepoint            not decoded                     has to be a record
+    the plan of a rollback or clean  may be empty                    must not be empty
+    the plan of a compaction         not decoded                     must not be empty, has to be a record
+    inflight entries, other actions  not decoded                     not decoded
+
+Source: HoodieCommitMetadata, HoodieRollbackMetadata, HoodieRollbackPlan, HoodieCleanMetadata, HoodieCleanerPlan,
+HoodieSavepointMetadata and HoodieRestoreMetadata of Hudi 0.15.0, 1.0.2 and 1.2.0, and tables they wrote.
 """
 
 from __future__ import annotations
 
 import io
 import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from marker_sim.names import data_path, is_marker_name
 from marker_sim.surroundings.requirements import importing
+from marker_sim.timeline import COMMITS, Entry, State
 
 WRITE_KEY = "marker_sim.write"
-COMMITS = frozenset({"commit", "deltacommit", "replacecommit"})
-_TELLING = COMMITS | {"rollback", "clean", "restore"}
-_ACTIONS = "commit|deltacommit|replacecommit|clean|rollback|restore|savepoint|compaction|logcompaction|clustering"
-_NAME = re.compile(
-    rf"([0-9]+)(?:_([0-9]+))?\.(?:({_ACTIONS}|indexing|schemacommit)(?:\.(requested|inflight))?|(inflight))\Z"
-)
-_FOLDERS = (".hoodie", ".hoodie/timeline")
-_ARCHIVES = (".hoodie/archived/", ".hoodie/timeline/history/")
+# What the records of a damaged table end in.
+MALFORMED = (ValueError, KeyError, TypeError, AttributeError, EOFError, IndexError, OverflowError, RecursionError)
+_PLANS = frozenset({"rollback", "clean", "compaction", "logcompaction"})
+_RECORDS = COMMITS | {"rollback", "clean", "restore"}
 _BASE_FILE = ".parquet"
 _AVRO = b"Obj\x01"
 
 
-class EntryName(NamedTuple):
-    """The parts of the name of a timeline entry. completion: "" where the name has none."""
+class TableEntry(NamedTuple):
+    """One entry of a timeline at rest.
+
+    state: "" when it is not known.
+    path: of its file, or of the archive that has it.
+    facts: by their first word, each in order.
+    error: why it cannot be read, "" when it can.
+    size: -1 of an archived one.
+    event: where a history has it.
+    """
 
     instant: str
     action: str
     state: str
-    completion: str
+    path: str
+    facts: Mapping[str, tuple[str, ...]]
+    error: str = ""
+    completion: str = ""
+    size: int = -1
+    modified_s: float = 0.0
+    archived: bool = False
+    event: int = -1
+
+    @property
+    def done(self) -> bool:
+        """Whether it is a completed one."""
+        return self.state == State.COMPLETED
+
+    def of(self, word: str) -> tuple[str, ...]:
+        """The values of its facts of a kind."""
+        return self.facts.get(word, ())
+
+    def numbers(self, word: str) -> dict[str, str]:
+        """The values of facts that are a path and a number, by path."""
+        return {path: number for path, _, number in (fact.rpartition(" ") for fact in self.of(word))}
 
 
 class Unreadable(Exception):
     """An entry or a table cannot be read; the text says why."""
 
 
-def place_of(relative: str) -> EntryName | None:
-    """The entry that a path relative to its table is, None for every other file."""
-    folder, _, name = relative.rpartition("/")
-    return entry_name(name) if folder in _FOLDERS else None
+def by_word(found: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Facts by their first word, each in order."""
+    facts: dict[str, list[str]] = {}
+    for fact in found:
+        word, _, rest = fact.partition(" ")
+        facts.setdefault(word, []).append(rest)
+    return {word: tuple(values) for word, values in facts.items()}
 
 
-def entry_name(name: str) -> EntryName | None:
-    """What the name of a file in a timeline's folder says, None when it is no entry."""
-    match = _NAME.match(name)
-    if match is None:
-        return None
-    instant, completion, action, state, inflight = match.groups()
-    if inflight:
-        return EntryName(instant, "commit", "inflight", "")
-    if completion and state:
-        return None
-    return EntryName(instant, action, state or "completed", completion or "")
-
-
-def is_archive(relative: str) -> bool:
-    """Whether a path relative to its table holds entries that left the timeline; an archive's index alone does not."""
-    name = relative.rpartition("/")[2]
-    return relative.startswith(_ARCHIVES) and (name.endswith(".parquet") or ".archive." in name)
-
-
-def facts(place: EntryName, content: bytes) -> tuple[str, ...]:
-    """The facts of an entry, sorted and each once; Unreadable when its content is malformed."""
-    found = [f"action {place.action}", f"state {place.state}"]
-    if place.completion:
-        found.append(f"completed-at {place.completion}")
-    if place.state == "completed" and not content:
-        raise Unreadable(f"{place.action} of {place.instant}: it is empty")
+def recorded_facts(entry: Entry, content: bytes) -> tuple[str, ...]:
+    """The facts of an entry for a history, sorted and each once; Unreadable when its content is malformed."""
+    found = [f"action {entry.action}", f"state {entry.state}"]
+    if entry.completion:
+        found.append(f"completed-at {entry.completion}")
     try:
-        if place.state == "completed":
-            found += completed_facts(place.action, decode(content)) if place.action in _TELLING else ()
-        elif content and place.state == "requested":
-            found += _requested(place, content)
-    except (ValueError, KeyError, TypeError, AttributeError, EOFError, IndexError, OverflowError) as error:
-        raise Unreadable(f"{place.action} of {place.instant}: {type(error).__name__}: {error}") from error
+        if entry.state == State.COMPLETED:
+            found += completed_facts(entry.action, _record(entry, content, _RECORDS))
+        elif content and entry.state == State.REQUESTED and entry.action in ("rollback", "clean"):
+            found += planned_facts(entry.action, decode(content))
+    except (Unreadable, *MALFORMED) as error:
+        raise Unreadable(f"{entry.action} of {entry.instant}: {_reason(error)}") from error
     return tuple(sorted(set(found)))
+
+
+def audited_facts(entry: Entry, content: bytes) -> tuple[list[str], str]:
+    """The facts of an entry for an audit as far as it can be read, and why not further, "" when it can."""
+    found: list[str] = []
+    try:
+        if entry.state == State.COMPLETED:
+            found += every_fact(entry.action, _record(entry, content, _RECORDS | {"savepoint"}))
+        elif has_plan(entry):
+            if not content:
+                raise Unreadable("its plan is empty")
+            found += planned_facts(entry.action, decode(content))
+    except (Unreadable, *MALFORMED) as error:
+        return found, _reason(error)
+    return found, ""
+
+
+def has_plan(entry: Entry) -> bool:
+    """Whether an entry is a request that says what is going to be done; the requests of writes do not."""
+    return entry.state == State.REQUESTED and entry.action in _PLANS
+
+
+def _record(entry: Entry, content: bytes, records: frozenset[str]) -> Mapping[str, Any]:
+    if not content:
+        raise Unreadable("it is empty")
+    return decode(content) if entry.action in records else {}
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, Unreadable) else f"{type(error).__name__}: {error}"
+
+
+def every_fact(action: str, record: Mapping[str, Any]) -> Iterator[str]:
+    """The facts of a completed record, and those that only an audit needs:
+
+    least PATH BYTES    a commit wrote a log file, which had at least so many bytes
+    beside PATH         a commit knows of the file without having written it: a change log, another log file of a slice
+    saved PATH          a savepoint keeps the file
+    dropped PARTITION   a clean removed a whole partition
+    """
+    yield from completed_facts(action, record)
+    if action in COMMITS:
+        for partition, stats in (record.get("partitionToWriteStats") or {}).items():
+            for stat in stats:
+                yield from _beside(partition, stat)
+    elif action == "savepoint":
+        for partition, saved in (record.get("partitionMetadata") or {}).items():
+            where = saved.get("partitionPath", partition)
+            yield from (f"saved {file_path(where, name)}" for name in saved.get("savepointDataFile") or ())
+    elif action == "clean":
+        for partition, cleaned in (record.get("partitionMetadata") or {}).items():
+            if cleaned.get("isPartitionDeleted"):
+                yield f"dropped {partition}"
+
+
+def _beside(partition: str, stat: Mapping[str, Any]) -> Iterator[str]:
+    path, size = stat.get("path"), int(stat.get("fileSizeInBytes") or 0)
+    if path and size > 0 and not path.endswith(_BASE_FILE):
+        yield f"least {file_path(partition, path)} {size}"
+    yield from (f"beside {file_path(partition, name)}" for name in stat.get("logFiles") or ())
+    yield from (f"beside {file_path(partition, name)}" for name in stat.get("cdcStats") or ())
 
 
 def completed_facts(action: str, record: Mapping[str, Any]) -> Iterator[str]:
@@ -105,11 +173,6 @@ def completed_facts(action: str, record: Mapping[str, Any]) -> Iterator[str]:
         yield from _clean(record)
     elif action == "restore":
         yield from _restore(record)
-
-
-def _requested(place: EntryName, content: bytes) -> Iterator[str]:
-    if place.action in ("rollback", "clean"):
-        yield from planned_facts(place.action, decode(content))
 
 
 def planned_facts(action: str, plan: Mapping[str, Any]) -> Iterator[str]:

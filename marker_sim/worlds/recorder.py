@@ -15,6 +15,8 @@ from typing import Any
 from marker_sim.faults import FaultKind
 from marker_sim.history import Event, Kind, Value, answer_bound_ms
 from marker_sim.names import MarkerDirectory, parse_directory
+from marker_sim.tables.parts import observed
+from marker_sim.tables.sources import Files
 
 
 class Recorder:
@@ -158,3 +160,14 @@ class Recorder:
 
 
 Act = Callable[[], object]
+
+
+def observe_table(recorder: Recorder, table: str, files: Files, caused_by: int) -> None:
+    """Record the content of a table at rest, from `audit` "begin" on. table: its storage path; caused_by: the write
+    before. The caller records the rows that readers find, and the end of the audit.
+    """
+    place = MarkerDirectory(table, "")
+    recorder.record("kit", "kit", "observe", "audit", place, value="begin", caused_by=caused_by)
+    for part in observed(files, table):
+        place = MarkerDirectory(table, part.instant)
+        recorder.record("kit", "kit", "observe", part.operation, place, part.path, part.value, part.error)

@@ -15,9 +15,9 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from marker_sim.audit.audit import audit_table
-from marker_sim.audit.findings import TableFinding, TableReport
-from marker_sim.audit.sources import open_source
+from marker_sim.tables.audit.audit import audit_table
+from marker_sim.tables.audit.findings import TableFinding, TableReport
+from marker_sim.tables.sources import open_source
 
 PROPERTIES = """hoodie.table.name=t
 hoodie.table.type={kind}

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.audit.findings import KINDS
 from marker_sim.names import TYPE_BATCHED
+from marker_sim.tables.audit.findings import KINDS
 from properties.audit.hand_table import HandTable, of_kind
 
 BATCHED = {"MARKERS.type": TYPE_BATCHED}

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from marker_sim.audit import audit as auditing
-from marker_sim.audit.sources import DirectorySource
-from marker_sim.tables.tree import LocalTree
+from marker_sim.tables.audit import audit as auditing
+from marker_sim.tables.sources import DirectorySource
 from properties.audit.hand_table import HandTable, audit_at, of_kind
 
 
@@ -190,10 +189,10 @@ def test_an_audit_changes_nothing_and_needs_no_right_to_write(table: HandTable) 
     table.begin(2)
     table.markers(2, {"MARKERS0": b"x"})
     before = {p: (p.stat().st_mtime_ns, p.stat().st_ctime_ns) for p in [table.root, *table.root.rglob("*")]}
-    contents = {path: LocalTree(table.root).read(path) for path in LocalTree(table.root).list()}
+    contents = {path: path.read_bytes() for path in table.root.rglob("*") if path.is_file()}
     assert table.audit().findings
     assert {p: (p.stat().st_mtime_ns, p.stat().st_ctime_ns) for p in [table.root, *table.root.rglob("*")]} == before
-    assert {path: LocalTree(table.root).read(path) for path in LocalTree(table.root).list()} == contents
+    assert {path: path.read_bytes() for path in table.root.rglob("*") if path.is_file()} == contents
 
 
 def test_a_metadata_table_is_audited_too(table: HandTable) -> None:

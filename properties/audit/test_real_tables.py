@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.audit.findings import TableFinding, TableReport
+from marker_sim.tables.audit.findings import TableFinding, TableReport
 from properties.audit.damages import DAMAGES, Damage
 from properties.audit.disk import Unfit
 from properties.audit.hand_table import audit_at

@@ -7,9 +7,9 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 
 import pytest
 
-from marker_sim.audit.findings import TableReport
-from marker_sim.audit.sources import BucketSource, DirectorySource, TableSource
 from marker_sim.errors import HarnessError, UsageError
+from marker_sim.tables.audit.findings import TableReport
+from marker_sim.tables.sources import BucketSource, DirectorySource, TableSource
 from properties.audit.hand_table import HandTable, audit_at
 from properties.real.fronts import Stage, fronted
 

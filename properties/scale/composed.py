@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from marker_sim.history import Event, History
-from marker_sim.history.index.presence import TEMP
+from marker_sim.names import TEMP
 from marker_sim.report.columns import as_table
 
 _GAP_NS = 1_000_000_000

@@ -16,8 +16,8 @@ from typing import Any
 from marker_sim.history import Header, History
 from marker_sim.judges import Finding, judge
 from marker_sim.names import MarkerDirectory
-from marker_sim.tables import observe_table
-from marker_sim.worlds.recorder import Recorder
+from marker_sim.tables.sources import StoredFile
+from marker_sim.worlds.recorder import Recorder, observe_table
 
 TABLE = "t"
 RELEASES = ("0.15.0", "1.0.2", "1.2.0")
@@ -32,14 +32,12 @@ class Frozen:
         self.files = files
         self.sizes = sizes
 
-    def list(self) -> tuple[str, ...]:
-        return tuple(sorted(f"{TABLE}/{path}" for path in (*self.files, *self.sizes)))
+    def tree(self, path: str = "") -> list[StoredFile]:
+        sizes = {each: len(content) for each, content in self.files.items()} | self.sizes
+        return [StoredFile(f"{TABLE}/{each}", size, 0.0) for each, size in sizes.items()]
 
-    def read(self, path: str) -> bytes:
-        return self.files[path.removeprefix(f"{TABLE}/")]
-
-    def size(self, path: str) -> int:
-        return self.sizes[path.removeprefix(f"{TABLE}/")]
+    def read(self, path: str, start: int = 0, length: int | None = None) -> bytes | None:
+        return self.files.get(path.removeprefix(f"{TABLE}/"))
 
     def entry(self, instant: str, end: str) -> str:
         """The only entry of an instant whose name ends so."""

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.tables import LocalTree, S3Tree, Tree, observe_table
-from marker_sim.worlds.recorder import Recorder
+from marker_sim.tables.sources import DirectorySource, Files, ObjectFiles
+from marker_sim.worlds.recorder import Recorder, observe_table
 from properties.tables.frozen import TABLE, TABLES, Frozen, frozen
 
 OTHERS = {
@@ -24,14 +24,9 @@ NOT_ITS = {
 MARKER = ".hoodie/.temp/001/a/0_0-1-2_001.parquet.marker.CREATE"
 
 
-class Bucket:
+def objects(content: dict[str, bytes]) -> Files:
     """Objects by key, as the front keeps them."""
-
-    def __init__(self, content: dict[str, bytes]) -> None:
-        self.content = content
-
-    def objects(self, prefix: str = "") -> dict[str, bytes]:
-        return {key: value for key, value in self.content.items() if key.startswith(prefix)}
+    return ObjectFiles(lambda prefix: {key: value for key, value in content.items() if key.startswith(prefix)})
 
 
 def everything(tree: Frozen) -> dict[str, bytes]:
@@ -40,9 +35,9 @@ def everything(tree: Frozen) -> dict[str, bytes]:
     return {f"{TABLE}/{path}": content for path, content in files.items()} | {f"{TABLE}2/a/0_0-1-2_001.parquet": b"x"}
 
 
-def events(tree: Tree) -> list[tuple[object, ...]]:
+def events(files: Files) -> list[tuple[object, ...]]:
     recorder = Recorder()
-    observe_table(recorder, TABLE, tree, 7)
+    observe_table(recorder, TABLE, files, 7)
     return [(e.operation, e.table, e.instant, e.path, e.value, e.error, e.caused_by) for e in recorder.events]
 
 
@@ -53,9 +48,9 @@ def test_local_files_and_objects_are_told_alike(name: str, tmp_path: Path) -> No
     for path, data in content.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_bytes(data)
-    local = events(LocalTree(tmp_path))
+    local = events(DirectorySource(tmp_path, 1))
     directories = {f"{TABLE}/": b"", f"{TABLE}/a/": b"", f"{TABLE}/.hoodie/.temp/002/": b""}
-    assert local == events(S3Tree(Bucket(content | directories)))
+    assert local == events(objects(content | directories))
     assert local[0] == ("audit", TABLE, "", None, "begin", None, 7)
     kinds = [event[0] for event in local]
     assert kinds.count("data-file") == len(tree.sizes) and kinds.count("marker-file") == 1

@@ -6,19 +6,21 @@ import json
 
 import pytest
 
-from marker_sim.tables.entries import EntryName, Unreadable, decode, facts, is_archive, place_of
+from marker_sim.tables.archive import is_archive
+from marker_sim.tables.entries import Unreadable, decode, recorded_facts
+from marker_sim.timeline import Entry, State, entry_at
 from properties.tables.frozen import RELEASES, TABLES, Frozen, frozen
 
 
 @pytest.mark.parametrize(
     ("path", "place"),
     (
-        (".hoodie/001.commit.requested", EntryName("001", "commit", "requested", "")),
-        (".hoodie/001.inflight", EntryName("001", "commit", "inflight", "")),
-        (".hoodie/001.commit", EntryName("001", "commit", "completed", "")),
-        (".hoodie/001.deltacommit.inflight", EntryName("001", "deltacommit", "inflight", "")),
-        (".hoodie/timeline/001_002.rollback", EntryName("001", "rollback", "completed", "002")),
-        (".hoodie/timeline/001.clustering.requested", EntryName("001", "clustering", "requested", "")),
+        (".hoodie/001.commit.requested", Entry("001", "commit", State.REQUESTED)),
+        (".hoodie/001.inflight", Entry("001", "commit", State.INFLIGHT)),
+        (".hoodie/001.commit", Entry("001", "commit", State.COMPLETED)),
+        (".hoodie/001.deltacommit.inflight", Entry("001", "deltacommit", State.INFLIGHT)),
+        (".hoodie/timeline/001_002.rollback", Entry("001", "rollback", State.COMPLETED, "002")),
+        (".hoodie/timeline/001.clustering.requested", Entry("001", "clustering", State.REQUESTED)),
         (".hoodie/hoodie.properties", None),
         (".hoodie/timeline/001_002.commit.3f0c-11", None),
         (".hoodie/.001.commit.crc", None),
@@ -27,8 +29,8 @@ from properties.tables.frozen import RELEASES, TABLES, Frozen, frozen
         ("a/001.commit", None),
     ),
 )
-def test_an_entry_is_told_by_its_name_and_place(path: str, place: EntryName | None) -> None:
-    assert place_of(path) == place
+def test_an_entry_is_told_by_its_name_and_place(path: str, place: Entry | None) -> None:
+    assert entry_at(path) == place
 
 
 def test_archives_are_told_from_their_indices() -> None:
@@ -39,10 +41,10 @@ def test_archives_are_told_from_their_indices() -> None:
 
 
 def of(tree: Frozen, path: str) -> dict[str, list[str]]:
-    place = place_of(path)
+    place = entry_at(path)
     assert place is not None
     found: dict[str, list[str]] = {}
-    for fact in facts(place, tree.files[path]):
+    for fact in recorded_facts(place, tree.files[path]):
         word, _, rest = fact.partition(" ")
         found.setdefault(word, []).append(rest)
     return found
@@ -51,8 +53,8 @@ def of(tree: Frozen, path: str) -> dict[str, list[str]]:
 @pytest.mark.parametrize("name", TABLES)
 def test_every_entry_of_a_real_timeline_is_read(name: str) -> None:
     tree = frozen(name)
-    places = {path: place_of(path) for path in tree.files}
-    read = {path: facts(place, tree.files[path]) for path, place in places.items() if place is not None}
+    places = {path: entry_at(path) for path in tree.files}
+    read = {path: recorded_facts(place, tree.files[path]) for path, place in places.items() if place is not None}
     sizes = {fact.removeprefix("size ") for found in read.values() for fact in found if fact.startswith("size ")}
     assert sizes >= {f"{path} {size}" for path, size in tree.sizes.items() if path.endswith(".parquet")}
     written = [fact for found in read.values() for fact in found if fact.startswith("wrote ")]
@@ -99,9 +101,9 @@ def test_json_and_avro_say_the_same(action: str) -> None:
     """A table that was upgraded has entries of both kinds in one timeline."""
     tree = frozen("1.0.2-cow")
     path = min(path for path in tree.files if path.endswith(f".{action}"))
-    place, content = EntryName("001", action, "completed", ""), tree.files[path]
+    place, content = Entry("001", action, State.COMPLETED), tree.files[path]
     assert content.startswith(b"Obj")
-    assert facts(place, json.dumps(decode(content)).encode()) == facts(place, content)
+    assert recorded_facts(place, json.dumps(decode(content)).encode()) == recorded_facts(place, content)
 
 
 @pytest.mark.parametrize(
@@ -109,20 +111,20 @@ def test_json_and_avro_say_the_same(action: str) -> None:
 )
 def test_a_completed_commit_that_says_nothing_is_unreadable(content: bytes) -> None:
     with pytest.raises(Unreadable, match="commit of 001"):
-        facts(EntryName("001", "commit", "completed", ""), content)
+        recorded_facts(Entry("001", "commit", State.COMPLETED), content)
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_a_torn_entry_is_unreadable_or_says_nothing_wrong(name: str) -> None:
     tree = frozen(name)
     for path, content in tree.files.items():
-        place = place_of(path)
+        place = entry_at(path)
         if place is None:
             continue
-        whole = facts(place, content)
+        whole = recorded_facts(place, content)
         for length in range(0, len(content), 97):
             try:
-                torn = facts(place, content[:length])
+                torn = recorded_facts(place, content[:length])
             except Unreadable:
                 continue
             assert set(torn) <= set(whole), f"{path} cut to {length} bytes"

@@ -9,7 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from marker_sim.tables import LocalTree, S3Tree, Unreadable, read_rows
+from marker_sim.tables.entries import Unreadable
+from marker_sim.tables.hudi_rs import read_rows
+from marker_sim.tables.sources import DirectorySource, ObjectFiles
 from marker_sim.worlds.interceptor import Interceptor
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.s3_front import S3Front
@@ -91,9 +93,10 @@ def test_objects_are_read_as_files_are(tmp_path: Path) -> None:
             aws_secret_access_key="any",
             region_name="us-east-1",
         )
-        for path in LocalTree(tmp_path).list():
+        paths = sorted(file.path for file in DirectorySource(tmp_path, 1).tree())
+        for path in paths:
             client.put_object(Bucket="lake", Key=path, Body=(tmp_path / path).read_bytes())
-        assert S3Tree(front).list() == LocalTree(tmp_path).list()
+        assert sorted(file.path for file in ObjectFiles(front.objects).tree()) == paths
         assert read_rows("s3://lake/t", options) == ("k1=1", "k2=1")
 
 

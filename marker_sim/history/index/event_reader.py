@@ -23,7 +23,8 @@ from marker_sim.history.index.calls import (
     TableWrite,
     WriteStep,
 )
-from marker_sim.history.index.presence import NEVER, TEMP, PresenceIndex, directory_of
+from marker_sim.history.index.presence import NEVER, PresenceIndex, directory_of
+from marker_sim.names import TEMP
 
 END_OF_RUN = "end-of-run"
 # An embedded server ends with its driver: a consequence of another fault.

@@ -30,10 +30,10 @@ from marker_sim.history.index.calls import (
 )
 from marker_sim.history.index.event_reader import END_OF_RUN, EventReader, content_of
 from marker_sim.history.index.name_life import NameLife, life_from_effects
-from marker_sim.history.index.presence import NEVER, TEMP, PresenceIndex, directory_of
+from marker_sim.history.index.presence import NEVER, PresenceIndex, directory_of
 from marker_sim.history.index.tables import Tables
 from marker_sim.history.index.write_path import WritePathIndex
-from marker_sim.names import TYPE_FILE, data_path, is_append
+from marker_sim.names import TEMP, TYPE_FILE, data_path, is_append
 
 _PRECEDENCE = ("power-loss", "second-server", "outside", "restart", "pause", "storage", "wire", "client")
 

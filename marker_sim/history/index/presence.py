@@ -13,10 +13,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable
 
-from marker_sim.names import TYPE_BATCHED, TYPE_FILE, decode_names, is_marker_name, marker_file_index
+from marker_sim.names import TEMP, TYPE_BATCHED, TYPE_FILE, decode_names, is_marker_name, marker_file_index
 
 NEVER = 1 << 62
-TEMP = "/.hoodie/.temp/"
 _BATCH, _TYPE, _DIRECT, _OTHER = range(4)
 
 

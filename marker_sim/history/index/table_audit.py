@@ -1,64 +1,29 @@
-"""One audit of a table of a black-box write path at rest: its timeline, the owners of its files, and known losses.
+"""One audit of a table of a black-box write path at rest, as a history has it: what its timeline says, the owners of
+its files, and known losses.
 
-    instant       committed   a completed commit, deltacommit or replacecommit is on the timeline
-                  pending     it was requested, and is neither committed nor gone
-                  rolled back a completed rollback or restore names it
-    owner         of a base file the instant in its name; of a log file in layout 2 (table versions from 8) as well.
-                  A log file of layout 1 bears the instant of the base file below it, also once its table is of a
-                  later version. Its owner is the commit whose write stats name it or the instant whose rollback does,
-                  else the write that put it (tables.py), else unknown.
-    command block the log file by which a rollback in layout 1 makes blocks invisible; their file stays, by design
-
-A file that a clean deleted, or plans to delete, may be missing, and so may one that a restore deleted. The plan stands
-in for a completed rollback or clean that cannot be read. Where entries were archived, or neither record nor plan of a
-clean can be read, missing files prove nothing (`hides_loss`); where it is a rollback's, unknown instants prove nothing
-(`hides_instants`). A rollback must not delete committed files.
+`marker_sim.tables.instants` says what entries mean, and in what a judge differs from `marker-sim audit`. A file that a
+clean deleted, or plans to delete, may be missing, and so may one that a restore deleted. Where entries were archived,
+or neither record nor plan of a clean can be read, missing files prove nothing (`hides_loss`); where it is a rollback's,
+unknown instants prove nothing (`hides_instants`). A rollback must not delete committed files.
 Limits: facts are those that the kit recorded of entries (docs/history.md); the metadata table is not read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
-from typing import NamedTuple
 
 from marker_sim.history import Event
 from marker_sim.history.index.calls import TableWrite
-from marker_sim.timeline import DataFile, parse_data_file
+from marker_sim.tables.entries import TableEntry, by_word
+from marker_sim.tables.instants import Instants, rollbacks_of
+from marker_sim.timeline import UNDOING, WRITES, DataFile, parse_data_file
 
-COMMITS = frozenset({"commit", "deltacommit", "replacecommit"})
-# A pending one of these is a write's. A replacecommit may be a clustering, which waits for its turn as compactions do.
-WRITES = frozenset({"commit", "deltacommit"})
-UNDOING = frozenset({"rollback", "restore"})
 _SERVICES = UNDOING | {"clean"}
+_LATER_TIMELINE = "/.hoodie/timeline/"
 
 
-class AuditEntry(NamedTuple):
-    """One entry of a timeline.
-
-    facts: by their first word, each in order.
-    error: why it cannot be read.
-    """
-
-    event: int
-    instant: str
-    path: str
-    action: str
-    state: str
-    facts: dict[str, tuple[str, ...]]
-    error: str | None
-
-    @property
-    def done(self) -> bool:
-        """Whether it is a completed one."""
-        return self.state == "completed"
-
-    def of(self, word: str) -> tuple[str, ...]:
-        """The values of its facts of a kind."""
-        return self.facts.get(word, ())
-
-
-class Audit:
+class Audit(Instants):
     """One audit of one table.
 
     begin, end: events.
@@ -71,6 +36,8 @@ class Audit:
     def __init__(
         self, begin: Event, events: list[Event], end: int, write: TableWrite | None, writers: Mapping[str, str]
     ) -> None:
+        entries = _with_plans([_entry(event) for event in events if event.operation == "entry"])
+        super().__init__(entries, 2 if any(_LATER_TIMELINE in entry.path for entry in entries) else 1)
         self.table = begin.table or ""
         self.begin = begin.index
         self.end = end
@@ -82,7 +49,6 @@ class Audit:
         for event in events:
             if event.operation == "marker-file":
                 self.markers.setdefault(event.instant or "", []).append(event)
-        self.entries = _with_plans([_entry(event) for event in events if event.operation == "entry"])
         self._archives = [event for event in events if event.operation == "archive"]
 
     @property
@@ -91,14 +57,9 @@ class Audit:
         return self.write is None or self.write.outcome == "ok"
 
     @cached_property
-    def committed(self) -> dict[str, AuditEntry]:
-        """Completed commits by instant."""
-        return {entry.instant: entry for entry in self.entries if entry.done and entry.action in COMMITS}
-
-    @cached_property
-    def pending(self) -> dict[str, AuditEntry]:
+    def pending(self) -> dict[str, TableEntry]:
         """Writes that are on the timeline and not completed, by instant, without pending table services."""
-        found: dict[str, AuditEntry] = {}
+        found: dict[str, TableEntry] = {}
         for entry in self.entries:
             if entry.action in WRITES and not entry.done and entry.instant not in self.waiting:
                 found.setdefault(entry.instant, entry)
@@ -110,20 +71,19 @@ class Audit:
         return frozenset(e.instant for e in self.entries if not e.done and e.action not in WRITES | _SERVICES)
 
     @cached_property
-    def rolled_back(self) -> dict[str, list[AuditEntry]]:
+    def rolled_back(self) -> dict[str, list[TableEntry]]:
         """The completed rollbacks and restores of each instant."""
-        return _targets(entry for entry in self.entries if entry.done)
+        return rollbacks_of(entry for entry in self.entries if entry.done)
 
     @cached_property
-    def rolling_back(self) -> dict[str, list[AuditEntry]]:
+    def rolling_back(self) -> dict[str, list[TableEntry]]:
         """The rollbacks of each instant that were begun and not completed."""
-        return _targets(self.begun)
+        return rollbacks_of(self.begun)
 
     @cached_property
-    def begun(self) -> list[AuditEntry]:
+    def begun(self) -> list[TableEntry]:
         """The entries of instants that are not completed."""
-        over = {entry.instant for entry in self.entries if entry.done}
-        return [entry for entry in self.entries if entry.instant not in over]
+        return [entry for entry in self.entries if entry.instant in self.unfinished]
 
     @cached_property
     def known(self) -> frozenset[str]:
@@ -131,12 +91,12 @@ class Audit:
         return frozenset({e.instant for e in self.entries} | self.rolled_back.keys() | self.rolling_back.keys())
 
     @cached_property
-    def named(self) -> dict[str, AuditEntry]:
+    def named(self) -> dict[str, TableEntry]:
         """Which completed commit names a file."""
         return {path: entry for entry in self.committed.values() for path in entry.of("wrote")}
 
     @cached_property
-    def taken(self) -> dict[str, AuditEntry]:
+    def taken(self) -> dict[str, TableEntry]:
         """Which completed rollback deleted a file."""
         return {p: e for e in self.entries if e.done and e.action == "rollback" for p in e.of("deleted")}
 
@@ -145,21 +105,6 @@ class Audit:
         """Files that a clean or restore deleted, or that a clean is about to delete."""
         words = (("clean", "deleted"), ("clean", "will-delete"), ("restore", "deleted"))
         return frozenset(p for entry in self.entries for a, word in words if entry.action == a for p in entry.of(word))
-
-    @cached_property
-    def undone(self) -> dict[str, AuditEntry]:
-        """Which completed rollback made the blocks of a log file invisible."""
-        return {p: e for e in self.entries if e.done and e.action in UNDOING for p in e.of("undone")}
-
-    @cached_property
-    def appended(self) -> frozenset[str]:
-        """The log files that rollbacks wrote."""
-        return frozenset(p for e in self.entries if e.action in UNDOING for p in e.of("appended"))
-
-    @cached_property
-    def layout(self) -> int:
-        """The timeline's: 1, or 2 as soon as an entry lies where only layout 2 has it."""
-        return 2 if any("/.hoodie/timeline/" in entry.path for entry in self.entries) else 1
 
     @cached_property
     def hides_loss(self) -> str:
@@ -187,9 +132,9 @@ class Audit:
                 found.setdefault(self.owner(path), []).append(path)
         return found
 
-    def begun_after(self, instant: str) -> AuditEntry | None:
+    def begun_after(self, instant: str) -> TableEntry | None:
         """A commit that began after an instant and is completed."""
-        newest = max((key for key, entry in self.committed.items() if entry.action in COMMITS), default="")
+        newest = max(self.committed, default="")
         return self.committed[newest] if newest > instant else None
 
     def owner(self, path: str) -> str:
@@ -202,38 +147,35 @@ class Audit:
         undone = self.undone.get(path)
         if undone is not None and undone.of("rolled-back"):
             return undone.of("rolled-back")[0]
-        return self._writers.get(path, "") if self.bears_base(path) else file.instant
+        return self._writers.get(path, "") if self.bears_base(file) else file.instant
 
-    def bears_base(self, path: str) -> bool:
-        """Whether a file is a log file that bears the instant of its base file instead of its own."""
+    def log_of_base(self, path: str) -> bool:
+        """Whether a path is that of a log file which bears the instant of its base file instead of its own."""
         file = parse_data_file(path)
-        if file is None or file.version is None:
-            return False
-        return self.layout == 1 or (file.partition, file.file_id, file.instant) in self._bases
+        return file is not None and self.bears_base(file)
 
     @cached_property
-    def _bases(self) -> frozenset[tuple[str, str, str]]:
+    def bases(self) -> frozenset[tuple[str, str, str]]:
+        """Partition, file id and instant of the base files that are stored or named."""
         files = (parse_data_file(path) for path in (*self.files, *self.named))
-        return frozenset((f.partition, f.file_id, f.instant) for f in files if f is not None and f.version is None)
+        return frozenset(file[:3] for file in files if file is not None and not file.log)
 
-    def covers(self, rollback: AuditEntry, path: str) -> bool:
+    def covers(self, rollback: TableEntry, path: str) -> bool:
         """Whether a command block of a rollback lies in the file group of a log file."""
         group = _group(parse_data_file(path))
         blocks = (block for block in rollback.of("appended") if block in self.files or block in self.cleaned)
         return any(_group(parse_data_file(block)) == group for block in blocks)
 
 
-def _entry(event: Event) -> AuditEntry:
-    facts: dict[str, list[str]] = {}
-    for fact in event.value if isinstance(event.value, tuple) else ():
-        word, _, rest = fact.partition(" ")
-        facts.setdefault(word, []).append(rest)
-    known = {word: tuple(values) for word, values in facts.items()}
-    action, state = known.get("action", ("",))[0], known.get("state", ("",))[0]
-    return AuditEntry(event.index, event.instant or "", event.path or "", action, state, known, event.error)
+def _entry(event: Event) -> TableEntry:
+    facts = by_word(event.value if isinstance(event.value, tuple) else ())
+    action, state = facts.get("action", ("",))[0], facts.get("state", ("",))[0]
+    return TableEntry(
+        event.instant or "", action, state, event.path or "", facts, event.error or "", event=event.index
+    )  # fmt: skip
 
 
-def _with_plans(entries: list[AuditEntry]) -> list[AuditEntry]:
+def _with_plans(entries: list[TableEntry]) -> list[TableEntry]:
     """The same, with the facts of plans for completed entries that cannot be read; planned deletions count as done."""
     plans: dict[str, dict[str, tuple[str, ...]]] = {}
     for entry in entries:
@@ -249,15 +191,6 @@ def _with_plans(entries: list[AuditEntry]) -> list[AuditEntry]:
             facts["deleted"] = facts["will-delete"]
         known.append(entry._replace(facts={**entry.facts, **facts}))
     return known
-
-
-def _targets(entries: Iterable[AuditEntry]) -> dict[str, list[AuditEntry]]:
-    found: dict[str, list[AuditEntry]] = {}
-    for entry in entries:
-        if entry.action in UNDOING:
-            for target in entry.of("rolled-back"):
-                found.setdefault(target, []).append(entry)
-    return found
 
 
 def _group(file: DataFile | None) -> tuple[str, str] | None:

@@ -12,20 +12,15 @@ Source: BaseHoodieWriteClient.startCommit of 0.15.0 and 1.0.2, which rolls back 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 
 from marker_sim.history import Event
 from marker_sim.history.index.calls import TableWrite
 from marker_sim.history.index.event_reader import EventReader
 from marker_sim.history.index.presence import NEVER
-from marker_sim.history.index.table_audit import Audit, AuditEntry
-from marker_sim.timeline import parse_data_file
-
-_HOODIE = ".hoodie/"
-_PARTITION_METADATA = ".hoodie_partition_metadata"
-_REQUESTED = re.compile(r"\.hoodie/([0-9]+)\.(?:delta)?commit\.requested\Z")
-_ROLLBACK = re.compile(r"\.hoodie/[0-9]+\.rollback(?:\.[a-z]+)?\Z")
+from marker_sim.history.index.table_audit import Audit
+from marker_sim.tables.entries import TableEntry
+from marker_sim.timeline import HOODIE, ROLLBACK, WRITES, State, is_side_file, parse_data_file, table_entry
 
 
 class Tables:
@@ -85,7 +80,7 @@ class Tables:
         """Whether no task outlives its driver or runs twice at a time, because Spark was local (option `master`)."""
         return self._reading.header.options.get("master", "local").startswith("local")
 
-    def surely_before_finalize(self, audit: Audit, path: str, commit: AuditEntry) -> bool:
+    def surely_before_finalize(self, audit: Audit, path: str, commit: TableEntry) -> bool:
         """Whether a file that a commit does not name was stored when its markers were listed for the last time.
 
         It was when a file that the commit names came later. Otherwise an abandoned task may have written it later,
@@ -98,13 +93,13 @@ class Tables:
         stored = self._spans.get(commit.path, [NEVER])[0]
         return self.stayed_alone() and (not self._effects or came < stored < NEVER)
 
-    def surely_before_rollback(self, audit: Audit, path: str, rollback: AuditEntry) -> bool:
+    def surely_before_rollback(self, audit: Audit, path: str, rollback: TableEntry) -> bool:
         """Whether a file was stored when a rollback listed markers: it came before the write that began to roll back.
 
         Where effects are not known, every driver of a failed write must have died, and its tasks with it. Unknown, so
         False, for a log file that may have a command block when the rollback's record cannot be read.
         """
-        if rollback.error and audit.bears_base(path):
+        if rollback.error and audit.log_of_base(path):
             return False
         if self._effects:
             entries = [e.path for e in audit.entries if e.instant == rollback.instant and e.action == rollback.action]
@@ -129,8 +124,7 @@ class Tables:
         for path, span in self._spans.items():
             table = next(table for table in self._names if path.startswith(f"{table}/"))
             relative = path[len(table) + 1 :]
-            name = relative.rpartition("/")[2]
-            if name and not relative.startswith(_HOODIE) and not name.startswith(_PARTITION_METADATA):
+            if not relative.startswith(f"{HOODIE}/") and not is_side_file(relative):
                 found[table, relative] = span[0]
         return found
 
@@ -162,14 +156,15 @@ def writers(events: Iterable[Event], table: str, writes: Iterable[TableWrite]) -
                 failed.add(event.process)
         elif event.kind == "effect" and event.value is not None and (event.path or "").startswith(f"{table}/"):
             relative = (event.path or "")[len(table) + 1 :]
-            requested = _REQUESTED.match(relative)
-            if event.process in now and requested is not None:
-                now[event.process] = requested[1]
-            elif event.process in now and _ROLLBACK.match(relative):
+            folder, _, name = relative.rpartition("/")
+            entry = table_entry(name) if folder == HOODIE and event.process in now else None
+            if entry is not None and entry.action in WRITES and entry.state is State.REQUESTED:
+                now[event.process] = entry.instant
+            elif entry is not None and entry.action == ROLLBACK:
                 now[event.process] = ""
-            elif not relative.startswith(_HOODIE):
+            elif not relative.startswith(f"{HOODIE}/"):
                 file = parse_data_file(relative)
                 instant = "" if event.process in failed else now.get(event.process, "")
-                if file is not None and file.version is not None:
+                if file is not None and file.log:
                     found[relative] = instant if found.get(relative, instant) == instant else ""
     return {path: instant for path, instant in found.items() if instant}

@@ -20,10 +20,11 @@ from typing import NamedTuple
 from marker_sim.history import Event
 from marker_sim.history.index.calls import Directory, RecordedCall, WriteStep
 from marker_sim.history.index.event_reader import EventReader, content_of
-from marker_sim.history.index.presence import NEVER, TEMP, present
-from marker_sim.names import data_path
+from marker_sim.history.index.presence import NEVER, present
+from marker_sim.names import TEMP, data_path
 from marker_sim.timeline import (
     HOODIE,
+    PARTITION_METADATA,
     ROLLBACK,
     Entry,
     State,
@@ -36,7 +37,6 @@ from marker_sim.timeline import (
 )
 
 Key = tuple[str, str]
-_NO_DATA = ".hoodie_partition_metadata"
 _index = attrgetter("index")
 _INSIDE = f"{HOODIE}/"
 _MARKERS = f"{HOODIE}/.temp/"
@@ -293,7 +293,7 @@ class WritePathIndex:
                         self.marker_effects.append(event)
                     elif path.startswith(inside):
                         self._entry(event, prefix[:-1], path[len(prefix) :])
-                    elif not path.endswith((_NO_DATA, f".{event.index}.tmp")):  # A torn put leaves the latter.
+                    elif not path.endswith((PARTITION_METADATA, f".{event.index}.tmp")):  # The latter is a torn put's.
                         self._data(event, prefix[:-1], path[len(prefix) :])
                     break
 

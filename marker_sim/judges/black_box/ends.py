@@ -8,12 +8,13 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from marker_sim.history.index.history_index import HistoryIndex
-from marker_sim.history.index.presence import NEVER, TEMP
+from marker_sim.history.index.presence import NEVER
 from marker_sim.history.index.table_audit import Audit
 from marker_sim.history.index.tables import Tables
 from marker_sim.judges.black_box.files import Count, breach, judge_of_tables
 from marker_sim.judges.black_box.refusals import refused_for_good
 from marker_sim.judges.findings import Breach, Finding, breach_of
+from marker_sim.names import TEMP
 from marker_sim.timeline import parse_data_file
 
 
@@ -47,7 +48,7 @@ def marker_before_data(view: HistoryIndex) -> Finding:
         file = parse_data_file(relative)
         if file is None or path in blocks:
             continue
-        if file.version is not None and table not in later and path not in written:
+        if file.log and table not in later and path not in written:
             view.excuse("owner-unknown")
             continue
         wrong, event = _unmarked(view, marked.get(path, []), _owner(tables, table, relative), index)
@@ -88,7 +89,7 @@ def _owner(tables: Tables, table: str, path: str) -> str:
     if audit is not None:
         return audit.owner(path)
     file = parse_data_file(path)
-    return file.instant if file is not None and file.version is None else ""
+    return file.instant if file is not None and not file.log else ""
 
 
 def _marked(view: HistoryIndex) -> dict[tuple[str, str], list[_Marked]]:

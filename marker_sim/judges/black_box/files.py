@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from marker_sim.history.index.history_index import HistoryIndex
-from marker_sim.history.index.presence import TEMP
-from marker_sim.history.index.table_audit import UNDOING, Audit, AuditEntry
+from marker_sim.history.index.table_audit import Audit
 from marker_sim.history.index.tables import Tables
 from marker_sim.judges.findings import Breach, Finding, breach_of
+from marker_sim.names import TEMP
+from marker_sim.tables.entries import TableEntry
+from marker_sim.timeline import UNDOING
 
 # How many were judged, the breaches, and how many could not be decided.
 Count = tuple[int, list[Breach], int]
@@ -86,11 +88,11 @@ def _reconcile_exact(view: HistoryIndex, tables: Tables) -> Count:
     return judged, list(found.values()), open_
 
 
-def _missing(view: HistoryIndex, audit: Audit, commit: AuditEntry) -> Iterator[tuple[str, str]]:
+def _missing(view: HistoryIndex, audit: Audit, commit: TableEntry) -> Iterator[tuple[str, str]]:
     """Files that a commit names which are missing, empty or of another size than it says, and which neither a clean nor
     a restore deleted.
     """
-    said = {path: size for path, _, size in (fact.rpartition(" ") for fact in commit.of("size"))}
+    said = commit.numbers("size")
     for path in commit.of("wrote"):
         if path in audit.files:
             size = audit.sizes[path]
@@ -148,10 +150,10 @@ def _rollback_complete(view: HistoryIndex, tables: Tables) -> Count:
     return judged, list(found.values()), open_
 
 
-def left(audit: Audit, rollback: AuditEntry, path: str) -> str:
+def left(audit: Audit, rollback: TableEntry, path: str) -> str:
     """Why a file of a rolled back instant should have been deleted, "" for no reason."""
     undone = audit.undone.get(path, rollback)
-    if path not in audit.undone and not audit.bears_base(path):
+    if path not in audit.undone and not audit.log_of_base(path):
         return f"{path!r} is stored although the rollback {rollback.instant} of its instant is completed"
     if audit.covers(undone, path):
         return ""

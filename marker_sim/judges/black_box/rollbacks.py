@@ -7,11 +7,11 @@ rollback of a compaction or clustering that runs again under its instant is not 
 from __future__ import annotations
 
 from marker_sim.history.index.history_index import HistoryIndex
-from marker_sim.history.index.table_audit import UNDOING
 from marker_sim.history.index.tables import Tables
 from marker_sim.judges.black_box.files import Count, add, breach, judge_of_tables, left
 from marker_sim.judges.black_box.refusals import refused_for_good
 from marker_sim.judges.findings import Breach
+from marker_sim.timeline import UNDOING
 
 _ROLLBACK = "rollback"
 _Found = dict[tuple[str, str], Breach]

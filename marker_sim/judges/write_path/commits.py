@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from marker_sim.history.index.history_index import HistoryIndex
-from marker_sim.history.index.presence import NEVER, TEMP
+from marker_sim.history.index.presence import NEVER
 from marker_sim.history.index.write_path import Completion, Key, WritePathIndex
 from marker_sim.judges.findings import Breach
 from marker_sim.judges.write_path.steps import breach, ended_badly, judge_of_writes
+from marker_sim.names import TEMP
 from marker_sim.timeline import WriteStat, WriteToken, parse_data_file
 
 _STEPS = ("begin", "sweep", "attempt", "finalize", "commit")

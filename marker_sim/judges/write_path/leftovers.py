@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from marker_sim.history.index.calls import MS, Directory, WriteStep
 from marker_sim.history.index.history_index import HistoryIndex
-from marker_sim.history.index.presence import NEVER, TEMP, present
+from marker_sim.history.index.presence import NEVER, present
 from marker_sim.history.index.write_path import Key, ObservedWrite, WritePathIndex
 from marker_sim.judges.findings import Breach
 from marker_sim.judges.write_path.steps import breach, calm, judge_of_writes
+from marker_sim.names import TEMP
 
 _Residues = dict[int, dict[Key, list[str]]]
 _Own = dict[Key, Breach | None]

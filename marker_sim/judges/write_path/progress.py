@@ -16,11 +16,12 @@ from itertools import pairwise
 from marker_sim.history import APPLICATION_ENDED, NOT_GETTING_ON, Event
 from marker_sim.history.index.calls import DEADLY, MS, WriteStep
 from marker_sim.history.index.history_index import HistoryIndex
-from marker_sim.history.index.presence import NEVER, TEMP
+from marker_sim.history.index.presence import NEVER
 from marker_sim.history.index.write_path import Key
 from marker_sim.judges.findings import Breach, Finding, breach_of
 from marker_sim.judges.write_path.executors import Executors
 from marker_sim.judges.write_path.steps import breach, of_its_own
+from marker_sim.names import TEMP
 from marker_sim.timeline import parse_data_file
 
 _EVERYWHERE = frozenset({"disk-full", "power-loss"})

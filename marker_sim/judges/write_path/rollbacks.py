@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from marker_sim.history.index.calls import WriteStep
 from marker_sim.history.index.history_index import HistoryIndex
-from marker_sim.history.index.presence import NEVER, TEMP, present
+from marker_sim.history.index.presence import NEVER, present
 from marker_sim.history.index.write_path import Completion, Key, ObservedWrite, WritePathIndex
 from marker_sim.judges.findings import Breach
 from marker_sim.judges.write_path.steps import breach, ended_badly, judge_of_writes
+from marker_sim.names import TEMP
 from marker_sim.timeline import State
 
 

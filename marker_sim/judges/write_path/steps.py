@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable
 
 from marker_sim.history.index.calls import DEADLY, MS, WriteStep
 from marker_sim.history.index.history_index import HistoryIndex
-from marker_sim.history.index.presence import NEVER, TEMP
+from marker_sim.history.index.presence import NEVER
 from marker_sim.history.index.write_path import Key, WritePathIndex
 from marker_sim.judges.findings import Breach, Finding, breach_of
+from marker_sim.names import TEMP
 
 _UNEXPECTED = "raised "
 Check = Callable[[HistoryIndex, WritePathIndex], tuple[int, list[Breach]]]

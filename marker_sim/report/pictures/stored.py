@@ -13,8 +13,8 @@ from typing import Any
 from marker_sim.history import Event, History
 from marker_sim.history.index.calls import Directory
 from marker_sim.history.index.history_index import HistoryIndex
-from marker_sim.history.index.presence import TEMP, directory_of, present
-from marker_sim.names import decode_names, marker_file_index
+from marker_sim.history.index.presence import directory_of, present
+from marker_sim.names import TEMP, decode_names, marker_file_index
 from marker_sim.report.words import clipped, printable
 
 FILES_MAX = 300

@@ -16,7 +16,7 @@ from marker_sim.faults import Fault, FaultKind
 from marker_sim.plan import Plan
 from marker_sim.report.scripts.shell_script import ToldFailure, environment, shell_script
 from marker_sim.report.words import printable
-from marker_sim.tables import WRITE_KEY
+from marker_sim.tables.entries import WRITE_KEY
 from marker_sim.worlds.hudi_spark.phases import last_data_file
 from marker_sim.worlds.hudi_spark.settings import JVM, hudi_options, key_count, partition_names
 from marker_sim.worlds.hudi_spark.steps import DRIVER, call_of, moment_of

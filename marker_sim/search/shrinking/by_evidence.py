@@ -12,6 +12,7 @@ from itertools import product
 
 from marker_sim.faults import Fault
 from marker_sim.history import Event
+from marker_sim.names import TEMP
 from marker_sim.odd_names import folded
 from marker_sim.plan import Op, Plan
 
@@ -85,5 +86,5 @@ def _is_about(op: Op, names: set[str | None], actors: set[str]) -> bool:
 
 def is_directory(path: str, event: Event) -> bool:
     """Whether a marker directory of a plan is that of an event, whose tables lie below a folder of the run."""
-    table, _, instant = path.partition("/.hoodie/.temp/")
+    table, _, instant = path.partition(TEMP)
     return instant == event.instant and event.table is not None and event.table.partition("/")[2] == table

@@ -32,8 +32,8 @@ from itertools import pairwise
 from marker_sim.history import History
 from marker_sim.history.index.calls import CHANGED_BY_KIT, LISTINGS, Directory, FaultSpan, RecordedCall
 from marker_sim.history.index.history_index import HistoryIndex
-from marker_sim.history.index.presence import NEVER, TEMP, directory_of
-from marker_sim.names import TYPE_FILE, marker_file_index
+from marker_sim.history.index.presence import NEVER, directory_of
+from marker_sim.names import TEMP, TYPE_FILE, marker_file_index
 from marker_sim.plan import Plan
 from marker_sim.worlds.http.request_forms import ALONE
 

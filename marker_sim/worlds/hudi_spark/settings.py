@@ -11,7 +11,7 @@ from pathlib import Path
 
 from marker_sim.errors import UsageError
 from marker_sim.plan import Partitions, Plan, TableShape
-from marker_sim.tables import WRITE_KEY
+from marker_sim.tables.entries import WRITE_KEY
 
 MARKERS_TYPES = {"direct": "DIRECT", "timeline": "TIMELINE_SERVER_BASED"}
 TABLE_TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")

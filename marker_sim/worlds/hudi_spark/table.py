@@ -20,14 +20,15 @@ from marker_sim.errors import HarnessError
 from marker_sim.names import MarkerDirectory
 from marker_sim.plan import Plan
 from marker_sim.search.seeds import plan_seed
-from marker_sim.tables import WRITE_KEY, Unreadable, observe_table, read_rows
+from marker_sim.tables.entries import WRITE_KEY, Unreadable
+from marker_sim.tables.hudi_rs import read_rows
 from marker_sim.worlds.hudi_spark.drivers import DriverLife, Hangs, OutOfTime, Program
 from marker_sim.worlds.hudi_spark.fault_injector import WriteFaultInjector
 from marker_sim.worlds.hudi_spark.phases import last_data_file
 from marker_sim.worlds.hudi_spark.settings import key_count, partition_names
 from marker_sim.worlds.hudi_spark.steps import DRIVER, TableStep, steps_of, with_steps
 from marker_sim.worlds.hudi_spark.table_storage import TableStorage, TriggerActions
-from marker_sim.worlds.recorder import Recorder
+from marker_sim.worlds.recorder import Recorder, observe_table
 from marker_sim.worlds.spark.application import Gone
 
 KIT = "kit"
@@ -256,7 +257,7 @@ class Table:
         if self._meddle is not None:
             self._meddle(self.place, self.name)
         found = self._read()
-        observe_table(self.recorder, self.name, self.place.tree, caused_by)
+        observe_table(self.recorder, self.name, self.place.files, caused_by)
         self._record_rows(found)
         self.recorder.record(KIT, KIT, "observe", "audit", self._directory, value="end", caused_by=caused_by)
         self.count.counts["audit"] += 1

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from marker_sim.tables import LocalTree, S3Tree, Tree
+from marker_sim.tables.sources import DirectorySource, Files, ObjectFiles
 from marker_sim.worlds.file_watch import WHOLE, Moment, Watch
 from marker_sim.worlds.hudi_spark.settings import s3a_conf
 from marker_sim.worlds.hudi_spark.steps import At
@@ -33,11 +33,11 @@ _REGION = "us-east-1"
 class TableStorage(Protocol):
     """One run's storage.
 
-    tree: its files at rest.
+    files: its files at rest, by storage path.
     uri: of the table, for Spark; reader: the same for hudi-rs.
     """
 
-    tree: Tree
+    files: Files
     uri: str
     reader: tuple[str, dict[str, str]]
 
@@ -89,8 +89,10 @@ def local_place(recorder: Recorder, target: TriggerActions, root: Path, table: s
     with contextlib.ExitStack() as stack:
         for watch in watches.values():
             stack.enter_context(watch)
+        files = DirectorySource(root, 1)
+        stack.callback(files.close)
         uri = str(root / table)
-        yield _Local(tree=LocalTree(root), uri=uri, reader=(uri, {}), interceptors=interceptors, watches=watches)
+        yield _Local(files=files, uri=uri, reader=(uri, {}), interceptors=interceptors, watches=watches)
 
 
 @contextlib.contextmanager
@@ -105,7 +107,7 @@ def bucket_place(recorder: Recorder, target: TriggerActions, table: str) -> Iter
 
 @dataclass(slots=True, kw_only=True)
 class _Local:
-    tree: Tree
+    files: Files
     uri: str
     reader: tuple[str, dict[str, str]]
     interceptors: dict[At, Interceptor]
@@ -135,7 +137,7 @@ class _Local:
 class _Bucket:
     def __init__(self, front: Any, interceptor: Interceptor, table: str) -> None:
         self.front = front
-        self.tree: Tree = S3Tree(front)
+        self.files: Files = ObjectFiles(front.objects)
         self.uri = f"s3a://{BUCKET}/{table}"
         self.reader = (
             f"s3://{BUCKET}/{table}",

@@ -29,6 +29,7 @@ from greenlet import getcurrent
 from marker_sim.faults import Fault, FaultKind, FaultSettings
 from marker_sim.faults.sites import site_of
 from marker_sim.history import UNSUPPORTED
+from marker_sim.names import place_of
 from marker_sim.seams import (
     Capabilities,
     Condition,
@@ -87,12 +88,6 @@ CAPABILITIES = {
     ),
 }
 _LATENCY_NS = {"s3": 12 * MS, "s3-unconditional": 12 * MS, "local": MS // 4, "hdfs": 4 * MS}
-
-
-def place_of(path: str) -> str:
-    """The marker directory a path lies in, or its first part: what is throttled together."""
-    head, found, tail = path.partition("/.hoodie/.temp/")
-    return f"{head}{found}{tail.partition('/')[0]}" if found else path.partition("/")[0]
 
 
 class Store:

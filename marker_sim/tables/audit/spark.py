@@ -16,12 +16,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from marker_sim.audit.audit import Listing
-from marker_sim.audit.data_files import DataFiles, FileRules, PartitionResult, judge_files
-from marker_sim.audit.instants import Claim
-from marker_sim.audit.snapshot import log_owner
-from marker_sim.audit.sources import StoredFile, TableSource, open_source
 from marker_sim.errors import HarnessError, UsageError
+from marker_sim.tables.audit.audit import Listing
+from marker_sim.tables.audit.claims import Claim
+from marker_sim.tables.audit.data_files import DataFiles, FileRules, PartitionResult, judge_files
+from marker_sim.tables.parts import log_owner
+from marker_sim.tables.sources import StoredFile, TableSource, open_source
 
 _JOBS = 4
 _LEVELS_MAX = 4
@@ -52,7 +52,7 @@ def listing_on_spark(master: str, table: str, endpoint: str | None) -> Iterator[
 
 def _package(folder: Path) -> Path:
     """This package as a file that executors import."""
-    root = Path(__file__).parent.parent
+    root = Path(__file__).parent.parent.parent
     target = folder / "marker_sim.zip"
     with zipfile.ZipFile(target, "w") as archive:
         for path in sorted(root.rglob("*.py")):

@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from marker_sim.audit.findings import Level, TableFinding
-from marker_sim.audit.instants import UNDOING, Instants
-from marker_sim.audit.markers import MarkerDirectoryContent, named_by, targets
-from marker_sim.audit.names import parse_file_name
-from marker_sim.audit.sources import StoredFile
-from marker_sim.audit.timeline import TimelineAction
-from marker_sim.tables.entries import COMMITS
+from marker_sim.tables.audit.claims import AuditedInstants
+from marker_sim.tables.audit.findings import Level, TableFinding
+from marker_sim.tables.entries import TableEntry
+from marker_sim.tables.parts import MarkerDirectoryContent
+from marker_sim.tables.sources import StoredFile
+from marker_sim.timeline import UNDOING, WRITES, parse_table_file
 
-HEARTBEATS = ".hoodie/.heartbeat/"
 _HEARTBEAT_LIVE_S = 300.0
 _SERVICES = frozenset({"compaction", "logcompaction", "clustering", "clean", "indexing", "replacecommit"})
 _SHOWN = 20
@@ -37,20 +35,22 @@ class PendingEvidence(NamedTuple):
     stored: Mapping[str, int]
 
 
-def wanted_of(instants: Instants, markers: Mapping[str, MarkerDirectoryContent]) -> frozenset[str]:
+def wanted_of(instants: AuditedInstants, markers: Mapping[str, MarkerDirectoryContent]) -> frozenset[str]:
     """The files that markers and plans of pending instants name."""
-    names = {path for actions in instants.pending.values() for action in actions for path in action.of("will-delete")}
+    names = {
+        path for actions in instants.unfinished.values() for action in actions for path in action.of("will-delete")
+    }
     for instant, directory in markers.items():
-        if instant in instants.pending:
-            names.update(targets(named_by(directory)))
+        if instant in instants.unfinished:
+            names.update(directory.targets)
     return frozenset(names)
 
 
-def judge_entries(instants: Instants) -> list[TableFinding]:
+def judge_entries(instants: AuditedInstants) -> list[TableFinding]:
     """Entries that are empty or cannot be read. An archived one without content is no damage of the table's files."""
     found = []
-    for action in instants.actions:
-        needless = action.state != "completed" and action.instant not in instants.pending
+    for action in instants.entries:
+        needless = action.state != "completed" and action.instant not in instants.unfinished
         if not action.error or action.archived or needless:
             continue
         if action.state == "completed" and action.size == 0:
@@ -71,20 +71,20 @@ def judge_entries(instants: Instants) -> list[TableFinding]:
     return found
 
 
-def judge_unmarked(instants: Instants, evidence: PendingEvidence, layout: int) -> list[TableFinding]:
+def judge_unmarked(instants: AuditedInstants, evidence: PendingEvidence) -> list[TableFinding]:
     """Files of pending writes that no marker names; the markers were listed after the files.
 
     A marker is durable before its data file is made. Log files of layout 1 are left out: old releases mark them by
     other names.
     """
     found = []
-    over = {target for each in instants.pending.values() for action in each for target in action.of("rolled-back")}
+    over = {target for each in instants.unfinished.values() for action in each for target in action.of("rolled-back")}
     for instant, files in sorted(evidence.files.items()):
         directory = evidence.markers.get(instant)
-        marked = set(targets(named_by(directory))) if directory is not None else set()
+        marked = set(directory.targets) if directory is not None else set()
         for file in files:
-            name = parse_file_name(file.path)
-            if instant in over or file.path in marked or name is None or (name.log and layout == 1):
+            name = parse_table_file(file.path)
+            if instant in over or file.path in marked or name is None or (name.log and instants.layout == 1):
                 continue
             found.append(
                 TableFinding(
@@ -100,11 +100,11 @@ def judge_unmarked(instants: Instants, evidence: PendingEvidence, layout: int) -
 
 
 def judge_pending(
-    instants: Instants, evidence: PendingEvidence, now_s: float, stuck_after_s: float
+    instants: AuditedInstants, evidence: PendingEvidence, now_s: float, stuck_after_s: float
 ) -> list[TableFinding]:
     """Instants that are not completed, and what a rollback would delete of them."""
     found = []
-    for instant, actions in sorted(instants.pending.items()):
+    for instant, actions in sorted(instants.unfinished.items()):
         states = {action.state for action in actions}
         action = next((a for a in actions if a.state == "inflight"), actions[0])
         idle_s = now_s - _last_activity(instant, actions, evidence)
@@ -123,7 +123,7 @@ def judge_pending(
 
 
 def _level(
-    instants: Instants, instant: str, action: TimelineAction, evidence: PendingEvidence, idle_s: float, now_s: float,
+    instants: AuditedInstants, instant: str, action: TableEntry, evidence: PendingEvidence, idle_s: float, now_s: float,
     stuck_after_s: float,
 ) -> tuple[Level, str]:  # fmt: skip
     beat = evidence.heartbeats.get(instant)
@@ -132,19 +132,14 @@ def _level(
     idle = _span(idle_s)
     if idle_s >= stuck_after_s:
         return Level.DAMAGE, f"nothing of it has changed for {idle}"
-    writes = ("commit", "deltacommit")
-    later = [
-        key
-        for key, done in instants.completed.items()
-        if key > instant and any(each.action in COMMITS for each in done)
-    ]
-    if action.action in writes and later and beat is None:
+    later = [key for key in instants.committed if key > instant]
+    if action.action in WRITES and later and beat is None:
         return Level.UNDECIDED, f"it last changed {idle} ago, has no heartbeat, and {max(later)} was committed after it"
     return Level.NOTE, f"it last changed {idle} ago, so its writer may be at work"
 
 
 def _rollback(
-    instants: Instants, action: TimelineAction, actions: list[TimelineAction], evidence: PendingEvidence,
+    instants: AuditedInstants, action: TableEntry, actions: list[TableEntry], evidence: PendingEvidence,
     idle_s: float, stuck_after_s: float,
 ) -> TableFinding:  # fmt: skip
     aims = sorted({target for each in actions for target in each.of("rolled-back")})
@@ -160,7 +155,7 @@ def _rollback(
 def _of_rollback(instant: str, evidence: PendingEvidence) -> tuple[int, int, list[str]]:
     """How many stored files a rollback by markers would undo and leave, and some of them."""
     directory = evidence.markers.get(instant)
-    marked = targets(named_by(directory)) if directory is not None else []
+    marked = directory.targets if directory is not None else []
     there = [path for path in marked if path in evidence.stored]
     own = {file.path for file in evidence.files.get(instant, ())}
     left = sorted(own - set(marked))
@@ -168,7 +163,7 @@ def _of_rollback(instant: str, evidence: PendingEvidence) -> tuple[int, int, lis
     return len(there), len(left), lines
 
 
-def _last_activity(instant: str, actions: Iterable[TimelineAction], evidence: PendingEvidence) -> float:
+def _last_activity(instant: str, actions: Iterable[TableEntry], evidence: PendingEvidence) -> float:
     times = [action.modified_s for action in actions]
     times += [file.modified_s for file in evidence.files.get(instant, ())]
     if instant in evidence.markers:
@@ -178,9 +173,7 @@ def _last_activity(instant: str, actions: Iterable[TimelineAction], evidence: Pe
     return max(times, default=0.0)
 
 
-def _finding(
-    kind: str, level: Level, action: TimelineAction, message: str, evidence: Iterable[str] = ()
-) -> TableFinding:
+def _finding(kind: str, level: Level, action: TableEntry, message: str, evidence: Iterable[str] = ()) -> TableFinding:
     return TableFinding(
         kind=kind, level=level, instant=action.instant, path=action.path, message=message,
         evidence=(f"{action.state} {action.action}, {action.size} bytes", *evidence),

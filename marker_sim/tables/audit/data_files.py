@@ -1,8 +1,8 @@
 """Rules about data files: which stored ones no commit names, which named ones are missing or cut short. Pure.
 
-The owner of a base file is the instant in its name. So is that of a log file of layout 2; in layout 1, and in tables
-that were upgraded from it, a log file bears the instant of the base file below it, and its owner is the instant in the
-header of its first block. A partition is judged alone, so that partitions can be judged anywhere.
+The owner of a file is the instant in its name. Where that is the instant of the base file below a log file
+(`tables/instants.py`), it is the instant in the header of the log file's first block. A partition is judged alone, so
+that partitions can be judged anywhere.
 
     stored, and no completed commit names it
       owner completed      damage: its commit names other files
@@ -22,12 +22,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from marker_sim.audit.findings import Level, TableFinding
-from marker_sim.audit.instants import Claim, Instants
-from marker_sim.audit.names import TableFileName, parse_file_name
-from marker_sim.audit.sources import StoredFile
-
-_SIDE_FILES = (".hoodie_partition_metadata",)
+from marker_sim.tables.audit.claims import AuditedInstants, Claim
+from marker_sim.tables.audit.findings import Level, TableFinding
+from marker_sim.tables.sources import StoredFile
+from marker_sim.timeline import UNDOING, TableFile, is_side_file, parse_table_file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +39,7 @@ class FileRules:
     owner: the instant in the first block of a log file, "" when it has no block, None when it cannot be read.
     """
 
-    instants: Instants
-    layout: int
+    instants: AuditedInstants
     settled: frozenset[str]
     metadata: bool
     enabled: frozenset[str]
@@ -108,8 +105,7 @@ def judge_files(rules: FileRules, stored: Iterable[StoredFile], claims: Mapping[
     result = PartitionResult()
     there: dict[str, StoredFile] = {}
     for file in stored:
-        name = file.path.rpartition("/")[2]
-        if name.startswith(_SIDE_FILES) or (name.startswith(".") and name.endswith(".crc")):
+        if is_side_file(file.path):
             continue
         there[file.path] = file
         if file.path in rules.wanted:
@@ -126,7 +122,7 @@ def judge_files(rules: FileRules, stored: Iterable[StoredFile], claims: Mapping[
 
 
 def _is_short(file: StoredFile, claim: Claim) -> bool:
-    return file.size < claim.size or (file.size == 0 and claim.size != 0 and not file.path.endswith((".cdc",)))
+    return file.size < claim.size or (file.size == 0 and claim.size != 0 and not file.path.endswith(".cdc"))
 
 
 def _short(file: StoredFile, claim: Claim) -> TableFinding:
@@ -140,14 +136,14 @@ def _short(file: StoredFile, claim: Claim) -> TableFinding:
 
 def _judge_unnamed(rules: FileRules, file: StoredFile, result: PartitionResult) -> None:
     instants, path = rules.instants, file.path
-    name = parse_file_name(path)
+    name = parse_table_file(path)
     if name is None:
         result.foreign.append(path)
         return
-    if path in instants.command_blocks:
+    if path in instants.appended:
         return
     owner: str | None = name.instant
-    if name.log and _bears_base(rules, name):
+    if instants.bears_base(name):
         if rules.metadata or path in instants.undone:
             return
         owner = rules.owner(path)
@@ -163,12 +159,7 @@ def _judge_unnamed(rules: FileRules, file: StoredFile, result: PartitionResult) 
     _judge_owner(rules, file, name, owner, result)
 
 
-def _bears_base(rules: FileRules, name: TableFileName) -> bool:
-    """Whether the instant in the name of a log file is that of the base file below it."""
-    return rules.layout == 1 or (name.partition, name.file_id, name.instant) in rules.instants.bases
-
-
-def _judge_blockless(rules: FileRules, file: StoredFile, name: TableFileName, result: PartitionResult) -> None:
+def _judge_blockless(rules: FileRules, file: StoredFile, name: TableFile, result: PartitionResult) -> None:
     """A log file without a block harms no reader; only a note, unless a pending write may be writing it."""
     result.findings.append(
         TableFinding(
@@ -182,24 +173,23 @@ def _judge_blockless(rules: FileRules, file: StoredFile, name: TableFileName, re
     )
 
 
-def _judge_owner(rules: FileRules, file: StoredFile, name: TableFileName, owner: str, result: PartitionResult) -> None:
+def _judge_owner(rules: FileRules, file: StoredFile, name: TableFile, owner: str, result: PartitionResult) -> None:
     instants, path = rules.instants, file.path
-    if owner in instants.pending:
+    if owner in instants.unfinished:
         result.pending.setdefault(owner, []).append(file)
     elif owner in instants.unread:
         reason = f"the completed commit {owner} cannot be read"
         result.doubt("unnamed-data-file", reason, path)
     elif owner in instants.rolled_back:
         rollback = instants.rolled_back[owner]
-        invisible = name.log and _bears_base(rules, name)
-        if invisible and (name.partition, name.file_id) in instants.command_groups:
+        if instants.bears_base(name) and (name.partition, name.file_id) in instants.command_groups:
             return
         message = f"The instant {owner} was rolled back by {rollback.instant}, and its file is still there."
         proof = f"{rollback.action} {rollback.instant}: {rollback.path}"
         result.findings.append(_damage("rollback-left-files", owner, file, message, proof))
     elif owner in instants.completed:
         actions = instants.completed[owner]
-        if name.log and all(action.action in ("rollback", "restore") for action in actions):
+        if name.log and all(action.action in UNDOING for action in actions):
             return
         action = actions[0]
         message = f"The {action.action} {owner} completed and does not name the file."
@@ -226,7 +216,7 @@ def _damage(kind: str, owner: str, file: StoredFile, message: str, proof: str) -
 
 def _judge_missing(rules: FileRules, path: str, claim: Claim, result: PartitionResult) -> None:
     instants = rules.instants
-    name = parse_file_name(path)
+    name = parse_table_file(path)
     if path in instants.deleted or claim.instant in instants.rolled_back or name is None:
         return
     if name.partition in instants.dropped and claim.instant < max(instants.completed):

@@ -8,16 +8,27 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from marker_sim import __version__
-from marker_sim.audit.data_files import DataFiles, ListedFiles, PartitionResult
-from marker_sim.audit.entries import PendingEvidence, judge_entries, judge_pending, judge_unmarked, wanted_of
-from marker_sim.audit.findings import Level, TableFinding, TableReport, ordered
-from marker_sim.audit.instants import Instants
-from marker_sim.audit.markers import MarkerDirectoryContent, judge_directory
-from marker_sim.audit.properties import BACKUP, NAME, TableProperties, parse_properties
-from marker_sim.audit.snapshot import METADATA, TableFiles, read_directory, read_markers, rules_of, split
-from marker_sim.audit.sources import ACCEPTED, StoredFile, TableSource
-from marker_sim.audit.timeline import TableTimeline, TimelineReader
 from marker_sim.errors import UsageError
+from marker_sim.tables.audit.claims import AuditedInstants
+from marker_sim.tables.audit.data_files import DataFiles, FileRules, ListedFiles, PartitionResult
+from marker_sim.tables.audit.findings import Level, TableFinding, TableReport, ordered
+from marker_sim.tables.audit.markers import judge_directory
+from marker_sim.tables.audit.pending import PendingEvidence, judge_entries, judge_pending, judge_unmarked, wanted_of
+from marker_sim.tables.parts import (
+    BACKUP,
+    METADATA,
+    NAME,
+    MarkerDirectoryContent,
+    TableFiles,
+    TableProperties,
+    log_owner,
+    parse_properties,
+    read_directory,
+    read_markers,
+    split,
+)
+from marker_sim.tables.sources import ACCEPTED, StoredFile, TableSource
+from marker_sim.tables.timeline_reader import TableTimeline, TimelineReader
 
 STUCK_AFTER_S = 7200.0
 _SHOWN = 20
@@ -77,13 +88,13 @@ def audit_table(
     for part in parts:
         mine = split(files, part.root)
         timeline = part.reader.settle(part.reader.read())
-        instants = Instants(timeline)
+        instants = AuditedInstants(timeline, part.properties.layout)
         judged = ListedFiles(mine.data) if part.root else data
         of_part = _judge_part(source, part, mine, judged, instants, main.properties, now_s, stuck_after_s)
         findings += _of_metadata(of_part, pending) if part.of_metadata else of_part
         if not part.root:
-            pending = frozenset(instants.pending)
-        seen |= {f"{part.root}{action.instant}" for action in timeline.actions}
+            pending = frozenset(instants.unfinished)
+        seen |= {f"{part.root}{entry.instant}" for entry in timeline.entries}
     return TableReport(
         table=table,
         version=main.properties.version,
@@ -138,14 +149,17 @@ def _begin(source: TableSource, properties: TableProperties, root: str) -> Table
 
 
 def _judge_part(
-    source: TableSource, part: TablePart, files: TableFiles, data: DataFiles, instants: Instants,
+    source: TableSource, part: TablePart, files: TableFiles, data: DataFiles, instants: AuditedInstants,
     main: TableProperties, now_s: float, stuck_after_s: float,
 ) -> list[TableFinding]:  # fmt: skip
     found = judge_entries(instants)
-    settled = frozenset(a.instant for a in part.first.actions if a.state == "completed")
+    settled = frozenset(entry.instant for entry in part.first.entries if entry.done)
     directories = read_markers(source, part.root, files)
     wanted = wanted_of(instants, directories)
-    rules = rules_of(source, part.root, part.properties, instants, settled, main.metadata_partitions, wanted)
+    rules = FileRules(
+        instants=instants, settled=settled, metadata=part.of_metadata, enabled=main.metadata_partitions, wanted=wanted,
+        owner=lambda path: log_owner(source, part.root + path),
+    )  # fmt: skip
     result = data.judge(rules)
     found += result.findings
     found += _summaries(result)
@@ -159,8 +173,8 @@ def _judge_part(
 
 
 def _markers(
-    source: TableSource, root: str, directories: dict[str, MarkerDirectoryContent], instant: str, instants: Instants,
-    now_s: float,
+    source: TableSource, root: str, directories: dict[str, MarkerDirectoryContent], instant: str,
+    instants: AuditedInstants, now_s: float,
 ) -> list[TableFinding]:  # fmt: skip
     found = judge_directory(directories[instant], instants, now_s)
     if found:  # Look again: it was listed before the timeline, and its writer may have been at work on it.
@@ -175,17 +189,17 @@ def _markers(
 
 
 def _unmarked(
-    source: TableSource, part: TablePart, instants: Instants, evidence: PendingEvidence
+    source: TableSource, part: TablePart, instants: AuditedInstants, evidence: PendingEvidence
 ) -> list[TableFinding]:
     """Unmarked files of instants that are still pending, by markers that were listed after the files."""
-    suspects = {finding.instant for finding in judge_unmarked(instants, evidence, part.properties.layout)}
+    suspects = {finding.instant for finding in judge_unmarked(instants, evidence)}
     if not suspects:
         return []
     again = {instant: read_directory(source, part.root, instant) for instant in sorted(suspects)}
     markers = {instant: content for instant, content in again.items() if content is not None}
-    newest = Instants(part.reader.read())
-    files = {instant: evidence.files[instant] for instant in sorted(suspects & newest.pending.keys())}
-    return judge_unmarked(newest, evidence._replace(files=files, markers=markers), part.properties.layout)
+    newest = AuditedInstants(part.reader.read(), instants.layout)
+    files = {instant: evidence.files[instant] for instant in sorted(suspects & newest.unfinished.keys())}
+    return judge_unmarked(newest, evidence._replace(files=files, markers=markers))
 
 
 def _summaries(result: PartitionResult) -> Iterable[TableFinding]:

@@ -8,51 +8,18 @@ Without that file a rollback takes the directory for one of direct markers, find
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import NamedTuple
 
-from marker_sim.audit.findings import Level, TableFinding
-from marker_sim.audit.instants import Instants
-from marker_sim.audit.sources import StoredFile
-from marker_sim.names import TYPE_BATCHED, TYPE_FILE, check_marker_name, data_path, is_marker_name, marker_file_index
+from marker_sim.names import TYPE_BATCHED, TYPE_FILE, check_marker_name, marker_file_index
+from marker_sim.tables.audit.claims import AuditedInstants
+from marker_sim.tables.audit.findings import Level, TableFinding
+from marker_sim.tables.parts import MarkerDirectoryContent
 
-TEMP = ".hoodie/.temp/"
 FRESH_S = 60.0
 _SHOWN = 5
 _GLUED = re.compile(r"\.marker\.(?:CREATE|MERGE|APPEND)(?!\Z)")
 
 
-class MarkerDirectoryContent(NamedTuple):
-    """A marker directory as it is stored.
-
-    files: those below it, by path relative to it.
-    batches: contents of MARKERS.type and MARKERS<n>.
-    """
-
-    instant: str
-    path: str
-    files: Mapping[str, StoredFile]
-    batches: Mapping[str, bytes]
-
-
-def instant_of(path: str) -> str:
-    """The instant of the marker directory that a path relative to its table lies in, "" for every other path."""
-    return path[len(TEMP) :].partition("/")[0] if path.startswith(TEMP) and "/" in path[len(TEMP) :] else ""
-
-
-def named_by(directory: MarkerDirectoryContent) -> frozenset[str]:
-    """The marker names that a directory holds, as far as they can be read."""
-    direct = {name for name in directory.files if is_marker_name(name) and "/." not in f"/{name}"[:2]}
-    lines = (
-        line
-        for name, content in directory.batches.items()
-        if name != TYPE_FILE
-        for line in content.decode("utf-8", "surrogateescape").split("\n")
-    )
-    return frozenset(direct | {line for line in lines if line})
-
-
-def judge_directory(directory: MarkerDirectoryContent, instants: Instants, now_s: float) -> list[TableFinding]:
+def judge_directory(directory: MarkerDirectoryContent, instants: AuditedInstants, now_s: float) -> list[TableFinding]:
     """Everything about one marker directory."""
     found = list(_leftover(directory, instants, now_s))
     batched = {name: content for name, content in directory.batches.items() if marker_file_index(name) is not None}
@@ -73,9 +40,9 @@ def judge_directory(directory: MarkerDirectoryContent, instants: Instants, now_s
     return found
 
 
-def _leftover(directory: MarkerDirectoryContent, instants: Instants, now_s: float) -> list[TableFinding]:
+def _leftover(directory: MarkerDirectoryContent, instants: AuditedInstants, now_s: float) -> list[TableFinding]:
     instant = directory.instant
-    if instant in instants.pending or not instant.isdigit():
+    if instant in instants.unfinished or not instant.isdigit():
         return []
     if instant in instants.completed:
         action = instants.completed[instant][0]
@@ -147,8 +114,3 @@ def _finding(
         kind=kind, level=Level.DAMAGE, instant=directory.instant, path=path, message=message,
         evidence=tuple(evidence[:_SHOWN]),
     )  # fmt: skip
-
-
-def targets(names: frozenset[str]) -> list[str]:
-    """The data files that marker names stand for, sorted."""
-    return sorted({data_path(name) for name in names if is_marker_name(name)})

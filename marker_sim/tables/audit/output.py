@@ -9,9 +9,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from marker_sim.audit.findings import KINDS, Level, TableFinding, TableReport, tally
 from marker_sim.report.templates import render
 from marker_sim.report.words import printable
+from marker_sim.tables.audit.findings import KINDS, Level, TableFinding, TableReport, tally
 
 SHOWN_PER_KIND = 5
 SHOWN_ON_PAGE = 500
@@ -121,7 +121,7 @@ def render_audit(report: TableReport) -> str:
         (level, kind, list(group)) for (level, kind), group in groupby(report.findings, key=lambda f: (f.level, f.kind))
     ]
     return render(
-        "audit/audit.html.j2",
+        "tables/audit/audit.html.j2",
         report=report,
         headline=headline(report),
         facts=facts_line(report),

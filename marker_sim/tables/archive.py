@@ -26,6 +26,7 @@ from marker_sim.tables.entries import Unreadable, decode
 MAGIC = b"#HUDI#"
 ARCHIVE_LOG = re.compile(r"\.commits_\.archive\.[0-9]+(?:_.*)?\Z")
 MANIFEST = re.compile(r"manifest_([0-9]+)\Z")
+_FOLDERS = (".hoodie/archived/", ".hoodie/timeline/history/")
 _AVRO_BLOCK = 3
 _INSTANT, _SCHEMA = 0, 2
 _HEADERS_MAX = 64
@@ -50,6 +51,12 @@ class ArchivedEntry(NamedTuple):
     record: Mapping[str, Any] | None
     plan: Mapping[str, Any] | None
     error: str = ""
+
+
+def is_archive(relative: str) -> bool:
+    """Whether a path relative to its table holds entries that left the timeline; an archive's index alone does not."""
+    name = relative.rpartition("/")[2]
+    return relative.startswith(_FOLDERS) and (name.endswith(".parquet") or ".archive." in name)
 
 
 def block_instants(head: bytes) -> tuple[str, ...]:

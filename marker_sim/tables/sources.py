@@ -1,7 +1,7 @@
-"""The files of a table: below a directory, or below a prefix of a bucket. Nothing here can write.
+"""Files at rest: below a directory, below a prefix of a bucket, or objects in this process. Nothing here can write.
 
-Paths are relative to the table. A bucket is asked by ListObjectsV2 and GetObject alone. Listings run in `jobs` threads:
-of a directory one folder each, of a bucket one range of keys each. `requests` counts listings and reads.
+Paths are relative to the directory or prefix. A bucket is asked by ListObjectsV2 and GetObject alone. Listings run in
+`jobs` threads: of a directory one folder each, of a bucket one range of keys each. `requests` counts them and reads.
 HarnessError when the storage fails; a file that is gone meanwhile reads as None.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -30,7 +30,17 @@ class StoredFile(NamedTuple):
     modified_s: float
 
 
-class TableSource(Protocol):
+class Files(Protocol):
+    """Files at rest, by path."""
+
+    def tree(self, path: str = "") -> list[StoredFile]:
+        """The files below a folder."""
+
+    def read(self, path: str, start: int = 0, length: int | None = None) -> bytes | None:
+        """The content of a file or a part of it; None when it is not there."""
+
+
+class TableSource(Files, Protocol):
     """What an audit reads a table through."""
 
     requests: int
@@ -40,12 +50,6 @@ class TableSource(Protocol):
 
     def level(self, path: str) -> tuple[list[StoredFile], list[str]]:
         """The files and the folders in a folder."""
-
-    def tree(self, path: str = "") -> list[StoredFile]:
-        """The files below a folder."""
-
-    def read(self, path: str, start: int = 0, length: int | None = None) -> bytes | None:
-        """The content of a file or a part of it; None when it is not there."""
 
     def each(self, call: Callable[[str], Any], paths: Iterable[str]) -> list[Any]:
         """Call for each path, some at the same time; the results in order."""
@@ -264,3 +268,23 @@ class BucketSource:
 
     def _failed(self, path: str, error: Exception) -> HarnessError:
         return HarnessError(f"s3://{self._bucket}/{path}: {error}")
+
+
+class ObjectFiles:
+    """Objects that this process keeps itself, as the S3 front does. objects: by key, of the keys that start with a
+    prefix; it must not wait for a fault. `tree` takes a snapshot, of which `read` reads.
+    """
+
+    def __init__(self, objects: Callable[[str], Mapping[str, bytes]]) -> None:
+        self._objects = objects
+        self._snapshot: Mapping[str, bytes] = {}
+
+    def tree(self, path: str = "") -> list[StoredFile]:
+        """The objects below a folder, as of now."""
+        self._snapshot = self._objects(f"{path}/" if path else "")
+        return [StoredFile(key, len(data), 0.0) for key, data in self._snapshot.items() if not key.endswith("/")]
+
+    def read(self, path: str, start: int = 0, length: int | None = None) -> bytes | None:
+        """The content of an object of the snapshot or a part of it; None when it is none."""
+        content = self._snapshot.get(path)
+        return None if content is None else content[start : None if length is None else start + length]

@@ -1,0 +1,149 @@
+"""What an audit knows from the entries of a timeline, beyond what they say together. Pure.
+
+    pending       unfinished, of any action
+    rolled back   a rollback or restore that is completed names it, by its record or by its plan, and it is neither
+                  unfinished nor committed now
+    covered       the readable timeline reaches back to it: were it ever requested, an entry or a rollback would say so
+
+The timeline reaches back to the first archived instant; without an archive to the first active one that no savepoint
+keeps there.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+from marker_sim.tables.entries import TableEntry
+from marker_sim.tables.instants import Instants, rollbacks_of
+from marker_sim.tables.timeline_reader import TableTimeline
+from marker_sim.timeline import COMMITS, UNDOING, parse_table_file
+
+
+class Claim(NamedTuple):
+    """What a commit says of a file it wrote. size: -1 when unknown."""
+
+    instant: str
+    size: int
+    archived: bool
+
+
+class AuditedInstants(Instants):
+    """A timeline, indexed for an audit."""
+
+    def __init__(self, timeline: TableTimeline, layout: int) -> None:
+        super().__init__(timeline.entries, layout)
+        self.archive_error = timeline.archive_error
+
+    def without_claims(self) -> AuditedInstants:
+        """The same for other processes, without what commits wrote: claims are sent to whom they concern."""
+        left_out = ("wrote", "size", "least")
+        slim = (
+            entry._replace(facts={word: each for word, each in entry.facts.items() if word not in left_out})
+            for entry in self.entries
+        )
+        kept = AuditedInstants(TableTimeline(tuple(slim), self.archive_error), self.layout)
+        kept.__dict__.update(bases=self.bases, newest_base=self.newest_base)
+        return kept
+
+    @cached_property
+    def rolled_back(self) -> dict[str, TableEntry]:
+        """The rollback or restore by which an instant is over."""
+        found = rollbacks_of(entry for entry in self.entries if entry.instant in self.completed)
+        return {i: over[-1] for i, over in found.items() if i not in self.unfinished and i not in self.committed}
+
+    @cached_property
+    def unread(self) -> dict[str, TableEntry]:
+        """Completed commits whose files are not known, by instant."""
+        commits = (e for entries in self.completed.values() for e in entries if e.action in COMMITS and e.error)
+        return {entry.instant: entry for entry in commits}
+
+    @cached_property
+    def claims(self) -> dict[str, Claim]:
+        """The files that completed commits wrote; of several commits the newest, and the largest of their sizes."""
+        found: dict[str, Claim] = {}
+        for instant in sorted(self.completed):
+            for entry in self.completed[instant]:
+                if entry.action not in COMMITS:
+                    continue
+                sizes = {**entry.numbers("least"), **entry.numbers("size")}
+                for path in entry.of("wrote"):
+                    before = found[path].size if path in found else -1
+                    found[path] = Claim(instant, max(before, int(sizes.get(path, -1))), entry.archived)
+        return found
+
+    @cached_property
+    def beside(self) -> dict[str, frozenset[str]]:
+        """The files that the commits of an instant know of without having them among those they wrote."""
+        found: dict[str, frozenset[str]] = {}
+        for instant, entries in self.completed.items():
+            paths = frozenset(path for entry in entries for path in entry.of("beside"))
+            if paths:
+                found[instant] = paths
+        return found
+
+    @cached_property
+    def deleted(self) -> frozenset[str]:
+        """Files that a clean, a rollback or a restore deleted, or may be deleting by its plan."""
+        words = ("deleted", "will-delete")
+        return frozenset(path for entry in self.entries for word in words for path in entry.of(word))
+
+    @cached_property
+    def dropped(self) -> frozenset[str]:
+        """Partitions that a clean removed as a whole."""
+        return frozenset(part for entry in self.entries for part in entry.of("dropped"))
+
+    @cached_property
+    def saved(self) -> frozenset[str]:
+        """Files that a savepoint keeps."""
+        return frozenset(path for entry in self.entries for path in entry.of("saved"))
+
+    @cached_property
+    def replaced(self) -> dict[str, str]:
+        """The newest instant that replaced a file group, by `partition|file id`."""
+        found: dict[str, str] = {}
+        for instant in sorted(self.completed):
+            for entry in self.completed[instant]:
+                found.update(dict.fromkeys(entry.of("replaced"), instant))
+        return found
+
+    @cached_property
+    def newest_base(self) -> dict[tuple[str, str], str]:
+        """The instant of the newest committed base file of a file group, by partition and file id."""
+        found: dict[tuple[str, str], str] = {}
+        for path in self.claims:
+            file = parse_table_file(path)
+            if file is not None and not file.log:
+                group = file.partition, file.file_id
+                found[group] = max(file.instant, found.get(group, ""))
+        return found
+
+    @cached_property
+    def command_groups(self) -> frozenset[tuple[str, str]]:
+        """The file groups with a command block of a completed rollback, by partition and file id."""
+        files = map(parse_table_file, self.appended)
+        return frozenset((f.partition, f.file_id) for f in files if f is not None)
+
+    @cached_property
+    def first(self) -> str:
+        """The instant from which on the timeline is known; "" when nothing is."""
+        archived = [entry.instant for entry in self.entries if entry.archived]
+        active = {entry.instant for entry in self.entries if not entry.archived}
+        kept = {entry.instant for entry in self.entries if entry.action == "savepoint" and not entry.archived}
+        if archived and not self.archive_error:
+            return min(archived)
+        return min(active - kept, default="")
+
+    def covers(self, instant: str) -> bool:
+        """Whether the timeline would know of an instant."""
+        return bool(self.first) and instant >= self.first
+
+    @cached_property
+    def hides_cleans(self) -> str:
+        """Why a file may have been deleted without a readable record, "" when it may not."""
+        if self.archive_error:
+            return self.archive_error
+        for entry in self.entries:
+            if entry.error and entry.action in ("clean", *UNDOING):
+                return f"{entry.path}: {entry.error}"
+        return ""

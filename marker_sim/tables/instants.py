@@ -1,0 +1,89 @@
+"""What the entries of a timeline at rest say together. Pure.
+
+    committed     by a completed commit, deltacommit or replacecommit; so compactions and clusterings complete as well
+    completed     by any action
+    unfinished    requested or inflight, and not completed
+    owner         of a file: the commit that names it, else the instant in its name. But a log file of layout 1, also
+                  once its table is of a later version, bears the instant of the base file below it
+    undone        a rollback in layout 1 makes blocks of a log file invisible by a command block; both files stay
+
+Audits and the judges of a history read the same index. An audit says what it does not know as undecided or as a note;
+a judge knows only what was recorded, and must not accuse, so it leaves out more:
+
+                                an audit (audit/claims.py)          a judge (history/index/table_audit.py)
+    layout                      as hoodie.properties says           2 as soon as an entry lies where layout 2 has it
+    archived entries            read                                not read: what is missing proves nothing
+    name of a file              of any release                      as `parse_data_file` knows it, else no owner
+    plan of a rollback, clean   counts beside the record            counts only where the record cannot be read
+    pending                     any action; services that are only  writes; services wait for their turn
+                                requested wait for their turn
+    owner of a log file that    the instant in its first block      the rollback that undid it, else the write that
+    bears another's instant                                         put it (history/index/log_files.py), else unknown
+    base files that are known   those of commits                    stored ones as well
+    content of an entry         `tables/entries.py` says what of it is read by whom
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+
+from marker_sim.tables.entries import TableEntry
+from marker_sim.timeline import COMMITS, UNDOING, DataFile, TableFile, parse_table_file
+
+
+class Instants:
+    """Entries of a timeline, indexed. Paths are relative to the table. layout: of the timeline, 1 or 2."""
+
+    def __init__(self, entries: Iterable[TableEntry], layout: int) -> None:
+        self.entries = tuple(entries)
+        self.layout = layout
+        self.completed: dict[str, list[TableEntry]] = {}
+        for entry in self.entries:
+            if entry.done:
+                self.completed.setdefault(entry.instant, []).append(entry)
+
+    @cached_property
+    def committed(self) -> dict[str, TableEntry]:
+        """Completed commits by instant."""
+        return {entry.instant: entry for entry in self.entries if entry.done and entry.action in COMMITS}
+
+    @cached_property
+    def unfinished(self) -> dict[str, list[TableEntry]]:
+        """The entries of instants that are not completed."""
+        found: dict[str, list[TableEntry]] = {}
+        for entry in self.entries:
+            if not entry.done and not entry.archived and entry.instant not in self.completed:
+                found.setdefault(entry.instant, []).append(entry)
+        return found
+
+    @cached_property
+    def undone(self) -> dict[str, TableEntry]:
+        """Which completed rollback made the blocks of a log file invisible."""
+        return {p: e for e in self.entries if e.done and e.action in UNDOING for p in e.of("undone")}
+
+    @cached_property
+    def appended(self) -> frozenset[str]:
+        """The log files with command blocks, which rollbacks wrote."""
+        return frozenset(path for e in self.entries if e.action in UNDOING for path in e.of("appended"))
+
+    @cached_property
+    def bases(self) -> frozenset[tuple[str, str, str]]:
+        """Partition, file id and instant of the base files that are known."""
+        commits = (entry for entry in self.entries if entry.done and entry.action in COMMITS)
+        files = (parse_table_file(path) for entry in commits for path in entry.of("wrote"))
+        return frozenset(file[:3] for file in files if file is not None and not file.log)
+
+    def bears_base(self, file: DataFile | TableFile) -> bool:
+        """Whether a file is a log file that bears the instant of its base file instead of its own."""
+        return file.log and (self.layout == 1 or file[:3] in self.bases)
+
+
+def rollbacks_of(entries: Iterable[TableEntry]) -> dict[str, list[TableEntry]]:
+    """Which of the entries roll back or restore an instant."""
+    found: dict[str, list[TableEntry]] = {}
+    for entry in entries:
+        if entry.action in UNDOING:
+            for target in entry.of("rolled-back"):
+                found.setdefault(target, []).append(entry)
+    return found

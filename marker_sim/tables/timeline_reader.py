@@ -1,0 +1,144 @@
+"""Reads the entries of a table's timeline, active and archived."""
+
+from __future__ import annotations
+
+import posixpath
+import time
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from marker_sim.tables.archive import ARCHIVE_LOG, MANIFEST, ArchivedEntry, read_log, read_parquet, valid_files
+from marker_sim.tables.entries import (
+    MALFORMED,
+    TableEntry,
+    Unreadable,
+    audited_facts,
+    by_word,
+    every_fact,
+    has_plan,
+    planned_facts,
+)
+from marker_sim.tables.parts import TableProperties
+from marker_sim.tables.sources import StoredFile, TableSource
+from marker_sim.timeline import COMMITS, Entry, State, table_entry
+
+_AGAIN_AFTER_S = 0.5
+_ERROR_MAX = 200
+
+
+class TableTimeline(NamedTuple):
+    """All entries. archive_error: why a part of the archive cannot be read, "" when it can."""
+
+    entries: tuple[TableEntry, ...]
+    archive_error: str
+
+
+class TimelineReader:
+    """Reads a timeline as often as it is asked; what did not change is not read again.
+
+    root: "" or the folder of the metadata table with a slash.
+    """
+
+    def __init__(self, source: TableSource, properties: TableProperties, root: str = "") -> None:
+        self._source = source
+        self._properties = properties
+        self._root = root
+        self._known: dict[StoredFile, TableEntry] = {}
+        self._archives: dict[StoredFile, tuple[TableEntry, ...] | str] = {}
+
+    def read(self) -> TableTimeline:
+        """The timeline as it is now; the archive after the active entries, which move there."""
+        files = self._source.folder(self._root + self._properties.timeline)
+        entries = {file: place for file in files if (place := table_entry(posixpath.basename(file.path)))}
+        new = [file for file in entries if file not in self._known]
+        paths = {file.path: file for file in new if entries[file].state == State.COMPLETED or has_plan(entries[file])}
+        self._known |= {file: _active(entries[file], file, b"") for file in new if file.path not in paths}
+        for path, content in zip(paths, self._source.each(self._source.read, paths), strict=True):
+            file = paths[path]
+            if content is not None:
+                self._known[file] = _active(entries[file], file, content)
+        active = [self._known[file] for file in entries if file in self._known]
+        archived, error = self._archived()
+        return TableTimeline(tuple(sorted((*active, *archived), key=lambda each: (each.instant, each.path))), error)
+
+    def settle(self, timeline: TableTimeline) -> TableTimeline:
+        """The same, read once more after a moment when a part cannot be read: it may be in the making."""
+        if not timeline.archive_error and not any(each.error and not each.archived for each in timeline.entries):
+            return timeline
+        time.sleep(_AGAIN_AFTER_S)
+        self._known = {file: entry for file, entry in self._known.items() if not entry.error}
+        self._archives = {file: read for file, read in self._archives.items() if not isinstance(read, str)}
+        return self.read()
+
+    def _archived(self) -> tuple[list[TableEntry], str]:
+        found: list[TableEntry] = []
+        error = ""
+        for folder in self._properties.archives:
+            files = {posixpath.basename(f.path): f for f in self._source.folder(self._root + folder)}
+            try:
+                valid = self._valid(files)
+            except Unreadable as unreadable:
+                error = f"{folder}: {unreadable}"
+                continue
+            for name in valid:
+                file = files.get(name)
+                if file is None:
+                    error = f"{folder}: {name} is missing"
+                    continue
+                result = self._archives.get(file) or self._read_archive(file)
+                self._archives[file] = result
+                if isinstance(result, str):
+                    error = result
+                else:
+                    found += result
+        known = {(a.instant, a.action) for a in found if a.state == "completed" and not a.error}
+        return [a for a in found if not a.error or (a.instant, a.action) not in known], error
+
+    def _valid(self, files: Mapping[str, StoredFile]) -> list[str]:
+        """The files of an archive folder that hold entries."""
+        logs = sorted(name for name in files if ARCHIVE_LOG.match(name))
+        wanted = [name for name in files if MANIFEST.match(name) or name == "_version_"]
+        if self._properties.layout == 1 or not wanted:
+            return logs  # Upgraded tables may still have their archive of layout 1 as well.
+        read = {name: self._source.read(files[name].path) or b"" for name in wanted}
+        manifests = {name: content for name, content in read.items() if name != "_version_"}
+        return [*logs, *valid_files(frozenset(files), read.get("_version_"), manifests)]
+
+    def _read_archive(self, file: StoredFile) -> tuple[TableEntry, ...] | str:
+        content = self._source.read(file.path)
+        if content is None:
+            return f"{file.path} is missing"
+        read = read_parquet if file.path.endswith(".parquet") else read_log
+        try:
+            return tuple(_of_archive(entry, file.path) for entry in read(content))
+        except Unreadable as error:
+            return f"{file.path}: {error}"
+
+
+def _active(entry: Entry, file: StoredFile, content: bytes) -> TableEntry:
+    """An entry of the active timeline; the content of one that is neither completed nor a plan is not looked at."""
+    found, error = audited_facts(entry, content)
+    return TableEntry(
+        instant=entry.instant, action=entry.action, state=entry.state, path=file.path, facts=by_word(found),
+        error=error[:_ERROR_MAX], completion=entry.completion, size=file.size, modified_s=file.modified_s,
+    )  # fmt: skip
+
+
+def _of_archive(entry: ArchivedEntry, path: str) -> TableEntry:
+    found: list[str] = []
+    error = ""
+    try:
+        if entry.state == State.COMPLETED and entry.record is not None:
+            found += every_fact(entry.action, entry.record)
+        elif entry.error:
+            error = entry.error
+        elif entry.state == State.COMPLETED and entry.action in (*COMMITS, "clean", "rollback"):
+            error = "the archive holds no content of it"
+        if entry.plan is not None:
+            found += planned_facts(entry.action, entry.plan)
+    except MALFORMED as malformed:
+        error = f"{type(malformed).__name__}: {malformed}"[:_ERROR_MAX]
+    return TableEntry(
+        instant=entry.instant, action=entry.action, state=entry.state, path=path, facts=by_word(found), error=error,
+        completion=entry.completion, archived=True,
+    )  # fmt: skip
