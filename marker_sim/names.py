@@ -124,7 +124,7 @@ def marker_file_index(file_name: str) -> int | None:
 
 
 def legible(text: str) -> str:
-    """Text in which no two names look the same and none is longer than a line.
+    """A printable form of a name that differs for different names and is never longer than a line.
 
     A combining letter is escaped, for a letter with its accent may be spelt in two ways; of a very long word its head,
     its length, a digest and its tail are left.

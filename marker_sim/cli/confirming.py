@@ -1,4 +1,4 @@
-"""Runs the plan of a violation of the simulated world with real processes too.
+"""Runs the plan of a violation of the simulated world once more with real processes.
 
 One run by default, since it takes seconds and not milliseconds. Races may end differently there, so a violation that
 does not occur again is still one: a plan determines a run in the simulated world only. And storage is only read there
@@ -23,7 +23,7 @@ REAL_STORAGES = ("local", "s3")
 
 
 def confirm(plan: Plan, sut: str, guarantee: str, profile: Profile, times: int = 1) -> str:
-    """One of the three sentences above, with how often or why; a missing requirement is a sentence, not an error."""
+    """One of the three sentences above, with the number of runs or the reason; a missing requirement is no error."""
     why = _not_playable(plan, guarantee)
     if why:
         return f"{SIMULATED_ONLY} {why}"
@@ -36,7 +36,7 @@ def confirm(plan: Plan, sut: str, guarantee: str, profile: Profile, times: int =
 
 
 def with_processes(plan: Plan, sut: str, guarantee: str, profile: Profile, times: int) -> Replayed:
-    """A plan run again with real processes; HarnessError when that cannot be done."""
+    """The result of a plan run with real processes; HarnessError when that is not possible."""
     from marker_sim.campaign.sources.processes import Processes
 
     with Processes(sut) as real:

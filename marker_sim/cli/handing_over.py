@@ -1,4 +1,4 @@
-"""`replay --script` and `replay --markdown`: stored failures for somebody who has no kit. Nothing is run."""
+"""`replay --script` and `replay --markdown`: stored failures for people without the kit. Nothing is run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ AROUND = 1  # Events beside those that prove it.
 
 
 def hand_over(path: Path, sut: str | None, script: bool, every: bool, file: Path | None, others: Sequence[str]) -> int:
-    """Write a script, or a text with one, for each story; the exit code.
+    """Write a script, or a text with one, for each story; returns the exit code.
 
     path: of a report directory or one of its plans, a chaos directory or a failure of one.
     sut: another system than the stored one.
@@ -82,7 +82,7 @@ def _write(target: Path, text: str, script: bool) -> None:
 
 
 def _file_name(name: str, taken: set[str]) -> str:
-    """A name for a file that no other story has."""
+    """A file name that no other story uses."""
     plain = re.sub(r"[^A-Za-z0-9.]+", "-", name).strip("-")
     found = next(each for each in (plain, *(f"{plain}-{n}" for n in range(2, len(taken) + 3))) if each not in taken)
     taken.add(found)
@@ -90,7 +90,7 @@ def _file_name(name: str, taken: set[str]) -> str:
 
 
 def told_failure(stored: StoredPlan, sut: str | None) -> ToldFailure:
-    """What a stored failure says; UsageError for one that no shell can show."""
+    """The content of a script for a stored failure; UsageError for a failure that no shell script can show."""
     system = sut or stored.sut
     target = parse_target(system)
     if stored.guarantee is None:

@@ -1,4 +1,4 @@
-"""Standard output and standard error as a command uses them: whoever reads them has no say in its exit code."""
+"""Standard output and error as commands use them: a reader that goes away does not change the exit code."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any, TextIO
 
 
 class UnreadOutput(io.FileIO):
-    """An output whose reader may be gone: what is written from then on is dropped."""
+    """An output whose reader may go away; text written after that is dropped."""
 
     def write(self, data: Any) -> int:
-        """Write, or drop it."""
+        """Write the text, or drop it when the reader is gone."""
         try:
             return super().write(data)
         except BrokenPipeError:
@@ -19,12 +19,12 @@ class UnreadOutput(io.FileIO):
 
 
 def settle_outputs() -> None:
-    """Let a closed pipe end nothing, and escape what an encoding cannot print."""
+    """Replace both outputs: a closed pipe ends nothing, and what the encoding cannot print is escaped."""
     sys.stdout, sys.stderr = (_settled(stream) for stream in (sys.stdout, sys.stderr))
 
 
 def _settled(stream: TextIO) -> TextIO:
-    """The same output; one that a caller has put in its place, or closed, stays as it is."""
+    """The output in its tolerant form; one that a caller replaced or closed stays as it is."""
     if stream not in (sys.__stdout__, sys.__stderr__) or not isinstance(stream, io.TextIOWrapper):
         return stream
     stream.flush()

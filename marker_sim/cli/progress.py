@@ -19,7 +19,7 @@ DRAWN_PER_S = 4.0
 
 
 class Progress:
-    """A callable that takes the newest line: shown in place on a terminal, elsewhere one every `QUIET_EVERY_S`.
+    """A callable that shows the newest line: in place on a terminal, elsewhere one line every `QUIET_EVERY_S`.
 
     Elsewhere the last line is said again, with the time that has passed, when there was none for `SILENT_MAX_S`.
     """
@@ -58,7 +58,7 @@ class Progress:
             self._live.stop()
 
     def __call__(self, line: str) -> None:
-        """Show a line, or keep quiet when one was shown a moment ago."""
+        """Show a line, unless another one was shown just before."""
         self._line = line
         self._say_after(QUIET_EVERY_S)
 

@@ -32,7 +32,7 @@ LEAST_S = 1.0
 
 
 def shrink_stored(path: Path, budget_s: float, console: Console) -> int:
-    """Make the failures of a report smaller, or the one of a plan in it; the exit code, as that of `replay`."""
+    """Shrink the failures of a report, or the failure of one plan in it; returns the exit code, as `replay` does."""
     chosen: dict[tuple[str, str], StoredPlan] = {}
     for stored in _failures(path):
         chosen.setdefault(stored.defect, stored)

@@ -42,7 +42,7 @@ _NUMBER_MAX = 1 << 40
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One line of a program.
+    """One line that a program printed, parsed.
 
     do: which message it is.
     fields: the others, with `data` as bytes.
@@ -53,19 +53,19 @@ class Said:
 
     @property
     def id(self) -> int:
-        """Of an operation."""
+        """The identifier of an operation."""
         number: int = self.fields["id"]
         return number
 
     @property
     def call(self) -> int:
-        """The call that it answers or works for, 0 for none."""
+        """The call that the line answers or belongs to, 0 for none."""
         number: int = self.fields.get("call", 0)
         return number
 
 
 class Hello(NamedTuple):
-    """What a program says of itself.
+    """A program's first answer: protocol, roles and abilities.
 
     identity: creates honour the identity of a request.
     reset: another `start` makes it forget everything, so it can be used for one process after another.
@@ -124,7 +124,7 @@ def _wrong(do: str, raw: dict[str, Any], needed: dict[str, type], known: dict[st
 
 
 def read_hello(said: list[Said]) -> Hello:
-    """What a program answers to the first line; HarnessError when it is another protocol, or something else."""
+    """A program's answer to the first line; HarnessError when it is no hello of this protocol."""
     if len(said) != 1 or said[0].do != "hello":
         raise HarnessError(f'it answered the first line with {[each.do for each in said]}; print "hello", then "wait"')
     fields = said[0].fields
@@ -147,6 +147,6 @@ def read_hello(said: list[Said]) -> Hello:
 
 
 def shown(line: bytes) -> str:
-    """A line as a sentence quotes it."""
+    """A line shortened and escaped for a sentence."""
     text = line.decode("utf-8", "replace").strip()
     return repr(text if len(text) <= 200 else f"{text[:200]}...")

@@ -40,7 +40,7 @@ class SiteRow(NamedTuple):
 
     @property
     def actor(self) -> str:
-        """ "server", "driver" or "executor"."""
+        """The role of the process that passes it: "server", "driver" or "executor"."""
         return self.name.partition(":")[0]
 
 
@@ -140,7 +140,7 @@ _SAME = {
 
 
 def site_of(role: str, part: str, operation: str, path: str, after: bool = False) -> str:
-    """The site of a call on storage or to a server, "" for a call without one.
+    """The site of a storage call or request, "" for a call that has none.
 
     role: of the process, as in histories.
     part: of a write, "" outside of all parts.

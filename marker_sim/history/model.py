@@ -53,7 +53,7 @@ class Event(NamedTuple):
 
 
 def answer_bound_before_faults(events: Iterable[Event]) -> int:
-    """The same, in milliseconds, from the creates in a run before its first fault."""
+    """The bound of every-request-answered in milliseconds, from the creates of a run before its first fault."""
     asked: dict[int | None, int] = {}
     taken_ms = []
     for event in events:
@@ -103,7 +103,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """A finished run: nothing is added to it any more."""
+    """A finished run; immutable."""
 
     header: Header
     events: Sequence[Event]

@@ -1,4 +1,4 @@
-"""A part of the events of a history that looks like the whole: every event keeps its index, the others are holes.
+"""A part of a history's events that looks like the whole: each event keeps its index, all others are holes.
 
 A part has the events of some tables and those that belong to no table. The index, number and time of all events are
 those of the whole history, so a judge that looks at one table at a time finds the same in the part, word for word.
@@ -42,7 +42,7 @@ class PartOfEvents(Sequence[Event]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[Event]: ...
     def __getitem__(self, index: int | slice) -> Event | Sequence[Event]:
-        """An event, for a hole one that says nothing but its time; of a slice the events without holes."""
+        """An event, or an empty one with only a time for a hole; for a slice, its events without holes."""
         if isinstance(index, slice):
             start, stop, _ = index.indices(len(self._times))
             low = bisect_left(self._events, start, key=_index)

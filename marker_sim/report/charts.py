@@ -50,7 +50,7 @@ class ChartLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartWindow:
-    """A stretch of time, in seconds as the chart it is shown in; says: what it was."""
+    """A period, in seconds of its chart; says: its meaning in words."""
 
     begin: float
     end: float
@@ -59,7 +59,7 @@ class ChartWindow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """title: what is shown, also for screen readers. grid: the heights of lines across. labels: of the axes.
+    """A chart. title: what is shown, also for screen readers. grid: heights of lines across. labels: of the axes.
 
     keys: kind and meaning of what needs to be told apart.
     """
@@ -158,7 +158,7 @@ def time_chart(
 
 
 def _shaded(windows: Sequence[ChartWindow], scale: float, width: int) -> tuple[ChartMark, ...]:
-    """The windows as marks; of those that would cover each other exactly the first."""
+    """The windows as marks; of windows that cover each other exactly, only the first."""
     found: dict[tuple[float, float], ChartMark] = {}
     for window in windows:
         x, wide = _LEFT + window.begin * scale, max(1.5, (window.end - window.begin) * scale)
@@ -170,7 +170,7 @@ def _shaded(windows: Sequence[ChartWindow], scale: float, width: int) -> tuple[C
 
 
 def _steps(places: Sequence[tuple[float, float]], heights: Sequence[float | None]) -> str:
-    """A line of steps, a level for each place, broken where there is none."""
+    """A step line with one level for each place, interrupted where there is none."""
     path, pen = [], "M"
     for (begin, end), y in zip(places, heights, strict=True):
         if y is not None:
@@ -180,19 +180,19 @@ def _steps(places: Sequence[tuple[float, float]], heights: Sequence[float | None
 
 
 def _scale(ticks: Sequence[tuple[float, str]]) -> tuple[ChartLabel, ...]:
-    """The labels of heights."""
+    """The labels of the vertical axis."""
     return tuple(ChartLabel(x=_LEFT - 4, y=_rounded(y + 3.5), text=text, anchor="end") for y, text in ticks)
 
 
 def _logarithmic(values: Sequence[float]) -> tuple[float, ...]:
-    """Powers of ten around all values, two at least."""
+    """Powers of ten around all values, at least two."""
     low = floor(log10(max(1e-3, min(values, default=1.0))))
     high = max(low + 1, ceil(log10(max(1e-3, *values, 1e-3))))
     return tuple(10.0**power for power in range(low, high + 1))
 
 
 def _round_up(value: float) -> float:
-    """The next 1, 2 or 5 times a power of ten."""
+    """The next larger 1, 2 or 5 times a power of ten."""
     if value <= 0:
         return 1.0
     unit = 10.0 ** floor(log10(value))
@@ -200,7 +200,7 @@ def _round_up(value: float) -> float:
 
 
 def _tick(value: float, unit: str) -> str:
-    """A value with its unit; milliseconds from 1,000 on as seconds."""
+    """A value with its unit; from 1,000 ms on in seconds."""
     if unit == "ms" and value >= 1_000:
         return f"{value / 1_000:g} s"
     return f"{value:g} {unit}".strip() if unit else short(round(value)) if value >= 10 else f"{value:g}"

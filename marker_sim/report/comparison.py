@@ -11,7 +11,7 @@ Cell = tuple[str, str]
 
 
 def comparison_rows(rows: Sequence[VerdictRow], comparison: Comparison) -> tuple[tuple[str, str, Cell, Cell], ...]:
-    """Guarantee, mode and storage, and for each system its verdict and a count: violations, else what was judged.
+    """Rows of guarantee, mode and storage, and for each system its verdict and its violations or judgements.
 
     rows: of the system of `--sut`. What does not apply to either is left out.
     """
@@ -32,7 +32,7 @@ def comparison_rows(rows: Sequence[VerdictRow], comparison: Comparison) -> tuple
 
 
 def comparison_lines(comparison: Comparison) -> tuple[str, ...]:
-    """What only one of them breaks, what both break, and how the plans of one did on the other."""
+    """Lines: what one system alone breaks, what both break, and the results of each one's plans on the other."""
     first, second = names(comparison)
     places = {each.kind[1:3] for each in comparison.violations}
 
@@ -59,7 +59,7 @@ def comparison_lines(comparison: Comparison) -> tuple[str, ...]:
 
 
 def names(comparison: Comparison) -> tuple[str, str]:
-    """The two systems, told apart: by the order of the command line where they have one name."""
+    """Different names for the two systems; equal ones are numbered in the order of the command line."""
     one, other = comparison.first.sut, comparison.second.sut
     return (f"{one} (--sut)", f"{other} (--against)") if one == other else (one, other)
 

@@ -14,7 +14,7 @@ SHADES = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeatCell:
-    """One kind in one phase.
+    """One fault kind in one phase.
 
     state: "met", "unmet" for possible and not reached, or "impossible".
     shade: 1 to SHADES by the logarithm of the count, 0 for none.
@@ -29,7 +29,7 @@ class HeatCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeatMap:
-    """roles: each with its number of phases. phases: without the role. rows: by kind, with what it met in all."""
+    """A map. roles: each with its number of phases. phases: without the role. rows: by kind, with the total."""
 
     roles: tuple[tuple[str, int], ...]
     phases: tuple[str, ...]
@@ -65,7 +65,7 @@ def _cell(row: MatrixRow, phase: str, most: int) -> HeatCell:
 
 
 def met_cell(count: int, most: int, says: str) -> HeatCell:
-    """A cell for what was met so often; most: the largest count of the map."""
+    """The cell for a count; most: the largest count of the map."""
     shade = 1 + round((SHADES - 1) * log(count) / log(most)) if most > 1 else SHADES
     return HeatCell(state="met", shade=shade, shown=short(count), says=says)
 

@@ -1,4 +1,4 @@
-"""A failure as a text for an issue tracker: what was promised, what was seen, the steps, and a script that shows it."""
+"""A failure as text for an issue tracker: the promise, the observation, the steps, and a script that shows it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SCRIPT_MAX = 60_000  # GitHub takes texts of 65,536 characters.
 
 
 def issue_text(failure: ToldFailure) -> str:
-    """Markdown; where a shell cannot do the plan, the sentence that says so stands in place of the script."""
+    """The text as Markdown; where no script can run the plan, the reason stands in its place."""
     known = BY_ID[failure.guarantee]
     lines = [
         f"# {failure.sut}: {known.slug} is broken" + (f": {printable(failure.message)}" if failure.message else ""),

@@ -46,7 +46,7 @@ def junit_xml(outcome: VerdictOutcome) -> str:
 
 
 def _counts(row: VerdictRow, outcome: VerdictOutcome) -> bool:
-    """Whether a violation is new to the baseline, if there is one."""
+    """Whether a violation is not in the baseline, or there is none."""
     if outcome.differences is None:
         return True
     place = (row.id, row.mode, row.storage)

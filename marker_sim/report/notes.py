@@ -1,4 +1,4 @@
-"""What a reader has to know besides the guarantees: what was undecided, not reached, left out or in trouble."""
+"""Notes for the reader besides the guarantees: what was undecided, not reached, left out or failed in the kit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OWN_DEFECT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """Notes of one sort.
+    """Notes of one kind.
 
     title: the sort, in words that follow a number.
     count: of what; lines: whole sentences, mostly one for each.
@@ -36,7 +36,7 @@ class Note:
 
 
 def notes(outcome: VerdictOutcome) -> tuple[Note, ...]:
-    """The notes, without the sorts that have none."""
+    """All notes, without empty kinds."""
     campaign = outcome.campaign
     undecided = _undecided(outcome.rows)
     told = {row.message for row in outcome.rows if row.verdict == "inconclusive"}
@@ -89,7 +89,7 @@ def remarks(outcome: VerdictOutcome) -> tuple[str, ...]:
 
 
 def _undecided(rows: Iterable[VerdictRow]) -> list[str]:
-    """A line for each reason, with all rows that it makes inconclusive."""
+    """One line for each reason, with all rows that it makes inconclusive."""
     places: dict[str, dict[str, dict[str, list[str]]]] = {}
     for row in rows:
         if row.verdict == "inconclusive":

@@ -56,7 +56,7 @@ CANARIES: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 class CanaryPlace(NamedTuple):
-    """Where a canary runs."""
+    """The mode and storage in which a canary runs."""
 
     mode: str
     storage: str
@@ -65,7 +65,7 @@ class CanaryPlace(NamedTuple):
 def draw(
     seed: int, places: Iterable[tuple[str, str]], guarantees: frozenset[str] | None, profile: Profile
 ) -> tuple[Mutant, CanaryPlace] | None:
-    """The canary of a seed and its place; None when the profile promises no guarantee that a canary breaks there.
+    """The canary that a seed draws, with its place; None when no promised guarantee is broken by a canary there.
 
     It breaks a judged guarantee, if there is such a canary; otherwise any, to test worlds and generators.
     """

@@ -23,7 +23,7 @@ NAME = "planted/canary.parquet.marker.CREATE"
 
 
 class TamperedHistory(NamedTuple):
-    """A statement that can be falsified. value: the false value of an event, None when the event is of another kind."""
+    """One kind of false statement. value: the false value of an event, None for events of another kind."""
 
     name: str
     guarantee: str
@@ -31,7 +31,7 @@ class TamperedHistory(NamedTuple):
 
 
 def let_go(history: History | None) -> Canary | None:
-    """Make each possible false statement in turn until a judge detects one; None where none is possible.
+    """The first false statement that a judge detects, tried one after the other; None where none is possible.
 
     One is not enough: a listing may be of a directory that is not judged.
     """
@@ -58,7 +58,7 @@ def _planted(history: History) -> list[tuple[TamperedHistory, History]]:
 
 
 def _instead(history: History, tampered: Event, value: Value) -> Iterator[Event]:
-    """The events with a false value in one, and in those that say the same of a file: effects and looks agree."""
+    """The events with a false value in one, and in all effects and reads that state the same of that file."""
     for event in history.events:
         same = event.path is not None and (event.path, event.value) == (tampered.path, tampered.value)
         yield event._replace(value=value) if event is tampered or (same and _at_rest(event)) else event

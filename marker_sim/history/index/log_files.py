@@ -1,4 +1,4 @@
-"""Which write made a log file of timeline layout 1, where every effect is known.
+"""The write that made each log file of timeline layout 1, where every effect is known.
 
 Such a file bears the instant of its base file. But a table has one writer, so a log file that a driver puts during a
 write, after the requested entry of that write's instant, is of that instant. Before the requested entry, and after any
@@ -22,7 +22,7 @@ _ROLLBACK = re.compile(r"\.hoodie/[0-9]+\.rollback(?:\.[a-z]+)?\Z")
 
 
 def writers(events: Iterable[Event], table: str, writes: Iterable[TableWrite]) -> dict[str, str]:
-    """The instants of log files, by path relative to the table; unknown ones are left out."""
+    """The instants of log files, by path relative to the table; files of unknown writes are left out."""
     began = {write.invoke: write.process for write in writes if write.table == table}
     ended = {write.done: write for write in writes if write.table == table}
     now: dict[str, str] = {}

@@ -34,7 +34,7 @@ _SERVICES = UNDOING | {"clean"}
 
 
 class AuditEntry(NamedTuple):
-    """One entry of a timeline.
+    """One entry of a table's timeline.
 
     facts: by their first word, each in order.
     error: why it cannot be read.
@@ -50,11 +50,11 @@ class AuditEntry(NamedTuple):
 
     @property
     def done(self) -> bool:
-        """Whether it is a completed one."""
+        """Whether the entry is completed."""
         return self.state == "completed"
 
     def of(self, word: str) -> tuple[str, ...]:
-        """The values of its facts of a kind."""
+        """The values of its facts of one kind."""
         return self.facts.get(word, ())
 
 
@@ -87,7 +87,7 @@ class Audit:
 
     @property
     def recovered(self) -> bool:
-        """Whether unfinished instants must be over, because the write before it completed."""
+        """Whether unfinished instants must have been recovered, because the write before the audit completed."""
         return self.write is None or self.write.outcome == "ok"
 
     @cached_property
@@ -97,7 +97,7 @@ class Audit:
 
     @cached_property
     def pending(self) -> dict[str, AuditEntry]:
-        """Writes that are on the timeline and not completed, by instant, without pending table services."""
+        """The writes on the timeline that are not completed, by instant, without pending table services."""
         found: dict[str, AuditEntry] = {}
         for entry in self.entries:
             if entry.action in WRITES and not entry.done and entry.instant not in self.waiting:
@@ -116,7 +116,7 @@ class Audit:
 
     @cached_property
     def rolling_back(self) -> dict[str, list[AuditEntry]]:
-        """The rollbacks of each instant that were begun and not completed."""
+        """The rollbacks of each instant that began and are not completed."""
         return _targets(self.begun)
 
     @cached_property
@@ -127,28 +127,28 @@ class Audit:
 
     @cached_property
     def known(self) -> frozenset[str]:
-        """Instants that an entry of the timeline has or names."""
+        """The instants that an entry of the timeline has or names."""
         return frozenset({e.instant for e in self.entries} | self.rolled_back.keys() | self.rolling_back.keys())
 
     @cached_property
     def named(self) -> dict[str, AuditEntry]:
-        """Which completed commit names a file."""
+        """The completed commit that names each file."""
         return {path: entry for entry in self.committed.values() for path in entry.of("wrote")}
 
     @cached_property
     def taken(self) -> dict[str, AuditEntry]:
-        """Which completed rollback deleted a file."""
+        """The completed rollback that deleted each file."""
         return {p: e for e in self.entries if e.done and e.action == "rollback" for p in e.of("deleted")}
 
     @cached_property
     def cleaned(self) -> frozenset[str]:
-        """Files that a clean or restore deleted, or that a clean is about to delete."""
+        """The files that a clean or restore deleted, or that a planned clean will delete."""
         words = (("clean", "deleted"), ("clean", "will-delete"), ("restore", "deleted"))
         return frozenset(p for entry in self.entries for a, word in words if entry.action == a for p in entry.of(word))
 
     @cached_property
     def undone(self) -> dict[str, AuditEntry]:
-        """Which completed rollback made the blocks of a log file invisible."""
+        """The completed rollback that made the blocks of each log file invisible."""
         return {p: e for e in self.entries if e.done and e.action in UNDOING for p in e.of("undone")}
 
     @cached_property
@@ -158,17 +158,17 @@ class Audit:
 
     @cached_property
     def layout(self) -> int:
-        """The timeline's: 1, or 2 as soon as an entry lies where only layout 2 has it."""
+        """The layout of the timeline: 1, or 2 when an entry lies where only layout 2 stores it."""
         return 2 if any("/.hoodie/timeline/" in entry.path for entry in self.entries) else 1
 
     @cached_property
     def hides_loss(self) -> str:
-        """Why missing files prove nothing, "" when they do."""
+        """The reason why missing files prove nothing, "" when they do."""
         return self._hides({"clean": "will-delete", "restore": "deleted"})
 
     @cached_property
     def hides_instants(self) -> str:
-        """Why an instant without an entry proves nothing, "" when it does."""
+        """The reason why an instant without an entry proves nothing, "" when it does."""
         return self._hides({"rollback": "rolled-back", "restore": "rolled-back"})
 
     def _hides(self, telling: dict[str, str]) -> str:
@@ -180,7 +180,7 @@ class Audit:
 
     @cached_property
     def owned(self) -> dict[str, list[str]]:
-        """Data files by owner, "" for an unknown one, without command blocks of rollbacks."""
+        """Data files by owner, "" for an unknown one, without the command blocks of rollbacks."""
         found: dict[str, list[str]] = {}
         for path in self.files:
             if path not in self.appended:
@@ -188,12 +188,12 @@ class Audit:
         return found
 
     def begun_after(self, instant: str) -> AuditEntry | None:
-        """A commit that began after an instant and is completed."""
+        """A completed commit that began after an instant."""
         newest = max((key for key, entry in self.committed.items() if entry.action in COMMITS), default="")
         return self.committed[newest] if newest > instant else None
 
     def owner(self, path: str) -> str:
-        """The instant of a data file, which need not exist; "" when it is unknown."""
+        """The instant of a data file, with or without a timeline entry; "" when it is unknown."""
         if path in self.named:
             return self.named[path].instant
         file = parse_data_file(path)
@@ -205,7 +205,7 @@ class Audit:
         return self._writers.get(path, "") if self.bears_base(path) else file.instant
 
     def bears_base(self, path: str) -> bool:
-        """Whether a file is a log file that bears the instant of its base file instead of its own."""
+        """Whether a file is a log file named by the instant of its base file instead of its own."""
         file = parse_data_file(path)
         if file is None or file.version is None:
             return False
@@ -234,7 +234,7 @@ def _entry(event: Event) -> AuditEntry:
 
 
 def _with_plans(entries: list[AuditEntry]) -> list[AuditEntry]:
-    """The same, with the facts of plans for completed entries that cannot be read; planned deletions count as done."""
+    """The entries, with facts from plans where a completed one is unreadable; planned deletions count as done."""
     plans: dict[str, dict[str, tuple[str, ...]]] = {}
     for entry in entries:
         if not entry.done:

@@ -29,7 +29,7 @@ _SHOWN = 400
 
 
 class RefusedWrite(NamedTuple):
-    """The writes that a table refused until the end of a run, and the last fault before them."""
+    """The writes that a table refused until the end of a run, with the last fault before them."""
 
     table: str
     fault: FaultSpan
@@ -37,7 +37,7 @@ class RefusedWrite(NamedTuple):
 
 
 def refused_for_good(view: HistoryIndex, tables: Tables, *, in_rollback: bool) -> tuple[int, list[Breach], int]:
-    """How many tables refuse every write, the breaches, and for how many tables too few writes were tried.
+    """The number of tables that refuse every write, the breaches, and the number with too few writes to decide.
 
     in_rollback: only tables with a fault in a rollback, or with an incomplete rollback in the last audit; otherwise
     only the others.
@@ -83,7 +83,7 @@ def _said(view: HistoryIndex, write: TableWrite) -> bool:
 
 
 def _calm(view: HistoryIndex, tables: Tables, write: TableWrite) -> bool:
-    """Whether no fault fell or lasted from the first write of a driver to the end of this one."""
+    """Whether no fault was active from a driver's first write to the end of this one."""
     low = min(other.invoke for other in tables.writes if other.process == write.process)
     hit = any(event.kind == "fault" for event in view.events[low : write.done])
     hit = hit or any(fault.begin < low <= fault.end for fault in view.faults)
@@ -123,7 +123,7 @@ def writes_go_on(view: HistoryIndex) -> Finding:
 
 
 def _explained(view: HistoryIndex, tables: Tables, write: TableWrite, completed: int | None) -> bool:
-    """Whether there is a reason that a write did not complete. completed: the last `ok` of its table before it."""
+    """Whether the failure of a write has an allowed reason. completed: the last `ok` of its table before it."""
     if write.outcome == "open":
         return view.excuse("run-ended")
     if completed is None:

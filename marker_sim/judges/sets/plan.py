@@ -14,7 +14,7 @@ _TIMED = tuple(dict.fromkeys(rule.of for rule in RULES if rule.before or rule.wi
 
 
 def counting_query(source: str) -> str:
-    """A query of one row: for each rule, in their order, how many were judged, excused and broken. source: a table."""
+    """The query for one row with the numbers judged, excused and broken of each rule in order. source: a table."""
     sums = ", ".join(
         f"coalesce(sum(CASE WHEN {condition} THEN 1 ELSE 0 END), 0)"
         for rule in RULES
@@ -24,13 +24,13 @@ def counting_query(source: str) -> str:
 
 
 def showing_query(source: str, rule: SetRule) -> str:
-    """A query of the first names that break a rule: directory, name."""
+    """The query for the first names that break a rule: directory, name."""
     broken = _conditions(rule)[2]
     return f"{_names(source)} SELECT directory, name FROM joined WHERE {broken} ORDER BY directory, name LIMIT {SHOWN}"
 
 
 def _names(source: str) -> str:
-    """The common part: `joined` has a row a name, with the facts of its directory."""
+    """The common part of both queries: `joined` has a row for each name, with the facts of its directory."""
     bits = " ".join(f"WHEN '{fact}' THEN {bit}" for fact, bit in _BITS.items() if fact not in OF_DIRECTORIES)
     timed = ", ".join(f"max({_at(fact)}) AS {_column(fact)}" for fact in _TIMED)
     of_directories = ", ".join(f"max({_at(fact)}) AS {_column(fact)}" for fact in OF_DIRECTORIES)
@@ -54,7 +54,7 @@ def _column(fact: str) -> str:
 
 
 def _conditions(rule: SetRule) -> tuple[str, str, str]:
-    """When a name was judged, excused and broken."""
+    """The conditions under which a name was judged, excused and broken."""
     of = f"(held & {_BITS[rule.of]}) <> 0"
     if rule.within:
         of += f" AND {_column(rule.within)} IS NOT NULL"

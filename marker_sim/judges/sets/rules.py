@@ -24,7 +24,7 @@ SHOWN = 5
 
 
 class Fact(NamedTuple):
-    """One kind of fact. unknown: its `moment` where none was given, so that nobody is accused for the lack of it."""
+    """A kind of fact. unknown: its `moment` where none was given, chosen so that it cannot cause a breach."""
 
     unknown: int
     meaning: str
@@ -55,7 +55,7 @@ OF_DIRECTORIES = ("deleted", "finalized", "rolled-back")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetRule:
-    """One difference of sets. within: a fact about the directory, "" for every directory; before: of the excuse."""
+    """A rule: one difference of sets. within: a fact about the directory, "" for any; before: of the excuse."""
 
     id: str
     guarantee: str
@@ -124,7 +124,7 @@ GUARANTEES_BY_SETS = frozenset(rule.guarantee for rule in RULES)
 
 
 class Difference(NamedTuple):
-    """What a rule found. judged: names that were decided, those in breach included.
+    """The result of a rule. judged: the number of names decided, breaches included.
 
     shown: the first `SHOWN` names in breach, as (directory, name), sorted as bytes of UTF-8.
     """
@@ -141,7 +141,7 @@ NOTHING = Difference(0, 0, 0, ())
 def findings_of(
     differences: Mapping[str, Difference], lacking: Mapping[str, str], under: str = "none"
 ) -> tuple[Finding, ...]:
-    """One finding a guarantee. lacking: by rule, why it could not be judged; under: the fault class to count under."""
+    """One finding for each guarantee. lacking: by rule, why it was not judged; under: the fault class to count."""
     found = []
     for guarantee in sorted(GUARANTEES_BY_SETS, key=lambda guarantee: int(guarantee[1:])):
         rules = [rule for rule in RULES if rule.guarantee == guarantee]
@@ -168,7 +168,7 @@ def findings_of(
 
 
 def _breaches(rule: SetRule, result: Difference, under: str) -> Iterable[Breach]:
-    """Every breach; those beyond the names shown are counted with the message of the last one."""
+    """All breaches; those beyond the names shown are counted in the last one."""
     more = f" ({result.breaches:,} such names)" if result.breaches > 1 else ""
     made = [
         Breach(message=f"{directory}: {name!r} {rule.sentence}{more}", evidence=(), under=under, cause=rule.cause)
