@@ -140,7 +140,7 @@ def _shortened(word: re.Match[str]) -> str:
 
 
 def most_like(name: str, others: Iterable[str]) -> str | None:
-    """The one of other names that differs least from a name between a common beginning and end; None above half."""
+    """The name among others most similar to a given one, by common beginning and end; None under half in common."""
     unlike, found = min(((_unlike(name, other), other) for other in others), default=(0, ""))
     return found if found and 2 * unlike <= max(len(name), len(found)) else None
 

@@ -175,7 +175,7 @@ class EarlierLife:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Determines one run.
+    """Everything that determines one run.
 
     jitter: 0 for uniform latencies, else the number that all latencies are derived from.
 
@@ -209,7 +209,7 @@ class Plan:
 
     @property
     def entries(self) -> int:
-        """Operations, tasks (a write without any counts as one) and faults: what shrinking reduces first."""
+        """The number of operations, tasks (a write without any counts as one) and faults; shrinking reduces it."""
         return len(self.ops) + sum(max(1, len(write.tasks)) for write in self.writes) + len(self.faults)
 
     @property
@@ -386,7 +386,7 @@ def write_plan(plan: Plan, path: Path) -> None:
 
 
 def read_plan(path: Path) -> Plan:
-    """Read a plan; UsageError when it is not one."""
+    """The plan in a file; UsageError when it is none."""
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -238,7 +238,7 @@ class Causes:
         )
 
     def _own_put_failed(self, directory: Directory, call: RecordedCall) -> bool:
-        """Whether storage failed during the creates of a name; that of a client of its own only for that client."""
+        """Whether storage failed during a name's creates; faults of one client's storage count only for its creates."""
         view, asked = self._view, [c for c in directory.creates if c.name == call.name] or [call]
         since = min(c.invoke for c in asked)
         clients = {view.events[c.invoke].process for c in asked if c.life == NO_LIFE}

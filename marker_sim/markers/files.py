@@ -59,7 +59,7 @@ class Contents(NamedTuple):
 
 
 def create_if_absent(storage: Storage, runtime: Runtime, path: str, data: bytes) -> bool:
-    """True when we created the object, False when it is there (perhaps by an earlier try of ours)."""
+    """Store an object if the path is free; True if this call did, False if it was there (maybe from an earlier try)."""
     try:
         replace(storage, runtime, path, data, None)
     except PreconditionFailed:

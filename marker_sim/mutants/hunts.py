@@ -95,7 +95,7 @@ class Search(NamedTuple):
 
 
 def settings_of(mutant: Mutant, search: int) -> SearchSettings:
-    """A search for a mutant by its own guarantee. search: the seed."""
+    """The settings to hunt a mutant by its own guarantee. search: the seed."""
     return SearchSettings(
         places=COMBINATIONS,
         seed=search,
@@ -106,7 +106,7 @@ def settings_of(mutant: Mutant, search: int) -> SearchSettings:
 
 
 def swarm_of(mutant: Mutant, system: System, search: int) -> Swarm:
-    """The plans that a mutant is hunted with; search: the seed."""
+    """The plans to hunt a mutant with. search: the seed."""
     return Swarm(system, settings_of(mutant, search), (make_write_plan if mutant.of_writes else make_plan,))
 
 

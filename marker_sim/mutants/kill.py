@@ -126,7 +126,7 @@ def kill(
 
 
 def _times(found: Sequence[Found]) -> dict[str, Any]:
-    """What a search needed from all its places: the median where most of them caught it, the worst where all did."""
+    """The times of a search over all seeds: the median where most caught the mutant, the worst where all did."""
     seconds = sorted(each.seconds for each in found if each.failure is not None)
     plans = [each.plans for each in found if each.failure is not None]
     return {

@@ -160,7 +160,7 @@ def answer_text(end: Event | None) -> str:
 
 
 def _lanes(events: Sequence[Event], important: set[str]) -> list[dict[str, Any]]:
-    """A lane for each process, those of evidence and faults first; of too many the others share one for each role."""
+    """A lane for each process, those of evidence and faults first; if there are too many, others share one by role."""
     roles = ordered_processes(events, important)
     lanes: dict[str, dict[str, Any]] = {}
     for process, role in roles.items():

@@ -49,7 +49,7 @@ class VerdictOutcome:
     against: Comparison | None = None
 
     def exit_code(self) -> int:
-        """The exit code, by docs/report.md's order of precedence; an interrupted campaign always has its own.
+        """The exit code of the first that applies: interruption, violation, trouble of the kit, inconclusive, holds.
 
         What the system of `against` breaks does not change it; that the kit could not complete its campaign does.
         """

@@ -54,7 +54,7 @@ class FactFiles:
             raise UsageError(f"{path} is no header of a history ({error}); docs/history.md has its keys") from error
 
     def text(self, number: int) -> str:
-        """What an id stands for; the id itself where nobody says."""
+        """The text of an id; the id itself where no text is given."""
         path = self.directory / TEXTS
         if not path.is_file():
             return str(number)

@@ -33,7 +33,7 @@ class JudgedSets:
     classes: frozenset[str]
 
     def findings(self, profile: Profile) -> tuple[Finding, ...]:
-        """One finding a guarantee. Columns do not say under which fault a name was lost, so a breach that is promised
+        """One finding for each guarantee. Columns do not show under which fault a name was lost, so a promised breach
         under some of those that happened, and not under others, leaves the guarantee undecided.
         """
         own = [name for name in FAULT_CLASSES if name in self.classes and name != "none"]

@@ -1,4 +1,4 @@
-"""Tables that were not born empty, in a share of the plans of writes; drawn by numbers of their own, as strays are."""
+"""Tables with earlier instants, in a share of the plans of writes; drawn by separate numbers, as strays are."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SHARE = 0.2
 
 
 def with_earlier_life(plan: Plan) -> Plan:
-    """The plan, or the same on tables that hold something."""
+    """The plan, or the same plan on tables that hold earlier instants."""
     rng = random.Random(f"earlier/1/{plan.seed}/{plan.mode}/{plan.storage}")
     if rng.random() >= SHARE:
         return plan

@@ -42,7 +42,7 @@ def with_strays(plan: Plan) -> Plan:
 
 
 def _with_markers(rng: random.Random, plan: Plan) -> Plan:
-    """Some tasks ask for strays; sometimes an instant is left whose markers name files of those before it."""
+    """Some tasks that request strays; sometimes an abandoned instant whose markers name files of earlier instants."""
     kinds, share = rng.sample(STRAYS, rng.choice((1, 2, 3))), rng.choice((0.3, 1.0))
     made = [
         replace(write, tasks=tuple(_with_some(rng, task, kinds, share) for task in write.tasks))

@@ -175,7 +175,7 @@ def _at_sites(
 
 
 def _causes(rng: random.Random, needed: set[str], writes: int, executors: tuple[str, ...]) -> list[Fault]:
-    """Faults that lead a run to the sites of its other faults: an unfinished instant, an attempt that lost."""
+    """Faults that make others' sites reachable: an unfinished instant, an attempt that lost."""
     causes = []
     for need, sites in (("rollback", _LEAVE_BEHIND), ("sweep", ("driver: completed instant written",))):
         if need in needed and rng.random() < 0.9:
@@ -189,7 +189,7 @@ def _causes(rng: random.Random, needed: set[str], writes: int, executors: tuple[
 
 
 def _on_the_successor(rng: random.Random, step: int, restart_ms: int, storage: str, batched: bool) -> list[Fault]:
-    """Faults of the next driver during recovery: it dies too, storage refuses repeatedly, type files are damaged.
+    """Faults of the next driver during recovery: its death, repeated refusals by storage, damaged type files.
 
     A rollback lists the markers at its driver's seventh step, after three listings, a wait and two entries.
     """
@@ -208,7 +208,7 @@ def _on_the_successor(rng: random.Random, step: int, restart_ms: int, storage: s
 
 
 def _completing_steps(writes: tuple[Write, ...], mode: str) -> tuple[int, ...]:
-    """About which steps of its driver put the completed instants of a plan, without an earlier fault.
+    """The approximate driver steps that complete a plan's instants when no fault comes before.
 
     Begin reads the timeline, every commit on it and the marker directories and puts two entries; each task sends one
     message; finalize lists once; a deletion of direct markers takes a call for each.

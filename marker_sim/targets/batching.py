@@ -1,4 +1,4 @@
-"""How a foreign server batches: what it was told, and what it is held to.
+"""The batching of a foreign server: the options it is given, and the bounds it is judged by.
 
 A server is told by the placeholders `{threads}` and `{interval_ms}` of its start command. What it was not told is not
 held against it: then the number of `--batch-threads` counts, or Hudi's default, in every run and every server life.
@@ -19,7 +19,7 @@ THREADS_MAX = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batching:
-    """What plans choose from.
+    """The batching settings that plans choose from.
 
     threads: batch threads.
     intervals_ms: between batches.
@@ -32,7 +32,7 @@ class Batching:
 
 
 def batching(start: str, batch_threads: int | None) -> Batching:
-    """What a server that `start` starts is held to. batch_threads: what the user said, None for nothing."""
+    """The settings by which a server started by `start` is judged. batch_threads: the user's option, or None."""
     default = MarkerOptions()
     threads: tuple[int, ...] = THREADS
     intervals_ms: tuple[int, ...] = INTERVALS_MS
@@ -53,7 +53,7 @@ def batching(start: str, batch_threads: int | None) -> Batching:
 
 
 def parse_batch_threads(text: str) -> int:
-    """The number of `--batch-threads`; UsageError for what is none."""
+    """The number given by `--batch-threads`; UsageError for anything else."""
     if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= THREADS_MAX):
         raise UsageError(f"--batch-threads was given {text!r}; write a whole number from 1 to {THREADS_MAX}")
     return int(text)

@@ -1,4 +1,4 @@
-"""A bundle of Hudi that somebody has just built: a jar that is tried as released versions are.
+"""A locally built bundle of Hudi: a jar that is tested like released versions.
 
 Its version is what its manifest says, else the Maven properties of the bundle, else the name of the file. What is
 around it is the same as for released versions: Spark 3.5 for Scala 2.12 as PySpark brings it, and for S3 Hadoop's S3A.
@@ -24,7 +24,7 @@ _VERSION_MAX = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltBundle:
-    """A bundle by its name in `--sut`.
+    """A bundle, by its name in `--sut`.
 
     sut: that name, with the whole path, so that it can be run again from anywhere.
     jar: None for a released version.
@@ -36,12 +36,12 @@ class BuiltBundle:
 
 
 def is_path(word: str) -> bool:
-    """Whether it is a path, and no version."""
+    """Whether it is a path and not a version."""
     return os.sep in word or word.endswith(".jar") or (word != "" and Path(word).exists())
 
 
 def read_bundle(word: str, name: str, *, writes: bool) -> BuiltBundle:
-    """The bundle at a path; UsageError when there is none, or one that lacks what is judged.
+    """The bundle at a path; UsageError when there is none, or when it lacks a class that is needed.
 
     name: before the colon of `--sut`.
     writes: whether Spark writes with it, and not only its timeline server is started.
@@ -74,7 +74,7 @@ def read_bundle(word: str, name: str, *, writes: bool) -> BuiltBundle:
 
 
 def _version(jar: zipfile.ZipFile, entries: frozenset[str]) -> str:
-    """The version that a jar says it has, "" when it says none."""
+    """The version recorded in a jar, "" when there is none."""
     places = [(_MANIFEST, "Implementation-Version:")] if _MANIFEST in entries else []
     places += [(each, "version=") for each in sorted(entries) if _PROPERTIES.fullmatch(each)]
     for entry, key in places:

@@ -1,4 +1,4 @@
-"""Jars from Maven Central, fetched once into a cache: those that are named and nothing of their dependencies.
+"""Jars from Maven Central, downloaded once into a cache: only those named, without their dependencies.
 
 The cache is MARKER_SIM_CACHE, else ~/.cache/marker-sim; `jars/` below it has each jar whole or not at all.
 MARKER_SIM_MAVEN names another repository of the same layout. Nothing else is asked, the user's `~/.m2` neither: what a
@@ -29,7 +29,7 @@ PIECE_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jars:
-    """Jars that are wanted together.
+    """Jars that are needed together.
 
     what: their name in sentences.
     coordinates: "group:artifact:version" of each.
@@ -39,16 +39,16 @@ class Jars:
     coordinates: tuple[str, ...]
 
     def paths(self) -> tuple[Path, ...]:
-        """Where each one lies when it is in the cache."""
+        """The path of each jar in the cache."""
         return tuple(cache_directory() / "jars" / _file_name(jar) for jar in self.coordinates)
 
     def cached(self) -> tuple[Path, ...]:
-        """The jars when all of them are in the cache, else none."""
+        """The paths when all jars are in the cache, else none."""
         paths = self.paths()
         return paths if all(path.is_file() for path in paths) else ()
 
     def find(self, progress: Callable[[str], None]) -> tuple[Path, ...]:
-        """The jars, fetched when the cache lacks one; HarnessError says why they cannot be had."""
+        """The paths of the jars, downloaded if the cache lacks one; HarnessError says why they are unavailable."""
         cache = cache_directory()
         found = self.cached()
         if found:
@@ -81,7 +81,7 @@ class Jars:
 
 
 def spark_home() -> Path:
-    """Where PySpark lives; HarnessError says how to get it."""
+    """The directory of PySpark; HarnessError says how to get it."""
     need("Hudi", "pyspark")
     spec = importlib.util.find_spec("pyspark")
     assert spec is not None and spec.origin is not None
@@ -101,7 +101,7 @@ def _url(jar: str) -> str:
 
 
 def _fetch_jar(url: str, path: Path) -> None:
-    """Fetch a jar and hold it against its SHA-1 before it gets its name; ConnectionError when it cannot be had."""
+    """Download a jar and compare its SHA-1 before naming it; ConnectionError when it is unavailable."""
     part, digest = path.with_suffix(".part"), hashlib.sha1(usedforsecurity=False)
     try:
         with part.open("wb") as file:

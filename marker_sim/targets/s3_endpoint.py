@@ -1,4 +1,4 @@
-"""Real storages that a foreign server may be given, and an S3 endpoint of the user's own, checked at the edge."""
+"""Real storages for a foreign server, and a user's own S3 endpoint, checked at the edge."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def parse_endpoint(
     secret_key: str | None,
     environment: Mapping[str, str],
 ) -> Endpoint | None:
-    """The endpoint these words name, None for the kit's own front; UsageError for the first thing wrong."""
+    """The endpoint that the options name, None for the kit's own front; UsageError for the first mistake."""
     if url is None:
         for option, value in (
             ("--s3-bucket", bucket), ("--s3-access-key", access_key), ("--s3-secret-key", secret_key)
@@ -53,12 +53,12 @@ def parse_endpoint(
 
 
 def known_endpoint(stored: Mapping[str, str], environment: Mapping[str, str]) -> Endpoint:
-    """The endpoint of a stored form, whose keys are those of the environment, "" where it has none."""
+    """The endpoint of a stored form, with keys from the environment, "" where it has none."""
     key, secret = environment.get(ACCESS_KEY, ""), environment.get(SECRET_KEY, "")
     return Endpoint(url=stored["url"], bucket=stored["bucket"], access_key=key, secret_key=secret)
 
 
 def check_keys(endpoint: Endpoint) -> None:
-    """UsageError for an endpoint without keys, as that of a stored failure where the environment has none."""
+    """UsageError for an endpoint without keys, such as a stored failure's when the environment has none."""
     if not endpoint.access_key or not endpoint.secret_key:
         raise UsageError(f"the S3 endpoint {endpoint.url} needs credentials; set {ACCESS_KEY} and {SECRET_KEY}")

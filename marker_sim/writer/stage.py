@@ -1,4 +1,4 @@
-"""One stage of a write: its tasks on the executors that are idle, until one attempt of each has succeeded.
+"""One stage of a write: its tasks run on idle executors, until one attempt of each has succeeded.
 
 An attempt's write token is (task, stage, attempt). The first attempt of a task to succeed counts; copies that are
 still running are not waited for. Stage numbers come from the instant: two applications number their stages alike, and
@@ -39,7 +39,7 @@ class Stage:
         self._running: list[Attempt] = []
 
     def run(self, backend: Backend) -> tuple[WriteStat, ...]:
-        """Run every task; one write stat for each. JobFailed when that cannot be had."""
+        """Run every task; returns one write stat for each. JobFailed when that is not possible."""
         for task, spec in enumerate(self._tasks):
             self._todo.extend([task] * max(1, spec.copies))
             if spec.copies > 1:

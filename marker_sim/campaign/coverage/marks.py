@@ -112,7 +112,7 @@ class CoverageMarks:
     # Events.
 
     def invoked(self, event: Event) -> None:
-        """Take in the begin of a call."""
+        """Take in the start of a call."""
         index, process, operation, path = event.index, event.process, event.operation, event.path
         place = (event.table, event.instant)
         self._invokes[index] = event

@@ -59,7 +59,7 @@ class ServerRuns(Keeper):
             yield numbered(number, self.run(self.plan(number)))
 
     def run(self, plan: Plan, fresh: bool = False, probing: bool = True) -> PlayedRun:
-        """One run, on fresh servers if asked for, with probes at its end or not; HarnessError when the kit failed."""
+        """The result of one run. fresh: on new servers; probing: with final probes. HarnessError: the kit failed."""
         now = time.monotonic()
         if self._runs is None:
             report = Path(self._stack.enter_context(TemporaryDirectory(prefix="marker-sim-logs-")))

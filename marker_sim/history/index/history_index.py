@@ -211,7 +211,7 @@ class HistoryIndex(EventReader):
         return (self.header.storage_timeout_ms + self.header.late_effect_ms) * MS
 
     def over(self, call: RecordedCall) -> int:
-        """When a call can no longer take effect: its end when that is certain, for others as for deletions."""
+        """The last event at which a call may take effect: its end when the outcome is certain, else as of deletions."""
         if call.outcome in ("ok", "fail") and not self.may_act_again(call):
             return call.done
         return self._latest_effect(call)

@@ -76,7 +76,7 @@ class DirectoryPresence:
         return self.seen[at] if at < len(self.seen) else None
 
     def began(self, index: int) -> int:
-        """The begin of the reading that an event belongs to; the event itself where effects are known."""
+        """The start of the reading that an event belongs to; the event itself where effects are known."""
         at = bisect_left(self.seen, index)
         return min(index, self.begun[at]) if at < len(self.seen) else index
 

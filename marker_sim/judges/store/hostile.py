@@ -100,7 +100,7 @@ def _changes_by_effects(view: HistoryIndex, call: RecordedCall) -> Iterator[tupl
 
 
 def _changes_by_reads(view: HistoryIndex, call: RecordedCall) -> Iterator[tuple[int, bool]]:
-    """The changes seen between two readings; a change may date from the begin of the earlier one."""
+    """The changes seen between two readings; a change may date from the start of the earlier one."""
     before: dict[str | None, tuple[int, object]] = {}
     for event in view.file_reads:
         if event.operation != "file" or not _below(call, event.path):

@@ -170,7 +170,7 @@ def _own_residue(view: HistoryIndex, path: WritePathIndex, ends: dict[Key, int],
 
 
 def _left(view: HistoryIndex, path: WritePathIndex, files: list[str], moment: int) -> str:
-    """What a marker directory still holds at an event, and since when: the begin of a sentence."""
+    """What a marker directory still holds at an event, and since when: the beginning of a sentence."""
     puts = (e.index for e in path.marker_effects if e.path == files[0] and e.index <= moment)
     put = max(puts, default=None) if not view.reads else None
     since = f", put by {view.events[put].process} at event {put}," if put is not None else ""

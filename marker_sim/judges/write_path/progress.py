@@ -48,7 +48,7 @@ def writes_go_on(view: HistoryIndex) -> Finding:
 
 
 def _attempted(view: HistoryIndex) -> Iterator[_Attempted]:
-    """Every write of every driver, in order of begin; for one without a begin, of its driver's end."""
+    """Every write of every driver, in order of their start; for one without one, of its driver's end."""
     begins: dict[str, list[WriteStep]] = {}
     for step in sorted(view.steps):
         if step.operation == "begin":
