@@ -74,11 +74,11 @@ class TimeLimit:
     def renewed_by(self, say: Callable[[str], None], seconds: float | None = None) -> Callable[[str], None]:
         """The function `say`, each call of which renews the limit. seconds: until the next call, None for QUIET_S."""
 
-        def said(line: str) -> None:
+        def renewing_say(line: str) -> None:
             self.set(QUIET_S if seconds is None else seconds, f"the next step after {line!r}")
             say(line)
 
-        return said
+        return renewing_say
 
     def _handle_ill(self, handler: int | None) -> int | None:
         before: int | None = self._library.signal(signal.SIGILL, ctypes.c_void_p(handler))

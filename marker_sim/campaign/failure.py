@@ -179,7 +179,7 @@ def failures_in(
     return found
 
 
-class Told(Protocol):
+class LinkedFailure(Protocol):
     """A failure as far as stories go.
 
     guarantee: its id. entries: the size of its plan.
@@ -197,7 +197,7 @@ class Told(Protocol):
     def links(self) -> frozenset[Hashable]: ...
 
 
-Member = TypeVar("Member", bound=Told)
+Member = TypeVar("Member", bound=LinkedFailure)
 
 
 def cause_link(cause: str) -> frozenset[Hashable]:
@@ -228,7 +228,7 @@ def stories(failures: Iterable[Member]) -> tuple[tuple[Member, ...], ...]:
     )
 
 
-def breaks_besides(story: Sequence[Told], what: str = "failure") -> str:
+def breaks_besides(story: Sequence[LinkedFailure], what: str = "failure") -> str:
     """The other guarantees that a story breaks: "also breaks G3, G4 (5 more failures)", or ""."""
     told, *others = story
     if not others:

@@ -178,7 +178,7 @@ class PieceResult:
         self.statistics.steps += run.steps
         self._reach(run)
         if run.look:
-            self.statistics.look(history)
+            self.statistics.count_coverage(history)
         if run.plan is not None and settings.listing:
             self.listed.append(run_row(*run.place, run.plan, history, run.steps, findings, settings.profile))
         if run.again and run.plan is not None and system is not None:

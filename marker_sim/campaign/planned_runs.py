@@ -146,7 +146,7 @@ class PlannedRuns(Keeper):
             else:
                 search.large[kind] = NONE_SMALLER
             told = search.found[kind] if small is None else small
-            search.tell(kind, broken_in(told.history, told.own_plan, self._request.profile))
+            search.join_story(kind, broken_in(told.history, told.own_plan, self._request.profile))
             rest = f"the first failure of {kind[0]} was, in {kind[1]} mode on {kind[2]}"
             search.large |= {each: rest for each in search.found if each[0] == kind[0] and each != kind}
 
@@ -205,7 +205,7 @@ class PlannedRuns(Keeper):
         drawn = canary.draw(settings.seed, settings.places, settings.guarantees, settings.profile)
         if drawn is not None:
             until = self._search.began + max(CANARY_MIN_S, self._request.budget_s * CANARY_SHARE)
-            self._canary = let_go(*drawn, settings.seed, settings.profile, until)
+            self._canary = hunt_canary(*drawn, settings.seed, settings.profile, until)
 
     def _recheck(self, number: int, piece: PieceResult, broken: Failure | None) -> None:
         """Count a repeated run; a failing run that was not repeated yet is repeated now."""
@@ -257,7 +257,7 @@ class PlannedRuns(Keeper):
         return {f"fault {name}": runs >= SURE * FAULT_ONE_IN for name, runs in missed}
 
 
-def let_go(mutant: Mutant, place: canary.CanaryPlace, seed: int, profile: Profile, deadline: float) -> Canary:
+def hunt_canary(mutant: Mutant, place: canary.CanaryPlace, seed: int, profile: Profile, deadline: float) -> Canary:
     """Hunt a canary as the system under test is hunted, until it is caught."""
     asked = frozenset({mutant.kills})
     settings = SearchSettings(places=(place,), seed=seed, guarantees=asked, profile=profile, stop_at_first=True)

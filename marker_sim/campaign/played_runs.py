@@ -62,7 +62,7 @@ class PlayedRuns(Keeper):
         self._say()
         if search.request.shrinking and any(each.plan is not None for each in new.values()):
             waits = self._runs.at_once > 1 and any(kind[0] in WAITING for kind in new)
-            self._runs.spare(WAITING_SHARE if waits else SHRINK_SHARE)
+            self._runs.reserve(WAITING_SHARE if waits else SHRINK_SHARE)
 
     def shrink(self) -> None:
         """Shrink the failures in the order found; what the same run also broke is not shrunk separately."""
@@ -93,7 +93,7 @@ class PlayedRuns(Keeper):
                     search.large[each] = small.stopped
                 else:
                     search.large[each] = f"{small.told[0]} was, and most likely has the same cause"
-            search.tell(small.told, same)
+            search.join_story(small.told, same)
             left = [each for each in left if each not in same]
         for kind, sentence in unseen.items():
             if search.found[kind].story is None:
@@ -108,7 +108,7 @@ class PlayedRuns(Keeper):
 
     def complete(self, campaign: Campaign) -> Campaign:
         """Complete the result: the target's notes, and whether judges detect a false statement in the last history."""
-        planted = tampered_history.let_go(campaign.last) if self._search.request.canaries else None
+        planted = tampered_history.find_false_statement(campaign.last) if self._search.request.canaries else None
         return replace(self._runs.complete(campaign), canary=planted)
 
     def _next(self) -> Any:

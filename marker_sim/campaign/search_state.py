@@ -80,7 +80,7 @@ class SearchState:
             story=known.story,
         )
 
-    def tell(self, kind: Kind, also: Iterable[Kind]) -> None:
+    def join_story(self, kind: Kind, also: Iterable[Kind]) -> None:
         """Record that the small plan for `kind` also breaks `also`: one story, unless they belong to one already."""
         for each in (kind, *also):
             if each in self.found and self.found[each].story is None:

@@ -178,7 +178,7 @@ class Statistics(RunCounts):
         if counts["observe", "started"] > 1:
             self.reach("restarted or second server")
 
-    def look(self, history: History) -> None:
+    def count_coverage(self, history: History) -> None:
         """Count faults by phase and coverage marks of a run that `add` has counted."""
         seen, kind_of_run = activity(history), _kind_of(history)
         self.looked[kind_of_run] += 1

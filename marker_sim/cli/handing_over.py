@@ -14,7 +14,7 @@ from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import FAULT_CLASSES
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.report.issue import issue_text
-from marker_sim.report.script import ToldFailure
+from marker_sim.report.script import FailureDescription
 from marker_sim.report.table_script import script_of
 from marker_sim.report.verdict import EXIT_HOLDS, EXIT_USAGE
 from marker_sim.report.words import in_context
@@ -49,8 +49,8 @@ def hand_over(path: Path, sut: str | None, script: bool, every: bool, file: Path
     code, names = EXIT_HOLDS, set[str]()
     for stored in chosen.values():
         try:
-            told = told_failure(stored, sut)
-            text, language = script_of(told) if script else (issue_text(told), "markdown")
+            described = failure_description(stored, sut)
+            text, language = script_of(described) if script else (issue_text(described), "markdown")
         except UsageError as error:
             if len(chosen) == 1:
                 raise
@@ -89,7 +89,7 @@ def _file_name(name: str, taken: set[str]) -> str:
     return found
 
 
-def told_failure(stored: StoredPlan, sut: str | None) -> ToldFailure:
+def failure_description(stored: StoredPlan, sut: str | None) -> FailureDescription:
     """The content of a script for a stored failure; UsageError for a failure that no shell script can show."""
     system = sut or stored.sut
     target = parse_target(system)
@@ -115,7 +115,7 @@ def told_failure(stored: StoredPlan, sut: str | None) -> ToldFailure:
     evidence: tuple[str, ...] = ()
     if stored.history is not None and stored.evidence:
         evidence = tuple(line.text for line in in_context(read_history(stored.history), stored.evidence, AROUND))
-    return ToldFailure(
+    return FailureDescription(
         guarantee=stored.guarantee,
         plan=stored.plan,
         sut=system,

@@ -69,11 +69,11 @@ def _hunt(
 ) -> int:
     """The results in order, each hunt timed on one core; when interrupted, the finished ones are stored."""
 
-    def told(kills: list[Kill]) -> str:
+    def line_of(kills: list[Kill]) -> str:
         last = kills[-1]
         return f"{len(kills)} of {len(tasks)}: {last.mutant.name} {'killed' if last.killed else 'SURVIVED'}"
 
-    kills, interrupted, trouble = hunted(tasks, processes, told, lambda kill: stop_at_first and not kill.killed)
+    kills, interrupted, trouble = hunted(tasks, processes, line_of, lambda kill: stop_at_first and not kill.killed)
     content = matrix_dict(kills, settings, interrupted)
     _store(content, directory)
     if trouble is not None:
@@ -88,18 +88,18 @@ def _hunt(
 
 
 def hunted(
-    tasks: Sequence[HuntTask], processes: int, told: Callable[[list[Any]], str], ends: Callable[[Any], bool]
+    tasks: Sequence[HuntTask], processes: int, line_of: Callable[[list[Any]], str], ends: Callable[[Any], bool]
 ) -> tuple[list[Any], bool, HarnessError | None]:
     """The results of the tasks in order, whether they were interrupted, and the error that did it.
 
-    told: the progress after each. ends: whether one of them is the last.
+    line_of: the progress after each. ends: whether one of them is the last.
     """
     done: list[Any] = []
     try:
         with Progress() as progress, workers(DESK, min(processes, len(tasks))) as pool:
             for each in in_order(tasks, lambda task: task.do(), pool):
                 done.append(each)
-                progress(told(done))
+                progress(line_of(done))
                 if ends(each):
                     break
     except KeyboardInterrupt:

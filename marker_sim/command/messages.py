@@ -41,7 +41,7 @@ _NUMBER_MAX = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ProgramLine:
     """One line that a program printed, parsed.
 
     do: which message it is.
@@ -80,7 +80,7 @@ class Hello(NamedTuple):
     parts: tuple[str, ...]
 
 
-def read_line(line: bytes) -> Said:
+def read_line(line: bytes) -> ProgramLine:
     """The message in a line; HarnessError says what is wrong with it."""
     try:
         raw = json.loads(line)
@@ -102,7 +102,7 @@ def read_line(line: bytes) -> Said:
             raw["data"] = base64.b64decode(raw["data"], validate=True)
         except (binascii.Error, ValueError):
             raise HarnessError(f'it printed {shown(line)}: "data" is not base64') from None
-    return Said(do, raw)
+    return ProgramLine(do, raw)
 
 
 def _wrong(do: str, raw: dict[str, Any], needed: dict[str, type], known: dict[str, type]) -> Iterator[str]:
@@ -123,7 +123,7 @@ def _wrong(do: str, raw: dict[str, Any], needed: dict[str, type], known: dict[st
             yield f'"{name}" is not Unicode'
 
 
-def read_hello(said: list[Said]) -> Hello:
+def read_hello(said: list[ProgramLine]) -> Hello:
     """A program's answer to the first line; HarnessError when it is no hello of this protocol."""
     if len(said) != 1 or said[0].do != "hello":
         raise HarnessError(f'it answered the first line with {[each.do for each in said]}; print "hello", then "wait"')

@@ -15,7 +15,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from marker_sim import supervisor
-from marker_sim.command.messages import PROTOCOL, Hello, Said, read_hello, read_line, shown
+from marker_sim.command.messages import PROTOCOL, Hello, ProgramLine, read_hello, read_line, shown
 from marker_sim.errors import HarnessError
 
 TURN_S = 10.0
@@ -55,7 +55,7 @@ class ProgramProcess:
             self.end()
             raise
 
-    def turn(self, message: Mapping[str, Any], limit_s: float = 0.0) -> list[Said]:
+    def turn(self, message: Mapping[str, Any], limit_s: float = 0.0) -> list[ProgramLine]:
         """The lines that the program prints in answer to a line, without the final "wait".
 
         ProgramEnded when it ends instead, HarnessError for lines that are none of the protocol, or when it does not
@@ -67,7 +67,7 @@ class ProgramProcess:
         if self._lines or self._part:
             early = self._lines[0] if self._lines else bytes(self._part)
             raise HarnessError(f'it printed {shown(early)} after "wait"; print only after a line of the kit')
-        said: list[Said] = []
+        said: list[ProgramLine] = []
         left, deadline = memoryview(line), time.monotonic() + limit_s
         while True:
             while self._lines:

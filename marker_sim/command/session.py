@@ -14,7 +14,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from marker_sim.command.messages import PROTOCOL, Said
+from marker_sim.command.messages import PROTOCOL, ProgramLine
 from marker_sim.command.pool import ProgramPool
 from marker_sim.command.process import ProgramEnded, ProgramProcess
 from marker_sim.errors import HarnessError
@@ -115,7 +115,7 @@ class ProgramSession:
         call = self._calls[number] = OpenCall(self._runtime.mailbox(), operation == "list", acts)
         self._inbox.put({"event": "call", "call": number, "operation": operation, **fields})
         while True:
-            said: Said = call.mailbox.get()
+            said: ProgramLine = call.mailbox.get()
             if said.do != "answer":
                 self._perform(said, acts.get(said.do))
                 continue
@@ -150,9 +150,9 @@ class ProgramSession:
     def _fail(self, why: str) -> None:
         self._why = why
         for call in self._calls.values():
-            call.mailbox.put(Said("answer", {"error": "failed", "message": why}))
+            call.mailbox.put(ProgramLine("answer", {"error": "failed", "message": why}))
 
-    def _take(self, said: Said) -> None:
+    def _take(self, said: ProgramLine) -> None:
         """Handle one line of the program."""
         if said.do == "answer":
             self._answer(said)
@@ -174,7 +174,7 @@ class ProgramSession:
             call.busy = said.id
             call.mailbox.put(said)
 
-    def _answer(self, said: Said) -> None:
+    def _answer(self, said: ProgramLine) -> None:
         call = self._calls.pop(said.call, None)
         if call is None:
             raise HarnessError(f"it answered call {said.call}, which is not open; a call is answered once")
@@ -190,7 +190,7 @@ class ProgramSession:
 
     # Operations, by whichever actor does them.
 
-    def _perform(self, said: Said, act: Callable[[Line], Line] | None = None) -> None:
+    def _perform(self, said: ProgramLine, act: Callable[[Line], Line] | None = None) -> None:
         try:
             more = (act or self._acts[said.do])(said.fields)
         except (SeamError, ValueError) as error:

@@ -74,7 +74,7 @@ class Causes:
         view, path = self._view, directory.path
         home, life = view.rest.home(path), view.life_of(path, call.name)
         stored = bool(life.spans) and life.spans[0] <= at
-        before = max((index for index in life.spans if index <= at), default=home.look(call.done) or at)
+        before = max((index for index in life.spans if index <= at), default=home.seen_at(call.done) or at)
         word = self._stored_otherwise(directory, call.name, at) or self._stored_otherwise(directory, call.name, before)
         if word:
             return word
@@ -96,7 +96,7 @@ class Causes:
             gone = life.gone(-1, at) if view.reads and life.witnessed else None  # Of a format of its own.
             lost = self._file_gone(path, call.name, at) if gone is None else view.events[gone].value is None
             return "file-gone" if lost else "rewritten-without"
-        unseen = view.reads and view.killed(call.done, min(at, home.look(call.done) or at) + 1) is not None
+        unseen = view.reads and view.killed(call.done, min(at, home.seen_at(call.done) or at) + 1) is not None
         return "lost-at-kill" if unseen else "never-stored"
 
     def _of_exists(self, directory: Directory, call: RecordedCall, at: int) -> str:
@@ -166,7 +166,7 @@ class Causes:
         """The name stored at an event in place of a missing one: the end of a sentence, and its event."""
         name, home = call.name, self._view.rest.home(directory.path)
         low = min((c.invoke for c in directory.creates if c.name == name), default=call.invoke)
-        high, lost = home.look(call.done) or at, self._view.life_of(directory.path, name).gone(call.done, at)
+        high, lost = home.seen_at(call.done) or at, self._view.life_of(directory.path, name).gone(call.done, at)
         no_marker = self._no_marker(directory, call, at)
         if no_marker[0] or not name:
             return no_marker

@@ -36,13 +36,13 @@ def comparison_lines(comparison: Comparison) -> tuple[str, ...]:
     first, second = names(comparison)
     places = {each.kind[1:3] for each in comparison.violations}
 
-    def said(kind: tuple[str, str, str, str]) -> str:
+    def words(kind: tuple[str, str, str, str]) -> str:
         guarantee, mode, storage, cause = kind
         where = f", {mode} on {storage}" if len(places) > 1 else ""
         return f"{guarantee} ({cause}{where})"
 
     def listed(found: Sequence[ComparedViolation]) -> str:
-        return ", ".join(f"{said(each.kind)} {each.counts[0]:,}:{each.counts[1]:,}" for each in found) or "nothing"
+        return ", ".join(f"{words(each.kind)} {each.counts[0]:,}:{each.counts[1]:,}" for each in found) or "nothing"
 
     lines = [
         f"only {first} breaks: {listed(comparison.broken_by(True, False))}",
@@ -52,7 +52,7 @@ def comparison_lines(comparison: Comparison) -> tuple[str, ...]:
     for each in comparison.crossed:
         there, here = (second, first) if each.on_second else (first, second)
         runs = f"{each.broke} of {each.runs} run{'' if each.runs == 1 else 's'}"
-        lines.append(f"the plan for {said(each.kind)} of {here} breaks it on {there} in {runs}")
+        lines.append(f"the plan for {words(each.kind)} of {here} breaks it on {there} in {runs}")
     if comparison.second.trouble:
         lines.append(f"the kit could not complete the campaign against {second}: {comparison.second.trouble}")
     return tuple(lines)

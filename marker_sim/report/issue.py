@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from marker_sim.errors import UsageError
 from marker_sim.judges.guarantees import BY_ID
-from marker_sim.report.script import ToldFailure
+from marker_sim.report.script import FailureDescription
 from marker_sim.report.table_script import script_of
 from marker_sim.report.words import plan_sentences, printable
 
 SCRIPT_MAX = 60_000  # GitHub takes texts of 65,536 characters.
 
 
-def issue_text(failure: ToldFailure) -> str:
+def issue_text(failure: FailureDescription) -> str:
     """The text as Markdown; where no script can run the plan, the reason stands in its place."""
     known = BY_ID[failure.guarantee]
     lines = [

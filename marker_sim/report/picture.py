@@ -44,7 +44,7 @@ def picture(history: History, evidence: Sequence[int], most: int = EVENTS_MAX) -
     bars = _bars(events, kept, lane_of, lanes)
     concerned = [number for bar in bars for number in (bar["from"], bar["to"]) if number is not None]
     return {
-        "events": [_told(events[number], lane_of) for number in shown],
+        "events": [_event_entry(events[number], lane_of) for number in shown],
         "total": len(events),
         "gaps": gaps_between(events, shown),
         "evidence": proofs,
@@ -213,7 +213,7 @@ def _window(span: FaultSpan, lane_of: dict[str, int], events: Sequence[Event]) -
     }
 
 
-def _told(event: Event, lane_of: dict[str, int]) -> dict[str, Any]:
+def _event_entry(event: Event, lane_of: dict[str, int]) -> dict[str, Any]:
     """One event: its place in the picture, the keys for filters, and its text."""
     return {
         "i": event.index,

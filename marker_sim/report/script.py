@@ -39,7 +39,7 @@ _HOW = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToldFailure:
+class FailureDescription:
     """A failure with what a script or a text for an issue tracker states about it.
 
     also: what else the same cause breaks.
@@ -86,7 +86,7 @@ class ToldFailure:
         )
 
 
-def shell_script(failure: ToldFailure) -> str:
+def shell_script(failure: FailureDescription) -> str:
     """The script; UsageError says which part of the plan a shell cannot do."""
     plan, server = failure.plan, failure.server
     problem = _problem(failure)
@@ -138,7 +138,7 @@ def environment() -> Environment:
     )  # fmt: skip
 
 
-def _problem(failure: ToldFailure) -> str:
+def _problem(failure: FailureDescription) -> str:
     """The reason why a shell cannot do the plan, "" when it can."""
     plan = failure.plan
     if failure.guarantee not in JUDGED:
@@ -154,7 +154,7 @@ def _problem(failure: ToldFailure) -> str:
     return ""
 
 
-def _head(failure: ToldFailure, hudi: bool, s3: bool) -> list[str]:
+def _head(failure: FailureDescription, hudi: bool, s3: bool) -> list[str]:
     """The comment at the beginning of the script."""
     settings = [
         "Set BUNDLE to the Hudi bundle jar (hudi-spark3.5-bundle_2.12-VERSION.jar), JARS to the class path of Spark's"

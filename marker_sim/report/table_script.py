@@ -14,7 +14,7 @@ from typing import Any
 from marker_sim.errors import UsageError
 from marker_sim.faults import Fault, FaultKind
 from marker_sim.plan import Plan
-from marker_sim.report.script import ToldFailure, environment, shell_script
+from marker_sim.report.script import FailureDescription, environment, shell_script
 from marker_sim.report.words import printable
 from marker_sim.tables import WRITE_KEY
 from marker_sim.worlds.hudi_spark.phases import last_data_file
@@ -30,14 +30,14 @@ _HOW = (
 )
 
 
-def script_of(failure: ToldFailure) -> tuple[str, str]:
+def script_of(failure: FailureDescription) -> tuple[str, str]:
     """The script of a failure and its language; UsageError says what it cannot do."""
     if failure.plan.shape is None:
         return shell_script(failure), "bash"
     return table_script(failure), "python"
 
 
-def table_script(failure: ToldFailure) -> str:
+def table_script(failure: FailureDescription) -> str:
     """The script of a failure of a table; UsageError says which part of the plan it cannot do."""
     plan = failure.plan
     problem = _problem(failure)
@@ -64,7 +64,7 @@ def table_script(failure: ToldFailure) -> str:
     )
 
 
-def _problem(failure: ToldFailure) -> str:
+def _problem(failure: FailureDescription) -> str:
     """The reason why no script can do the plan, "" when one can."""
     plan = failure.plan
     if failure.guarantee not in JUDGED:
@@ -94,7 +94,7 @@ def _kill(fault: Fault) -> dict[str, Any]:
     return {"path": call.pattern, "n": call.n, "moment": moment}
 
 
-def _head(failure: ToldFailure) -> list[str]:
+def _head(failure: FailureDescription) -> list[str]:
     """The text at the beginning of the script."""
     return [
         *failure.head,

@@ -143,7 +143,7 @@ def _fault(fault: Fault, writes: bool) -> str:
         )
     if fault.kind is FaultKind.KILL and isinstance(fault.trigger, Call) and fault.target in ("driver", "executor"):
         return f"{when}, it is killed."  # What a released Hudi does next is its own business.
-    sentence = _SETTING.sub(partial(_said, fault.settings), fault.kind.row.sentence)
+    sentence = _SETTING.sub(partial(_setting_words, fault.settings), fault.kind.row.sentence)
     if fault.settings.restart_ms < 0:
         sentence = re.sub("starts again .*", "never starts again", sentence)
     if of_driver:
@@ -153,7 +153,7 @@ def _fault(fault: Fault, writes: bool) -> str:
     return f"{when}, {sentence}."
 
 
-def _said(settings: FaultSettings, found: re.Match[str]) -> str:
+def _setting_words(settings: FaultSettings, found: re.Match[str]) -> str:
     """The words for a setting in a sentence, from its `FaultRow`."""
     name, words, others = found.groups()
     value = getattr(settings, name)

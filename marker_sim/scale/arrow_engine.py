@@ -80,9 +80,9 @@ class ArrowFacts:
             columns["name"] = pa.chunked_array([self._names]).take(columns["name"])
         found = pa.table(columns)
         first = found.take(pc.select_k_unstable(found, SHOWN, [("directory", "ascending"), ("name", "ascending")]))
-        return tuple((self._said(row["directory"]), self._said(row["name"])) for row in first.to_pylist())
+        return tuple((self._text_of(row["directory"]), self._text_of(row["name"])) for row in first.to_pylist())
 
-    def _said(self, value: str | int) -> str:
+    def _text_of(self, value: str | int) -> str:
         return self._text(value) if isinstance(value, int) else value
 
 

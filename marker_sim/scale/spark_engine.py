@@ -31,11 +31,11 @@ class SqlFacts:
         for number, rule in enumerate(RULES):
             judged, excused, broken = map(int, counts[3 * number : 3 * number + 3])
             shown = self._ask(showing_query("facts", rule)) if broken else ()
-            names = tuple((self._said(directory), self._said(name)) for directory, name in shown)
+            names = tuple((self._text_of(directory), self._text_of(name)) for directory, name in shown)
             found[rule.id] = Difference(judged, excused, broken, names)
         return found
 
-    def _said(self, value: str | int) -> str:
+    def _text_of(self, value: str | int) -> str:
         return self._text(value) if isinstance(value, int) else value
 
 

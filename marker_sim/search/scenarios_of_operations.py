@@ -202,7 +202,7 @@ def slow_deletion(rng: random.Random, plan: Plan) -> Plan:
     return replace(plan, num_threads=20, directories=directories, ops=tuple(ops), faults=tuple(faults))
 
 
-def told_late(rng: random.Random, plan: Plan) -> Plan:
+def answered_late(rng: random.Random, plan: Plan) -> Plan:
     """A put of a server that is answered late, after another server deleted the file; clients ask for it again."""
     late_ms = rng.choice((900, 2000))
     first = [_create(n, rng.randint(0, 20)) for n in range(rng.randint(1, 3))]
@@ -274,7 +274,7 @@ OF_OPERATIONS = (
     Scenario(overtaken, 0.04, "timeline", S3),
     Scenario(restarted_and_asked_again, 0.04, "timeline", BATCHED_STORAGES),
     Scenario(slow_deletion, 0.02),
-    Scenario(told_late, 0.04, "timeline", BATCHED_STORAGES),
+    Scenario(answered_late, 0.04, "timeline", BATCHED_STORAGES),
     Scenario(deleted_before_it_lands, 0.02, "", S3),
     Scenario(asked_while_flushed, 0.03, "timeline", BATCHED_STORAGES),
     Scenario(damaged_and_restarted, 0.02, "timeline", BATCHED_STORAGES),

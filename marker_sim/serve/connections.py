@@ -62,7 +62,7 @@ class QuietServer(Server):
         self.once_started()
 
 
-class _Unheard:
+class _NoTaskEvent:
     """A stand-in for the event with which uvicorn wakes a request's task, for plain requests, which have no task."""
 
     def set(self) -> None:
@@ -73,7 +73,7 @@ class Plain:
     """A plain request in progress, with the attributes that uvicorn's protocol expects of its own requests."""
 
     __slots__ = ("disconnected", "headers", "keep_alive", "more_body", "path", "response_complete")
-    message_event = _Unheard()
+    message_event = _NoTaskEvent()
 
     def __init__(self, path: str, headers: Headers, keep_alive: bool) -> None:
         self.path = path

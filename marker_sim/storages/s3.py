@@ -119,8 +119,8 @@ class S3Storage:
         # Waiting for "100 Continue" would double the time that a silent store can take.
         self._client.meta.events.register("before-sign.s3", _without_expectation)
 
-    def look(self) -> None:
-        """Nothing, when the bucket is there and ours to use; NotFound or another StorageError when it is not."""
+    def check_bucket(self) -> None:
+        """Raise NotFound or another StorageError unless the bucket exists and is accessible."""
         self._ask(self._bucket, lambda: self._client.head_bucket(Bucket=self._bucket))
 
     def put(self, path: str, data: bytes, condition: Condition = Condition.NONE, expected: str | None = None) -> str:

@@ -153,9 +153,9 @@ class ServerPlans:
         finally:
             self._slots.put(slot)
 
-    def spare(self, share: float) -> None:
+    def reserve(self, share: float) -> None:
         """Reserve a share of the budget for shrinking."""
-        self._choices.spare(share)
+        self._choices.reserve(share)
 
     def took(self, drawn: NumberedPlan, played: PlayedPlan) -> None:
         """Take in that a run has ended."""
@@ -230,7 +230,7 @@ class PlanChoices:
         self._taken_s = 0.0
         self._begun: dict[int, float] = {}
 
-    def spare(self, share: float) -> None:
+    def reserve(self, share: float) -> None:
         """Reserve the last part of the budget: no plan begins in it."""
         self._until = min(self._until, self.deadline - share * self._budget_s)
 

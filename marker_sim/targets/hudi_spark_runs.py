@@ -112,7 +112,7 @@ class TableRuns:
             profile=self.request.profile.name, meddle=self.meddle,
         )  # fmt: skip
 
-    def spare(self, share: float) -> None:
+    def reserve(self, share: float) -> None:
         """Reserve a share of the budget for shrinking."""
         self.spared_s = share * self.request.budget_s
 

@@ -51,7 +51,7 @@ class Stage:
             message = backend.receive()
             if message.kind != "patience":
                 received += 1
-                self._hear(message)
+                self._take_message(message)
             elif message.result == (self._table, self._instant):
                 if received == received_before:
                     raise JobFailed(f"nothing was heard of {len(self._tasks) - len(self._done)} tasks")
@@ -104,7 +104,7 @@ class Stage:
         place = (self._table, self._instant, spec.partition, file_id)
         return Assignment(*place, kind, token, path, rows, there, spec.strays)
 
-    def _hear(self, message: Message) -> None:
+    def _take_message(self, message: Message) -> None:
         attempt = message.attempt
         if attempt is not None and message.kind == "ended" and attempt.executor.busy is attempt:
             attempt.executor.busy = None

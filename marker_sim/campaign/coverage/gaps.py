@@ -182,7 +182,7 @@ def reached(
         places = [pair for pair in pairs if any(goal.applies(*pair, kind) for kind in kinds)]
         if not places:
             continue
-        times, looked = goal.times(statistics), goal.looked(statistics.looked)
+        times, looked = goal.times(statistics), goal.eligible_runs(statistics.looked)
         expected = goal.expected(statistics.looked, system.layout != "hudi")
         if why := goal.why_not(system):
             not_applicable[goal.name] = why

@@ -74,13 +74,13 @@ class CoverageGoal:
         able = system.layout == "hudi" and (self.needs != CHANGED or None not in (system.direct, system.server))
         return "" if able else self.needs
 
-    def looked(self, looked: Mapping[str, int]) -> int:
+    def eligible_runs(self, looked: Mapping[str, int]) -> int:
         """The number of sampled runs that could have reached it."""
         return sum(count for key, count in looked.items() if self.applies(*key.split("/")))
 
     def expected(self, looked: Mapping[str, int], own_format: bool) -> float:
         """The least number of occurrences expected in the sampled runs."""
-        return self.looked(looked) / ((own_format and self.own_one_in) or self.one_in)
+        return self.eligible_runs(looked) / ((own_format and self.own_one_in) or self.one_in)
 
 
 # What goals have in common: of a timeline server on a storage that batches, of a server or a driver that dies in some

@@ -30,7 +30,7 @@ class TamperedHistory(NamedTuple):
     value: Callable[[Event], Value]
 
 
-def let_go(history: History | None) -> Canary | None:
+def find_false_statement(history: History | None) -> Canary | None:
     """The first false statement that a judge detects, tried one after the other; None where none is possible.
 
     One is not enough: a listing may be of a directory that is not judged.

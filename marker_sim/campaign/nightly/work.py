@@ -22,7 +22,7 @@ from marker_sim.campaign.failure import Failure, FailureRecord, Kind, record_of
 from marker_sim.campaign.nightly.failures import StoredFailure, plan_of
 from marker_sim.campaign.nightly.ledger import Line
 from marker_sim.campaign.pieces import Piece, PieceResult, SearchSettings, Source, collected_by_hand, explore
-from marker_sim.campaign.planned_runs import let_go
+from marker_sim.campaign.planned_runs import hunt_canary
 from marker_sim.campaign.replay import simulated
 from marker_sim.campaign.result import Canary, RunRow
 from marker_sim.campaign.runs import LEFT_OUT, failure_of, smaller
@@ -179,7 +179,7 @@ def canary(task: NightlyTask) -> Line:
     system, profile = load_system(task.sut), load_profile(task.profile)
     seed = plan_seed(task.seed, task.first)
     drawn = draw(seed, _places(system), None, profile)
-    return canary_line(drawn and let_go(*drawn, seed, profile, time.monotonic() + CANARY_S))
+    return canary_line(drawn and hunt_canary(*drawn, seed, profile, time.monotonic() + CANARY_S))
 
 
 def canary_line(planted: Canary | None) -> Line:

@@ -100,7 +100,7 @@ def false_statement(task: NightlyTask, runs: ServerRuns) -> Line:
     """Whether judges detect a false statement in a run's history: the canary of systems that have no mutants."""
     plan = runs.plan(task.first)
     plan = replace(plan, writes=plan.writes[:1])  # Of a table, one step is enough.
-    return canary_line(tampered_history.let_go(runs.run(plan).history))
+    return canary_line(tampered_history.find_false_statement(runs.run(plan).history))
 
 
 def stored_again(failure: StoredFailure, profile: Profile, real: Processes | ServerRuns) -> Line:

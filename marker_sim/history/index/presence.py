@@ -68,7 +68,7 @@ class DirectoryPresence:
         self.begun: list[int] = []
         self.seen: list[int] = []
 
-    def look(self, moment: int) -> int | None:
+    def seen_at(self, moment: int) -> int | None:
         """The event at which storage shows the state of `moment`; None when storage was not read after it."""
         if not self.reads:
             return moment
@@ -86,7 +86,7 @@ class DirectoryPresence:
         One that was never stored is missing from the answer on, and one that was not looked for until then, then.
         """
         span = self.spans.get(name)
-        looked = self.look(answered) or until
+        looked = self.seen_at(answered) or until
         if present(span, max(until, looked)) is not None:
             return None
         return max((end for end in (span or ())[1::2] if end <= until), default=min(looked, until))

@@ -68,14 +68,14 @@ def _refusals(view: HistoryIndex, tables: Tables) -> Iterator[RefusedWrite]:
         done = max((number for number, write in enumerate(mine) if write.outcome == "ok"), default=None)
         if done is None:
             continue
-        refused = [w for w in mine[done + 1 :] if w.outcome == "info" and _said(view, w) and _calm(view, tables, w)]
+        refused = [w for w in mine[done + 1 :] if w.outcome == "info" and _stands(view, w) and _calm(view, tables, w)]
         drivers = {write.process for write in mine}
         faults = [f for f in view.faults if refused and f.begin < refused[0].invoke and _concerns(f, table, drivers)]
         if faults:
             yield RefusedWrite(table, faults[-1], tuple(refused))
 
 
-def _said(view: HistoryIndex, write: TableWrite) -> bool:
+def _stands(view: HistoryIndex, write: TableWrite) -> bool:
     error = view.events[write.done].error or ""
     if error in {"", *UNTOLD}:
         return not view.excuse("driver-said-nothing")
@@ -133,4 +133,4 @@ def _explained(view: HistoryIndex, tables: Tables, write: TableWrite, completed:
         return view.excuse("after-a-fault")
     if not _calm(view, tables, write):
         return True
-    return (view.events[write.done].error or "") != _NO_ANSWER and not _said(view, write)
+    return (view.events[write.done].error or "") != _NO_ANSWER and not _stands(view, write)

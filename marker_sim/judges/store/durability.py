@@ -46,7 +46,7 @@ def _stored_at_answer(view: HistoryIndex, guarantee: str, answer: str) -> Findin
             eligible += 1
             moment = done
             if view.reads:
-                looked = home.look(done)
+                looked = home.seen_at(done)
                 if looked is None or directory.disturbed(done, looked) or view.killed(done, looked) is not None:
                     view.excuse("read-too-late")
                     continue
@@ -79,7 +79,7 @@ def acked_marker_survives(view: HistoryIndex) -> Finding:
         home = view.rest.home(directory.path)
         reported: set[tuple[str, int]] = set()
         for call in directory.answers:
-            moment = home.look(call.done)
+            moment = home.seen_at(call.done)
             if moment is None:
                 view.excuse("read-too-late")
                 continue
@@ -89,7 +89,7 @@ def acked_marker_survives(view: HistoryIndex) -> Finding:
                 continue
             decided = False
             for low, limit in directory.protected(call.done):
-                since = home.look(low)
+                since = home.seen_at(low)
                 if since is None or since >= limit:
                     continue
                 # A deletion or the kit may have removed the marker by then; if it is there, it must stay.

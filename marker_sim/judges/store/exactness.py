@@ -201,7 +201,7 @@ def _second_creators(
             if not _disturbed(view, directory, low, call.done):
                 message = f'two requests were answered "created" for {call.name!r}: {_who(first)} and {_who(call)}'
                 evidence = (first.invoke, first.done, call.invoke, call.done)
-                looked = view.rest.home(directory.path).look(first.done)
+                looked = view.rest.home(directory.path).seen_at(first.done)
                 at = max(looked or call.done, call.invoke)
                 life, also = view.life_of(directory.path, call.name), tuple[int, ...]()
                 cause = "forgotten" if life.stored(at) else causes.of_loss(directory, first, at)

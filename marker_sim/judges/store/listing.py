@@ -99,7 +99,7 @@ def _stored_again(
 ) -> list[Breach]:
     breaches: list[Breach] = []
     home = view.rest.home(directory.path)
-    looked = [(deletion, home.look(deletion.answered)) for deletion in done]
+    looked = [(deletion, home.seen_at(deletion.answered)) for deletion in done]
     for name, span in home.spans.items():
         for at in range(0, len(span), 2):
             to = span[at + 1] if at + 1 < len(span) else NEVER

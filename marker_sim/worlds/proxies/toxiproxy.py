@@ -101,7 +101,7 @@ class Toxiproxy:
         except _REFUSALS as error:
             raise HarnessError(f"toxiproxy refused {method} {path}: {_text(error.args)}") from error
         except requests.RequestException as error:
-            raise HarnessError(f"toxiproxy did not answer {method} {path}: {error}; {self._said()}") from error
+            raise HarnessError(f"toxiproxy did not answer {method} {path}: {error}; {self._last_output()}") from error
         if reply.status_code >= 400:
             raise HarnessError(f"toxiproxy refused {method} {path}: {reply.status_code} {reply.text.strip()[:200]}")
         return reply.json() if reply.content and method != "delete" else None
@@ -112,16 +112,16 @@ class Toxiproxy:
         deadline = time.monotonic() + STARTUP_S
         while time.monotonic() < deadline:
             if self._process.poll() is not None:
-                raise HarnessError(f"toxiproxy ended with {self._process.returncode} at once; {self._said()}")
+                raise HarnessError(f"toxiproxy ended with {self._process.returncode} at once; {self._last_output()}")
             port = _listens_at(self._process.pid)
             if port is not None:
                 self._api = type("Consumer", (APIConsumer,), {"host": "127.0.0.1", "port": port})
                 self.call("get", "/proxies")
                 return
             time.sleep(POLL_S)
-        raise HarnessError(f"toxiproxy did not listen within {STARTUP_S:.0f} s; {self._said()}")
+        raise HarnessError(f"toxiproxy did not listen within {STARTUP_S:.0f} s; {self._last_output()}")
 
-    def _said(self) -> str:
+    def _last_output(self) -> str:
         if self._log is None:
             return "it is closed"
         self._log.flush()

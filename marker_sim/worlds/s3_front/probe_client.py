@@ -38,7 +38,7 @@ class ProbeEndpoint:
 
     def __enter__(self) -> ProbeEndpoint:
         try:
-            self._storage.look()
+            self._storage.check_bucket()
         except StorageError as error:
             self._end()
             status = _status(error)

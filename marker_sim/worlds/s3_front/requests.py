@@ -211,11 +211,11 @@ def _body(environ: WSGIEnvironment) -> bytes:
     return body
 
 
-def without(body: bytes, spared: frozenset[str]) -> bytes:
+def without(body: bytes, kept: frozenset[str]) -> bytes:
     """The body of a deletion of many without some of its keys."""
     root = ElementTree.fromstring(body)
     for entry in list(root.iterfind("{*}Object")):
-        if entry.findtext("{*}Key", "") in spared:
+        if entry.findtext("{*}Key", "") in kept:
             root.remove(entry)
     namespace = root.tag[1:].partition("}")[0] if root.tag.startswith("{") else None
     return ElementTree.tostring(root, default_namespace=namespace)

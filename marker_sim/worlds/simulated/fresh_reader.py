@@ -48,7 +48,7 @@ def _listed(reader: FreshReader, directory: str) -> tuple[str, ...]:
     context = Context(
         storage=SimStorage(store, process),
         runtime=SimRuntime(scheduler, process, SimHostLocks(scheduler)),
-        wire=SimWire(scheduler, process, lambda _: None, _nobody),
+        wire=SimWire(scheduler, process, lambda _: None, _no_server),
         directory=directory,
         options=reader.options,
         process={},
@@ -77,5 +77,5 @@ def _listed(reader: FreshReader, directory: str) -> tuple[str, ...]:
     return found[0]
 
 
-def _nobody(server: Process, request: Request) -> Reply:
+def _no_server(server: Process, request: Request) -> Reply:
     raise HarnessError(f"{server.name} was asked for {request.path}, and no server is there")

@@ -170,9 +170,9 @@ class SimulatedHost:
 
     def tell(self, driver: Process, kind: str, attempt: Attempt | None, value: Any, after_ms: float) -> None:
         """Send the driver a message, if it lives by then."""
-        self.after(after_ms, self._hears, (driver, Message(kind, attempt, value)))
+        self.after(after_ms, self._deliver, (driver, Message(kind, attempt, value)))
 
-    def _hears(self, argument: tuple[Process, Message]) -> None:
+    def _deliver(self, argument: tuple[Process, Message]) -> None:
         driver, message = argument
         if driver.alive:
             driver.backend.mailbox.post(message)
