@@ -33,7 +33,7 @@ EXIT_MISSING = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One thing looked for.
+    """One requirement that was checked.
 
     found: its version or place, "" when it is missing.
     how: the way to get it.

@@ -180,7 +180,7 @@ def failures_in(
 
 
 class LinkedFailure(Protocol):
-    """A failure as far as stories go.
+    """A failure with the links that join it to others of its story.
 
     guarantee: its id. entries: the size of its plan.
     leads: whether a plan was made small for it.

@@ -18,7 +18,7 @@ WIRE = "call"  # A request to a server, as an operation; its "path" is the serve
 
 
 class SiteRow(NamedTuple):
-    """One place.
+    """A place of a run at which a fault can be injected.
 
     name: "server: batch file put". It begins with the actor; clients count as executors.
     doing: the same as a predicate without the part, for sentences: "writes a batch file".

@@ -229,7 +229,7 @@ def _event_entry(event: Event, lane_of: dict[str, int]) -> dict[str, Any]:
 
 
 def gaps_between(events: Sequence[Event], shown: Sequence[int]) -> list[dict[str, Any]]:
-    """A text before each shown event that does not follow its predecessor: the most frequent kinds left out."""
+    """A text before each shown event whose predecessor is left out: how many events, and their most frequent kinds."""
     gaps = []
     before = -1
     for number in (*shown, len(events)):

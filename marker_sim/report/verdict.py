@@ -189,7 +189,7 @@ def plan_name(number: int, failure: Failure) -> str:
 
 
 def traced(outcome: VerdictOutcome) -> dict[str, tuple[History, tuple[int, ...]]]:
-    """The traces of a report: each file's history and evidence, one for each story, or that of the last run.
+    """The trace files of a report with history and evidence: one for each story, or only that of the last run.
 
     The first story's is trace.json, the others lie beside their plans.
     """

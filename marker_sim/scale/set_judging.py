@@ -25,7 +25,7 @@ _BATCH_ROWS = 250_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedSets:
-    """The results of the rules. lacking: by rule, why it was not judged; classes: of the faults in the history."""
+    """The results of the set rules. lacking: by rule, why it was not judged; classes: of the faults in the history."""
 
     header: Header
     differences: dict[str, Difference]

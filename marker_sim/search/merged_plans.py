@@ -230,7 +230,7 @@ def _crash(rng: random.Random) -> tuple[Fault, ...]:
 
 
 def _late(rng: random.Random, fault: Fault, asked: int) -> Fault:
-    """Half of the deaths and pauses of servers, moved to when they know many names: those of a part are all early.
+    """The faults with half of the deaths and pauses of servers moved later, when the servers know many names.
 
     asked: how many operations clients perform.
     """

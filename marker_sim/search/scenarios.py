@@ -51,7 +51,7 @@ def apply_scenario(rng: random.Random, plan: Plan, scenarios: tuple[Scenario, ..
 
 
 def calls_refused(kind: FaultKind, actor: str, site: str, first: int, calls: int) -> list[Fault]:
-    """Faults that make so many calls of an actor at a site fail, from the first-th arrival; one lasting, where it can."""
+    """Faults that make so many calls of an actor at a site fail, from the first-th arrival; one lasting if possible."""
     if kind in LASTING:
         return [Fault.of(kind, actor, Site(site, first), calls=calls)]
     return [Fault.of(kind, actor, Site(site, step)) for step in range(first, first + calls)]

@@ -28,7 +28,7 @@ _NEXT = Write(tasks=(Task(kind="MERGE"),))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """One workload.
+    """A workload of the exhaustive search.
 
     before: how many of its first writes are not crashed.
     changes: fields of the plan.
