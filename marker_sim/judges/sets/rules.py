@@ -1,4 +1,4 @@
-"""Kinds of facts about marker directories, and the guarantees that can be judged by the difference of two sets of facts.
+"""Kinds of facts about marker directories, and the guarantees that are a difference of two sets of facts.
 
 A fact is a row (fact, directory, name, moment): a word of `FACTS`, a marker directory `TABLE/.hoodie/.temp/INSTANT`,
 a marker's name or the path of a data file relative to the table (none for a fact about the directory), and when, as a

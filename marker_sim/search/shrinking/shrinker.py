@@ -127,7 +127,7 @@ class _Shrinker:
             size //= 2
 
     def _attempt_without(self, start: int, size: int) -> bool:
-        """Try the plan without some operations; with one client in real time, faults keep their places among the rest."""
+        """Try a plan without some operations; with one client in real time, faults keep their places in it."""
         ops = self.best.ops
         fewer = replace(self.best, ops=ops[:start] + ops[start + size :])
         if self._alone:
