@@ -211,7 +211,7 @@ class NoWire:
     """Direct markers call no server."""
 
     def call(self, server: str, request: Request, deadline_ms: int) -> Reply:
-        """Refused."""
+        """Raise: a timeline server sends no requests."""
         raise Refused(server)
 
 

@@ -62,7 +62,7 @@ def places_of(system: System, seeds: range) -> dict[_Place, Statistics]:
                     break
                 statistics.add(history, findings)
                 ran = time.process_time()
-                statistics.look(history)
+                statistics.count_coverage(history)
                 _COST["running"] += ran - began
                 _COST["looking"] += time.process_time() - ran
             if left_out:
@@ -74,7 +74,9 @@ def places_of(system: System, seeds: range) -> dict[_Place, Statistics]:
 
 def _cell(goal: CoverageGoal, system: System, places: dict[_Place, Statistics]) -> str:
     name = system.name.partition(":")[0].rpartition(".")[2]
-    rates = {f"{mode}/{storage}": (goal.times(s), goal.looked(s.looked)) for (mode, storage), s in places.items()}
+    rates = {
+        f"{mode}/{storage}": (goal.times(s), goal.eligible_runs(s.looked)) for (mode, storage), s in places.items()
+    }
     rates = {place: rate for place, rate in rates.items() if rate[1]}
     times, looked = (sum(rate[n] for rate in rates.values()) for n in (0, 1))
     if goal.why_not(system):

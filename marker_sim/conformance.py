@@ -58,7 +58,7 @@ PROPERTY = "marker-sim"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judging:
-    """What is judged: the system, the places that it serves, what it promises, and what is known about it."""
+    """What is judged: the system, its modes and storages, its promises and its known violations."""
 
     sut: str
     places: tuple[tuple[str, str], ...]
@@ -67,7 +67,7 @@ class Judging:
     seed: int
 
     def guarantees(self, mode: str, storage: str) -> Iterator[str]:
-        """The ids of those that are promised in a place, but for the one that compares places."""
+        """The ids of the guarantees promised in a place, without the one that compares modes."""
         for each in GUARANTEES:
             promises = (self.profile.promise(each.id, mode, storage, under) for under in FAULT_CLASSES)
             if each.id != MODES_AGREE and any(promise.promised for promise in promises):
@@ -75,7 +75,7 @@ class Judging:
 
 
 def parse_judging(sut: str, expect: str | None, seed: int) -> Judging:
-    """What the options of pytest ask for; UsageError in one sentence when there is no such system or baseline."""
+    """What pytest's options request; UsageError in one sentence when there is no such system or baseline."""
     try:
         system = load_system(sut)
         places = tuple((mode, storage) for mode in MODES for storage in STORAGES if served(system, mode, storage))
@@ -98,7 +98,7 @@ def _as_option(error: UsageError) -> str:
 
 
 def judge_place(judging: Judging, mode: str, storage: str, folder: Path) -> VerdictOutcome:
-    """Run the machines in a place and write what came of it below a folder, beside that of other places.
+    """Run the machines in a place and write the results into a subfolder for that place.
 
     HarnessError when the kit fails before anything was judged; KeyboardInterrupt for Ctrl-C.
     """
@@ -126,7 +126,7 @@ def judge_place(judging: Judging, mode: str, storage: str, folder: Path) -> Verd
 
 
 class Place(pytest.Collector):
-    """The items of one mode and storage, and what the machines found there."""
+    """The items of one mode and storage, and the results of the machines there."""
 
     def __init__(self, *, judging: Judging, mode: str, storage: str, **node: Any) -> None:
         super().__init__(**node)
@@ -135,7 +135,7 @@ class Place(pytest.Collector):
 
     @property
     def played(self) -> bool:
-        """Whether the machines have run."""
+        """Whether the machines have run in this place."""
         return self._outcome is not None
 
     def collect(self) -> Iterator[pytest.Item]:
@@ -149,7 +149,7 @@ class Place(pytest.Collector):
             yield item
 
     def outcome(self) -> VerdictOutcome:
-        """What the machines found; they run once. HarnessError or UsageError, each time, when nothing can be judged."""
+        """The results of the machines, which run once. Raises HarnessError or UsageError, each time, if they cannot."""
         if self._outcome is None:
             folder = Path(os.path.relpath(self.config.rootpath / PLANS, self.config.invocation_params.dir))
             try:
@@ -162,7 +162,7 @@ class Place(pytest.Collector):
 
 
 class GuaranteeItem(pytest.Item):
-    """One guarantee in a place."""
+    """The item for one guarantee in a place."""
 
     def __init__(self, *, guarantee: str, **node: Any) -> None:
         super().__init__(**node)
@@ -170,16 +170,16 @@ class GuaranteeItem(pytest.Item):
 
     @property
     def place(self) -> Place:
-        """Where it is judged."""
+        """The mode and storage in which it is judged."""
         assert isinstance(self.parent, Place)
         return self.parent
 
     def reportinfo(self) -> tuple[Path, None, str]:
-        """The name that heads its failure; it stands in no file."""
+        """The heading of its failure; it has no source file."""
         return self.config.rootpath, None, self.name
 
     def runtest(self) -> None:
-        """Say what became of the guarantee, by the means of pytest."""
+        """Pass, fail, skip or xfail by the verdict on the guarantee."""
         first = not self.place.played
         try:
             outcome = self.place.outcome()
@@ -209,7 +209,7 @@ class GuaranteeItem(pytest.Item):
             pytest.skip(f"nothing to judge: {(row.message if row else '') or 'it does not apply to such a class'}")
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """The text alone; its reason in the short summary."""
+        """The failure's text, with its reason in the short summary."""
         shown = super().repr_failure(excinfo, style)
         crash = getattr(shown, "reprcrash", None)
         if self._reason and crash is not None:
@@ -222,7 +222,7 @@ class GuaranteeItem(pytest.Item):
 
 
 def known_reason(row: VerdictRow, outcome: VerdictOutcome, baseline: frozenset[Known]) -> str:
-    """What the baseline says about a violated row; "" where something is violated beyond it."""
+    """The baseline's text for a violated row; "" where there are violations beyond the baseline."""
     here = (row.id, row.mode, row.storage)
     if outcome.differences is None or any(_place(known) == here for known in outcome.differences.unexpected):
         return ""
@@ -231,7 +231,7 @@ def known_reason(row: VerdictRow, outcome: VerdictOutcome, baseline: frozenset[K
 
 
 def violated_text(outcome: VerdictOutcome, guarantee: str, beside: Iterable[str]) -> str:
-    """The story of a violated guarantee; a short one where the same defect is told with an item that runs as well.
+    """The story of a violated guarantee, shortened where another item shows the same defect.
 
     beside: the guarantees of those items.
     """
@@ -249,7 +249,7 @@ def violated_text(outcome: VerdictOutcome, guarantee: str, beside: Iterable[str]
 
 
 def place_line(outcome: VerdictOutcome, name: str) -> str:
-    """What was played in a place, and what was not."""
+    """What was run in a place, and what was left out."""
     campaign = outcome.campaign
     stale = () if outcome.differences is None else outcome.differences.stale
     return "; ".join(
@@ -262,7 +262,7 @@ def place_line(outcome: VerdictOutcome, name: str) -> str:
 
 
 def not_played(judging: Judging) -> str:
-    """What no item plays, and what does."""
+    """The modes and storages that no item covers, and the command that does."""
     promised = {guarantee for place in judging.places for guarantee in judging.guarantees(*place)}
     left = ", ".join(each.id for each in GUARANTEES if each.id not in {*promised, MODES_AGREE})
     return (
@@ -282,7 +282,7 @@ def _place(known: Known) -> tuple[str, str, str]:
 
 
 def items_of(session: pytest.Session, judging: Judging) -> Iterator[pytest.Item]:
-    """Every item of every place, to be added to those of a session."""
+    """All items of all places, to be added to a session."""
     for mode, storage in judging.places:
         place = Place.from_parent(
             session, name=f"{mode}-{storage}", nodeid=NODE, judging=judging, mode=mode, storage=storage

@@ -1,4 +1,4 @@
-"""Systems under test that run plans: the reference, mutants, anybody's factory by `package.module:factory`, programs.
+"""Loads systems that run plans: the reference, mutants, any factory as `package.module:factory`, programs.
 
 A factory takes a Context and returns a MarkerStore (markers/store.py). It is tried in the modes asked for: as the store
 of executors and driver in direct mode, as the timeline server's store in timeline mode. An attribute that is a System
@@ -25,7 +25,7 @@ NAMES = ("reference", "mutant:NAME", "package.module:factory", "command:COMMAND"
 
 
 def load_system(sut: str, refuse: Refuse = refuse_at_once) -> System:
-    """The system a name stands for; UsageError says what is accepted.
+    """The system with a name; UsageError says what is accepted.
 
     refuse: gets the sentence about a foreign store that returns what the contract does not allow.
     """
@@ -58,7 +58,7 @@ def load_system(sut: str, refuse: Refuse = refuse_at_once) -> System:
 
 
 def _takes_one(target: object) -> bool:
-    """Whether it can be called with one argument, as far as it says how it is called."""
+    """Whether it can be called with one argument, as far as its signature is known."""
     try:
         signature(target).bind(None)  # type: ignore[arg-type]
     except TypeError:

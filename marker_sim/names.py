@@ -130,7 +130,7 @@ def marker_file_index(file_name: str) -> int | None:
 
 
 def legible(text: str) -> str:
-    """Text in which no two names look the same and none is longer than a line.
+    """A printable form of a name that differs for different names and is never longer than a line.
 
     A combining letter is escaped, for a letter with its accent may be spelt in two ways; of a very long word its head,
     its length, a digest and its tail are left.
@@ -146,7 +146,7 @@ def _shortened(word: re.Match[str]) -> str:
 
 
 def most_like(name: str, others: Iterable[str]) -> str | None:
-    """The one of other names that differs least from a name between a common beginning and end; None above half."""
+    """The name among others most similar to a given one, by common beginning and end; None under half in common."""
     unlike, found = min(((_unlike(name, other), other) for other in others), default=(0, ""))
     return found if found and 2 * unlike <= max(len(name), len(found)) else None
 

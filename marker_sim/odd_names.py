@@ -1,4 +1,4 @@
-"""Partition paths, marker directories and marker names that are odd, near-twins of each other, or to be refused."""
+"""Partition paths, marker directories and marker names that are unusual, nearly equal, or invalid."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ KEPT = (
 
 
 def written(place: MarkerDirectory, address: str, spelled: str) -> tuple[str, str]:
-    """How a request writes a directory, and the path of what it names.
+    """The form in which a request writes a directory, and the path of what it names.
 
     What is malformed names a directory that is none of markers, in a table of the run or beside it. On an object store
     a doubled slash would name other objects, so there is none. address: the usual way to write it.
@@ -119,19 +119,19 @@ def written(place: MarkerDirectory, address: str, spelled: str) -> tuple[str, st
 
 
 def must_be_refused(name: str) -> bool:
-    """Whether every server has to refuse a name: it is empty, leaves its directory, or has a control character."""
+    """Whether every server must refuse a name: it is empty, leaves its directory, or has a control character."""
     controls = any(ord(letter) < 0x20 or ord(letter) in (0x7F, 0x85) for letter in name)
     return not name or name.startswith("/") or ".." in name.split("/") or controls
 
 
 def folded(name: str) -> str:
-    """Equal for names that look much alike, as those of `twins` do."""
+    """A key that is equal for names that look alike, such as those of `twins`."""
     plain = unicodedata.normalize("NFKC", unquote(name)).casefold()
     return "".join(letter for letter in plain if letter not in " +.")
 
 
 def twins(rng: random.Random, name: str, forms: bool = True) -> tuple[str, str]:
-    """Two valid marker names that a server must tell apart, made of one: they differ in case, in Unicode form, in how a
+    """Two valid marker names that servers must distinguish, made of one: they differ in case, in Unicode form, in how a
     character is encoded, or by a space or a dot at the end of a part. forms: whether Unicode forms are among them.
     """
     partition, slash, file = name.rpartition("/")

@@ -76,7 +76,7 @@ class Op:
     apart_ms: int = 0
 
     def single(self) -> tuple[Op, ...]:
-        """What each of its clients does."""
+        """The operations of each of its clients."""
         if self.copies == 1:
             return (self,)
         return tuple(
@@ -135,7 +135,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableShape:
-    """What is particular to a table that a released Hudi writes as Spark jobs, with rows drawn from the plan's seed.
+    """Properties of a table that a released Hudi writes as Spark jobs, with rows drawn from the plan's seed.
 
     Before its first write, and after each that is not abandoned, comes one without faults, and an audit.
 
@@ -155,7 +155,7 @@ class TableShape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlierLife:
-    """What a table of the kit's worlds holds when the run begins: the groups of its first tasks, and what is around.
+    """The content of a table of the simulated world before the run: the groups of its first tasks, and what is around.
 
     commits: completed ones; instants: how theirs look: times of 17 digits, of 14 as before 0.10, or what bootstrapped
     tables begin with.
@@ -175,7 +175,7 @@ class EarlierLife:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Determines one run.
+    """Everything that determines one run.
 
     jitter: 0 for uniform latencies, else the number that all latencies are derived from.
 
@@ -209,26 +209,26 @@ class Plan:
 
     @property
     def entries(self) -> int:
-        """Operations, tasks (a write without any counts as one) and faults: what shrinking reduces first."""
+        """The number of operations, tasks (a write without any counts as one) and faults; shrinking reduces it."""
         return len(self.ops) + sum(max(1, len(write.tasks)) for write in self.writes) + len(self.faults)
 
     @property
     def single_ops(self) -> tuple[Op, ...]:
-        """The operations with each client of a crowd by itself."""
+        """The operations with each client of a crowd listed separately."""
         return tuple(each for op in self.ops for each in op.single())
 
     @property
     def asked(self) -> int:
-        """How many operations clients perform."""
+        """The number of operations that clients perform."""
         return sum(op.copies for op in self.ops)
 
     def earlier_by(self, before: Plan) -> Plan:
-        """The plan with its faults earlier, as it has less operations than the one before: a late one never arms."""
+        """The plan with faults moved earlier in proportion to its fewer operations; a late fault would never arm."""
         faults = tuple(fault.at(max(1, fault.n * self.asked // max(1, before.asked))) for fault in self.faults)
         return replace(self, faults=faults)
 
     def probes(self, mode: str) -> tuple[Op, ...]:
-        """What a fresh client asks when all is well again.
+        """The requests of a fresh client after all faults are healed.
 
         In each directory a create a batch file, the first one once more, then a list.
         """
@@ -293,7 +293,7 @@ class Plan:
         return plan
 
     def check(self, origin: str = "plan") -> None:
-        """Refuse what no world could run."""
+        """UsageError for a plan that no world can run."""
         problems = [f"mode {self.mode!r} is none of {MODES}"] if self.mode not in MODES else []
         if self.storage not in STORAGES:
             problems.append(f"storage {self.storage!r} is none of {STORAGES}")
@@ -359,7 +359,7 @@ class Plan:
 
 
 def _not_a_file(task: Task) -> str:
-    """Why a task's file could not lie below a table, "" when it can."""
+    """The reason why a task's file cannot lie below a table, "" when it can."""
     name = marker_name(task.partition, f"{task.group}-0_0-0-0_0.parquet", MarkerType.CREATE)
     try:
         check_marker_name(name)
@@ -380,13 +380,13 @@ def _entry(value: Op | Task | Write, defaults: tuple[tuple[str, Any], ...]) -> d
 
 
 def write_plan(plan: Plan, path: Path) -> None:
-    """Store a plan as indented JSON, in which bytes that are no UTF-8 are escaped."""
+    """Write a plan as indented JSON, with bytes that are not UTF-8 escaped."""
     text = json.dumps(plan.to_dict(), indent=1, ensure_ascii=False) + "\n"
     path.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def read_plan(path: Path) -> Plan:
-    """Read a plan; UsageError when it is not one."""
+    """The plan in a file; UsageError when it is none."""
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

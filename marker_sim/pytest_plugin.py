@@ -56,7 +56,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Settle the seed and whether tests may be added: as the controller did in a worker, else by what was given."""
+    """Set the seed and whether items may be added: by the controller in a worker, else by the options."""
     handed: dict[str, Any] | None = getattr(config, "workerinput", None)
     if handed is not None:
         config.stash[_CHAOS_SEED] = int(handed["chaos_seed"])
@@ -69,7 +69,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """See in the controller, before anything is collected, whether what was named is there."""
+    """Check in the controller, before collection, that what the options name exists."""
     config = session.config
     if hasattr(config, "workerinput"):
         return
@@ -88,7 +88,7 @@ def pytest_configure_node(node: Any) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Add the kit's items where a system is named and no test would look at it; -k and -m apply to them."""
+    """Add the kit's items where a system is named and no test uses it; -k and -m apply to them."""
     used = any("marker_sut" in getattr(item, "fixturenames", ()) for item in items)
     if used or not config.stash[_ADD_CONFORMANCE]:
         return
@@ -98,12 +98,12 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    """Say both, so that a failing session can be run again."""
+    """The seed and the system, so that a failing session can be repeated."""
     return f"marker-sim: --marker-sut={_sut(config)} --chaos-seed={config.stash[_CHAOS_SEED]}"
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """What the kit's items played, and what they cannot."""
+    """Print what the kit's items ran, and what they cannot run."""
     reports = [each for group in terminalreporter.stats.values() for each in group if hasattr(each, "user_properties")]
     played = sorted({said for each in reports for name, said in each.user_properties if name == "marker-sim"})
     if not played:

@@ -1,4 +1,4 @@
-"""Dataclasses from parsed JSON or TOML: every field is checked, and what is wrong is said in one sentence."""
+"""Dataclasses from parsed JSON or TOML: every field is checked, and an error is one sentence."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
 
 
 def read_as(kind: type[T], raw: Any, origin: str) -> T:
-    """A dataclass with all that is in it. UsageError names the field, what was given there and what is accepted.
+    """A dataclass with the values of a JSON object. UsageError names the field, its value and what is accepted.
 
     A key that no field has is refused as well. What a `__post_init__` refuses is said with its own words.
     """
@@ -37,13 +37,13 @@ def read_as(kind: type[T], raw: Any, origin: str) -> T:
 
 
 def _path(steps: list[str | int]) -> str:
-    """The way to a field, as in "ops[3].name is"."""
+    """The path of a field, as in "ops[3].name is"."""
     words = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
     return f"{words.removeprefix('.')} is" if words else "it is"
 
 
 def _accepted(kind: Any, steps: list[str | int]) -> str:
-    """The words that a field takes, "" when it takes any of its type."""
+    """The words that a field accepts, "" when it accepts any value of its type."""
     for step in steps:
         kind = get_args(kind)[0] if NoneType in get_args(kind) else kind
         kind = get_args(kind)[0] if isinstance(step, int) else get_type_hints(kind)[step]
@@ -52,7 +52,7 @@ def _accepted(kind: Any, steps: list[str | int]) -> str:
 
 
 def _strange(raw: Any, value: object, where: str) -> Iterator[tuple[str, str, list[str]]]:
-    """The keys of objects that no field has, with the object's place and the keys that it may have."""
+    """The unknown keys in objects, with each object's path and its known keys."""
     if is_dataclass(value):
         names = [each.name for each in fields(value)]
         yield from ((where.removeprefix("."), key, names) for key in raw if key not in names)

@@ -131,7 +131,7 @@ class Capabilities:
     late_effect_ms: int = 0
 
     def lacks(self, operation: str, condition: Condition = Condition.NONE, expected: str | None = None) -> str:
-        """What a call needs that this storage has not, "" when it has everything."""
+        """The ability that a call needs and this storage lacks, "" when there is none."""
         if operation == "overwrite":
             return "" if self.host_lock else "writing in place"
         if condition is Condition.IF_ABSENT and not self.put_if_absent:

@@ -24,7 +24,7 @@ MARKERS_TYPES = {"direct": "DIRECT", "timeline": "TIMELINE_SERVER_BASED"}
 
 
 class Outside(Protocol):
-    """What a system has outside of the kit's own process, behind the processes of a run.
+    """The parts of a system that live outside of the kit's process, behind the processes of a run.
 
     ended   a process is dead, and what its stores shared (`Context.process`) goes with it; may be called again
     check   after each run; HarnessError when something outside failed, which no run can be judged with
@@ -38,7 +38,7 @@ class Outside(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
-    """direct: made in every executor and the driver. server: made in the timeline server, one a marker directory.
+    """A system. direct: factory for executors and the driver. server: factory for the timeline server, by directory.
 
     layout: "hudi" when files are in Hudi's format, "names" when only a fresh instance can read them. choose: the mode
     for options and a storage. client: an executor's side of a timeline server; handle: how the server answers.
@@ -65,17 +65,17 @@ class System:
         return self.direct if mode == "direct" else self.server
 
     def reader(self, mode: str) -> Factory:
-        """Whose fresh instance reads what was stored in a mode: direct markers read Hudi's format in every mode."""
+        """The factory whose instance reads a mode's stored markers; direct markers read Hudi's format in every mode."""
         direct = self.direct if self.layout == "hudi" or mode == "direct" else None
         factory = direct or self.server
         assert factory is not None
         return factory
 
     def chosen(self, mode: str, capabilities: Capabilities, options: MarkerOptions = DEFAULTS) -> Choice:
-        """What the system makes of a mode that is asked for, on a storage."""
+        """The mode that the system uses when a mode is requested on a storage."""
         return self.choose(replace(options, markers_type=MARKERS_TYPES[mode]), capabilities)
 
 
 def reference() -> System:
-    """The reference in both modes."""
+    """The reference, with both modes."""
     return System(name="reference", direct=direct_markers, server=served_markers)

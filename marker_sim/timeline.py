@@ -59,7 +59,7 @@ _MALFORMED = (ValueError, KeyError, TypeError, AttributeError, RecursionError, O
 
 
 class State(StrEnum):
-    """How far an action is."""
+    """The state of an action."""
 
     REQUESTED = "requested"
     INFLIGHT = "inflight"
@@ -75,7 +75,7 @@ class Entry(NamedTuple):
     completion: str = ""
 
     def path(self, table: str) -> str:
-        """Where it is stored."""
+        """The path of the file."""
         if self.state is State.COMPLETED:
             return f"{table}/{HOODIE}/{self.instant}.{self.action}"
         if self.state is State.INFLIGHT and self.action == COMMIT:
@@ -84,7 +84,7 @@ class Entry(NamedTuple):
 
 
 class WriteToken(NamedTuple):
-    """Which execution of which task made a file."""
+    """The execution of a task that made a file."""
 
     task: int
     stage: int
@@ -95,7 +95,7 @@ class WriteToken(NamedTuple):
 
 
 class DataFile(NamedTuple):
-    """What the name of a data file says.
+    """The parts of a data file's name.
 
     instant: of a log file, its base file's; version: None for base files.
     """
@@ -127,7 +127,7 @@ class TableFile(NamedTuple):
 
 
 class WriteStat(NamedTuple):
-    """What one accepted attempt wrote.
+    """The record of a file that an accepted attempt wrote.
 
     path: relative to the table.
     base: the instant of the base file it builds on.
@@ -180,7 +180,7 @@ def entry_at(relative: str) -> Entry | None:
 
 @lru_cache(maxsize=256)
 def instant_at(now_ms: float, newest: str) -> str:
-    """The instant of a time in milliseconds since 1970, yyyyMMddHHmmssSSS, and later than `newest` ("" for none).
+    """The instant of a time in ms since 1970, yyyyMMddHHmmssSSS, made later than `newest` ("" for none).
 
     Later as Hudi compares instants, which is as strings: times of 17 digits, those of 14 that versions before 0.10
     wrote, and what is no time, as in bootstrapped tables ("00000000000001"). Hudi waits until the clock says so.
@@ -263,7 +263,7 @@ def decode_commit(data: bytes) -> tuple[WriteStat, ...]:
 
 @lru_cache(maxsize=256)
 def write_ordinal(data: bytes) -> int | None:
-    """Which write of its plan a completed commit says it is; None when it says nothing of that."""
+    """The number of the write in its plan, as stored in a commit; None when it has none."""
     try:
         return int(json.loads(data)["extraMetadata"]["write"])
     except _MALFORMED:
@@ -271,12 +271,12 @@ def write_ordinal(data: bytes) -> int | None:
 
 
 def encode_rollback(instant: str, action: str) -> bytes:
-    """The content of a rollback's entries, the same in every state: what it rolls back."""
+    """The content of a rollback's entries, the same in every state: the instant rolled back."""
     return json.dumps({"instantToRollback": {"commitTime": instant, "action": action}}).encode("utf-8")
 
 
 def decode_rollback(data: bytes) -> tuple[str, str]:
-    """The instant and action that a rollback takes back; ValueError when it is not one."""
+    """The instant and action that a rollback reverts; ValueError when it is no rollback."""
     try:
         target = json.loads(data)["instantToRollback"]
         return _text(target["commitTime"]), _text(target["action"])
@@ -295,7 +295,7 @@ def _format(moment: datetime) -> str:
 
 
 def _after(instant: str) -> str:
-    """A later instant: a millisecond, else the next number of as many digits, else one character more."""
+    """A later instant: one millisecond, else the next number with as many digits, else one more character."""
     try:
         later = _format(datetime.strptime(instant[:14], _INSTANT_FORMAT) + int(instant[14:] or "0") * _MS + _MS)
     except (ValueError, OverflowError):

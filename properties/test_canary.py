@@ -10,7 +10,7 @@ import pytest
 
 from marker_sim.campaign import planned_runs
 from marker_sim.campaign.coverage import canary
-from marker_sim.campaign.coverage.canary import PLANTS, let_go
+from marker_sim.campaign.coverage.canary import PLANTS, find_false_statement
 from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.runs import execute
 from marker_sim.faults import FAULT_CLASSES
@@ -45,7 +45,7 @@ def test_a_canary_is_caught_wherever_the_table_says(name: str) -> None:
     for number, home in enumerate(homes):
         mode, storage = home.split("/")
         place = canary.CanaryPlace(mode, storage)
-        caught = planned_runs.let_go(mutant, place, 5_000 + number, PROFILE, float("inf"))
+        caught = planned_runs.hunt_canary(mutant, place, 5_000 + number, PROFILE, float("inf"))
         assert caught.caught, f"{name} lived in {home}"
 
 
@@ -99,11 +99,11 @@ def test_a_kit_that_is_blind_is_never_green(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_lie_is_planted_in_a_history_that_was_recorded() -> None:
     plan = make_plan(3, "timeline", "s3")
     history, _ = execute(plan, reference())
-    seen = let_go(history)
+    seen = find_false_statement(history)
     assert seen == Canary(mutant=PLANTS[0].name, guarantee="G4", plans=1, caught=True)
-    assert let_go(None) is None
+    assert find_false_statement(None) is None
     quiet = History(history.header, tuple(event for event in history.events if event.kind == "fault"))
-    assert let_go(quiet) is None
+    assert find_false_statement(quiet) is None
 
 
 def test_a_lie_about_a_file_is_told_by_its_effects_and_by_the_kit_s_look() -> None:
@@ -111,7 +111,7 @@ def test_a_lie_about_a_file_is_told_by_its_effects_and_by_the_kit_s_look() -> No
     story.start()
     story.create(marker("a"))
     story.look(marker("a"))
-    seen = let_go(story.history())
+    seen = find_false_statement(story.history())
     assert seen is not None and seen.caught and seen.mutant == PLANTS[1].name
 
 

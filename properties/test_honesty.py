@@ -55,7 +55,7 @@ def statistics() -> Statistics:
             for make in (make_plan, make_write_plan):
                 history, _ = execute(make(seed, *pair), reference())
                 counted.add(history, judge(history))
-                counted.look(history)
+                counted.count_coverage(history)
     return counted
 
 
@@ -117,7 +117,7 @@ def test_a_small_campaign_says_that_it_was_too_small_and_concludes_nothing() -> 
     small = Statistics()
     history, _ = execute(make_plan(1, "timeline", "s3"), reference())
     small.add(history, judge(history))
-    small.look(history)
+    small.count_coverage(history)
     found = reached(small, [("timeline", "s3")], reference(), False)
     assert not found.gaps and "died-recovering" in found.too_rare and "fell-back" not in found.too_rare
     assert below_thresholds(small, "hudi") == ()
@@ -184,7 +184,7 @@ def test_a_goal_that_a_system_keeps_from_happening_is_still_its_goal() -> None:
     for seed in range(SURE * 3):
         history, _ = execute(make_plan(seed, *place), shy)
         counted.add(history, judge(history))
-        counted.look(history)
+        counted.count_coverage(history)
     found = reached(counted, [place], shy, False)
     (gap,) = (gap for gap in found.gaps if gap.sentence.startswith("name-collided: "))
     assert gap.concerns("G2", *place) and "name-collided" not in found.not_applicable

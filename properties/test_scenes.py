@@ -30,7 +30,7 @@ DIES = {
     "overtaken": "conflict-taken-for-own",
     "restarted_and_asked_again": "files-of-today-recovered",
     "slow_deletion": "deletion-answered-by-its-first-worker",
-    "told_late": "older-flush-answers",
+    "answered_late": "older-flush-answers",
     "deleted_before_it_lands": "ghost-put",
     "asked_while_flushed": "flying-name-fresh",
     "damaged_and_restarted": "damage-never-repaired",

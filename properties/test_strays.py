@@ -34,7 +34,7 @@ def broken(history: History) -> set[str]:
 
 def reached(history: History) -> set[str]:
     statistics = Statistics()
-    statistics.look(history)
+    statistics.count_coverage(history)
     return {key.rpartition("/")[2] for key in statistics.met_in}
 
 

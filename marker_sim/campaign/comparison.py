@@ -53,7 +53,7 @@ class CrossedPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedViolation:
-    """A violation that counts, in one system or in both. `counts`: of breaches in the campaign of each."""
+    """A violation that counts in one system or in both. counts: how often each campaign saw it."""
 
     kind: Kind
     counts: tuple[int, int]
@@ -79,7 +79,7 @@ class Comparison:
     crossed: tuple[CrossedPlan, ...]
 
     def broken_by(self, first: bool, second: bool) -> tuple[ComparedViolation, ...]:
-        """What one of them breaks alone, or both."""
+        """The violations of only one of the systems, or of both."""
         return tuple(each for each in self.violations if each.broken == (first, second))
 
     def to_dict(self) -> dict[str, Any]:
@@ -105,12 +105,12 @@ class Comparison:
 
 
 def its_share(request: CampaignRequest, runs: int | None = None) -> CampaignRequest:
-    """The request for one of the two campaigns. runs: how many the other one made, where they can be counted."""
+    """The request for one of the two campaigns. runs: the number of runs of the other, where it can be set."""
     return replace(request, budget_s=request.budget_s * CAMPAIGN_SHARE, runs=request.runs or runs)
 
 
 def compare(first: Campaign, second: Campaign, request: CampaignRequest, until: float) -> Comparison:
-    """Run the small plans of each system on the other until a time (time.monotonic), and see what is broken where.
+    """The comparison: small plans of each system run on the other until a time (time.monotonic).
 
     request: that of `--sut`, with that of `--against`.
     """
@@ -144,7 +144,7 @@ def compare(first: Campaign, second: Campaign, request: CampaignRequest, until: 
 
 
 def _counts(campaign: Campaign, profile: Profile) -> dict[Kind, int]:
-    """How often each promise was broken."""
+    """The number of breaches of each promise."""
     counts: dict[Kind, int] = {}
     for row in campaign.statistics.rows(profile):
         for under, causes in row.breakdown.items():
@@ -158,7 +158,7 @@ def _counts(campaign: Campaign, profile: Profile) -> dict[Kind, int]:
 def _crossed(
     campaign: Campaign, other: CampaignRequest, profile: Profile, until: float, *, on_second: bool
 ) -> tuple[CrossedPlan, ...]:
-    """The small plans of a campaign on the other system, one for each story."""
+    """The results of a campaign's small plans on the other system, one for each story."""
     told = [story[0] for story in stories(failure for failure in campaign.failures if failure.plan is not None)]
     plans = [(failure.kind, failure.plan) for failure in told[:CROSSED_MAX] if failure.plan is not None]
     if not plans:
@@ -182,7 +182,7 @@ def _crossed(
 
 
 def _simulated(kind: Kind, plan: Plan, system: System, profile: Profile) -> Broke:
-    """What a plan breaks in a simulated run; a guarantee of both modes needs two."""
+    """The violations of a plan in a simulated run; a guarantee that compares modes needs two runs."""
     history, findings = findings_of(plan, system, kind[0])
     if kind[1] != BOTH:
         return frozenset(failures_in(history, findings_in(history, system), profile))
@@ -197,7 +197,7 @@ def _alike(kind: Kind, seen: Kind) -> bool:
 
 
 def _on_servers(plans: list[Planned], other: CampaignRequest, profile: Profile, until: float) -> list[list[Broke]]:
-    """What plans break in a few runs on a real server; fewer when the time is over, but for the first run of all."""
+    """The violations of plans in a few runs on a real server; the first plan runs even when the time is over."""
     found: list[list[Broke]] = []
     request = replace(other, budget_s=max(1.0, until - time.monotonic()))
     with other.target.real_runs(request, lambda line: None) as runs:

@@ -30,7 +30,7 @@ def run_campaign(
     on_run: Callable[[History], None] | None = None,
     of_plans: Callable[[SearchState, System], PlannedRuns] = PlannedRuns,
 ) -> Campaign:
-    """Search for violations; UsageError when the system cannot be loaded, HarnessError when it cannot be run at all.
+    """The result of a search; UsageError for a system that cannot be loaded, HarnessError for one that cannot run.
 
     Ctrl-C ends it early with the results so far (`Campaign.interrupted`), and so does an error of the kit
     (`Campaign.trouble`) once there are results. Every process that it started is gone when it returns or raises.
@@ -80,7 +80,7 @@ def _explore(
     blame: Callable[[Exception], str] | None,
     on_run: Callable[[History], None] | None,
 ) -> None:
-    """Merge every piece; what goes wrong once there is something to keep is a note, for what was found counts."""
+    """Merge the result of every piece; a late error becomes a note when there are results that would be lost."""
     try:
         for piece in runs.pieces():
             runs.merged(piece, search.add(piece))

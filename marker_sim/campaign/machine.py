@@ -72,7 +72,7 @@ def counted(body: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def draw_fault(data: st.DataObject, kinds: tuple[FaultKind, ...]) -> tuple[FaultKind, dict[str, Any]]:
-    """One of the kinds, with settings from its row of the table."""
+    """A strategy for one of the fault kinds, with settings from its row of the table."""
     kind = data.draw(st.sampled_from(kinds), label="kind")
     drawn = {name: data.draw(st.sampled_from(choices), label=name) for name, choices in kind.row.settings.items()}
     return kind, drawn
@@ -80,7 +80,7 @@ def draw_fault(data: st.DataObject, kinds: tuple[FaultKind, ...]) -> tuple[Fault
 
 @dataclass(slots=True, kw_only=True)
 class SeenExamples:
-    """What the examples of one machine came to, shrinking included.
+    """The results of all examples of one machine, also of those that Hypothesis ran to shrink.
 
     judged: the runs of all that were judged.
     rules: how often each ran.
@@ -98,7 +98,7 @@ class SeenExamples:
 
 
 class JudgedExample(RuleBasedStateMachine):
-    """What every machine has: the system and the place of its class, and the judgement of a finished plan.
+    """The base class of both machines: the system and place under test, and the judgement of a finished plan.
 
     key: what the names of its classes begin with.
     writes: whether its plans are of writes.
@@ -125,13 +125,13 @@ class JudgedExample(RuleBasedStateMachine):
 
     @classmethod
     def can(cls, kind: FaultKind) -> bool:
-        """Whether a fault can happen here; type files are Hudi's, other formats have none to damage."""
+        """Whether a fault can happen here; type files can be damaged only in Hudi's format."""
         damage = kind is FaultKind.TYPE_DAMAGED and cls.system.layout != "hudi"
         return not damage and kind.row.possible(cls.mode, cls.storage)
 
     @classmethod
     def kinds(cls, *families: str, role: str = "") -> tuple[FaultKind, ...]:
-        """The faults of these families that can happen here, at a role ("" for any).
+        """The faults of these families that can happen here to a role ("" for any).
 
         Where no server batches markers, there is none to hit.
         """
@@ -141,7 +141,7 @@ class JudgedExample(RuleBasedStateMachine):
         return tuple(kind for kind in here if role in ("", *kind.row.roles) and cls.can(kind))
 
     def judge_whole(self, plan: Plan, history: History, steps: int) -> None:
-        """Judge the example that a plan makes; HarnessError when it gives another history the next time."""
+        """Judge the run of an example's plan; HarnessError when a second run gives another history."""
         # The choice must not differ between two runs of one example, so it is made from the plan.
         if zlib.crc32(repr(plan).encode()) % COMPARE_EVERY == 0:
             self.seen.compared += 1
@@ -153,7 +153,7 @@ class JudgedExample(RuleBasedStateMachine):
         self._decide(plan, history)
 
     def _decide(self, plan: Plan, history: History) -> None:
-        """Raise for the first promise that a finished history breaks, if there is one."""
+        """Raise the exception of the first promise that a finished history breaks, if it breaks one."""
         settings = SearchSettings(places=(), seed=0, guarantees=self.guarantees, profile=self.profile)
         run = NumberedRun(self.seen.judged.taken, plan, history, look=True)
         for failure in self.seen.judged.take(run, settings, self.system).values():
@@ -225,7 +225,7 @@ def machine_for(
 
 
 def attack(machine: type[JudgedExample], **changes: Any) -> SeenExamples:
-    """Run a machine for the number of examples in the Hypothesis profile; statistics of its examples.
+    """Run a machine for the number of examples in the Hypothesis profile; the statistics of its examples.
 
     changes: other Hypothesis settings (max_examples, database, phases, ...). Raises the violation of the smallest
     example, with the command that replays it: of one from the example database, else of the first one. It is shrunk

@@ -28,7 +28,7 @@ SAFETY = ALL - {"G6", "G7", "G18"}
 
 
 class Example(JudgedExample):
-    """What the rules (machine_rules.py) act on."""
+    """The state that the rules (machine_rules.py) change: a plan in the making."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,16 +42,16 @@ class Example(JudgedExample):
 
     @property
     def pieces(self) -> int:
-        """Tasks and faults of the write that is open."""
+        """The tasks and faults of the open write."""
         return len(self._tasks) + len(self._faults)
 
     @property
     def write(self) -> Write:
-        """The write that is open, without its tasks."""
+        """The open write, without its tasks."""
         return self._write
 
     def start(self, faults_max: int, **changes: Any) -> None:
-        """Begin a run of writes; a write has at most so many faults, the other arguments are fields of Plan.
+        """Begin a run of writes. faults: the most that one write may have; the other arguments are fields of Plan.
 
         One fault or task too many finishes the open write, so that examples in which the rule `finish` is off have
         more than one write too.
@@ -62,11 +62,11 @@ class Example(JudgedExample):
         self._cluster.begin()
 
     def change_write(self, **changes: Any) -> None:
-        """Settle fields of the next write."""
+        """Set fields of the next write."""
         self._write = replace(self._write, **changes)
 
     def add_task(self, group: Group, **changes: Any) -> Group:
-        """A task of the next write, or a change to it if the write has one for that group."""
+        """Add a task to the next write, or change the one that it has for that file group."""
         if len(self._tasks) >= TASKS_MAX:
             self.play(abandon=False)
         partition, name = group
@@ -74,7 +74,7 @@ class Example(JudgedExample):
         return group
 
     def add_fault(self, kind: FaultKind, who: str, ahead: int, **settings: Any) -> None:
-        """A fault `ahead` steps of its victim from the next write's beginning; without a server the driver is hit."""
+        """Add a fault `ahead` steps of its target after the next write's begin; without a server it hits the driver."""
         if len(self._faults) >= self._faults_max:
             self.play(abandon=False)
         role, _, slot = who.partition("-")
@@ -85,7 +85,7 @@ class Example(JudgedExample):
         self._faults.append((kind, who, ahead, FaultSettings(**settings)))
 
     def play(self, abandon: bool) -> None:
-        """Let the driver perform the open write, of one task if none was added, and judge the history so far."""
+        """Let the driver perform the open write (with one task if it has none), and judge the history so far."""
         self._perform(abandon)
         self._judge_so_far()
 

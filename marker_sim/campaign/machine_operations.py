@@ -28,7 +28,7 @@ _AHEAD = st.integers(1, 14) | st.integers(1, 90)
 
 
 class MarkerMachine(JudgedExample):
-    """One example; `machine_for` makes a class of it for a system, a mode and a storage."""
+    """The machine of marker store operations; `machine_for` makes a subclass for a system, a mode and a storage."""
 
     key, writes = "store_", False
     asked = Bundle("asked")
@@ -47,7 +47,7 @@ class MarkerMachine(JudgedExample):
         jitter=st.integers(0, 1 << 30),
     )
     def the_clients_are(self, directories: list[str], clients: int, **changes: Any) -> None:
-        """A driver and some executors, with a few marker directories."""
+        """Start with a driver, some executors and a few marker directories."""
         self._clients = ("driver", *(f"executor-{number}" for number in range(clients)))
         self._plan = replace(self._plan, directories=tuple(directories), **changes)
 
@@ -75,14 +75,14 @@ class MarkerMachine(JudgedExample):
     @rule(op=asked, client=_CLIENT, after_ms=_PAUSE_MS, server=_SERVER)
     @counted
     def ask_for_the_same_name(self, op: Op, client: int, **where: int) -> None:
-        """A client asks for a name that was asked for before, perhaps after a deletion."""
+        """A client asks for a name that was requested before, perhaps deleted since."""
         where |= {"directory": op.directory}
         self._ask(client, kind="create", name=op.name, request=f"r{len(self._plan.ops)}", **where)
 
     @rule(op=asked, after_ms=_PAUSE_MS, server=_SERVER)
     @counted
     def delete_and_ask_again(self, op: Op, after_ms: int, server: int) -> None:
-        """The driver deletes a directory, and who asked for a name there asks for it anew."""
+        """The driver deletes a directory, and clients that had asked for a name in it ask again."""
         self._ask(0, kind="delete", directory=op.directory, server=server)
         self._add(replace(op, request=f"r{len(self._plan.ops)}", after_ms=after_ms))
 
@@ -107,7 +107,7 @@ class MarkerMachine(JudgedExample):
     )  # fmt: skip
     @counted
     def ask_for_what_must_be_refused(self, client: int, directory: int, name: str, spelled: str) -> None:
-        """A name or a directory that is none."""
+        """A client asks for an invalid name or directory."""
         self._ask(client, kind="hostile", directory=directory, name=name, spelled=spelled)
 
     # What goes wrong.
@@ -116,7 +116,7 @@ class MarkerMachine(JudgedExample):
     @rule(data=st.data(), ahead=_AHEAD)
     @counted
     def strike_a_process(self, data: st.DataObject, ahead: int) -> None:
-        """A client or a server dies, is paused or gets company."""
+        """A client or a server is killed or paused, or a second server starts."""
         self._strike(data, "process", ahead)
 
     @precondition(lambda self: self.kinds("storage"))
@@ -130,7 +130,7 @@ class MarkerMachine(JudgedExample):
     @rule(data=st.data(), ahead=_AHEAD)
     @counted
     def strike_the_wire(self, data: st.DataObject, ahead: int) -> None:
-        """A request or a reply is lost, late or doubled, or a link is."""
+        """A request or a reply is lost, delayed or doubled, or the link is cut."""
         self._strike(data, "wire", ahead)
 
     def _strike(self, data: st.DataObject, family: str, ahead: int) -> None:

@@ -39,7 +39,7 @@ _BACK_MS = st.sampled_from((0, 20, 100, 400))
 
 
 def _step(**drawn: Any) -> Callable[[Callable[..., Any]], Any]:
-    """A rule that is counted and, if it makes a fault, shut where that cannot be."""
+    """A rule that counts its uses; one that makes a fault is disabled where that fault cannot happen."""
 
     def decorate(body: Callable[..., Any]) -> Any:
         as_rule: Callable[[Any], Any] = rule(**drawn)
@@ -53,18 +53,18 @@ def _step(**drawn: Any) -> Callable[[Callable[..., Any]], Any]:
 
 
 class WritePathMachine(Example):
-    """One example of the machine; `machine_for` makes a class of it for a system, a mode and a storage."""
+    """The machine of the write path; `machine_for` makes a subclass for a system, a mode and a storage."""
 
     file_groups = Bundle("file_groups")
 
     @classmethod
     def declared(cls) -> tuple[str, ...]:
-        """Without those of faults that cannot happen here."""
+        """The rules that must fire sooner or later, without faults that cannot happen here."""
         return tuple(name for name in super().declared() if name not in FAULT_RULES or cls.possible(name))
 
     @classmethod
     def possible(cls, rule_name: str) -> tuple[FaultKind, ...]:
-        """The kinds that a rule can draw from here."""
+        """The fault kinds that a rule can draw here."""
         families, role = FAULT_RULES[rule_name]
         return cls.kinds(*families, role=role)
 
@@ -144,7 +144,7 @@ class WritePathMachine(Example):
     @precondition(lambda self: not self.write.after_ms)
     @_step(after_ms=st.sampled_from((40, 500, 3500)))
     def let_time_pass(self, after_ms: int) -> None:
-        """Batches are flushed, late requests land, zombies go on, before the next write begins."""
+        """Time passes before the next write: batches are flushed, late requests arrive, zombies continue."""
         self.change_write(after_ms=after_ms)
 
     @precondition(lambda self: self.pieces)
@@ -156,19 +156,19 @@ class WritePathMachine(Example):
     @precondition(lambda self: self.pieces)
     @_step()
     def give_up(self) -> None:
-        """Run the tasks and leave the instant to the next write, which rolls it back."""
+        """Run the tasks and abandon the write; the next write rolls it back."""
         self.play(abandon=True)
 
     # What goes wrong.
 
     @_step(data=st.data(), slot=_SLOT, ahead=_AHEAD)
     def strike_an_executor(self, data: st.DataObject, slot: int, ahead: int) -> None:
-        """An executor or its attempt dies, is paused, is copied, or the stage is run again."""
+        """An executor or its attempt is killed, paused or duplicated, or the stage runs again."""
         self._strike(data, "strike_an_executor", f"executor-{slot}", ahead)
 
     @_step(data=st.data(), ahead=_DRIVER_AHEAD)
     def strike_the_driver(self, data: st.DataObject, ahead: int) -> None:
-        """The driver is paused, its clock jumps, or its stage is computed again when results are not counted any more.
+        """The driver is paused, its clock jumps, or its stage runs again after its results were counted.
 
         Source: Hudi I 19593.
         """
@@ -187,12 +187,12 @@ class WritePathMachine(Example):
 
     @_step(data=st.data(), ahead=_AHEAD)
     def strike_the_server(self, data: st.DataObject, ahead: int) -> None:
-        """The server dies, is paused, overloaded, gets company, or its type files are damaged as a crash can."""
+        """The server is killed, paused, overloaded or joined by a second one, or its type files are damaged."""
         self._strike(data, "strike_the_server", "server", ahead)
 
     @_step(ahead=_AHEAD, back_ms=st.sampled_from((2000, 20_000)))
     def crash_the_server_and_restart_it_late(self, ahead: int, back_ms: int) -> None:
-        """The server dies, and clients give up before it is back."""
+        """The server is killed, and restarts after clients gave up."""
         self.add_fault(FaultKind.KILL, "server", ahead, restart_ms=back_ms)
 
     @_step(data=st.data(), who=_ANYBODY, ahead=_AHEAD)
@@ -202,7 +202,7 @@ class WritePathMachine(Example):
 
     @_step(data=st.data(), slot=_SLOT, ahead=_AHEAD)
     def strike_the_wire(self, data: st.DataObject, slot: int, ahead: int) -> None:
-        """A request or a reply is lost, late or doubled, or the link of an executor is."""
+        """A request or a reply is lost, delayed or doubled, or the link of an executor is cut."""
         self._strike(data, "strike_the_wire", f"executor-{slot}", ahead)
 
     def _strike(self, data: st.DataObject, rule_name: str, who: str, ahead: int) -> None:

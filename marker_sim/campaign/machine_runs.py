@@ -56,7 +56,7 @@ class MachineRuns(PlannedRuns):
             yield piece
 
     def shrink(self) -> None:
-        """Make small what breaks a guarantee, by whatever cause, that no smaller plan breaks besides.
+        """Shrink the failures, one of each guarantee that no smaller plan breaks too, whatever its cause.
 
         With a baseline each cause by itself, because some of them may be known.
         """
@@ -77,10 +77,10 @@ class MachineRuns(PlannedRuns):
             search.found |= dict.fromkeys((lead, *new), broken)
             for each, small in new.items():
                 search.keep(each, small)
-            search.tell(lead, new)
+            search.join_story(lead, new)
 
     def complete(self, campaign: Campaign) -> Campaign:
-        """What it left out, and the faults that it did not meet; so few runs need not reach more."""
+        """Complete the result with what was left out and the faults that never happened; it needs no coverage goals."""
         campaign.statistics.leave_out(self._unsupported.keys())
         return replace(
             campaign,

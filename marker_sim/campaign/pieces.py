@@ -39,7 +39,7 @@ _DIGESTS = 2 * ELSEWHERE * RECHECK_EVERY
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchSettings:
-    """What all pieces of a search have in common.
+    """The settings that all pieces of a search share.
 
     places: modes and storages.
     guarantees: None for all.
@@ -73,7 +73,7 @@ class Piece:
 
 
 class NumberedRun(NamedTuple):
-    """What a source made of a number: a run that is to be judged.
+    """A run that a source made from a number, ready to be judged.
 
     number: of the source; place: number and run of its row in tables.
     plan: None where a plan does not determine the run.
@@ -103,12 +103,12 @@ class Source(Protocol):
     def system(self) -> System | None: ...
 
     def runs(self, first: int, count: int) -> Iterator[NumberedRun]:
-        """The runs of the numbers from `first` on, each made when it is asked for."""
+        """The runs of the numbers from `first` on, made one by one as they are asked for."""
         ...
 
 
 class Rechecked(NamedTuple):
-    """A run that was repeated.
+    """The result of repeating a run.
 
     digest: of its history, "" where it is not needed.
     differs: whether the history changed.
@@ -149,7 +149,7 @@ class PieceResult:
     def take(
         self, run: NumberedRun, settings: SearchSettings | CampaignRequest, system: System | None = None
     ) -> dict[Kind, Failure]:
-        """Judge and count a run, and keep the first failure of each kind; all that it broke.
+        """Judge and count a run, keep the first failure of each kind; returns everything that it broke.
 
         system: what ran it, to run it again and to see what it could not do; None for one outside.
         """
@@ -178,7 +178,7 @@ class PieceResult:
         self.statistics.steps += run.steps
         self._reach(run)
         if run.look:
-            self.statistics.look(history)
+            self.statistics.count_coverage(history)
         if run.plan is not None and settings.listing:
             self.listed.append(run_row(*run.place, run.plan, history, run.steps, findings, settings.profile))
         if run.again and run.plan is not None and system is not None:
@@ -203,7 +203,7 @@ class PieceResult:
             self.statistics.reach(name, count)
 
     def raise_error(self) -> None:
-        """Raise what ended the piece early, if anything did."""
+        """Raise the error that ended the piece early, if there is one."""
         if self.interrupted:
             raise KeyboardInterrupt
         if self.error is not None:
@@ -239,7 +239,7 @@ def stops(statistics: Statistics, found: Mapping[Kind, Failure], settings: Searc
 
 @contextmanager
 def collected_by_hand() -> Iterator[None]:
-    """Collect garbage only on request, and never objects that existed before.
+    """A context in which garbage is collected only on request, and never objects made before it.
 
     A run makes a few hundred cycles: collecting them in between costs a fifth of the time, walking all loaded modules
     each time a tenth. Where somebody else has excluded objects already, these stay excluded afterwards.

@@ -1,4 +1,4 @@
-"""The runs of a campaign that are plans of a seed: explored piece by piece in worker processes, and made small.
+"""The runs of a campaign that are plans of a seed: run piece by piece in worker processes, and shrunk.
 
 Runs go round the modes and storages asked for, without those in which a single call of the system needs what the
 storage does not offer; one plan in `WRITES_EVERY` is of writes, the others of operations.
@@ -69,7 +69,7 @@ NOT_DETERMINISTIC = "the same plan gave a different history: the system under te
 
 
 class PlannedRuns(Keeper):
-    """The plans of one campaign. A context manager: inside it worker processes live."""
+    """The plans of one campaign. A context manager that starts and ends the worker processes."""
 
     def __init__(self, search: SearchState, system: System) -> None:
         super().__init__()
@@ -106,13 +106,13 @@ class PlannedRuns(Keeper):
         return self._search.statistics.runs > 0
 
     def pieces(self) -> Iterator[PieceResult]:
-        """What is seen, in the order of the plans, after the canary."""
+        """The results of the canary, then of the plans in order."""
         if self._request.canaries:
             self._plant()
         yield from in_order(self._tasks(), lambda task: do(task, self._system), self._pool)
 
     def merged(self, piece: PieceResult, new: dict[Kind, Failure]) -> None:
-        """A piece was counted: look at what was made again, and say how far it is. new: kinds of violation."""
+        """Take in a counted piece: check repeated runs and show the progress. new: new kinds of violation."""
         self._unsupported = {**piece.unsupported, **self._unsupported}
         failing = {broken.number: broken for kind, broken in new.items() if kind[1] != BOTH}
         for number in sorted({*piece.rechecked, *failing}):
@@ -123,7 +123,7 @@ class PlannedRuns(Keeper):
             search.progress(search.line("runs", "steps"))
 
     def shrink(self) -> None:
-        """One failure of each kind; the first of each guarantee is shrunk, the others would mostly say the same."""
+        """Shrink the first failure of each guarantee; the other kinds, mostly of the same cause, stay as they are."""
         if not self._request.shrinking:
             return
         search, (seconds, runs) = self._search, self._limits()
@@ -146,12 +146,12 @@ class PlannedRuns(Keeper):
             else:
                 search.large[kind] = NONE_SMALLER
             told = search.found[kind] if small is None else small
-            search.tell(kind, broken_in(told.history, told.own_plan, self._request.profile))
+            search.join_story(kind, broken_in(told.history, told.own_plan, self._request.profile))
             rest = f"the first failure of {kind[0]} was, in {kind[1]} mode on {kind[2]}"
             search.large |= {each: rest for each in search.found if each[0] == kind[0] and each != kind}
 
     def check(self) -> None:
-        """Compare some runs with another process."""
+        """Compare some runs with the same plans in another process."""
         request = self._request
         if request.canaries and request.budget_s >= ELSEWHERE_MIN_S and not self._search.trouble:
             times, differences = differ_elsewhere(request.target.sut, self._again, self._digests)
@@ -160,7 +160,7 @@ class PlannedRuns(Keeper):
             statistics.differences += differences
 
     def complete(self, campaign: Campaign) -> Campaign:
-        """What the campaign says of itself: what was due and not met, where faults struck, how much happened."""
+        """Complete the result: coverage goals missed, where faults struck, how much happened."""
         statistics = campaign.statistics
         places = tuple(place for place in self._settings.places if place not in self._unsupported)
         statistics.leave_out(self._unsupported.keys())
@@ -183,7 +183,7 @@ class PlannedRuns(Keeper):
         )
 
     def _tasks(self) -> Iterator[tuple[str, Piece]]:
-        """Piece by piece; of the seconds, a share to make failures small is kept back once there are any."""
+        """The tasks of the search; once there are failures, a share of the time is kept for shrinking them."""
         search, request = self._search, self._request
         begin = request.first * len(self._settings.places)
         end = _NO_END if request.runs is None else begin + request.runs
@@ -200,15 +200,15 @@ class PlannedRuns(Keeper):
             yield request.target.sut, piece
 
     def _plant(self) -> None:
-        """Let a canary go, for a share of the budget at most."""
+        """Hunt a canary, for at most a share of the budget."""
         settings = self._settings
         drawn = canary.draw(settings.seed, settings.places, settings.guarantees, settings.profile)
         if drawn is not None:
             until = self._search.began + max(CANARY_MIN_S, self._request.budget_s * CANARY_SHARE)
-            self._canary = let_go(*drawn, settings.seed, settings.profile, until)
+            self._canary = hunt_canary(*drawn, settings.seed, settings.profile, until)
 
     def _recheck(self, number: int, piece: PieceResult, broken: Failure | None) -> None:
-        """Count a run that was made again; one that fails as none did is made again now, if it was not."""
+        """Count a repeated run; a failing run that was not repeated yet is repeated now."""
         again, statistics = piece.rechecked.get(number), self._search.statistics
         plan, made = (again.plan, again.digest) if again is not None else (None, "")
         if broken is not None:
@@ -221,7 +221,7 @@ class PlannedRuns(Keeper):
             self._digests.append(made)
 
     def _limits(self) -> tuple[float, int]:
-        """For how many seconds and runs the first failure of each guarantee may be made small."""
+        """The seconds and runs within which the first failure of each guarantee may be shrunk."""
         request = self._request
         kinds = max(1, len({kind[0] for kind in self._search.found}))
         if request.budget_s == math.inf:
@@ -231,7 +231,7 @@ class PlannedRuns(Keeper):
         return min(SHRINK_MAX_S, left_s / kinds), RUNS_MAX
 
     def _left_out(self) -> tuple[str, ...]:
-        """The modes and storages that say nothing of the system, with the reason."""
+        """The modes and storages in which the system cannot be judged, with the reason."""
         unserved = (
             f"{mode} mode on {storage}: the system has no factory for the markers that are chosen there"
             for mode in self._request.modes
@@ -245,7 +245,7 @@ class PlannedRuns(Keeper):
         return tuple(sorted((*unserved, *unsupported)))
 
     def _faults_unmet(self) -> dict[str, bool]:
-        """Kinds of fault that are possible and never struck, each with whether that is no chance in so many runs."""
+        """The possible fault kinds that never struck; each with whether chance cannot explain that in so many runs."""
         statistics, able = self._search.statistics, Counter[FaultKind]()
         for mode, storage in self._settings.places:
             for plans in ("operations", "writes"):
@@ -257,7 +257,7 @@ class PlannedRuns(Keeper):
         return {f"fault {name}": runs >= SURE * FAULT_ONE_IN for name, runs in missed}
 
 
-def let_go(mutant: Mutant, place: canary.CanaryPlace, seed: int, profile: Profile, deadline: float) -> Canary:
+def hunt_canary(mutant: Mutant, place: canary.CanaryPlace, seed: int, profile: Profile, deadline: float) -> Canary:
     """Hunt a canary as the system under test is hunted, until it is caught."""
     asked = frozenset({mutant.kills})
     settings = SearchSettings(places=(place,), seed=seed, guarantees=asked, profile=profile, stop_at_first=True)
@@ -269,7 +269,7 @@ def let_go(mutant: Mutant, place: canary.CanaryPlace, seed: int, profile: Profil
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shrinking:
-    """A plan to shrink within a number of seconds and runs. kind: of the violation that must remain."""
+    """The task to shrink a plan within a number of seconds and runs. kind: of the violation that must remain."""
 
     kind: Kind
     plan: Plan
@@ -279,7 +279,7 @@ class Shrinking:
 
 
 def do(task: tuple[str, Piece | Shrinking], system: System) -> PieceResult | Failure | None:
-    """The result of a task: of a piece its findings, of a plan how the smallest fails that still does."""
+    """The result of a task: the findings of a piece, or the smallest failing plan."""
     _, asked = task
     if isinstance(asked, Piece):
         return explore(asked, Swarm(system, asked.settings))
@@ -287,14 +287,14 @@ def do(task: tuple[str, Piece | Shrinking], system: System) -> PieceResult | Fai
 
 
 class SearchDesk(Keeper):
-    """A worker's: the system is loaded once."""
+    """The state of a worker process, which loads the system once."""
 
     def __init__(self) -> None:
         super().__init__()
         self._systems: dict[str, System] = {}
 
     def do(self, task: tuple[str, Piece | Shrinking]) -> PieceResult | Failure | None:
-        """The same for a system by its name."""
+        """The result of a task on the system with this name."""
         if task[0] not in self._systems:
             system = parse_target(task[0]).load()
             assert system is not None, "only plans are given to workers"

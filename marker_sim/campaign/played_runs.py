@@ -1,4 +1,4 @@
-"""The runs of a campaign in real time: drawn one by one, a few played beside each other, judged."""
+"""The runs of a campaign in real time: drawn one by one, judged, a few played at the same time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import Any
 
-from marker_sim.campaign.coverage.canary import let_go
+from marker_sim.campaign.coverage.canary import find_false_statement
 from marker_sim.campaign.pieces import NumberedRun, PieceResult, stops
 from marker_sim.campaign.played_shrinking import WAITING, PlayedShrinker
 from marker_sim.campaign.search_state import SearchState
@@ -26,7 +26,7 @@ FIRST_SHARE = 0.7  # Of the time that is left, for the next failure: often it is
 
 
 class PlayedRuns(Keeper):
-    """The runs of one campaign. A context manager: inside it are the storage and the processes that they need."""
+    """The runs of one campaign. A context manager that owns the storage and the processes that they need."""
 
     _runs: RealRuns
 
@@ -48,7 +48,7 @@ class PlayedRuns(Keeper):
         return bool(self._search.found)
 
     def pieces(self) -> Iterator[PieceResult]:
-        """Each run, judged, as it ends."""
+        """The result of each run, judged when it ends."""
         try:
             for drawn, played in self._ended():
                 self._runs.took(drawn, played)
@@ -57,15 +57,15 @@ class PlayedRuns(Keeper):
             raise HarnessError(f"the kit's own files failed: {error.strerror or error} ({error.filename})") from error
 
     def merged(self, piece: PieceResult, new: dict[Kind, Failure]) -> None:
-        """A run was counted: say how far it is."""
+        """Take in a counted run: show the progress."""
         search = self._search
         self._say()
         if search.request.shrinking and any(each.plan is not None for each in new.values()):
             waits = self._runs.at_once > 1 and any(kind[0] in WAITING for kind in new)
-            self._runs.spare(WAITING_SHARE if waits else SHRINK_SHARE)
+            self._runs.reserve(WAITING_SHARE if waits else SHRINK_SHARE)
 
     def shrink(self) -> None:
-        """One failure after the other, the first found first; what breaks beside it is not made small again."""
+        """Shrink the failures in the order found; what the same run also broke is not shrunk separately."""
         search, request = self._search, self._search.request
         if not request.shrinking:
             return
@@ -93,7 +93,7 @@ class PlayedRuns(Keeper):
                     search.large[each] = small.stopped
                 else:
                     search.large[each] = f"{small.told[0]} was, and most likely has the same cause"
-            search.tell(small.told, same)
+            search.join_story(small.told, same)
             left = [each for each in left if each not in same]
         for kind, sentence in unseen.items():
             if search.found[kind].story is None:
@@ -104,15 +104,15 @@ class PlayedRuns(Keeper):
         return None if played.cut else played.history
 
     def check(self) -> None:
-        """Real time decides what meets what, so no run comes out twice."""
+        """Nothing: runs in real time cannot be repeated exactly, so there is none to compare."""
 
     def complete(self, campaign: Campaign) -> Campaign:
         """What the target says of its runs, and whether the judges see a false statement in the last history."""
-        planted = let_go(campaign.last) if self._search.request.canaries else None
+        planted = find_false_statement(campaign.last) if self._search.request.canaries else None
         return replace(self._runs.complete(campaign), canary=planted)
 
     def _next(self) -> Any:
-        """The next run, unless a violation ends the campaign."""
+        """The next run; None after a violation that ends the campaign."""
         search = self._search
         if search.request.stop_at_first and stops(search.statistics, search.found, search.request):
             return None
@@ -126,7 +126,7 @@ class PlayedRuns(Keeper):
         self._search.progress(f"{self._search.line(*self._runs.counts)}; {self._drawn}")
 
     def _ended(self) -> Iterator[tuple[Any, PlayedRun]]:
-        """Runs as they end, `lanes` of them going until no further one fits.
+        """The runs as they end, with `lanes` of them at a time, until no further one fits.
 
         A single lane is this thread, where Ctrl-C is heard. Runs that are under way when this is left end at once,
         which the pool waits for.
@@ -163,14 +163,14 @@ class PlayedRuns(Keeper):
 
 
 def numbered(number: int, played: PlayedRun) -> NumberedRun:
-    """A run that was played, to be judged; its steps are what was asked for in it."""
+    """The judgeable form of a run that was played; its steps are its requests."""
     steps = sum(event.kind == "invoke" for event in played.history.events)
     reached = tuple(sorted(played.counts.items()))
     return NumberedRun(number=number, plan=played.plan, history=played.history, steps=steps, reached=reached)
 
 
 def share_of(kind: Kind, left: Sequence[Kind]) -> float:
-    """How much of the time that is left a failure gets: most, unless one that takes much longer comes after it."""
+    """The time that one failure gets of what is left: most of it, unless a much slower failure comes next."""
     if not left:
         return 1.0
     return FIRST_SHARE if kind[0] in WAITING or not any(each[0] in WAITING for each in left) else 1 - FIRST_SHARE

@@ -1,4 +1,4 @@
-"""Plans that failed against real processes made small, where one run proves nothing.
+"""Shrinking of plans that failed in real time, where a single run proves nothing.
 
 A smaller plan is kept when it breaks the same guarantee in two of two runs or three of four, and one of few entries,
 whose runs are short, when it does in four of four or five of six. Two runs go on beside each other, or more that wait
@@ -47,7 +47,7 @@ Again = Callable[[Plan, float, bool, bool], History | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmallPlan:
-    """What became of a plan.
+    """The result of shrinking: a plan and how often it fails.
 
     broken: what broke in the runs that are counted, by kind, as it was seen first.
     failed, runs: in how many of them a guarantee broke that it was made small for.
@@ -64,7 +64,7 @@ class SmallPlan:
 
     @property
     def sentence(self) -> str:
-        """How often it fails, "" when there was no time to see."""
+        """The sentence that says how often the plan fails, "" when there was no time to see."""
         if not self.runs:
             return ""
         seldom = "" if self.failed else "; the evidence is of a run that had its timing"
@@ -72,7 +72,7 @@ class SmallPlan:
 
 
 class PlayedShrinker:
-    """Makes plans small.
+    """Shrinks plans by playing smaller ones several times.
 
     again: runs a plan until a time (time.monotonic), on fresh servers if asked for, with probes at its end or not; from
         several threads at a time. None for a run that the time cut short.
@@ -94,7 +94,7 @@ class PlayedShrinker:
     def shrink(
         self, kind: Kind, seen: Sequence[Failure], until: float, over: float | None = None, runs_max: int = 2_000
     ) -> SmallPlan:
-        """The smallest plan found until a time that breaks the guarantee, in the mode and on the storage, of `kind`.
+        """The smallest plan that breaks the guarantee, mode and storage of `kind`, as found until a time.
 
         seen: runs of plans in which it broke.
         over: until when the last runs may go on.
@@ -121,14 +121,14 @@ class PlayedShrinker:
         return replace(small, stopped=NO_TIME if ended else none)
 
     def _as_seen_in(self, seen: Sequence[Failure], guarantee: str) -> frozenset[str]:
-        """The guarantees that a smaller plan may break instead: those that the same loss broke in the same runs."""
+        """The guarantees that a smaller plan may break instead: those broken by the same loss in the same runs."""
         if guarantee not in LOST:
             return frozenset((guarantee,))
         beside = {kind[0] for each in seen for kind in broken_in(each.history, each.plan, self._profile)}
         return frozenset((guarantee, *(LOST & beside)))
 
     def _most_reliable(self, kept: list[SmallPlan], until: float) -> SmallPlan:
-        """The last of the plans that were kept that breaks often enough, else the one that breaks most often.
+        """The last of the kept plans that fails often enough, else the one that fails most often.
 
         It is looked for from the last one back in growing steps, then between the last two of them. Where none breaks
         any more, the plan that was given stands, with its own runs.
@@ -148,7 +148,7 @@ class PlayedShrinker:
         return best if best.failed else given
 
     def _last_runs(self, kept: SmallPlan, until: float) -> SmallPlan:
-        """Ten runs; fewer when the time is over, or when too many of them kept the guarantee.
+        """The results of ten last runs; fewer when the time is over, or when too many kept the guarantee.
 
         Where there is no time for one, the runs for which the plan was kept stand. The last of them have probes, so
         that whatever else breaks is seen.
@@ -166,7 +166,7 @@ class PlayedShrinker:
         return small
 
     def _first(self, seen: list[Failure], fails: Callable[[Plan, float], bool], until: float) -> None:
-        """Candidates of all runs in turn, each once, until one fails."""
+        """The first failing candidate, where all runs' candidates take turns and each is played once."""
         tried = set[Plan]()
         turns = [((broken, candidate) for candidate in _candidates(broken)) for broken in seen]
         for each in (each for turn in zip_longest(*turns) for each in turn if each is not None):
@@ -181,7 +181,7 @@ class PlayedShrinker:
             tried.add(candidate)
 
     def _failing(self, plan: Plan, last: float, until: float) -> SmallPlan | None:
-        """What was seen of a candidate that breaks often enough; None for another, or one that no run decided about.
+        """The runs of a candidate that fails often enough; None for others, and when no run was conclusive.
 
         last: until when a run has to be over, most likely.
         """
@@ -205,7 +205,7 @@ class PlayedShrinker:
         return small.failed >= (many if small.plan.entries > FEW else few)
 
     def _counted(self, plan: Plan, seen: Sequence[dict[Kind, Failure]]) -> SmallPlan:
-        """A plan with what broke in some runs of it."""
+        """A plan with the number of its runs and of those that failed."""
         wanted = [[kind for kind in broken if kind[0] in self._wanted] for broken in seen]
         told = Counter(kind for kinds in wanted for kind in kinds).most_common(1)
         return SmallPlan(
@@ -217,7 +217,7 @@ class PlayedShrinker:
         )
 
     def _expect(self, guarantee: str, broken: Failure) -> None:
-        """How long runs will take, by one that failed: who waits for an answer does so however small the plan is."""
+        """Set the expected duration of runs from a failing one: waiting for an answer takes as long in a small plan."""
         if self._slow:
             return
         events, bound_ms = broken.history.events, broken.history.header.answer_bound_ms
@@ -226,22 +226,22 @@ class PlayedShrinker:
         self._entry_s = max(0.0, self._longest_s - self._wait_s) / (broken.own_plan.entries + FRAME)
 
     def _closing_s(self, plan: Plan, seconds: float) -> float:
-        """How much of the time is kept for the last runs; nothing where no candidate would have room before them."""
+        """The seconds reserved for the last runs; 0 where no candidate would fit before them."""
         closing_s, run_s = seconds * CLOSING_SHARE, self._run_s(plan)
         if self._slow or run_s < closing_s:
             return min(closing_s, run_s * self._last_runs_max)
         return run_s if 2 * run_s < seconds else 0.0
 
     def _run_s(self, plan: Plan) -> float:
-        """How long a run of a plan that fails takes most likely."""
+        """The likely duration of a run of a failing plan."""
         return min(self._longest_s, self._wait_s + self._entry_s * (plan.entries + FRAME))
 
     def _has_room(self, plan: Plan, until: float) -> bool:
-        """Whether one more run most likely fits."""
+        """Whether one more run is likely to fit."""
         return time.monotonic() + self._run_s(plan) < until
 
     def _some(self, plan: Plan, until: float) -> list[dict[Kind, Failure]]:
-        """What breaks in runs beside each other, without those that the kit could not complete or the time cut."""
+        """The failures of runs played at the same time, without runs that the kit or the time cut short."""
 
         def run(_: int) -> dict[Kind, Failure] | None:
             try:
@@ -275,5 +275,5 @@ def _candidates(broken: Failure) -> Iterator[Plan]:
 
 
 def broken_in(history: History, plan: Plan | None, profile: Profile) -> dict[Kind, Failure]:
-    """The first breach of each kind in a run that is judged now."""
+    """The first breach of each kind in a run, by today's judges."""
     return failures_in(history, judge(history, None), profile, plan)

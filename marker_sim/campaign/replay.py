@@ -1,4 +1,4 @@
-"""Runs a stored plan again, with today's code and today's judges, or makes it smaller."""
+"""Runs a stored plan again with today's code and judges, or shrinks it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SEEN_SHARE = 0.3  # Of the time of shrinking, for seeing the failure again.
 
 
 def replay_plan(plan: Plan, sut: str, guarantee: str | None) -> tuple[History, tuple[Finding, ...]]:
-    """Run a plan against a system and judge it, by one guarantee or by all."""
+    """The result of running a plan against a system, judged by one guarantee or by all."""
     system = load_system(sut)
     if guarantee is not None:
         return findings_of(plan, system, guarantee)
@@ -50,7 +50,7 @@ def replay_plan(plan: Plan, sut: str, guarantee: str | None) -> tuple[History, t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """What became of a plan that was run again.
+    """The result of running a plan again.
 
     status: VIOLATED, FIXED, or NOT_REPRODUCED, and `why` then where runs were not enough to say that it is fixed.
     broken, times: in how many runs of how many a promise was broken.
@@ -70,7 +70,7 @@ class Replayed:
 def simulated(
     plan: Plan, sut: str, guarantee: str | None, cause: str, profile: Profile, times: int = 1, steady: bool = True
 ) -> Replayed:
-    """A plan in the simulated world, where one run shows whether a deterministic system breaks it.
+    """The result of a plan in the simulated world, where one run decides whether a deterministic system breaks it.
 
     guarantee: None for any. What the profile does not promise counts for a guarantee that is named: it was stored once.
     cause: of its breach; one of another cause counts where none of that cause was seen.
@@ -104,7 +104,7 @@ def played(
     times: int,
     enough: int | None = None,
 ) -> Replayed:
-    """A plan in real time, where a run without a violation proves nothing.
+    """The result of a plan in real time, where a run without a violation proves nothing.
 
     play: one run, on fresh servers if asked for: what it broke.
     enough: after so many runs that broke it there are no more.
@@ -125,7 +125,7 @@ def played(
 def on_servers(
     plan: Plan, sut: str, server: ServerOptions | None, profile: Profile, guarantee: str | None, cause: str, times: int
 ) -> Replayed:
-    """The same against a real server or Hudi, or as jobs on Spark where `server` is None."""
+    """The result of a plan on a real server or Hudi, or as Spark jobs where `server` is None."""
     with _real_runs(plan, sut, server, profile, LONG_S) as runs:
 
         def play(fresh: bool) -> dict[Kind, Failure]:
@@ -158,7 +158,7 @@ def _real_runs(
 def shrink_on_servers(
     plan: Plan, sut: str, server: ServerOptions | None, profile: Profile, guarantee: str, cause: str, budget_s: float
 ) -> tuple[SmallPlan | None, int]:
-    """A plan made small where `on_servers` runs it, once it broke the guarantee there again; None when it did not.
+    """The smaller plan found where `on_servers` runs it; None when the plan did not fail there again.
 
     Also how many runs it took to see that.
     """
@@ -186,7 +186,7 @@ def shrink_on_servers(
 def shrink_simulated(
     plan: Plan, sut: str, profile: Profile, guarantee: str, cause: str, budget_s: float
 ) -> tuple[SmallPlan | None, int]:
-    """The same in the simulated world, where one run shows whether a plan breaks it."""
+    """The smaller plan found in the simulated world, where one run decides."""
     system, began = load_system(sut), time.monotonic()
     seen = failure_of(Kind(guarantee, plan.mode, plan.storage, cause), plan, system, profile)
     if seen is None:

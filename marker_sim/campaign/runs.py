@@ -1,4 +1,4 @@
-"""One plan run and judged in the simulated world, by one guarantee or all, in one mode or both; and made small.
+"""Runs one plan in the simulated world, judges it in one mode or both, and shrinks it.
 
 A third-party class may need an operation that the storage does not offer, for example conditional puts. A run in which
 it called one is neither judged nor counted, by no search.
@@ -30,7 +30,7 @@ Subject = tuple[str | None, str | None, str | None]  # A table, an instant, and 
 
 
 def execute(plan: Plan, system: System) -> tuple[History, int]:
-    """One simulated run under the watchdog; its history and steps."""
+    """The history and steps of one simulated run under the watchdog."""
     cluster = Cluster(plan, system)
     with watched(lambda: cluster.scheduler.steps):
         history = cluster.run()
@@ -38,7 +38,7 @@ def execute(plan: Plan, system: System) -> tuple[History, int]:
 
 
 def compare_modes(plan: Plan, system: System) -> tuple[History, History, Finding]:
-    """A plan of writes with direct and with timeline-server markers, and whether they agree (G21)."""
+    """A plan's two histories, with direct and with timeline-server markers, and the finding of G21 modes-agree."""
     first, _ = execute(replace(plan, mode="direct"), system)
     second, _ = execute(replace(plan, mode="timeline"), system)
     return first, second, modes_agree(first, second)
@@ -56,14 +56,14 @@ def findings_in(history: History, system: System, guarantees: frozenset[str] | N
 
 
 def lacking(system: System | None, history: History) -> str:
-    """The first operation that a third-party class called and this storage lacks, whatever error it raised; or ""."""
+    """The first operation that a third-party class called and this storage lacks, else ""; its error is ignored."""
     asked = (e for e in history.events if e.kind == "observe" and e.operation == UNSUPPORTED)
     event = next(asked, None) if system and system.layout == "names" else None
     return "" if event is None else event.error or "an operation"
 
 
 def findings_of(plan: Plan, system: System, guarantee: str) -> tuple[History, tuple[Finding, ...]]:
-    """A plan judged by one guarantee, which may need it run in both modes."""
+    """The findings of one guarantee for a plan, which may need runs in both modes."""
     if guarantee == MODES_AGREE:
         if not comparable(plan, system):
             return execute(plan, system)[0], ()
@@ -74,13 +74,13 @@ def findings_of(plan: Plan, system: System, guarantee: str) -> tuple[History, tu
 
 
 def promised_breach(finding: Finding, plan: Plan, profile: Profile, cause: str = "") -> Breach | None:
-    """The first breach that the profile holds against the system; cause: of this cause, "" for any."""
+    """The first promised breach; cause: the cause it must have, "" for any."""
     found = profile.broken_by(finding, plan.mode, plan.storage)
     return next((breach for breach in found if cause in ("", breach.cause)), None)
 
 
 def failure_of(kind: Kind, plan: Plan, system: System, profile: Profile) -> Failure | None:
-    """How a plan breaks the guarantee of a kind, by its cause where that is seen, else by any; None when it holds."""
+    """The failure of a plan of the given kind, by its cause if possible, else by any; None when the guarantee holds."""
     history, findings = findings_of(plan, system, kind.guarantee)
     shown = (promised_breach(each, plan, profile, by) for by in (kind.cause, "") for each in findings)
     breach = next((breach for breach in shown if breach is not None), None)
@@ -90,7 +90,7 @@ def failure_of(kind: Kind, plan: Plan, system: System, profile: Profile) -> Fail
 def smaller(
     kind: Kind, plan: Plan, system: System, profile: Profile, budget_s: float, runs_max: int = RUNS_MAX
 ) -> Failure | None:
-    """How the smallest plan that was found breaks a guarantee; None for a plan that does not break it again."""
+    """The failure of the smallest plan found; None for a plan that does not fail again."""
     small = plan
     if budget_s > 0:
         small = make_small(plan, system, kind.guarantee, profile, kind.cause, budget_s, runs_max)
@@ -101,7 +101,7 @@ def smaller(
 def make_small(
     plan: Plan, system: System, guarantee: str, profile: Profile, cause: str, budget_s: float, runs_max: int = RUNS_MAX
 ) -> Plan:
-    """The smallest plan found that breaks a guarantee by a cause, or without an entry by which the cause is named so.
+    """The smallest plan found that breaks a guarantee by a cause, or without an entry that the cause depends on.
 
     A kill makes a loss lost-at-kill that would have been never-stored without it. So when no smaller plan breaks the
     guarantee by the cause, single entries are taken away that it breaks without for the same name or directory, by
@@ -137,7 +137,7 @@ def make_small(
 
 
 def _subject(history: History, breach: Breach) -> frozenset[Subject]:
-    """What a breach is about: the names in calls that prove it, else files, else directories."""
+    """The subject of a breach: names in the calls that prove it, else files, else directories."""
     events = [history.events[index] for index in breach.evidence]
     named = [event for event in events if event.path]
     called = [event for event in named if event.kind in ("invoke", "ok", "fail", "info")]

@@ -1,4 +1,4 @@
-"""The state of one campaign: what was counted and found so far, and what became of each failure."""
+"""The state of one campaign: its counts and failures so far, and the shrunk plans."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class SearchState:
     listed: list[RunRow] = field(default_factory=list)
 
     def line(self, runs: str, steps: str) -> str:
-        """How far it is. runs, steps: what these are called."""
+        """The progress line. runs, steps: the words for these in it."""
         statistics, request, seconds = self.statistics, self.request, time.monotonic() - self.began
         left = "" if request.budget_s == math.inf else f"; {left_of(request.budget_s - seconds)}"
         of = "" if request.runs is None else f" of {request.runs:,}"
@@ -49,7 +49,7 @@ class SearchState:
         return f"{statistics.runs:,}{of} {runs}; {rates}; {sum(statistics.faults.values()):,} faults{left}; {said}"
 
     def add(self, piece: PieceResult) -> dict[Kind, Failure]:
-        """Add the next piece; the kinds of violation that are new with it, or have a plan now."""
+        """Add the next piece; returns the kinds of violation that are new, or have a plan now."""
         self.statistics.merge(piece.statistics)
         self.last = piece.last or self.last
         self.listed += piece.listed
@@ -63,7 +63,7 @@ class SearchState:
         return new
 
     def keep(self, kind: Kind, small: Failure, confirmed: str = "") -> None:
-        """Put the run of a small plan in the place of a failure, unless that of a smaller one is there.
+        """Replace the run of a failure by that of a smaller plan, unless there is a still smaller one.
 
         confirmed: how often the small plan fails.
         """
@@ -80,14 +80,14 @@ class SearchState:
             story=known.story,
         )
 
-    def tell(self, kind: Kind, also: Iterable[Kind]) -> None:
-        """A small plan for `kind` breaks `also` besides: that is one story, unless another was told of them before."""
+    def join_story(self, kind: Kind, also: Iterable[Kind]) -> None:
+        """Record that the small plan for `kind` also breaks `also`: one story, unless they belong to one already."""
         for each in (kind, *also):
             if each in self.found and self.found[each].story is None:
                 self.found[each] = replace(self.found[each], story=kind)
 
     def failures(self) -> tuple[Failure, ...]:
-        """What was found, the shortest plan first. What was not made small is told with what broke in the same run."""
+        """The failures, shortest plan first. One that was not shrunk is joined with others of the same run."""
         told = {each.number: each.story for each in reversed(self.found.values()) if each.story is not None}
         for kind, failure in self.found.items():
             told.setdefault(failure.number, kind)
@@ -99,7 +99,7 @@ class SearchState:
 
 
 def rates_of(counts: Mapping[str, int], seconds: float) -> str:
-    """How many of each a second, in words."""
+    """The rates per second, in words."""
     rates = ((name, count / max(seconds, 0.001)) for name, count in counts.items())
     return ", ".join(f"{rate:,.{0 if rate >= 10 else 1}f} {name}/s" for name, rate in rates)
 

@@ -310,7 +310,7 @@ COMMANDS: dict[str, Callable[..., int]] = {
 
 
 def build_app() -> typer.Typer:
-    """The commands; the context's `obj` has the words of the command line, which reports quote."""
+    """The commands; the `obj` of the context holds the words of the command line, which reports quote."""
     app = typer.Typer(
         add_completion=False,
         no_args_is_help=True,

@@ -31,7 +31,7 @@ def audit(
     table: str, *, report: str | None, json_only: bool, s3_endpoint: str | None, jobs: str | None, stuck_after: str,
     spark_master: str | None, argv: Sequence[str],
 ) -> int:  # fmt: skip
-    """Audit a table; the exit code."""
+    """Audit a table; returns the exit code."""
     check_endpoint(s3_endpoint)
     threads = JOBS if jobs is None else parse_number(jobs, "--jobs", _JOBS_MAX)
     stuck_after_s = _seconds(stuck_after)

@@ -1,4 +1,4 @@
-"""`chaos`: the nightly. A request checked, a night run, its summary printed."""
+"""`chaos`: checks a request, runs a night and prints its summary."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def chaos(
     spark_master: str | None = None,
     **server_words: Any,
 ) -> int:
-    """Run a night and print its summary; the exit code. server_words: of `ServerWords`."""
+    """Run a night, print its summary and return the exit code. server_words: of `ServerWords`."""
     server, storages = _foreign(sut, storage, stages, server_words)
     request = NightRequest(
         directory=Path(directory),
@@ -82,7 +82,7 @@ def chaos(
 def _foreign(
     sut: str | None, storage: str | None, stages: str | None, server_words: dict[str, Any]
 ) -> tuple[ServerOptions | None, tuple[str, ...]]:
-    """How a foreign system is started, and its storages; None and () for one that runs plans, or none that is named."""
+    """The start command and storages of a foreign system; None and () for one that runs plans, or without a name."""
     words = ServerWords(**server_words)
     target = parse_target(DEFAULT if sut is None else sut)
     if target.can.plans:

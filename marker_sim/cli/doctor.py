@@ -34,7 +34,7 @@ EXIT_MISSING = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One thing looked for.
+    """One requirement that was checked.
 
     found: its version or place, "" when it is missing.
     how: the way to get it.
@@ -47,7 +47,7 @@ class Check:
 
 
 def doctor(*, install: bool, as_json: bool, console: Console) -> int:
-    """Print what is here and what is missing; 0 when `verify` of the reference can run, else 4."""
+    """Print what is here and what is missing; returns 0 when `verify` of the reference can run, else 4."""
     if install:
         _install()
     checks = examine()
@@ -63,7 +63,7 @@ def doctor(*, install: bool, as_json: bool, console: Console) -> int:
 
 
 def examine() -> tuple[Check, ...]:
-    """Every check, what `verify` needs first."""
+    """All checks, those that `verify` needs first."""
     return (
         *(_package(each) for each in REQUIREMENTS.values()),
         _java(),
@@ -88,7 +88,7 @@ def _package(needed: Requirement) -> Check:
 
 
 def _permissions() -> Check:
-    """Whether the kernel lets us hold a process before it opens a file, and while a file is cut (fanotify)."""
+    """Whether the kernel lets us suspend a process before it opens a file and while it truncates one (fanotify)."""
     with tempfile.TemporaryDirectory() as folder:
         operations, refused = granted(Path(folder))
     how = "root, Linux 6.14 or later, and TMPDIR on ext4, xfs or btrfs" + (refused and f"; refused: {refused}")
@@ -110,7 +110,7 @@ def _java() -> Check:
 
 
 def _bundles() -> tuple[Check, ...]:
-    """Which jars for Hudi the cache holds."""
+    """The Hudi jars in the cache."""
     wanted = [(f"hudi {version} bundle", f"--sut hudi:{version}", hudi.bundle(version)) for version in hudi.VERSIONS]
     wanted.append(("hadoop s3a", "--sut hudi:VERSION --storage s3", hudi.S3A))
     return tuple(
@@ -125,7 +125,7 @@ def _bundles() -> tuple[Check, ...]:
 
 
 def _install() -> None:
-    """Build and fetch what the extras that are here can use and the cache lacks, saying so on standard error.
+    """Build and fetch what the installed extras can use and the cache lacks, reporting on standard error.
 
     What further extras would need is left out with a sentence, and so is what this machine cannot build: neither is a
     failure. Each part is tried whatever becomes of the others; HarnessError for those that failed.
@@ -145,7 +145,7 @@ def _install() -> None:
 
 
 def _no_wires() -> str:
-    """Why toxiproxy would be of no use or cannot be had here, "" when it can."""
+    """The reason why toxiproxy is useless or unavailable here, "" when it is usable."""
     why = lacking("wires")
     if why:
         return f"this needs {why}"
@@ -177,7 +177,7 @@ def _say(line: str) -> None:
 
 
 def _first_line(command: tuple[str, ...]) -> str:
-    """The first line a command says of itself, "" when it is not there or does not answer.
+    """The first line of a command's output, "" when the command is missing or does not answer.
 
     Java begins with what it took from the environment, which says nothing of itself.
     """

@@ -17,7 +17,7 @@ from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import FAULT_CLASSES
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.report.scripts.shell_script import ToldFailure
+from marker_sim.report.scripts.shell_script import FailureDescription
 from marker_sim.report.scripts.table_script import script_of
 from marker_sim.report.verdict import EXIT_HOLDS, EXIT_USAGE
 from marker_sim.report.words import in_context, plan_sentences, printable
@@ -31,7 +31,7 @@ AROUND = 1  # Events beside those that prove it.
 
 
 def hand_over(path: Path, sut: str | None, script: bool, every: bool, file: Path | None, others: Sequence[str]) -> int:
-    """Write a script, or a text with one, for each story; the exit code.
+    """Write a script, or a text with one, for each story; returns the exit code.
 
     path: of a report directory or one of its plans, a chaos directory or a failure of one.
     sut: another system than the stored one.
@@ -53,8 +53,8 @@ def hand_over(path: Path, sut: str | None, script: bool, every: bool, file: Path
     code, names = EXIT_HOLDS, set[str]()
     for stored in chosen.values():
         try:
-            told = told_failure(stored, sut)
-            text, language = script_of(told) if script else (issue_text(told), "markdown")
+            described = failure_description(stored, sut)
+            text, language = script_of(described) if script else (issue_text(described), "markdown")
         except UsageError as error:
             if len(chosen) == 1:
                 raise
@@ -86,15 +86,15 @@ def _write(target: Path, text: str, script: bool) -> None:
 
 
 def _file_name(name: str, taken: set[str]) -> str:
-    """A name for a file that no other story has."""
+    """A file name that no other story uses."""
     plain = re.sub(r"[^A-Za-z0-9.]+", "-", name).strip("-")
     found = next(each for each in (plain, *(f"{plain}-{n}" for n in range(2, len(taken) + 3))) if each not in taken)
     taken.add(found)
     return found
 
 
-def told_failure(stored: StoredPlan, sut: str | None) -> ToldFailure:
-    """What a stored failure says; UsageError for one that no shell can show."""
+def failure_description(stored: StoredPlan, sut: str | None) -> FailureDescription:
+    """The content of a script for a stored failure; UsageError for a failure that no shell script can show."""
     system = sut or stored.sut
     target = parse_target(system)
     if stored.guarantee is None:
@@ -119,7 +119,7 @@ def told_failure(stored: StoredPlan, sut: str | None) -> ToldFailure:
     evidence: tuple[str, ...] = ()
     if stored.history is not None and stored.evidence:
         evidence = tuple(line.text for line in in_context(read_history(stored.history), stored.evidence, AROUND))
-    return ToldFailure(
+    return FailureDescription(
         guarantee=stored.guarantee,
         plan=stored.plan,
         sut=system,
@@ -134,8 +134,8 @@ def told_failure(stored: StoredPlan, sut: str | None) -> ToldFailure:
     )
 
 
-def issue_text(failure: ToldFailure) -> str:
-    """Markdown; where a shell cannot do the plan, the sentence that says so stands in place of the script."""
+def issue_text(failure: FailureDescription) -> str:
+    """The text as Markdown; where no script can run the plan, the reason stands in its place."""
     known = BY_ID[failure.guarantee]
     lines = [
         f"# {failure.sut}: {known.slug} is broken" + (f": {printable(failure.message)}" if failure.message else ""),

@@ -91,7 +91,7 @@ def rejudge(
 
 
 def _is_large(path: Path) -> bool:
-    """Whether a history is judged in parts."""
+    """Whether a history is too large to be judged as a whole."""
     file = history_in(path)
     return file.suffix == ".parquet" and events_in(file) > WHOLE_MAX
 
@@ -134,7 +134,7 @@ def history_in(path: Path) -> Path:
 
 
 def _profile_of(history: History, path: Path) -> Profile:
-    """The profile that a history was judged by."""
+    """The profile by which a history was judged."""
     header = history.header
     if header.promises is not None:
         return parse_profile(header.promises, f"the profile in {path}")
@@ -148,6 +148,6 @@ def _profile_of(history: History, path: Path) -> Profile:
 
 
 def see(directory: Path) -> str:
-    """Where an earlier report of a directory is, to be added to a sentence; "" when there is none."""
+    """The end of a sentence that says where a directory's earlier report is; "" when there is none."""
     earlier = newest_earlier(directory)
     return "" if earlier is None else f", such as {earlier}"

@@ -1,4 +1,4 @@
-"""`marker-sim mutants`: every planted mistake hunted, judged by every guarantee, shrunk; a survivor fails it."""
+"""`marker-sim mutants`: hunts every planted mistake, judges by every guarantee, shrinks; fails when one survives."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ def _hunt(
     directory: Path,
     as_json: bool,
 ) -> int:
-    """The kills in order, times of one core each; when it ends early, the finished ones are stored."""
+    """The results in order, each hunt timed on one core; when interrupted, the finished ones are stored."""
 
-    def told(kills: list[Kill]) -> str:
+    def line_of(kills: list[Kill]) -> str:
         last = kills[-1]
         return f"{len(kills)} of {len(tasks)}: {last.mutant.name} {'killed' if last.killed else 'SURVIVED'}"
 
-    kills, interrupted, trouble = hunted(tasks, processes, told, lambda kill: stop_at_first and not kill.killed)
+    kills, interrupted, trouble = hunted(tasks, processes, line_of, lambda kill: stop_at_first and not kill.killed)
     content = matrix_dict(kills, settings, interrupted)
     _store(content, directory)
     if trouble is not None:
@@ -87,18 +87,18 @@ def _hunt(
 
 
 def hunted(
-    tasks: Sequence[HuntTask], processes: int, told: Callable[[list[Any]], str], ends: Callable[[Any], bool]
+    tasks: Sequence[HuntTask], processes: int, line_of: Callable[[list[Any]], str], ends: Callable[[Any], bool]
 ) -> tuple[list[Any], bool, HarnessError | None]:
-    """What came of the tasks, in order; whether that was cut short, and by which trouble.
+    """The results of the tasks in order, whether they were interrupted, and the error that did it.
 
-    told: the progress after each. ends: whether one of them is the last.
+    line_of: the progress after each. ends: whether one of them is the last.
     """
     done: list[Any] = []
     try:
         with Progress() as progress, workers(DESK, min(processes, len(tasks))) as pool:
             for each in in_order(tasks, lambda task: task.do(), pool):
                 done.append(each)
-                progress(told(done))
+                progress(line_of(done))
                 if ends(each):
                     break
     except KeyboardInterrupt:
@@ -124,7 +124,7 @@ def _store(content: dict[str, Any], directory: Path) -> None:
 
 
 def _show(content: dict[str, Any], directory: Path) -> None:
-    """The mutants, the guarantees that detect them and how soon; mutants.txt has the whole, wide matrix."""
+    """Print the mutants, the guarantees that detect them and how soon; mutants.txt has the complete, wide matrix."""
     console = output_console()
     table = Table(box=None, pad_edge=False, header_style="bold")
     names = list(content["summary"]["searches"])

@@ -121,6 +121,6 @@ ChaosStorage = Annotated[str | None, typer.Option(metavar="STORAGE", help="Of a 
 
 
 def check_endpoint(url: str | None) -> None:
-    """UsageError for an `--s3-endpoint` that is no URL; a store behind a path is fine."""
+    """UsageError when the value of `--s3-endpoint` is no URL; a store behind a path is accepted."""
     if url is not None and not url.startswith(("http://", "https://")):
         raise UsageError(f"--s3-endpoint was given {url!r}; write a URL such as http://127.0.0.1:9000")

@@ -25,10 +25,10 @@ DRAWN_PER_S = 4.0
 
 
 class UnreadOutput(io.FileIO):
-    """An output whose reader may be gone: what is written from then on is dropped."""
+    """An output whose reader may go away; text written after that is dropped."""
 
     def write(self, data: Any) -> int:
-        """Write, or drop it."""
+        """Write the text, or drop it when the reader is gone."""
         try:
             return super().write(data)
         except BrokenPipeError:
@@ -36,12 +36,12 @@ class UnreadOutput(io.FileIO):
 
 
 def settle_outputs() -> None:
-    """Let a closed pipe end nothing, and escape what an encoding cannot print."""
+    """Replace both outputs: a closed pipe ends nothing, and what the encoding cannot print is escaped."""
     sys.stdout, sys.stderr = (_settled(stream) for stream in (sys.stdout, sys.stderr))
 
 
 def _settled(stream: TextIO) -> TextIO:
-    """The same output; one that a caller has put in its place, or closed, stays as it is."""
+    """The output in its tolerant form; one that a caller replaced or closed stays as it is."""
     if stream not in (sys.__stdout__, sys.__stderr__) or not isinstance(stream, io.TextIOWrapper):
         return stream
     stream.flush()
@@ -55,7 +55,7 @@ def _settled(stream: TextIO) -> TextIO:
 
 
 class Progress:
-    """A callable that takes the newest line: shown in place on a terminal, elsewhere one every `QUIET_EVERY_S`.
+    """A callable that shows the newest line: in place on a terminal, elsewhere one line every `QUIET_EVERY_S`.
 
     Elsewhere the last line is said again, with the time that has passed, when there was none for `SILENT_MAX_S`.
     """
@@ -98,7 +98,7 @@ class Progress:
             self._live.stop()
 
     def __call__(self, line: str) -> None:
-        """Show a line, or keep quiet when one was shown a moment ago."""
+        """Show a line, unless another one was shown just before."""
         self._line = line
         self._say_after(QUIET_EVERY_S)
 

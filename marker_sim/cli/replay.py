@@ -72,7 +72,7 @@ class Wanted:
 
 
 def replay(path: Path, wanted: Wanted, console: Console) -> int:
-    """Run the failures stored at `path` again and print their status; the exit code.
+    """Run the failures stored at `path` again and print their status; returns the exit code.
 
     path: a chaos directory or a failure of one, a report directory, a plan, or a history whose header has its plan.
     """
@@ -92,7 +92,7 @@ def replay(path: Path, wanted: Wanted, console: Console) -> int:
 
 
 def _readable(files: Sequence[Path], console: Console) -> list[StoredPlan | str]:
-    """The failures in files; for one that this version cannot read the reason."""
+    """The failures in files; for one that this version cannot read, the reason."""
     found: list[StoredPlan | str] = []
     for file in files:
         try:
@@ -109,7 +109,7 @@ def _ended(results: Sequence[str], path: Path, console: Console) -> int:
 
 
 def conclude(results: Sequence[str], console: Console) -> int:
-    """Print the totals of several failures; the exit code of the worst."""
+    """Print the totals of several failures; returns the exit code of the worst."""
     ran = [status for status in results if status]
     if len(results) > 1:
         counts = ", ".join(f"{ran.count(status)} {word}" for status, word in WORDS.items() if status in ran)
@@ -121,7 +121,7 @@ def conclude(results: Sequence[str], console: Console) -> int:
 
 
 def _run_all(failures: Sequence[StoredPlan | str], wanted: Wanted, console: Console) -> list[str]:
-    """The status of each, "" for one that was not run because its cause is still violated by another."""
+    """The status of each failure, "" for one that was skipped because another one still shows its cause."""
     results: list[str] = []
     seen: set[tuple[str, str, str]] = set()
     systems = {wanted.sut or stored.sut for stored in failures if isinstance(stored, StoredPlan) and stored.plan}
@@ -182,7 +182,7 @@ def _run_one(stored: StoredPlan, wanted: Wanted, console: Console) -> str:
 
 
 def _again(stored: StoredPlan, system: str, profile: Profile, times: int | None) -> Replayed:
-    """A stored plan run again in its world."""
+    """The status of a stored plan after another run in its world."""
     plan, guarantee, cause = stored.plan, stored.guarantee, stored.cause
     assert plan is not None
     if stored.world == SERVER and not parse_target(system).can.plans:
@@ -198,14 +198,14 @@ def _again(stored: StoredPlan, system: str, profile: Profile, times: int | None)
 
 
 def profile_of(stored: StoredPlan, system: str) -> Profile:
-    """What the system is held to: what it was when the failure was stored, or what is shipped for it."""
+    """The profile to judge by: the one stored with the failure, else the one shipped for the system."""
     if system == stored.sut and stored.profile is not None:
         return stored.profile
     return load_profile(parse_target(system).can.profile)
 
 
 def is_for_servers(stored: StoredPlan, system: str) -> bool:
-    """Whether a plan that somebody wrote, and no report says where it ran, is run on a server."""
+    """Whether a hand-written plan, for which no report names a world, runs on a server."""
     can, plan = parse_target(system).can, stored.plan
     if stored.guarantee is not None or plan is None or plan.writes or can.world != SERVERS:
         return False
@@ -213,7 +213,7 @@ def is_for_servers(stored: StoredPlan, system: str) -> bool:
 
 
 def missing(stored: StoredPlan, system: str) -> str:
-    """Why a failure cannot be run here, "" when it can."""
+    """The reason why a failure cannot be run here, "" when it can."""
     target = parse_target(system)
     of_table = stored.plan is not None and stored.plan.shape is not None
     if stored.plan is not None and of_table != (target.can.world == TABLES):
@@ -242,7 +242,7 @@ def print_lines(console: Console, text: str, indent: str = "") -> None:
 
 
 def shrink_stored(path: Path, budget_s: float, console: Console) -> int:
-    """Make the failures of a report smaller, or the one of a plan in it; the exit code, as that of `replay`."""
+    """Shrink the failures of a report, or the failure of one plan in it; returns the exit code, as `replay` does."""
     chosen: dict[tuple[str, str], StoredPlan] = {}
     for stored in _failures(path):
         chosen.setdefault(stored.defect, stored)

@@ -37,7 +37,7 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerWords:
-    """The options that only servers have, as they were given; None and False for those that were not."""
+    """The options that only servers have, as given on the command line; None and False for those left out."""
 
     start: str | None = None
     reader: str | None = None
@@ -50,7 +50,7 @@ class ServerWords:
     s3_secret_key: str | None = None
 
     def parse(self, target: Target, storage: str, environment: Mapping[str, str]) -> ServerOptions:
-        """The options of a server; UsageError for the first that does not fit the system and its storage."""
+        """The options of a server; UsageError for the first one that does not fit the system or its storage."""
         for option in self._given():
             if option in target.can.refuses:
                 raise UsageError(f"{_written(option)} was given with --sut {target.sut}{target.can.refuses[option]}")
@@ -70,7 +70,7 @@ class ServerWords:
         )
 
     def _endpoint(self, environment: Mapping[str, str]) -> Endpoint | None:
-        """The S3 endpoint they name, None for the kit's own."""
+        """The S3 endpoint that was given, None for the kit's own."""
         return parse_endpoint(
             url=self.s3_endpoint,
             bucket=self.s3_bucket,
@@ -107,7 +107,7 @@ def parse_request(
     against_start: str | None = None,
     **server_words: Any,
 ) -> CampaignRequest:
-    """The request these words make; UsageError for the first thing wrong with them. server_words: of `ServerWords`."""
+    """The request that the options make; UsageError for the first wrong one. server_words: of `ServerWords`."""
     target = parse_target(sut)
     if mode not in MODES:
         raise UsageError(f"--mode was given {mode!r}; write {_either(MODES)}")
@@ -142,7 +142,7 @@ def parse_request(
 def parse_against(
     request: CampaignRequest, sut: str, mode: str, storage: str | None, server_words: Mapping[str, Any]
 ) -> CampaignRequest:
-    """What is asked of the system of `--against`: the same as of that of `--sut`, and judged by the same profile.
+    """The request for the system of `--against`: the same as that for `--sut`, judged by the same profile.
 
     server_words: of `ServerWords`, with its own command; those that it does not take are for the other one.
     """
@@ -165,7 +165,7 @@ def parse_against(
 
 
 def _check_same_placeholders(one: str, other: str) -> None:
-    """UsageError when one server alone is told how to batch: their plans differ then. A composed command tells it."""
+    """UsageError when only one of two servers gets a batching option, because their plans would differ."""
     for name in ("{threads}", "{interval_ms}"):
         has = [name in command or not command for command in (one, other)]
         if has[0] != has[1]:
@@ -176,7 +176,7 @@ def _check_same_placeholders(one: str, other: str) -> None:
 
 
 def _parse_extent(budget: str | None, runs: str | None, target: Target) -> tuple[float, int | None]:
-    """For how many seconds, and how many plans; with a number of plans the seconds have no end."""
+    """The seconds and the number of plans of a search; with a number of plans, the seconds are infinite."""
     if runs is None:
         return parse_duration(BUDGET if budget is None else budget, "--budget"), None
     if budget is not None:
@@ -226,7 +226,7 @@ def parse_number(text: str, option: str, most: int) -> int:
 
 
 def _storages(target: Target, mode: str, storage: str | None) -> tuple[str, ...]:
-    """What `--storage` stands for, which has to be there in the mode."""
+    """The storages that `--storage` stands for; UsageError for one that the mode does not have."""
     can = target.can
     if not set(MODES[mode]) & set(can.modes):
         raise UsageError(f"--mode was given {mode!r}, but --sut {target.sut} is a timeline server; leave --mode out")

@@ -24,7 +24,7 @@ def serve(
     s3_endpoint: str | None,
     waiting_max: int,
 ) -> int:
-    """Serve until SIGTERM or SIGINT; the exit code."""
+    """Serve until SIGTERM or SIGINT; returns the exit code."""
     from marker_sim.serve.server import Settings, run
 
     if not 0 <= port <= PORT_MAX:
@@ -54,7 +54,7 @@ def serve(
 
 
 def _allow_connections() -> None:
-    """Let every request that may wait have a connection, as far as the host allows."""
+    """Raise the limit of open files so that every request that may wait can have a connection, as far as allowed."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, FILES_MAX)), hard))
 

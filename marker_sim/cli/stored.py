@@ -66,7 +66,7 @@ class StoredPlan:
 
     @property
     def defect(self) -> tuple[str, str]:
-        """What it has in common with failures that most likely have the same reason."""
+        """The key that it shares with failures that most likely have the same cause."""
         if self.story:
             return ("story", self.story)
         cause = "" if self.cause == UNEXPLAINED else self.cause
@@ -91,7 +91,7 @@ def failure_of_chaos(file: Path) -> StoredPlan:
 
 
 def failures_at(path: Path) -> tuple[StoredPlan, ...]:
-    """Those of a report directory, a finding, a plan or a history; UsageError when there are none."""
+    """The failures in a report directory, a finding, a plan or a history; UsageError when there are none."""
     if path.is_dir():
         return _failures_in_report(path)
     if not path.is_file():
@@ -161,7 +161,7 @@ def _failures_in_report(directory: Path) -> tuple[StoredPlan, ...]:
 
 
 def _entries(verdict: dict[str, Any]) -> list[dict[str, Any]]:
-    """The stored failures of a verdict; before it listed them they were the rows that are violated."""
+    """The stored failures of a verdict; in older files, the rows that are violated."""
     if "failures" in verdict:
         return list(verdict["failures"])
     rows = [row for row in verdict["guarantees"] if row["verdict"] == "violated"]
@@ -194,7 +194,7 @@ def _stored(entry: dict[str, Any], verdict: dict[str, Any], plan: Plan | None, d
 
 
 def _seen(entry: dict[str, Any], verdict: dict[str, Any], directory: Path) -> dict[str, Any]:
-    """What the report says of a failure; older ones say less."""
+    """What the report states about a failure; older reports state less."""
     story = entry.get("story")
     others = [each["guarantee"] for each in _entries(verdict) if story is not None and each.get("story") == story]
     plan = directory / (entry["plan"] or "none")
@@ -213,7 +213,7 @@ def _seen(entry: dict[str, Any], verdict: dict[str, Any], directory: Path) -> di
 
 
 def _world(verdict: dict[str, Any]) -> dict[str, Any]:
-    """Where the plans of a verdict were run."""
+    """The world in which the plans of a verdict ran."""
     server = verdict.get("server")
     return {} if server is None else {"world": "server", "server": ServerOptions.from_dict(server)}
 

@@ -46,7 +46,7 @@ REAL_STORAGES = ("local", "s3")
 
 
 def verify(request: CampaignRequest, as_json: bool, junit: Path | None = None) -> int:
-    """Run, print and write; the exit code of the contract. UsageError and HarnessError are the caller's to print.
+    """Run, print and write; returns the exit code. The caller prints UsageError and HarnessError.
 
     junit: a file for the verdict as JUnit XML, None for none.
     """
@@ -116,7 +116,7 @@ def _verify(request: CampaignRequest, as_json: bool, junit: Path | None, limit: 
 def _compared(
     campaign: Campaign, request: CampaignRequest, progress: Callable[[str], None], until: float
 ) -> Comparison:
-    """The same plans on the system of `--against`, then the small plans of each on the other one."""
+    """The comparison: the same plans on the system of `--against`, then each one's small plans on the other."""
     assert request.against is not None
     progress(f"the same plans on {request.against.target.sut}")
     runs = campaign.runs if request.target.can.plans else None
@@ -136,7 +136,7 @@ def _say(sentence: str) -> None:
 
 
 def store_traceback(error: Exception, log: Path) -> str:
-    """Write the traceback of an unexpected exception to `log`; a sentence that names it."""
+    """Write the traceback of an unexpected exception to `log`; returns a sentence that names the file."""
     what = f"unexpected {type(error).__name__}: {error}".splitlines()[0]
     try:
         log.write_text("".join(traceback.format_exception(error)), encoding="utf-8", errors="backslashreplace")
@@ -155,7 +155,7 @@ def _run(request: CampaignRequest, progress: Callable[[str], None]) -> Campaign:
 
 
 def _confirmed(campaign: Campaign, request: CampaignRequest, progress: Callable[[str], None]) -> Campaign:
-    """The campaign with its shortest failure played once with real processes, where it can be."""
+    """The campaign after its shortest failure was run once with real processes, where that is possible."""
     number = next((n for n, failure in enumerate(campaign.failures) if failure.plan is not None), None)
     if number is None or campaign.interrupted or not request.target.can.plans:
         return campaign
@@ -168,7 +168,7 @@ def _confirmed(campaign: Campaign, request: CampaignRequest, progress: Callable[
 
 
 def confirm(plan: Plan, sut: str, guarantee: str, profile: Profile, times: int = 1) -> str:
-    """One of the three sentences above, with how often or why; a missing requirement is a sentence, not an error."""
+    """One of the three sentences above, with the number of runs or the reason; a missing requirement is no error."""
     why = _not_playable(plan, guarantee)
     if why:
         return f"{SIMULATED_ONLY} {why}"
@@ -181,7 +181,7 @@ def confirm(plan: Plan, sut: str, guarantee: str, profile: Profile, times: int =
 
 
 def with_processes(plan: Plan, sut: str, guarantee: str, profile: Profile, times: int) -> Replayed:
-    """A plan run again with real processes; HarnessError when that cannot be done."""
+    """The result of a plan run with real processes; HarnessError when that is not possible."""
     from marker_sim.campaign.sources.processes import Processes
 
     with Processes(sut) as real:

@@ -41,8 +41,8 @@ _NUMBER_MAX = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """One line of a program.
+class ProgramLine:
+    """One line that a program printed, parsed.
 
     do: which message it is.
     fields: the others, with `data` as bytes.
@@ -53,19 +53,19 @@ class Said:
 
     @property
     def id(self) -> int:
-        """Of an operation."""
+        """The identifier of an operation."""
         number: int = self.fields["id"]
         return number
 
     @property
     def call(self) -> int:
-        """The call that it answers or works for, 0 for none."""
+        """The call that the line answers or belongs to, 0 for none."""
         number: int = self.fields.get("call", 0)
         return number
 
 
 class Hello(NamedTuple):
-    """What a program says of itself.
+    """A program's first answer: protocol, roles and abilities.
 
     identity: creates honour the identity of a request.
     reset: another `start` makes it forget everything, so it can be used for one process after another.
@@ -80,7 +80,7 @@ class Hello(NamedTuple):
     parts: tuple[str, ...]
 
 
-def read_line(line: bytes) -> Said:
+def read_line(line: bytes) -> ProgramLine:
     """The message in a line; HarnessError says what is wrong with it."""
     try:
         raw = json.loads(line)
@@ -102,7 +102,7 @@ def read_line(line: bytes) -> Said:
             raw["data"] = base64.b64decode(raw["data"], validate=True)
         except (binascii.Error, ValueError):
             raise HarnessError(f'it printed {shown(line)}: "data" is not base64') from None
-    return Said(do, raw)
+    return ProgramLine(do, raw)
 
 
 def _wrong(do: str, raw: dict[str, Any], needed: dict[str, type], known: dict[str, type]) -> Iterator[str]:
@@ -123,8 +123,8 @@ def _wrong(do: str, raw: dict[str, Any], needed: dict[str, type], known: dict[st
             yield f'"{name}" is not Unicode'
 
 
-def read_hello(said: list[Said]) -> Hello:
-    """What a program answers to the first line; HarnessError when it is another protocol, or something else."""
+def read_hello(said: list[ProgramLine]) -> Hello:
+    """A program's answer to the first line; HarnessError when it is no hello of this protocol."""
     if len(said) != 1 or said[0].do != "hello":
         raise HarnessError(f'it answered the first line with {[each.do for each in said]}; print "hello", then "wait"')
     fields = said[0].fields
@@ -147,6 +147,6 @@ def read_hello(said: list[Said]) -> Hello:
 
 
 def shown(line: bytes) -> str:
-    """A line as a sentence quotes it."""
+    """A line shortened and escaped for a sentence."""
     text = line.decode("utf-8", "replace").strip()
     return repr(text if len(text) <= 200 else f"{text[:200]}...")

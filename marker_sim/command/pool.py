@@ -1,4 +1,4 @@
-"""The programs of one command: given out to the processes of a run, ended or used again afterwards."""
+"""The running programs of one command: handed to the processes of a run, then ended or used again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PREFIX = "command:"
 
 
 class ProgramPool:
-    """Programs by one command, for one process of the kit.
+    """The programs started by one command for one process of the kit.
 
     hello: what the first one said. trouble: why none can be used any more in this run, "" as long as they can.
     """
@@ -34,13 +34,13 @@ class ProgramPool:
         self._idle.append(first)
 
     def lease(self) -> ProgramProcess:
-        """A program that knows nothing yet; HarnessError when none can be started."""
+        """A program in its initial state; HarnessError when none can be started."""
         program = self._idle.pop() if self._idle else self._start(START_S)
         self._given.append(program)
         return program
 
     def give_back(self, program: ProgramProcess) -> None:
-        """Its process is dead: it is ended, or kept where a `start` makes it forget everything."""
+        """Take back the program of a dead process: it is ended, or kept where a `start` resets it."""
         if program not in self._given:
             return
         self._given.remove(program)
@@ -50,17 +50,17 @@ class ProgramPool:
             program.end()
 
     def check(self) -> None:
-        """HarnessError when a program did not keep the protocol in the run that is over."""
+        """HarnessError when a program broke the protocol in the finished run."""
         trouble, self.trouble = self.trouble, ""
         if trouble:
             raise HarnessError(trouble)
 
     def blame(self, error: HarnessError) -> None:
-        """A program cannot be used, or did not keep the protocol; the first such sentence counts."""
+        """Record that a program cannot be used or broke the protocol; only the first such sentence is kept."""
         self.trouble = self.trouble or self._sentence(error)
 
     def close(self) -> None:
-        """No program is left; the next lease starts one."""
+        """End all programs; the next lease starts a new one."""
         programs, self._idle, self._given = [*self._idle, *self._given], [], []
         for program in programs:
             program.end()
@@ -77,7 +77,7 @@ class ProgramPool:
 
 
 def split_command(command: str) -> list[str]:
-    """The words of a command line; UsageError when there are none."""
+    """The words of a command line; UsageError for an empty one."""
     try:
         words = shlex.split(command)
     except ValueError as error:
@@ -88,7 +88,7 @@ def split_command(command: str) -> list[str]:
 
 
 def pool_of(command: str) -> ProgramPool:
-    """The pool of this process of the kit; HarnessError when the program cannot be started, or says no proper hello."""
+    """The pool of this process of the kit; HarnessError when the program does not start or answers no proper hello."""
     return _pool_of(command, os.getpid())
 
 

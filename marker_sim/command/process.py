@@ -1,4 +1,4 @@
-"""One program of the operating system: a line to its standard input, and what it prints until it waits."""
+"""One running program: takes a line on standard input and prints lines until it waits for the next."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from subprocess import PIPE, TimeoutExpired
 from tempfile import TemporaryFile
 from typing import Any
 
-from marker_sim.command.messages import PROTOCOL, Hello, Said, read_hello, read_line, shown
+from marker_sim.command.messages import PROTOCOL, Hello, ProgramLine, read_hello, read_line, shown
 from marker_sim.errors import HarnessError
 from marker_sim.surroundings import supervisor
 
@@ -26,11 +26,11 @@ _TAIL = 2_000
 
 
 class ProgramEnded(Exception):
-    """It ended by itself; the message says how."""
+    """The program ended by itself; the message says how."""
 
 
 class ProgramProcess:
-    """A program that was started and has said hello.
+    """A program that has started and answered hello.
 
     words: its command line. start_s: how long it may take to say hello. Everything is killed by `end`.
     """
@@ -55,8 +55,8 @@ class ProgramProcess:
             self.end()
             raise
 
-    def turn(self, message: Mapping[str, Any], limit_s: float = 0.0) -> list[Said]:
-        """Send a line; what the program prints for it, without the "wait".
+    def turn(self, message: Mapping[str, Any], limit_s: float = 0.0) -> list[ProgramLine]:
+        """The lines that the program prints in answer to a line, without the final "wait".
 
         ProgramEnded when it ends instead, HarnessError for lines that are none of the protocol, or when it does not
         wait in time (0 for TURN_S). After an error it is not usable.
@@ -67,7 +67,7 @@ class ProgramProcess:
         if self._lines or self._part:
             early = self._lines[0] if self._lines else bytes(self._part)
             raise HarnessError(f'it printed {shown(early)} after "wait"; print only after a line of the kit')
-        said: list[Said] = []
+        said: list[ProgramLine] = []
         left, deadline = memoryview(line), time.monotonic() + limit_s
         while True:
             while self._lines:
@@ -93,7 +93,7 @@ class ProgramProcess:
                 self._read(deadline)
 
     def _read(self, deadline: float) -> None:
-        """Take what it printed so far."""
+        """Read what is available of the program's output."""
         data = os.read(self._from, _CHUNK)
         if not data:
             raise ProgramEnded(self._how_it_ended(deadline))
@@ -105,7 +105,7 @@ class ProgramProcess:
             raise HarnessError(f"it printed a line of more than {LINE_SIZE_MAX >> 20} MB")
 
     def _ready(self, writing: bool, deadline: float) -> frozenset[int]:
-        """Which of the pipes can be used; none when the time is over."""
+        """The pipes that are ready; none when the time is over."""
         left_s = deadline - time.monotonic()
         if left_s < 0:
             return frozenset()
@@ -116,7 +116,7 @@ class ProgramProcess:
         return frozenset(number for number, _ in poll.poll(left_s * 1000))
 
     def _how_it_ended(self, deadline: float) -> str:
-        """It closed its standard output."""
+        """The error for a program that closed its standard output."""
         with suppress(TimeoutExpired):
             self._process.wait(max(0.1, deadline - time.monotonic()))
         code = self._process.poll()
@@ -135,7 +135,7 @@ class ProgramProcess:
         return " | ".join(text.splitlines()[-4:]) or "(nothing)"
 
     def end(self) -> None:
-        """SIGKILL for it and for all of its group; it is gone when this returns."""
+        """Kill the program and its process group with SIGKILL; both have ended when this returns."""
         self.usable = False
         supervisor.signal_session(self._process, signal.SIGKILL)
         self._process.wait(supervisor.END_S)

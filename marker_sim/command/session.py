@@ -1,4 +1,4 @@
-"""One process of a run in a program: its calls, the operations that it asks for, and the marker stores on top.
+"""One process of a run inside a program: its calls, the operations that it requests, and its marker stores.
 
 One actor of the process, the pump, holds all conversation, as the owner of the timeline server's state does: callers
 and operations put lines into its inbox. So one line is under way at a time, and whoever is ended in the middle of a
@@ -14,7 +14,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from marker_sim.command.messages import PROTOCOL, Said
+from marker_sim.command.messages import PROTOCOL, ProgramLine
 from marker_sim.command.pool import ProgramPool
 from marker_sim.command.process import ProgramEnded, ProgramProcess
 from marker_sim.errors import HarnessError
@@ -53,7 +53,7 @@ OF_A_PART = ("marker", "markers")  # Operations of calls that are a part of a wr
 
 
 class OpenCall:
-    """A call that is not answered yet.
+    """A call without an answer so far.
 
     lists: whether it asks for names.
     acts: operations that only its own thread can do.
@@ -70,7 +70,7 @@ class OpenCall:
 
 
 class ProgramSession:
-    """One process of a run: "direct" or "timeline" markers, or "write"."""
+    """One process of a run with one role: "direct" or "timeline" markers, or "write"."""
 
     def __init__(self, pool: ProgramPool, mode: str, context: Context) -> None:
         self._pool = pool
@@ -97,7 +97,7 @@ class ProgramSession:
         context.runtime.spawn("program", begin)
 
     def ended(self) -> None:
-        """The process is dead, and with it whatever the program knows."""
+        """Release the program: its process is dead, so its memory must not be used again."""
         if self._program is not None:
             self._pool.give_back(self._program)
             self._program = None
@@ -105,7 +105,7 @@ class ProgramSession:
     # Callers.
 
     def call(self, operation: str, acts: Acts = _NONE, /, **fields: Any) -> Any:
-        """What the program answers: a bool, or a tuple of names. Errors as it named them.
+        """The answer of the program: a bool, or a tuple of names; raises the errors that it names.
 
         acts: operations that the program may ask for in this call alone.
         """
@@ -115,7 +115,7 @@ class ProgramSession:
         call = self._calls[number] = OpenCall(self._runtime.mailbox(), operation == "list", acts)
         self._inbox.put({"event": "call", "call": number, "operation": operation, **fields})
         while True:
-            said: Said = call.mailbox.get()
+            said: ProgramLine = call.mailbox.get()
             if said.do != "answer":
                 self._perform(said, acts.get(said.do))
                 continue
@@ -150,10 +150,10 @@ class ProgramSession:
     def _fail(self, why: str) -> None:
         self._why = why
         for call in self._calls.values():
-            call.mailbox.put(Said("answer", {"error": "failed", "message": why}))
+            call.mailbox.put(ProgramLine("answer", {"error": "failed", "message": why}))
 
-    def _take(self, said: Said) -> None:
-        """Hand on one thing that the program said."""
+    def _take(self, said: ProgramLine) -> None:
+        """Handle one line of the program."""
         if said.do == "answer":
             self._answer(said)
             return
@@ -174,7 +174,7 @@ class ProgramSession:
             call.busy = said.id
             call.mailbox.put(said)
 
-    def _answer(self, said: Said) -> None:
+    def _answer(self, said: ProgramLine) -> None:
         call = self._calls.pop(said.call, None)
         if call is None:
             raise HarnessError(f"it answered call {said.call}, which is not open; a call is answered once")
@@ -190,7 +190,7 @@ class ProgramSession:
 
     # Operations, by whichever actor does them.
 
-    def _perform(self, said: Said, act: Callable[[Line], Line] | None = None) -> None:
+    def _perform(self, said: ProgramLine, act: Callable[[Line], Line] | None = None) -> None:
         try:
             more = (act or self._acts[said.do])(said.fields)
         except (SeamError, ValueError) as error:
@@ -236,13 +236,13 @@ class ProgramSession:
 
 
 class ProgramMarkers:
-    """The markers of one directory (markers/store.py)."""
+    """The marker store (markers/store.py) of one directory, implemented by the program."""
 
     def __init__(self, session: ProgramSession, directory: str) -> None:
         self._call = partial(session.call, directory=directory)
 
     def create(self, name: str) -> Created:
-        """A name that is not Unicode cannot be put into a line, and is refused here."""
+        """Create a marker; a name that is not Unicode cannot be sent and is rejected here."""
         return self._create(name)
 
     def _create(self, name: str, **more: str) -> Created:
@@ -253,7 +253,7 @@ class ProgramMarkers:
         return Created.CREATED if self._call("create", name=name, **more) else Created.EXISTS
 
     def list_all(self) -> tuple[str, ...]:
-        """As the program lists them."""
+        """Every marker as the program lists it."""
         names: tuple[str, ...] = self._call("list")
         return names
 
@@ -275,10 +275,10 @@ class ProgramMarkers:
 
 
 class IdentifiedMarkers(ProgramMarkers):
-    """The same where creates honour the identity of a request."""
+    """A marker store whose creates accept the identity of a request."""
 
     def create(self, name: str, request: str = "") -> Created:
-        """request: "" for none."""
+        """Create a marker. request: its identity, "" for none."""
         return self._create(name, request=request)
 
 
@@ -289,7 +289,7 @@ def make_factory(pool: ProgramPool, mode: str) -> Factory:
 
 
 def session_of(pool: ProgramPool, mode: str, context: Context) -> ProgramSession:
-    """The session of a process in a mode: a driver that writes may also read, with a store of the server's kind."""
+    """The session of a process in a mode; a driver that writes can also read, by a store of the server's kind."""
     place = f"program: {mode}"
     if place not in context.process:
         context.process[place] = ProgramSession(pool, mode, context)

@@ -13,28 +13,28 @@ from marker_sim.system import Outside, System
 
 
 class ProgramsOutside(Outside):
-    """The programs behind the processes of runs."""
+    """The programs that implement the processes of runs."""
 
     def __init__(self, pool: ProgramPool) -> None:
         self._pool = pool
 
     def ended(self, shared: dict[str, Any]) -> None:
-        """A process is dead; its programs are ended or used again."""
+        """A process is dead: end its programs or make them reusable."""
         for session in shared.values():
             if isinstance(session, ProgramSession):
                 session.ended()
 
     def check(self) -> None:
-        """HarnessError when a program did not keep the protocol in the run that is over."""
+        """HarnessError when a program broke the protocol in the finished run."""
         self._pool.check()
 
     def close(self) -> None:
-        """No program is left."""
+        """End all programs."""
         self._pool.close()
 
 
 def program_system(command: str) -> System:
-    """The system that a command line starts; HarnessError when it cannot be started, or says no proper hello."""
+    """The system that a command line starts; HarnessError when it does not start or answers no proper hello."""
     pool = pool_of(command)
     hello = pool.hello
     made = System(

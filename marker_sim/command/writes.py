@@ -1,4 +1,4 @@
-"""The parts of a write that a program has of its own; the kit's write client does the others.
+"""The parts of a write that a program implements itself; the kit's write client performs the others.
 
 attempt    in an executor: the marker, then the file with the content that the kit gives
 finalize   in the driver: delete every file that a marker names and no accepted attempt wrote
@@ -31,7 +31,7 @@ from marker_sim.writer.slices import LINES, RowFormat
 
 
 class ProgramWriteClient(WriteClient):
-    """The driver's part, with the program's finalize, commit and rollback where it has them."""
+    """The driver's side of a write, with the program's finalize, commit and rollback where it has them."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ def program_attempt(
     slow_ms: float = 0.0,
     rows_as: RowFormat = LINES,
 ) -> WriteStat:
-    """An attempt by the program (writer.attempt.write_file, once the first is given).
+    """An attempt performed by the program (in place of writer.attempt.write_file).
 
     slow_ms: how long it takes from the marker on.
     """

@@ -11,7 +11,7 @@ from marker_sim.faults.trigger import Call, Site, Step, Trigger, pop_trigger
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultSettings:
-    """How much of it. `FaultRow.settings` names those that a kind takes; the others keep their defaults.
+    """The settings of a fault. `FaultRow.settings` names those that a kind takes; the others keep their defaults.
 
     for_ms: how long it lasts, in the same marker directory where storage throttles; of a call that times out, how long
         its caller waits for nothing.
@@ -56,7 +56,7 @@ class FaultSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """target: a client, "driver", "executor-0", "server", "second"; of a `Call` also how the names of several begin.
+    """A fault. target: a client, "driver", "executor-0", "server", "second"; for `Call`, a prefix of several names.
 
     ValueError: the kind does not take a setting. At a `Call` each takes `AT_CALLS` as well.
     """
@@ -75,30 +75,30 @@ class Fault:
 
     @staticmethod
     def of(kind: FaultKind, target: str, trigger: Trigger, **settings: Any) -> Fault:
-        """A fault with settings by their names."""
+        """A fault with the settings given by name."""
         return Fault(kind=kind, target=target, trigger=trigger, settings=FaultSettings(**settings))
 
     @property
     def n(self) -> int:
-        """The step, arrival or call at which it arms."""
+        """The number of the step, arrival or call at which it arms."""
         return self.trigger.n
 
     @property
     def settable(self) -> tuple[str, ...]:
-        """The names of the settings that it takes."""
+        """The names of the settings that its kind takes."""
         return tuple(dict.fromkeys((*self.kind.row.settings, *(AT_CALLS if isinstance(self.trigger, Call) else ()))))
 
     @property
     def site(self) -> str:
-        """The place at which it arms, "" when it is due at a step or a call."""
+        """The site at which it arms, "" when it arms at a step or a call."""
         return self.trigger.name if isinstance(self.trigger, Site) else ""
 
     def at(self, n: int) -> Fault:
-        """The same at another step or arrival."""
+        """The fault moved to another step or arrival."""
         return replace(self, trigger=self.trigger._replace(n=n))
 
     def but(self, **settings: Any) -> Fault:
-        """The same with other settings."""
+        """The fault with other values of some settings."""
         return replace(self, settings=replace(self.settings, **settings))
 
     def less(self, name: str) -> tuple[int, ...]:
@@ -107,7 +107,7 @@ class Fault:
         return tuple(dict.fromkeys(value for value in (least, 100, now // 2) if least <= value < now))
 
     def of_kind(self, kind: FaultKind) -> Fault:
-        """A fault of another kind at the same place, with the settings that both take, and as long or as late."""
+        """A fault of another kind at the same place, with the settings that both kinds take and the same duration."""
         mine, theirs = self.kind.row.settings, kind.row.settings
         kept = {name: getattr(self.settings, name) for name in mine if name in theirs}
         ours, other = self.kind.row.slots[0], kind.row.slots[0]
@@ -116,12 +116,12 @@ class Fault:
         return replace(self, kind=kind, settings=FaultSettings(**kept))
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready form, without settings that are the default."""
+        """The JSON-ready form, without settings that have their default."""
         return {"kind": self.kind.value, "target": self.target, **self.trigger.to_dict(), **_given(self.settings)}
 
     @staticmethod
     def from_dict(raw: dict[str, Any]) -> Fault:
-        """The inverse; also of plans of schema 1. ValueError or TypeError says what is wrong and what is accepted."""
+        """The inverse of `to_dict`, also for schema 1. ValueError or TypeError: what is wrong and what is accepted."""
         kind, left = _checked(raw)
         if "actor" in left:
             return _of_schema_1(kind, **left)
@@ -129,7 +129,7 @@ class Fault:
         return Fault(kind=kind, target=target, trigger=trigger, settings=FaultSettings(**left))
 
     def problem(self) -> str:
-        """Why no world could have it, "" when one could."""
+        """The reason why no world can run it, "" when one can."""
         return self.trigger.problem()
 
 
@@ -149,7 +149,7 @@ def _given(settings: FaultSettings) -> dict[str, Any]:
 
 
 def _checked(raw: Any) -> tuple[FaultKind, dict[str, Any]]:
-    """The kind of a fault in its JSON-ready form, and its other keys, each of which it may have."""
+    """The kind in a fault's JSON-ready form, and its other keys, after checking that the kind allows them."""
     if not isinstance(raw, dict):
         raise ValueError(f"a fault is {raw!r}; write an object with kind, target and step")
     try:
@@ -175,13 +175,13 @@ def _checked(raw: Any) -> tuple[FaultKind, dict[str, Any]]:
 
 
 def _of_schema_1(kind: FaultKind, actor: str, step: int, duration_ms: int = 0, value: int = 1, site: str = "") -> Fault:
-    """Of a plan in which every fault had two numbers that meant what its kind made of them."""
+    """A fault from a plan of schema 1, in which two numbers had a meaning that depended on the kind."""
     trigger = Site(site, step) if site else Step(step)
     return Fault(kind=kind, target=actor, trigger=trigger, settings=settings_of_schema_1(kind, duration_ms, value))
 
 
 def settings_of_schema_1(kind: FaultKind, duration_ms: int, value: int) -> FaultSettings:
-    """What the two numbers of a fault of schema 1 meant."""
+    """The settings that the two numbers of a fault of schema 1 stand for."""
     lasts, other = kind.row.slots
     # Throttling was a number of calls; the duration that was drawn for it as for every kind meant nothing.
     given: dict[str, Any] = {lasts: duration_ms} if lasts and kind is not FaultKind.THROTTLED else {}

@@ -1,4 +1,4 @@
-"""What the table of faults says of one kind."""
+"""A row of the table of faults."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TIMES = ("for_ms", "restart_ms", "late_ms")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultRow:
-    """What holds of one kind.
+    """The properties of one kind of fault.
 
     family: what it hits: a process when it arms, the attempt that an executor runs, the target's next request to a
     server, its next call on storage, what a proxy carries for it, or an
@@ -60,16 +60,16 @@ class FaultRow:
 
     @property
     def slots(self) -> tuple[str, str]:
-        """The setting that says how long or how late, and the other one; "" where there is none."""
+        """The setting that is a duration or delay, and the other one; "" where there is none."""
         first = next((name for name in self.settings if name in _TIMES), "")
         return first, next((name for name in self.settings if name != first), "")
 
     def possible(self, mode: str, storage: str) -> bool:
-        """Whether generators draw it for plans of a marker mode and a storage."""
+        """Whether generators draw this kind for a marker mode and a storage."""
         return self.drawn and storage in self.storages and (mode == "timeline" or not self.served)
 
     def hits(self, operation: str, storage: str, conditional: bool) -> bool:
-        """Whether it can happen to a call on storage. conditional: the call is a put under a condition."""
+        """Whether the kind can affect a storage call. conditional: the call is a put with a condition."""
         return operation in self.operations and storage in self.storages and (conditional or not self.conditional)
 
 
@@ -80,7 +80,7 @@ _FOR_MS = {"clients": range(100, 501), "storage": range(400, 901)}
 def proxied(
     sentence: str, ends: Literal["clients", "storage"] = "clients", fails: bool = False, **settings: Sequence[Any]
 ) -> FaultRow:
-    """What a proxy does to connections of servers. sentence: of these. ends: who is at the other end."""
+    """The row of a fault that a proxy makes on servers' connections. ends: which end is disturbed."""
     return FaultRow(
         family="proxy",
         cls="storage" if ends == "storage" else "wire",

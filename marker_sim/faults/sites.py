@@ -17,7 +17,7 @@ WIRE = "call"  # A request to a server, as an operation; its "path" is the serve
 
 
 class SiteRow(NamedTuple):
-    """One place.
+    """A place of a run at which a fault can be injected.
 
     name: "server: batch file put". It begins with the actor; clients count as executors.
     doing: the same as a predicate without the part, for sentences: "writes a batch file".
@@ -39,7 +39,7 @@ class SiteRow(NamedTuple):
 
     @property
     def actor(self) -> str:
-        """ "server", "driver" or "executor"."""
+        """The role of the process that passes it: "server", "driver" or "executor"."""
         return self.name.partition(":")[0]
 
 
@@ -139,7 +139,7 @@ _SAME = {
 
 
 def site_of(role: str, part: str, operation: str, path: str, after: bool = False) -> str:
-    """The site of a call on storage or to a server, "" for a call without one.
+    """The site of a storage call or request, "" for a call that has none.
 
     role: of the process, as in histories.
     part: of a write, "" outside of all parts.

@@ -32,13 +32,13 @@ _attempt = partial(FaultRow, family="job", cls="client", drawn=False)
 
 
 class FaultKind(Enum):
-    """A kind and its row; the value is the word used in plans and in `fault` events. Plans draw in this order."""
+    """A kind of fault with its row; the value is its name in plans and events. Plans draw in this order."""
 
     row: FaultRow
     _value_: str
 
     def __new__(cls, word: str, row: FaultRow | None = None) -> FaultKind:
-        """A member, of which `FaultKind(word)` knows the word alone."""
+        """Make a member from its name and row; `FaultKind(name)` finds it by name alone."""
         assert row is not None
         kind = object.__new__(cls)
         kind._value_, kind.row = word, row
@@ -46,7 +46,7 @@ class FaultKind(Enum):
 
     @property
     def simpler(self) -> tuple[FaultKind, ...]:
-        """The kinds of `FaultRow.simpler`."""
+        """The kinds that shrinking tries in its place (`FaultRow.simpler`)."""
         return tuple(FaultKind(word) for word in self.row.simpler)
 
     # Processes.

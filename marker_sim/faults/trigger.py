@@ -27,7 +27,7 @@ class Step(NamedTuple):
         return {"step": self.n}
 
     def problem(self) -> str:
-        """Why no world could have it, "" when one could; here and below."""
+        """The reason why no world can run it, "" when one can; the same in the classes below."""
         return ""
 
 
@@ -42,12 +42,12 @@ class Site(NamedTuple):
         return {"site": self.name, "arrival": self.n}
 
     def problem(self) -> str:
-        """A name that is none."""
+        """The error for an unknown site, else ""."""
         return "" if self.name in SITES else f"site {self.name!r} is none of those in marker_sim/faults/sites.py"
 
 
 class Call(NamedTuple):
-    """The `n`-th call on storage, from 1, that fits, made by a process whose name begins with the fault's target.
+    """The `n`-th matching storage call, from 1, by a process whose name begins with the fault's target.
 
     pattern: a regular expression searched for in the path.
     operations: those of `_OPERATIONS` that count.
@@ -64,7 +64,7 @@ class Call(NamedTuple):
         return {"call": self.n, "path": self.pattern, "operations": list(self.operations), "when": self.when}
 
     def problem(self) -> str:
-        """Words that are none."""
+        """The error for unknown words, else ""."""
         if strange := [operation for operation in self.operations if operation not in _OPERATIONS]:
             return f"operation {strange[0]!r} of a fault is none of {', '.join(_OPERATIONS)}"
         if self.when not in _WHENS:
@@ -80,7 +80,7 @@ Trigger = Step | Site | Call
 
 
 def pop_trigger(raw: dict[str, Any]) -> Trigger:
-    """The trigger in the JSON-ready form of a fault, taken out of it."""
+    """The trigger, removed from the JSON-ready form of a fault."""
     if site := raw.pop("site", ""):
         return Site(site, raw.pop("arrival"))
     if "call" in raw:

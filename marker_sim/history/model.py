@@ -62,7 +62,7 @@ class Event(NamedTuple):
 
 
 def answer_bound_before_faults(events: Iterable[Event]) -> int:
-    """The same, in milliseconds, from the creates in a run before its first fault."""
+    """The bound of every-request-answered in milliseconds, from the creates of a run before its first fault."""
     asked: dict[int | None, int] = {}
     taken_ms = []
     for event in events:
@@ -112,7 +112,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """A finished run: nothing is added to it any more."""
+    """A finished run; immutable."""
 
     header: Header
     events: Sequence[Event]
@@ -215,7 +215,7 @@ class PartOfEvents(Sequence[Event]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[Event]: ...
     def __getitem__(self, index: int | slice) -> Event | Sequence[Event]:
-        """An event, for a hole one that says nothing but its time; of a slice the events without holes."""
+        """An event, or an empty one with only a time for a hole; for a slice, its events without holes."""
         if isinstance(index, slice):
             start, stop, _ = index.indices(len(self._times))
             low = bisect_left(self._events, start, key=_index)

@@ -40,7 +40,7 @@ def judge(history: History, guarantees: frozenset[str] | None = None) -> tuple[F
 
 
 def _finding(view: HistoryIndex, guarantee: str, judged: Judge | None) -> Finding:
-    """A finding with the excuses that decided while it was made; not applicable where there is no judge."""
+    """A finding with the excuses used to make it; not applicable where the guarantee has no judge."""
     if judged is None:
         return Finding(guarantee=guarantee, applicable=False)
     view.excused.clear()

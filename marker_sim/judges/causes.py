@@ -64,7 +64,7 @@ class Causes:
         self._by_directory: dict[str, _Versions] | None = None
 
     def of_loss(self, directory: Directory, call: RecordedCall, at: int) -> str:
-        """Why a marker that was answered is not stored at an event."""
+        """The cause for which an answered marker is missing from storage at an event."""
         known = self._losses.get((call.invoke, at))
         if known is None:
             known = self._losses[call.invoke, at] = self._of_loss(directory, call, at)
@@ -74,7 +74,7 @@ class Causes:
         view, path = self._view, directory.path
         home, life = view.rest.home(path), view.life_of(path, call.name)
         stored = bool(life.spans) and life.spans[0] <= at
-        before = max((index for index in life.spans if index <= at), default=home.look(call.done) or at)
+        before = max((index for index in life.spans if index <= at), default=home.seen_at(call.done) or at)
         word = self._stored_otherwise(directory, call.name, at) or self._stored_otherwise(directory, call.name, before)
         if word:
             return word
@@ -96,11 +96,11 @@ class Causes:
             gone = life.gone(-1, at) if view.reads and life.witnessed else None  # Of a format of its own.
             lost = self._file_gone(path, call.name, at) if gone is None else view.events[gone].value is None
             return "file-gone" if lost else "rewritten-without"
-        unseen = view.reads and view.killed(call.done, min(at, home.look(call.done) or at) + 1) is not None
+        unseen = view.reads and view.killed(call.done, min(at, home.seen_at(call.done) or at) + 1) is not None
         return "lost-at-kill" if unseen else "never-stored"
 
     def _of_exists(self, directory: Directory, call: RecordedCall, at: int) -> str:
-        """Why a marker that was never stored was answered "exists", "" when no other create of it is the reason."""
+        """The cause for which a marker never stored was answered "exists"; "" when no other create explains that."""
         before = [c for c in directory.creates if c.name == call.name and c.invoke < call.done and c != call]
         created = [c for c in before if c.value == "created" and c.done < call.done]
         if created:
@@ -112,7 +112,7 @@ class Causes:
         return "exists-after-failed-flush" if failed else "exists-while-open"
 
     def meant_by_exists(self, directory: Directory, call: RecordedCall) -> str:
-        """The create that came before one answered "exists", of a name that was never stored: the end of a sentence."""
+        """The earlier create that explains an answer "exists" for a name never stored: the end of a sentence."""
         before = [c for c in directory.creates if c.name == call.name and c.invoke < call.done and c != call]
         made = [c for c in before if c.value == "created" and c.done < call.done]
         waiting = [c for c in before if c.done > call.done or c.outcome == "info"]
@@ -126,7 +126,7 @@ class Causes:
         )
 
     def of_stranger(self, directory: Directory, name: str, kind: str = "list") -> str:
-        """The origin of a name that was not requested; kind: of the listing that shows it."""
+        """The cause of a name that was not requested; kind: of the listing that shows it."""
         asked = self._asked_as(directory, kind)
         if name in self._forms_of(directory, kind, asked):
             return "no-text" if "\ufffd" in name else "garbled"
@@ -142,7 +142,7 @@ class Causes:
         return "unasked"
 
     def _meant(self, directory: Directory, stranger: str, since: int) -> RecordedCall | None:
-        """The create of a name that is most like one that was not requested and came to storage, among the last."""
+        """The recent create whose name is most like a stored one that was not requested."""
         asked = (directory.path, stranger, since)
         if asked not in self._meant_by:
             before = {c.name: c for c in [c for c in directory.creates if c.invoke < since][-_LAST:]}
@@ -150,7 +150,7 @@ class Causes:
         return self._meant_by[asked]
 
     def asked_instead(self, directory: Directory, stranger: str, since: int) -> tuple[str, tuple[int, ...]]:
-        """What was requested in place of a name that came to storage: the end of a sentence, and evidence.
+        """The request that an unrequested stored name may stand for: the end of a sentence, and evidence.
 
         An accepted hostile request whose name it is, or contains it, else the create under way of a name most like it.
         """
@@ -163,10 +163,10 @@ class Causes:
         return f"; event {meant.invoke} had requested {meant.name!r}" if meant is not None else "", ()
 
     def instead(self, directory: Directory, call: RecordedCall, at: int) -> tuple[str, tuple[int, ...]]:
-        """What is stored at an event in place of a name that is not: the end of a sentence, and its event."""
+        """The name stored at an event in place of a missing one: the end of a sentence, and its event."""
         name, home = call.name, self._view.rest.home(directory.path)
         low = min((c.invoke for c in directory.creates if c.name == name), default=call.invoke)
-        high, lost = home.look(call.done) or at, self._view.life_of(directory.path, name).gone(call.done, at)
+        high, lost = home.seen_at(call.done) or at, self._view.life_of(directory.path, name).gone(call.done, at)
         no_marker = self._no_marker(directory, call, at)
         if no_marker[0] or not name:
             return no_marker
@@ -179,7 +179,7 @@ class Causes:
         return "", ()
 
     def _no_marker(self, directory: Directory, call: RecordedCall, at: int) -> tuple[str, tuple[int, ...]]:
-        """The line that was written for a name and is no marker: the end of a sentence, and its event.
+        """The malformed line written in place of a name: the end of a sentence, and its event.
 
         In a file as it is at an event, else in one as it was written since the name was asked for.
         """
@@ -213,7 +213,7 @@ class Causes:
         return self._odd[path]
 
     def shown_otherwise(self, directory: Directory, listing: RecordedCall, name: str) -> str:
-        """How a listing shows a name that it lacks: glued, garbled or split, "" for none of them."""
+        """The form in which a listing shows a name that it should contain: glued, garbled or split, "" for none."""
         word = _of_odd(name)
         if word:
             return word
@@ -226,7 +226,7 @@ class Causes:
         return "garbled" if strangers.intersection(_in_other_encodings(name)) else ""
 
     def put_failed(self, path: str | None, low: int, high: int) -> bool:
-        """Whether storage failed at any time between two events, in a directory or everywhere; path: None for any."""
+        """Whether storage failed between two events, in a directory or everywhere; path: None for any."""
         return any(
             fault.storage
             and fault.kind not in _HARMLESS
@@ -238,7 +238,7 @@ class Causes:
         )
 
     def _own_put_failed(self, directory: Directory, call: RecordedCall) -> bool:
-        """Whether storage failed during the creates of a name; that of a client of its own only for that client."""
+        """Whether storage failed during a name's creates; faults of one client's storage count only for its creates."""
         view, asked = self._view, [c for c in directory.creates if c.name == call.name] or [call]
         since = min(c.invoke for c in asked)
         clients = {view.events[c.invoke].process for c in asked if c.life == NO_LIFE}
@@ -246,7 +246,7 @@ class Causes:
         return self.put_failed(directory.path, since, call.done) and (not clients or not clients.isdisjoint(failed))
 
     def cut(self, path: str, at: int, name: str = "", ever: bool = False) -> bool:
-        """Whether a marker file of a directory is empty, or ends in a line's middle or short, at an event.
+        """Whether a marker file of a directory is empty, or its last line is cut, at an event.
 
         That counts only where a kill of its writer, or storage that failed it, can be the reason.
         name: only a file that held it before, if glued to others, unless it was never seen stored.
@@ -266,7 +266,7 @@ class Causes:
         return False
 
     def _interrupted(self, path: str, low: int, high: int) -> bool:
-        """Whether a kill, or storage that failed, may be why a file is as it was written, or seen, at `high`."""
+        """Whether a kill or a storage failure explains the content of a file at `high`."""
         view = self._view
         if view.reads:
             return view.killed(low, high) is not None or self.put_failed(path, low, high)
@@ -278,12 +278,12 @@ class Causes:
         )
 
     def unreadable(self, directory: Directory, at: int) -> bool:
-        """Whether a marker file of a directory is not as it was written at an event: cut, or mixed with another."""
+        """Whether a marker file of a directory is damaged at an event: cut, or mixed with another."""
         mixed = (n for n, span in self._strangers_in(directory) if present(span, at) is not None)
         return self.cut(directory.path, at) or any(self.of_stranger(directory, name) == "mixed" for name in mixed)
 
     def deleted_before(self, directory: Directory, at: int) -> bool:
-        """Whether a server that lives at an event, or died last before it, deleted the directory earlier."""
+        """Whether the server that lives, or last died, at an event had deleted the directory earlier."""
         lives = [life.start for life in self._view.lives.values() if life.start <= at]
         return self.deleted_between(directory, max(lives, default=-1), at)
 
@@ -292,12 +292,12 @@ class Causes:
         return any(not d.kit and d.invoke < high and d.settled > low for d in directory.deletions)
 
     def glued(self, directory: Directory, name: str, at: int) -> bool:
-        """Whether a name is part of a longer stored one that was not requested, at an event."""
+        """Whether a name is part of a longer, unrequested name stored at an event."""
         strangers = self._strangers_in(directory)
         return any(name in other and present(span, at) is not None for other, span in strangers)
 
     def _stored_otherwise(self, directory: Directory, name: str, at: int) -> str:
-        """The cause when the name, or storage itself, shows it, else ""."""
+        """The cause that the stored names, or a storage failure, show, else ""."""
         word = _of_odd(name)
         if word:
             return word
@@ -312,7 +312,7 @@ class Causes:
         return "shortened" if any(2 * len(other) > len(name) for other in ends) else ""
 
     def _asked_as(self, directory: Directory, kind: str) -> frozenset[str]:
-        """The requested names, as such a listing shows them."""
+        """The requested names in the form in which such a listing shows them."""
         key = f"{kind} {directory.path}"
         known = self._asked.get(key)
         if known is None and kind != "list":
@@ -334,7 +334,7 @@ class Causes:
         return known
 
     def _forms_of(self, directory: Directory, kind: str, asked: frozenset[str]) -> frozenset[str]:
-        """Names with other than ASCII characters, as they look in another encoding."""
+        """The forms that names with non-ASCII characters take in other encodings."""
         key = f"{kind} {directory.path}"
         known = self._other_forms.get(key)
         if known is None:
@@ -349,7 +349,7 @@ class Causes:
         return direct or any(now is None and line in (before or b"") for (_, before), (_, now) in changes)
 
     def _changes(self, path: str, at: int, ever: bool = False) -> Iterator[tuple[_Version, _Version]]:
-        """The content of each marker file at an event, after the one that it had before; ever: the earlier ones too."""
+        """Each marker file's content at an event with its previous one; ever: with all earlier ones."""
         for versions in self._versions(path).values():
             number = bisect_right(versions, at, key=lambda version: version[0]) - 1
             for n in range(0 if ever else max(number, 0), number + 1):
@@ -371,14 +371,14 @@ class Causes:
 
 
 def _kept_any(view: HistoryIndex, directory: Directory) -> bool:
-    """Whether a marker answered before a deletion was stored, so that what is missing may come from the deletion."""
+    """Whether any marker answered before a deletion is stored, so that the deletion may explain what is missing."""
     spans = view.rest.home(directory.path).spans
     last = max((d.invoke for d in directory.deletions if not d.kit), default=-1)
     return any(call.done < last and call.name in spans for call in directory.answers)
 
 
 def _of_odd(name: str) -> str:
-    """The cause that follows from the name alone, "" for none."""
+    """The cause that the name itself shows, "" for none."""
     if not name:
         return "empty-name"
     for mark, word in _BREAKS.items():

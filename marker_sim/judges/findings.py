@@ -57,7 +57,7 @@ def breach_of(
     cause: str = UNEXPLAINED,
     also: Iterable[int | None] = (),
 ) -> Breach:
-    """A breach that is proven by events, counted under the faults of the time between them.
+    """A breach proven by events and counted under the faults between them.
 
     The answers to the invocations among the events are evidence too, the events that the message names, and the last
     fault that it is counted under.
@@ -74,7 +74,7 @@ def breach_of(
 
 
 def next_answer(view: HistoryIndex, directory: str, at: int, name: str = "") -> tuple[int, ...]:
-    """The create of a marker directory that was answered first after an event, else last before it, and its answer.
+    """The first create of a directory answered after an event, else the last before it, with its answer.
 
     Where none was answered, one that failed or is open; empty where there is none. name: creates of a part of this name
     or of a longer one are preferred.

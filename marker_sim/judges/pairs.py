@@ -16,7 +16,7 @@ from marker_sim.timeline import parse_data_file
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """The compared facts of one run, by table. named: data paths by ordinal of their write, "markers" or "commits"."""
+    """The facts of one run that are compared, by table. named: data paths by ordinal of their write."""
 
     view: HistoryIndex
     named: Mapping[tuple[str, str], frozenset[str]]
@@ -26,7 +26,7 @@ class _Run:
 
 
 def modes_agree(first: History, second: History) -> Finding:
-    """G21: two modes lead to the same table. Evidence are events of the second history.
+    """G21: both modes lead to the same table. The evidence is events of the second history.
 
     Without a fault in both: the markers and the commits of every table name the same data paths, where an instant
     counts as the ordinal of its write. With several copies of a task only the commits are compared, and any attempt
@@ -96,13 +96,13 @@ def _named(view: HistoryIndex) -> dict[tuple[str, str], frozenset[str]]:
 
 
 def _markers(view: HistoryIndex, directory: Directory) -> set[str]:
-    """The markers that ever were stored in a directory, or answered where only that is known."""
+    """The markers that were ever stored in a directory, or answered where storage is not known."""
     home = None if view.reads else view.rest.homes.get(directory.path)
     return {call.name for call in directory.answers} if home is None else set(home.spans)
 
 
 def _completed(view: HistoryIndex) -> dict[str, int]:
-    """How many writes of each table have completed, of those that began before everything healed."""
+    """The number of completed writes of each table, of those begun before all faults were healed."""
     healed = min((index for index, phase in view.phases if phase != "faults"), default=NEVER)
     begun = {write.key for write in view.writes.writes if write.begin.invoke < healed}
     completed: dict[str, int] = {}
@@ -116,7 +116,7 @@ def _writes(view: HistoryIndex) -> list[dict[str, Any]]:
 
 
 def _all_completed(run: _Run) -> bool:
-    """Whether as many writes have completed, of those that began before everything healed, as the plan meant to."""
+    """Whether the plan's number of writes completed, of those begun before all faults were healed."""
     plan = run.view.header.plan or {}
     tables, meant = plan.get("tables", ["t"]), dict[str, int]()
     for write in _writes(run.view):
@@ -127,7 +127,7 @@ def _all_completed(run: _Run) -> bool:
 
 
 def _neutral(path: str, ordinals: Mapping[str, int], exact: bool) -> str:
-    """A data path with ordinals for instants and, unless exact, without the attempt that made it."""
+    """A data path with ordinals instead of instants and, unless exact, without its attempt."""
     file = parse_data_file(path)
     if file is None:
         for instant, ordinal in ordinals.items():

@@ -19,7 +19,7 @@ DIRECT = -1
 
 
 class Answers(Protocol):
-    """Where the answer to a create goes: a mailbox, or the connection of its client."""
+    """The receiver of a create's answer: a mailbox, or the connection of its client."""
 
     def put(self, item: Created | Exception) -> None: ...
 
@@ -53,7 +53,7 @@ class Job(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came of a job.
+    """The result of a job.
 
     version: of the file written.
     gone: known names that storage no longer has.
@@ -105,13 +105,13 @@ class DirectoryState:
         self.loaded = True
 
     def clear(self) -> None:
-        """The directory was deleted."""
+        """Forget everything: the directory was deleted."""
         self._files, self._names, self._creators = {}, {}, {}
         self._typed = False
         self.loaded = True
 
     def next_job(self, lasting: bool) -> Job | None:
-        """Turn everything pending into one job; None when there is nothing to do or no file index is free."""
+        """One job for everything pending; None when there is nothing to do or no file index is free."""
         if not self.pending or not self.loaded or self.occupied or self.deletions:
             return None
         index = self._free_index()
@@ -149,7 +149,7 @@ class DirectoryState:
         )
 
     def finish(self, job: Job, outcome: Outcome) -> list[tuple[Waiter, Created | Exception]]:
-        """Take a job's outcome and return the answers that are due now; the index is free again in every case."""
+        """Take in a job's outcome; returns the answers due now. The job's file index is free again in any case."""
         fresh = self._waiting.pop(job.file_index)
         known = self._known.pop(job.file_index)
         self._flying.difference_update(fresh)
@@ -173,7 +173,7 @@ class DirectoryState:
         return answers
 
     def fail_pending(self, error: Exception) -> list[tuple[Waiter, Created | Exception]]:
-        """The directory cannot be read: every waiting request fails with the error."""
+        """Fail every waiting request with the error: the directory cannot be read."""
         waiters, self.pending = self.pending, []
         return [(waiter, error) for waiter in waiters]
 
@@ -187,12 +187,12 @@ class DirectoryState:
         return answers
 
     def _known_answer(self, waiter: Waiter) -> Created:
-        """A resend with the identity of the creating request gets the same answer again."""
+        """The earlier answer, for a resend with the identity of the creating request."""
         resent = waiter.request and self._creators.get(waiter.name) == waiter.request
         return Created.CREATED if resent else Created.EXISTS
 
     def _again(self, waiters: list[Waiter]) -> list[tuple[Waiter, Created | Exception]]:
-        """Queue creates again after another server changed the directory, a bounded number of times."""
+        """Queue creates again after another server changed the directory, a limited number of times."""
         tired = [w for w in waiters if w.conflicts >= CONFLICTS_MAX]
         self.pending = [w._replace(conflicts=w.conflicts + 1) for w in waiters if w not in tired] + self.pending
         return [(w, RuntimeError(f"{self.path} was changed by others {CONFLICTS_MAX} times")) for w in tired]

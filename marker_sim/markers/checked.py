@@ -21,16 +21,16 @@ _TEXT = frozenset({str})
 
 
 class WrongReturn(BaseException):
-    """Not an Exception, so that nothing on the way takes it for an error of the implementation."""
+    """A wrong return value. No Exception, so that an implementation's error handling does not catch it."""
 
 
 def refuse_at_once(sentence: str) -> NoReturn:
-    """End the run in which it was returned."""
+    """Raise WrongReturn, which ends the run."""
     raise WrongReturn(sentence)
 
 
 def checked(factory: Factory, sut: str, refuse: Refuse) -> Factory:
-    """The same factory, of stores that are checked. refuse: gets the sentence about a wrong answer."""
+    """The factory, with stores that check every answer. refuse: gets the sentence about a wrong answer."""
 
     def make(context: Context) -> MarkerStore:
         store = factory(context)
@@ -47,7 +47,7 @@ def checked(factory: Factory, sut: str, refuse: Refuse) -> Factory:
 
 
 class _CheckedStore:
-    """A store behind its checks."""
+    """A store whose answers are checked."""
 
     def __init__(self, store: MarkerStore, sut: str, refuse: Refuse) -> None:
         self._store: Any = store
@@ -55,27 +55,27 @@ class _CheckedStore:
         self._refuse = refuse
 
     def create(self, name: str) -> Created:
-        """One of the two answers of a create."""
+        """The answer of create, which must be one of the two constants."""
         return self._created(self._store.create(name))
 
     def list_all(self) -> tuple[str, ...]:
-        """Names."""
+        """The answer of list_all, which must be names."""
         return self._names("list_all", self._store.list_all())
 
     def list_data_paths(self) -> tuple[str, ...]:
-        """Paths."""
+        """The answer of list_data_paths, which must be paths."""
         return self._names("list_data_paths", self._store.list_data_paths())
 
     def list_log_paths(self) -> tuple[str, ...]:
-        """Paths."""
+        """The answer of list_log_paths, which must be paths."""
         return self._names("list_log_paths", self._store.list_log_paths())
 
     def exists(self) -> bool:
-        """Yes or no."""
+        """The answer of exists, which must be a bool."""
         return self._bool("exists", self._store.exists())
 
     def delete(self) -> bool:
-        """Yes or no."""
+        """The answer of delete, which must be a bool."""
         return self._bool("delete", self._store.delete())
 
     def _created(self, value: Any) -> Created:
@@ -99,8 +99,8 @@ class _CheckedStore:
 
 
 class _IdentifiedStore(_CheckedStore):
-    """One whose create takes the identity of a request."""
+    """A checked store whose create accepts the identity of a request."""
 
     def create(self, name: str, request: str = "") -> Created:
-        """One of the two answers of a create."""
+        """The answer of create, which must be one of the two constants."""
         return self._created(self._store.create(name, request))

@@ -13,7 +13,7 @@ from marker_sim.seams import Capabilities
 
 
 class Choice(NamedTuple):
-    """`mode` is "direct" or "timeline"; `reason` is empty for the requested mode."""
+    """The chosen marker mode. mode: "direct" or "timeline"; reason: empty for the requested mode."""
 
     mode: str
     reason: str

@@ -24,7 +24,7 @@ class DirectMarkers:
         self._delete_at_once = context.options.delete_parallelism
 
     def create(self, name: str, request: str = "") -> Created:
-        """Store the marker; one left by an earlier try of the same request cannot be recognised and is EXISTS."""
+        """Store the marker; one left by an earlier try of the same request is not recognised and answered EXISTS."""
         try:
             check_marker_name(name)
         except ValueError as error:

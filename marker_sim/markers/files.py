@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class BatchFile(NamedTuple):
-    """A MARKERS<n> as last read or written: whole lines only, and the version to replace."""
+    """A MARKERS<n> as last read or written: its complete lines, and the version to replace."""
 
     data: bytes
     version: str | None
@@ -51,7 +51,7 @@ class Contents(NamedTuple):
     typed: bool
 
     def names(self) -> frozenset[str]:
-        """The union of all formats, whatever the type file says."""
+        """The union of names in all formats, whatever the type file states."""
         found = set(self.direct)
         for batch in self.batches.values():
             found.update(decode_names(batch.data))
@@ -59,7 +59,7 @@ class Contents(NamedTuple):
 
 
 def create_if_absent(storage: Storage, runtime: Runtime, path: str, data: bytes) -> bool:
-    """True when we created the object, False when it is there (perhaps by an earlier try of ours)."""
+    """Store an object if the path is free; True if this call did, False if it was there (maybe from an earlier try)."""
     try:
         replace(storage, runtime, path, data, None)
     except PreconditionFailed:
@@ -91,7 +91,7 @@ def replace(storage: Storage, runtime: Runtime, path: str, data: bytes, expected
 
 
 def read_directory(storage: Storage, runtime: Runtime, directory: str) -> Contents:
-    """Everything stored in a marker directory; a file deleted between the list and its read is not there."""
+    """The content of a marker directory; a file deleted between the listing and its read is left out."""
     batches: dict[int, BatchFile] = {}
     direct: list[str] = []
     typed = False
@@ -153,7 +153,7 @@ def delete_directory(storage: Storage, runtime: Runtime, directory: str, at_once
 
 
 def retry_until_decided(storage: Storage, runtime: Runtime, attempt: Callable[[], T]) -> T:
-    """Run `attempt` until it succeeds, with growing pauses; a definite failure is not tried again."""
+    """The result of `attempt`, repeated with growing pauses until it succeeds; a definite failure is raised at once."""
     last: StorageError | None = None
     for number in range(TRIES):
         try:

@@ -43,7 +43,7 @@ def handle(request: Request, store_of: Callable[[str], MarkerStore], create: Cal
 
 
 def create_reply(result: Created | Exception) -> Reply:
-    """The reply to a create that came to this."""
+    """The HTTP reply to a create with this result."""
     if isinstance(result, Exception):
         return _failed(result)
     return CREATED if result is Created.CREATED else EXISTS
@@ -60,7 +60,7 @@ def _failed(error: Exception) -> Reply:
 
 
 def create_with_identity(store: MarkerStore) -> Creates:
-    """The store's create, called with the request identity where it takes one."""
+    """The store's create; the request identity is passed where it is supported."""
     create: Any = store.create
     if takes_identity(type(store)):
         return create  # type: ignore[no-any-return]
@@ -69,7 +69,7 @@ def create_with_identity(store: MarkerStore) -> Creates:
 
 @cache
 def takes_identity(store: type) -> bool:
-    """Whether create takes more than the name; cached by class, for it costs as much as ten steps."""
+    """Whether create accepts more than the name; cached by class, because it costs as much as ten steps."""
     return len(inspect.signature(store.create).parameters) > 2  # type: ignore[attr-defined]
 
 

@@ -86,11 +86,11 @@ class TimelineServer:
         return created
 
     def queue(self, directory: str, waiters: Sequence[Waiter]) -> None:
-        """Queue creates together; each is answered once its batch is flushed."""
+        """Queue creates together; each is answered after the flush of its batch."""
         self._inbox.put(_Create(directory, waiters))
 
     def delete(self, directory: str) -> bool:
-        """Delete a directory after the batches that are on their way; False when there was none."""
+        """Delete a directory after the batches in progress; False when there was none."""
         answer = self._runtime.mailbox()
         self._inbox.put(_Delete(directory, answer))
         result: bool = self._answer(answer)
@@ -120,7 +120,7 @@ class TimelineServer:
                 tick_ms = self._next_tick(now_ms)
 
     def _next_tick(self, now_ms: float) -> float:
-        """Ticks keep the rhythm that the first create began, as Hudi's fixed-rate schedule does."""
+        """The next tick, in the rhythm that the first create began, as in Hudi's fixed-rate schedule."""
         if self._first_create_ms is None:
             self._first_create_ms = now_ms
         periods = int((now_ms - self._first_create_ms) / self._interval_ms) + 1
@@ -206,7 +206,7 @@ class TimelineServer:
         self._inbox.put(_Flushed(job, outcome))
 
     def _missing(self, job: Job) -> frozenset[str]:
-        """Names taken for stored that storage does not have; memory alone never answers "already exists"."""
+        """Names believed to be stored that storage lacks; "already exists" is never answered from memory alone."""
         found: dict[str, frozenset[str]] = {}
         for name, path in job.known:
             if path not in found:
@@ -235,7 +235,7 @@ def _attempt(call: Callable[[], T]) -> T | Exception:
 
 
 class ServedMarkers:
-    """One directory of a timeline server, as its request handlers see it."""
+    """The markers of one directory, as the request handlers of a timeline server use them."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -244,7 +244,7 @@ class ServedMarkers:
         self._server: TimelineServer = context.process["timeline-server"]
 
     def create(self, name: str, request: str = "") -> Created:
-        """Answered after the flush; `request` makes a resend recognisable."""
+        """Create a marker; answered after its flush. `request` makes a resend recognisable."""
         try:
             check_marker_name(name)
         except ValueError as error:
@@ -252,7 +252,7 @@ class ServedMarkers:
         return self._server.create(self._context.directory, name, request)
 
     def queue(self, waiters: Sequence[Waiter]) -> None:
-        """Several creates at once, without an actor for each: an answer is put where its waiter says."""
+        """Queue several creates without an actor for each; every answer goes to its waiter."""
         accepted: list[Waiter] = []
         for waiter in waiters:
             try:

@@ -19,12 +19,12 @@ class Created(Enum):
 
 
 class Rejected(ValueError):
-    """A malformed or hostile request; nothing was changed. HTTP 400."""
+    """The error for a malformed or hostile request, which changed nothing. HTTP 400."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """Everything an implementation may touch.
+    """Everything an implementation may use of its surroundings.
 
     directory: the marker directory, a storage path without trailing slash. process: a place that all stores of one
     process share and that dies with it (the timeline server keeps its dispatcher there).

@@ -103,7 +103,7 @@ def load_changed(name: str, changed: Callable[[str, str], str]) -> System:
 
 
 def source_of(module: str) -> tuple[str, str]:
-    """Where the source of a module is, and its text."""
+    """The path of a module's source, and its text."""
     spec = importlib.util.find_spec(module)
     assert spec is not None and spec.origin is not None
     return spec.origin, Path(spec.origin).read_text(encoding="utf-8")
@@ -120,7 +120,7 @@ def _import(module: str, name: str, changed: Callable[[str, str], str]) -> Modul
 
 
 def _rebind_packages(modules: dict[str, ModuleType]) -> None:
-    """`import a.b` also binds b in a: restore what the fresh copies may have replaced."""
+    """Restore submodules as attributes of their packages, which importing the changed copies may have replaced."""
     for name, module in modules.items():
         package, _, attribute = name.rpartition(".")
         setattr(importlib.import_module(package), attribute, module)

@@ -26,7 +26,7 @@ SERVER, SPARK = "server", "spark"  # Worlds of failures: of systems whose runs t
 
 
 class Kind(NamedTuple):
-    """What is broken, where and by what. mode: "both" for a pair of runs."""
+    """The kind of a violation: guarantee, mode, storage and cause. mode: "both" for a pair of runs."""
 
     guarantee: str
     mode: str
@@ -35,7 +35,7 @@ class Kind(NamedTuple):
 
     @property
     def place(self) -> str:
-        """The guarantee where it was broken, which decides whether one more of these is worth shrinking."""
+        """The guarantee and where it was broken; one more violation of the same place is not worth shrinking."""
         return f"{self.guarantee}/{self.mode}/{self.storage}"
 
 
@@ -69,12 +69,12 @@ class Failure:
 
     @property
     def message(self) -> str:
-        """What was seen, in a sentence."""
+        """The sentence that describes what was seen."""
         return self.breach.message
 
     @property
     def evidence(self) -> tuple[int, ...]:
-        """The events that prove it, by their numbers in the history."""
+        """The indices of the events that prove it."""
         return self.breach.evidence
 
     @property
@@ -89,24 +89,24 @@ class Failure:
 
     @property
     def own_plan(self) -> Plan:
-        """Its plan, where it has one."""
+        """The plan that was made for this failure itself, where it has one."""
         assert self.plan is not None, "a run without a plan cannot be repeated"
         return self.plan
 
     @property
     def leads(self) -> bool:
-        """Whether its story's plan was made small for it."""
+        """Whether it is the failure whose plan was shrunk, so that its story begins with it."""
         return self.kind == self.story
 
     @property
     def links(self) -> frozenset[Hashable]:
-        """What it shares with failures of the same defect (`stories`)."""
+        """The keys that it shares with failures of the same defect (`stories`)."""
         return frozenset() if self.story is None else cause_link(self.kind.cause) | {self.story}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureRecord:
-    """A failure as files keep it: without its run, which its plan gives again.
+    """A failure as it is stored: with its plan, from which the run can be repeated, and without the run.
 
     shrunk: whether there was time to make its plan small.
     text: the sentence, the message and the events.
@@ -133,7 +133,7 @@ class FailureRecord:
 
     @property
     def place(self) -> str:
-        """That of its kind."""
+        """The guarantee and where it was broken."""
         return Kind(self.guarantee, self.mode, self.storage, self.cause).place
 
     @property
@@ -144,7 +144,7 @@ class FailureRecord:
 
 
 def record_of(failure: Failure, world: str, *, shrunk: bool) -> FailureRecord:
-    """A failure that has a plan, as it is stored."""
+    """The stored form of a failure that has a plan."""
     assert failure.plan is not None, "what is stored can be run again"
     guarantee, mode, storage, _ = failure.kind
     return FailureRecord(
@@ -170,7 +170,7 @@ def failures_in(
     plan: Plan | None = None,
     number: int = 0,
 ) -> dict[Kind, Failure]:
-    """The first breach of each kind in a run that a profile holds against the system."""
+    """The first breach of each kind in a run, of those that the profile promises not to happen."""
     place, found = history.header, dict[Kind, Failure]()
     for finding in findings:
         for breach in profile.broken_by(finding, place.mode, place.storage):
@@ -179,8 +179,8 @@ def failures_in(
     return found
 
 
-class Told(Protocol):
-    """A failure as far as stories go.
+class LinkedFailure(Protocol):
+    """A failure with the links that join it to others of its story.
 
     guarantee: its id. entries: the size of its plan.
     leads: whether a plan was made small for it.
@@ -197,16 +197,16 @@ class Told(Protocol):
     def links(self) -> frozenset[Hashable]: ...
 
 
-Member = TypeVar("Member", bound=Told)
+Member = TypeVar("Member", bound=LinkedFailure)
 
 
 def cause_link(cause: str) -> frozenset[Hashable]:
-    """The link of a cause; nothing for one that is not known."""
+    """The link that failures of the same cause share; none for an unknown cause."""
     return frozenset() if cause in ("", UNEXPLAINED) else frozenset((("cause", cause),))
 
 
 def stories(failures: Iterable[Member]) -> tuple[tuple[Member, ...], ...]:
-    """Failures that are linked, directly or by others; first in each story the one that it is told by.
+    """Groups of failures that are linked, directly or through others; the first of each group represents it.
 
     That is the one with the smallest plan, of those whose plan was made small if there are any.
     """
@@ -228,8 +228,8 @@ def stories(failures: Iterable[Member]) -> tuple[tuple[Member, ...], ...]:
     )
 
 
-def breaks_besides(story: Sequence[Told], what: str = "failure") -> str:
-    """What a story breaks besides the guarantee that it is told by: "also breaks G3, G4 (5 more failures)", or ""."""
+def breaks_besides(story: Sequence[LinkedFailure], what: str = "failure") -> str:
+    """The other guarantees that a story breaks: "also breaks G3, G4 (5 more failures)", or ""."""
     told, *others = story
     if not others:
         return ""

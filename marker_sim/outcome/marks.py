@@ -38,7 +38,7 @@ class PendingRequest:
 
 
 class CoverageMarks:
-    """The state of one run as far as sights need it. of_writes: whether a write client acts in it."""
+    """What must be known of one run to find coverage goals. of_writes: whether a write client acts in it."""
 
     def __init__(self, history: History) -> None:
         header = history.header
@@ -87,7 +87,7 @@ class CoverageMarks:
     # Asked by process_phase.py.
 
     def server_phase(self, process: str) -> tuple[str, int | None]:
-        """The phase of a server, and its written and unanswered batch in that phase."""
+        """The phase that a server is in, and the batch that it has written and not answered in that phase."""
         asked = self.waiting.get(process)
         if not asked:
             return "idle", None
@@ -112,7 +112,7 @@ class CoverageMarks:
     # Events.
 
     def invoked(self, event: Event) -> None:
-        """A call begins."""
+        """Take in the start of a call."""
         index, process, operation, path = event.index, event.process, event.operation, event.path
         place = (event.table, event.instant)
         self._invokes[index] = event
@@ -167,7 +167,7 @@ class CoverageMarks:
                 self.attempts[index] = state
 
     def arrived(self, event: Event) -> None:
-        """A server received a request."""
+        """Take in that a server received a request."""
         cause = event.caused_by
         invoke = self._invokes.get(cause if cause is not None else -1)
         if invoke is None or invoke.operation == "hostile":
@@ -178,7 +178,7 @@ class CoverageMarks:
         self._received[invoke.index] = self.waiting.setdefault(event.process, {})[invoke.index] = PendingRequest(invoke)
 
     def ended(self, invoke: Event, event: Event) -> None:
-        """A call ended."""
+        """Take in the end of a call."""
         index, kind, operation, place = invoke.index, event.kind, invoke.operation, (invoke.table, invoke.instant)
         asked = self._received.pop(index, None)
         if asked is not None:
@@ -222,7 +222,7 @@ class CoverageMarks:
             self.seen["hostile-refused"] += 1
 
     def _rolled_back(self, invoke: Event, names: tuple[str, ...]) -> None:
-        """A rollback has listed the markers of its instant."""
+        """Take in that a rollback has listed the markers of its instant."""
         for name in names:
             path = data_path(name)
             attempt, log = self._paths.get(f"{invoke.table}/{path}"), path.rpartition("/")[2].startswith(".")
@@ -254,7 +254,7 @@ class CoverageMarks:
         self._marker_asked(invoke.process, invoke.path, "between marker and data")
 
     def effect(self, event: Event, inside: str) -> None:
-        """Something changed in storage. inside: the operation that its process is in."""
+        """Take in a change of storage. inside: the operation that its process is performing."""
         index, time_ns, process = event.index, event.time_ns, event.process
         path, content = event.path or "", event.value
         if process in self._dead:
@@ -285,7 +285,7 @@ class CoverageMarks:
                 self.seen["all-batch-files-used"] += 1
 
     def _batch(self, index: int, process: str, home: str, path: str, content: bytes) -> None:
-        """A server wrote a marker file."""
+        """Take in a marker file that a server wrote."""
         before = self._files.get(path)
         grown = content.count(b"\n") - (before or b"").count(b"\n")
         if grown > 1:
@@ -309,7 +309,7 @@ class CoverageMarks:
                     request.missed.add(path)
 
     def _data(self, event: Event, inside: str, path: str) -> None:
-        """A data file was written or deleted."""
+        """Take in a data file that was written or deleted."""
         if event.value is None:
             if inside in ("finalize", "rollback", "sweep"):
                 self.seen[f"{inside}-deleted"] += 1
@@ -329,7 +329,7 @@ class CoverageMarks:
             self.seen["zombie-wrote"] += 1
 
     def fault(self, event: Event) -> None:
-        """A fault."""
+        """Take in a fault."""
         process, kind = event.process, event.operation
         if kind == "zombie" and event.path:
             self._zombies |= {path for path in self._paths if path.endswith(f"/{event.path}")}
@@ -349,7 +349,7 @@ class CoverageMarks:
         self.waiting.pop(process, None)
 
     def observed(self, event: Event) -> None:
-        """What the kit noted."""
+        """Take in an observation of the kit."""
         match event.operation:
             case "earlier":
                 self._earlier[event.table, event.instant] = event.path or ""

@@ -23,7 +23,7 @@ _REQUESTS = {"list-data": "list", "list-log": "list"}
 
 
 def activity(history: History) -> PhaseWalk:
-    """Read a history once; linear in its events."""
+    """The phases of faults in a history, read once; linear in its events."""
     walk = PhaseWalk(history)
     for event in history.events:
         walk.read(event)
@@ -32,7 +32,7 @@ def activity(history: History) -> PhaseWalk:
 
 
 class PhaseWalk:
-    """What every process is in the middle of.
+    """What each process is performing at the current event of a history.
 
     faults_by_phase: faults by ("fault", "role: phase"). marks: coverage goals.
     open: the invocations of a process that have not ended, in order.

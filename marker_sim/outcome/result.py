@@ -35,7 +35,7 @@ class Canary:
 
     @property
     def failing(self) -> str:
-        """The sentence about a canary that was not detected, "" otherwise."""
+        """The sentence about a canary that was missed, "" otherwise."""
         if self.caught:
             return ""
         return (
@@ -57,7 +57,7 @@ class CoverageGap:
     storages: tuple[str, ...] = ()
 
     def concerns(self, guarantee: str, mode: str, storage: str) -> bool:
-        """Whether a row of a verdict depends on it; a row for both modes depends on each."""
+        """Whether a row of a verdict depends on this gap; a row for both modes depends on those of each."""
         return (
             (not self.guarantees or guarantee in self.guarantees)
             and (not self.modes or mode in self.modes or mode == "both")
@@ -67,7 +67,7 @@ class CoverageGap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deciding:
-    """A place, or something that happens, in which some guarantees are most likely to break.
+    """A place or an event in which some guarantees are most likely to break.
 
     guarantees: those that do not hold before it was reached.
     mode: its mode, "" for every one.

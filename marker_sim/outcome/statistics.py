@@ -29,7 +29,7 @@ _EXCUSED_EACH = 19  # For each thing judged: more than 95 %.
 
 
 def _sum(one: Any, other: Any) -> Any:
-    """Two counts as one: numbers and counters added up, of anything else the first."""
+    """The sum of two counts: numbers and counters added, of anything else the first."""
     match one:
         case bool() | str():
             return one or other
@@ -46,12 +46,12 @@ def _sum(one: Any, other: Any) -> Any:
 
 
 class _Summed:
-    """A dataclass of counts."""
+    """A dataclass of counts that can be added to another."""
 
     __slots__ = ()
 
     def merge(self, other: _Summed) -> None:
-        """Add everything that the other one counted and this one counts as well."""
+        """Add the other's counts to the fields that both have."""
         for name in (each.name for each in fields(cast(Any, other)) if hasattr(self, each.name)):
             setattr(self, name, _sum(getattr(self, name), getattr(other, name)))
 
@@ -82,7 +82,7 @@ class _Cell(_Summed):
             self.first.setdefault(breach.under, breach)
 
     def breakdown(self) -> dict[str, dict[str, int]]:
-        """How many breaches there were, by fault class and cause."""
+        """The number of breaches by fault class and cause."""
         counts: dict[str, dict[str, int]] = {}
         for (under, cause), count in sorted(self.counts.items()):
             counts.setdefault(under, {})[cause] = count
@@ -91,7 +91,7 @@ class _Cell(_Summed):
 
 @dataclass(slots=True, kw_only=True)
 class RunCounts(_Summed):
-    """What is counted over judged runs, without what they were: so a ledger keeps it, and so it adds up.
+    """The counts over judged runs that a ledger stores and adds up.
 
     judged, violations, unpromised: by guarantee; unpromised are breaches that are not held against the system.
     excused: by guarantee and excuse.
@@ -115,14 +115,14 @@ class RunCounts(_Summed):
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> Self:
-        """The inverse of `counts`; what is missing is nothing."""
+        """The inverse of `counts`; a missing count is zero."""
         found = cls()
         for name in (each.name for each in fields(RunCounts) if raw.get(each.name)):
             setattr(found, name, _sum(getattr(found, name), raw[name]))
         return found
 
     def counts(self) -> dict[str, Any]:
-        """The JSON form, without zeros in what is counted by name."""
+        """The JSON form; counts by name leave out zeros."""
         found: dict[str, Any] = {}
         for each in fields(RunCounts):
             value = getattr(self, each.name)
@@ -132,7 +132,7 @@ class RunCounts(_Summed):
 
 @dataclass(slots=True, kw_only=True)
 class Statistics(RunCounts):
-    """Counts over runs with what they were, and the findings.
+    """The counts and findings over many runs, with coverage by run.
 
     What a profile decides (`violations` and the like) is counted in `by_profile` alone. Only sampled runs count
     coverage marks in `reached`, and phases.
@@ -178,7 +178,7 @@ class Statistics(RunCounts):
         if counts["observe", "started"] > 1:
             self.reach("restarted or second server")
 
-    def look(self, history: History) -> None:
+    def count_coverage(self, history: History) -> None:
         """Count faults by phase and coverage marks of a run that `add` has counted."""
         seen, kind_of_run = activity(history), _kind_of(history)
         self.looked[kind_of_run] += 1
@@ -190,11 +190,11 @@ class Statistics(RunCounts):
             self.met_in[f"{kind_of_run}/{name}"] += 1
 
     def phases_of(self, kind: str) -> Counter[str]:
-        """How often a kind of fault happened in each phase."""
+        """The number of faults of a kind in each phase."""
         return self.faults_by_phase.get(kind, Counter())
 
     def judged_in(self, guarantee: str, mode: str, storage: str) -> int | None:
-        """How much was judged of a guarantee in one mode and storage, over all worlds; None where it never applied."""
+        """The number of judgements of a guarantee in one mode and storage over all worlds; None where it has none."""
         cells = [c for key, c in self._cells.items() if key[:2] == (guarantee, mode) and key[3] == storage]
         applied = [cell.judged for cell in cells if cell.applicable]
         return sum(applied) if applied else None
@@ -208,11 +208,11 @@ class Statistics(RunCounts):
             self.reach("pair of modes")
 
     def reach(self, name: str, count: int = 1) -> None:
-        """Count an event that is worth reaching."""
+        """Count an event that is a coverage goal."""
         self.reached[name] += count
 
     def leave_out(self, places: Set[tuple[str, str]]) -> None:
-        """Drop modes and storages that cannot be judged, except violations: few runs of them are counted, idle ones."""
+        """Leave out modes and storages that cannot be judged, except for their violations."""
         for counts in (self.made, self.deaths, self.looked, self.met_in):
             for key in [key for key in counts if tuple(key.split("/")[:2]) in places]:
                 del counts[key]
@@ -221,7 +221,7 @@ class Statistics(RunCounts):
         self._cells = {key: cell for key, cell in self._cells.items() if cell.counts or (key[1], key[3]) not in out}
 
     def by_profile(self, profile: Profile) -> RunCounts:
-        """What can be added up later; breaches are violations where the profile holds them against the system."""
+        """The part that can be added up later, with breaches turned into violations where the profile promises."""
         found = RunCounts()
         found.merge(self)
         for row in self.rows(profile):
@@ -234,7 +234,7 @@ class Statistics(RunCounts):
         return found
 
     def rows(self, profile: Profile) -> tuple[VerdictRow, ...]:
-        """One row for each guarantee, mode, world and storage that a run was judged in, in the order of the table."""
+        """One row for each guarantee, mode, world and storage judged, in the order of the table."""
         order = {guarantee.id: number for number, guarantee in enumerate(GUARANTEES)}
         return tuple(
             _row(key, self._cells[key], profile)
@@ -267,7 +267,7 @@ def _kind_of(history: History) -> str:
 
 
 def _role(process: str) -> str:
-    """ "server" of server#2 and second#1, "executor" of executor-0#1."""
+    """The role in a process name: "server" for server#2 and second#1, "executor" for executor-0#1."""
     actor = process.partition("#")[0].rstrip("-0123456789")
     return "server" if actor == "second" else actor
 

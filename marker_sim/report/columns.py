@@ -27,7 +27,7 @@ _COLUMNS = (*Event._fields, "escaped")
 
 
 def write_parquet(history: History, path: Path) -> None:
-    """Write a history; OSError when the place cannot be written."""
+    """Write a history as Parquet; OSError when the file cannot be written."""
     pq.write_table(as_table(history), path, compression="zstd")
 
 
@@ -39,7 +39,7 @@ def as_table(history: History) -> pa.Table:
 
 
 def read_parquet(path: Path) -> History:
-    """Read what `write_parquet` wrote; UsageError when it is something else, unknown columns are ignored."""
+    """The history in a file of `write_parquet`; UsageError when it is something else, unknown columns are ignored."""
     try:
         table = pq.read_table(path)
         header = (table.schema.metadata or {})[HEADER_KEY].decode("ascii")
@@ -50,7 +50,7 @@ def read_parquet(path: Path) -> History:
 
 
 def open_parquet(path: Path) -> tuple[pq.ParquetFile, Header]:
-    """A history to be read in parts, and its header; UsageError when it is something else."""
+    """The Parquet file of a history, to be read in parts, and its header; UsageError when it is something else."""
     try:
         file = pq.ParquetFile(path)
         header = (file.schema_arrow.metadata or {})[HEADER_KEY].decode("ascii")

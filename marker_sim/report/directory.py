@@ -74,7 +74,7 @@ def unwritable(directory: Path, error: OSError) -> HarnessError:
 
 
 def _hold(directory: Path, stack: ExitStack) -> None:
-    """Keep others out, by a lock on the directory itself, which leaves no file."""
+    """A lock on the directory itself, which leaves no file."""
     try:
         stack.enter_context(held(directory))
     except BlockingIOError as error:
@@ -98,7 +98,7 @@ def _refuse_other_files(directory: Path) -> None:
 
 
 def _begin(directory: Path, argv: Sequence[str]) -> Path | None:
-    """Move an earlier report aside, completely or not at all; its new place, None without any."""
+    """Move an earlier report aside, completely or not at all; returns its new place, None without one."""
     names = [name for name in _OURS if os.path.lexists(directory / name)]
     aside = new_folder(directory / EARLIER) if names else None
     try:
@@ -116,7 +116,7 @@ def _begin(directory: Path, argv: Sequence[str]) -> Path | None:
 
 
 def _put_back(directory: Path, aside: Path) -> None:
-    """What was moved, in its place again; of a new report there is a command file at most."""
+    """Put back what was moved; the new report has at most a command file by then."""
     if (aside / "logs").is_dir():
         shutil.rmtree(directory / "logs", ignore_errors=True)
     for name in os.listdir(aside):

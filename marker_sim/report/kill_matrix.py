@@ -13,7 +13,7 @@ SCHEMA = 1
 
 
 class MutantResult(Protocol):
-    """What is shown of a mutant: its `to_dict`, as mutants.json has it."""
+    """The results of a mutant that are shown: its `to_dict`, as in mutants.json."""
 
     def to_dict(self) -> dict[str, Any]: ...
 
@@ -34,7 +34,7 @@ def matrix_dict(kills: Sequence[MutantResult], settings: dict[str, Any], interru
 
 
 def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Over all mutants: the median and the worst of their medians and worst times, by search, and of their plans."""
+    """The summary of all mutants: median and worst of their medians and worst times, by search, and of their plans."""
     names = list(dict.fromkeys(name for row in rows for name in row["searches"]))
     searches: dict[str, Any] = {}
     for name in names:
@@ -78,7 +78,7 @@ def matrix_text(content: dict[str, Any]) -> str:
 
 
 def closing_lines(content: dict[str, Any]) -> list[str]:
-    """The summary, in sentences."""
+    """The summary as sentences."""
     summary = content["summary"]
     lines = [f"{summary['killed']} of {summary['mutants']} mutants killed by their guarantee"]
     for name, times in summary["searches"].items():

@@ -24,7 +24,7 @@ OWN_DEFECT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """Notes of one sort.
+    """Notes of one kind.
 
     title: the sort, in words that follow a number.
     count: of what; lines: whole sentences, mostly one for each.
@@ -40,7 +40,7 @@ class Note:
 
 
 def notes(outcome: VerdictOutcome) -> tuple[Note, ...]:
-    """The notes, without the sorts that have none."""
+    """All notes, without empty kinds."""
     campaign = outcome.campaign
     undecided = _undecided(outcome.rows)
     told = {row.message for row in outcome.rows if row.verdict == "inconclusive"}
@@ -93,7 +93,7 @@ def remarks(outcome: VerdictOutcome) -> tuple[str, ...]:
 
 
 def _undecided(rows: Iterable[VerdictRow]) -> list[str]:
-    """A line for each reason, with all rows that it makes inconclusive."""
+    """One line for each reason, with all rows that it makes inconclusive."""
     places: dict[str, dict[str, dict[str, list[str]]]] = {}
     for row in rows:
         if row.verdict == "inconclusive":
@@ -127,7 +127,7 @@ Cell = tuple[str, str]
 
 
 def comparison_rows(rows: Sequence[VerdictRow], comparison: Comparison) -> tuple[tuple[str, str, Cell, Cell], ...]:
-    """Guarantee, mode and storage, and for each system its verdict and a count: violations, else what was judged.
+    """Rows of guarantee, mode and storage, and for each system its verdict and its violations or judgements.
 
     rows: of the system of `--sut`. What does not apply to either is left out.
     """
@@ -148,17 +148,17 @@ def comparison_rows(rows: Sequence[VerdictRow], comparison: Comparison) -> tuple
 
 
 def comparison_lines(comparison: Comparison) -> tuple[str, ...]:
-    """What only one of them breaks, what both break, and how the plans of one did on the other."""
+    """Lines: what one system alone breaks, what both break, and the results of each one's plans on the other."""
     first, second = names(comparison)
     places = {each.kind[1:3] for each in comparison.violations}
 
-    def said(kind: tuple[str, str, str, str]) -> str:
+    def words(kind: tuple[str, str, str, str]) -> str:
         guarantee, mode, storage, cause = kind
         where = f", {mode} on {storage}" if len(places) > 1 else ""
         return f"{guarantee} ({cause}{where})"
 
     def listed(found: Sequence[ComparedViolation]) -> str:
-        return ", ".join(f"{said(each.kind)} {each.counts[0]:,}:{each.counts[1]:,}" for each in found) or "nothing"
+        return ", ".join(f"{words(each.kind)} {each.counts[0]:,}:{each.counts[1]:,}" for each in found) or "nothing"
 
     lines = [
         f"only {first} breaks: {listed(comparison.broken_by(True, False))}",
@@ -168,14 +168,14 @@ def comparison_lines(comparison: Comparison) -> tuple[str, ...]:
     for each in comparison.crossed:
         there, here = (second, first) if each.on_second else (first, second)
         runs = f"{each.broke} of {each.runs} run{'' if each.runs == 1 else 's'}"
-        lines.append(f"the plan for {said(each.kind)} of {here} breaks it on {there} in {runs}")
+        lines.append(f"the plan for {words(each.kind)} of {here} breaks it on {there} in {runs}")
     if comparison.second.trouble:
         lines.append(f"the kit could not complete the campaign against {second}: {comparison.second.trouble}")
     return tuple(lines)
 
 
 def names(comparison: Comparison) -> tuple[str, str]:
-    """The two systems, told apart: by the order of the command line where they have one name."""
+    """Different names for the two systems; equal ones are numbered in the order of the command line."""
     one, other = comparison.first.sut, comparison.second.sut
     return (f"{one} (--sut)", f"{other} (--against)") if one == other else (one, other)
 

@@ -37,7 +37,7 @@ VERDICTS = ("violated", "inconclusive", "not-promised", "holds", "not-applicable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuaranteeSummary:
-    """A guarantee over all its modes and storages. verdict: the gravest of its rows."""
+    """A guarantee over all its modes and storages. verdict: the worst of its rows."""
 
     known: Guarantee
     verdict: str
@@ -45,7 +45,7 @@ class GuaranteeSummary:
 
     @property
     def places(self) -> list[tuple[str, str]]:
-        """Each verdict, the gravest first, with its modes and storages in words; what does not apply goes unsaid."""
+        """Each verdict, the worst first, with its modes and storages in words; what does not apply is left out."""
         found: dict[str, list[str]] = {}
         for row in sorted(self.rows, key=lambda row: VERDICTS.index(row.verdict)):
             where = "" if row.storage == "all" else f" on {row.storage.replace(' ', ', ')}"
@@ -55,12 +55,12 @@ class GuaranteeSummary:
 
     @property
     def judged(self) -> int:
-        """How often it was judged."""
+        """The number of times it was judged."""
         return sum(row.judged for row in self.rows)
 
     @property
     def violations(self) -> int:
-        """How often it was broken, where nothing is promised too."""
+        """The number of violations, including those of unpromised rows."""
         return sum(row.violations for row in self.rows)
 
 
@@ -99,7 +99,7 @@ def render_page(outcome: VerdictOutcome) -> str:
 
 
 def _run(history: History) -> dict[str, Any]:
-    """What is said of a run in which nothing broke."""
+    """The section about a run in which nothing was violated."""
     header = history.header
     plan = Plan.from_dict(header.plan, "the plan of a history") if header.plan else None
     sentences = [printable(sentence) for sentence in plan_sentences(plan)] if plan else []
@@ -138,7 +138,7 @@ def headline(outcome: VerdictOutcome) -> str:
 
 
 def summaries(rows: Iterable[VerdictRow]) -> list[GuaranteeSummary]:
-    """One for each guarantee, the gravest first."""
+    """A summary of each guarantee, those with the worst verdict first."""
     found = []
     for guarantee, same in groupby(merged(rows), key=lambda row: row.id):
         members = tuple(same)

@@ -33,7 +33,7 @@ STYLES = {
 
 
 def output_console() -> Console:
-    """Standard output, wide enough for the table where it is a file or a pipe."""
+    """The console on standard output, wide enough for the table where it is a file or a pipe."""
     console = Console()
     return console if console.is_terminal else Console(width=WIDTH_OF_FILES)
 
@@ -64,7 +64,7 @@ def guarantee_table(rows: Iterable[VerdictRow], width: int) -> Table:
 
 
 def merged(rows: Iterable[VerdictRow]) -> Iterator[VerdictRow]:
-    """A row for each guarantee, mode and verdict: storages that agree share it, what they counted added up."""
+    """A row for each guarantee, mode and verdict: storages with the same verdict are joined, their counts added."""
     for _, same in groupby(rows, key=lambda row: (row.id, row.mode)):
         lines: dict[str, list[VerdictRow]] = {}
         for row in same:
@@ -104,12 +104,12 @@ def comparison_table(outcome: VerdictOutcome) -> Table:
 
 
 def under_text(row: VerdictRow) -> str:
-    """Violations by the fault class they came under, "restart 2, wire 1"."""
+    """Violations by fault class, "restart 2, wire 1"."""
     return ", ".join(f"{under} {count:,}" for under, count in row.under.items() if count)
 
 
 def print_outcome(outcome: VerdictOutcome, console: Console, where: str, headline: str) -> None:
-    """Print the verdict in a sentence, the stories of what broke, the table, the notes, and what the verdict is of."""
+    """Print the verdict in a sentence, the stories of failures, the table, the notes, and what was tested."""
     verdict = Text(outcome.verdict, style=STYLES[outcome.verdict])
     _say(console, Text.assemble(verdict, ": ", printable(headline)))
     console.print()
@@ -164,7 +164,7 @@ def print_failure(outcome: VerdictOutcome, failure: Failure, console: Console, b
 
 
 def _abridged(sentences: Sequence[str]) -> Sequence[str]:
-    """The sentences of a plan; of a long one its beginning and its end, where the faults are."""
+    """The sentences of a plan; for a long plan, its beginning and its end, where the faults are."""
     hidden = len(sentences) - 2 * PLAN_ENDS
     if len(sentences) <= PLAN_SHOWN_MAX:
         return sentences
@@ -172,7 +172,7 @@ def _abridged(sentences: Sequence[str]) -> Sequence[str]:
 
 
 def _say(console: Console, text: str | Text, indent: int = 0) -> None:
-    """Print a line: broken between words on a terminal, whole where a program may read it."""
+    """Print a line: broken between words on a terminal, whole elsewhere, where a program may read it."""
     line = Text(text) if isinstance(text, str) else text
     if console.is_terminal:
         console.print(Padding(line, (0, 0, 0, indent), expand=False))

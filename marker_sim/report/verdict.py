@@ -49,7 +49,7 @@ class VerdictOutcome:
     against: Comparison | None = None
 
     def exit_code(self) -> int:
-        """By the precedence of the contract; an interrupted campaign always says so.
+        """The exit code of the first that applies: interruption, violation, trouble of the kit, inconclusive, holds.
 
         What the system of `against` breaks does not change it; that the kit could not complete its campaign does.
         """
@@ -63,22 +63,22 @@ class VerdictOutcome:
         return EXIT_INCONCLUSIVE if self.verdict == "inconclusive" else EXIT_HOLDS
 
     def unfinished(self, failure: Failure) -> str:
-        """That a failure's plan was not made small, why, and what goes on; "" for one that was."""
+        """The sentence that a failure's plan was not shrunk, why, and how to continue; "" for one that was."""
         how = "it may become smaller yet" if failure.entries_before else "it was not made small"
         command = self.again[self.number(failure)].replace(" replay ", " shrink ", 1)
         return f"{how}: {failure.large}; `{command}` goes on" if failure.large and failure.plan else ""
 
     @property
     def stories(self) -> tuple[tuple[Failure, ...], ...]:
-        """The failures by their stories, the one first that a story is told by."""
+        """The failures grouped into stories, each led by the failure that represents it."""
         return stories(self.failures)
 
     def number(self, failure: Failure) -> int:
-        """The place of a failure among all of them."""
+        """The position of a failure among all of them."""
         return next(number for number, each in enumerate(self.failures) if each is failure)
 
     def to_dict(self) -> dict[str, Any]:
-        """The content of verdict.json."""
+        """The JSON content of verdict.json."""
         campaign = self.campaign
         told = {self.number(each): self.number(story[0]) for story in self.stories for each in story}
         content: dict[str, Any] = {
@@ -159,7 +159,7 @@ def judge_campaign(
 
 
 def _decided(row: VerdictRow, campaign: Campaign) -> VerdictRow:
-    """A row with its deciding places; it does not hold before all of them were reached."""
+    """A row with the places that decide it; it is inconclusive until all of them were reached."""
     own = [each for each in campaign.deciding if each.decides(row.id, row.mode)]
     met = {each.name: each.met for each in own if each.met}
     not_met = tuple(each.name for each in own if each.tried and not each.met)
@@ -174,7 +174,7 @@ def _decided(row: VerdictRow, campaign: Campaign) -> VerdictRow:
 
 
 def _doubted(row: VerdictRow, campaign: Campaign) -> VerdictRow:
-    """A row that holds although a coverage goal was missed is inconclusive, and says why."""
+    """The row, made inconclusive with a reason when it holds although a coverage goal was missed."""
     if row.verdict != "holds":
         return row
     for gap in campaign.gaps:
@@ -189,7 +189,7 @@ def plan_name(number: int, failure: Failure) -> str:
 
 
 def traced(outcome: VerdictOutcome) -> dict[str, tuple[History, tuple[int, ...]]]:
-    """The traces of a report: each file's history and evidence, one a story, or that of the last run without any.
+    """The trace files of a report with history and evidence: one for each story, or only that of the last run.
 
     The first story's is trace.json, the others lie beside their plans.
     """
@@ -202,7 +202,7 @@ def traced(outcome: VerdictOutcome) -> dict[str, tuple[History, tuple[int, ...]]
 
 
 def _ordered(failures: Iterable[Failure], differences: Differences | None) -> tuple[Failure, ...]:
-    """Failures a baseline does not know come first, so that they are the ones shown."""
+    """The failures, those that a baseline does not know first, so that they are the ones shown."""
     if differences is None:
         return tuple(failures)
     new = {(known.guarantee, known.mode, known.storage, known.cause) for known in differences.unexpected}
@@ -210,13 +210,13 @@ def _ordered(failures: Iterable[Failure], differences: Differences | None) -> tu
 
 
 def _listed(row: VerdictRow) -> dict[str, Any]:
-    """A row as JSON has it."""
+    """The JSON form of a row."""
     lists = {"evidence": list(row.evidence), "not_met": list(row.not_met), "not_tried": list(row.not_tried)}
     return row.to_dict() | lists
 
 
 def _stored(number: int, failure: Failure, again: str, told: int) -> dict[str, Any]:
-    """A failure in verdict.json: where it is filed, and its plan, "" where there is none; told: whose story it is."""
+    """The JSON form of a failure: its files, and its plan, "" where there is none; told: the story it belongs to."""
     return failure.kind._asdict() | {
         "message": failure.message,
         "evidence": list(failure.evidence),
@@ -230,7 +230,7 @@ def _stored(number: int, failure: Failure, again: str, told: int) -> dict[str, A
 
 
 def _show(row: VerdictRow, failures: tuple[Failure, ...], commands: tuple[str, ...], again: str) -> VerdictRow:
-    """The row with the message and evidence of its stored failure, and the command that shows it again."""
+    """The row with message and evidence of its stored failure, and the command that replays it."""
     for failure, command in zip(failures, commands, strict=True):
         if failure.kind[:3] == (row.id, row.mode, row.storage):
             return replace(row, message=failure.message, evidence=failure.evidence, replay=command)
@@ -238,7 +238,7 @@ def _show(row: VerdictRow, failures: tuple[Failure, ...], commands: tuple[str, .
 
 
 def _again(argv: Sequence[str], seed: int, directory: Path) -> list[str]:
-    """The command line that was given; a `verify` with the seed that it drew, and a report beside the one it left."""
+    """The command line of this run; a `verify` with its drawn seed, and with another report directory."""
     if list(argv[:1]) != ["verify"]:
         return ["marker-sim", *argv]
     kept = without_option(without_option(argv, "--report"), "--jobs")  # Which changes nothing but the time.

@@ -48,7 +48,7 @@ def plan_sentences(plan: Plan) -> tuple[str, ...]:
 
 
 def _life(life: EarlierLife) -> str:
-    """What the tables hold before."""
+    """The earlier content of tables, as sentences."""
     looks = {"millis": "", "seconds": " with instants of 14 digits", "bootstrap": " with instants of a bootstrap"}
     words = [f"{life.commits} completed commit(s){looks[life.instants]}"]
     words += [", the last one of log files"] if life.logs and life.commits > 1 else []
@@ -143,7 +143,7 @@ def _fault(fault: Fault, writes: bool) -> str:
         )
     if fault.kind is FaultKind.KILL and isinstance(fault.trigger, Call) and fault.target in ("driver", "executor"):
         return f"{when}, it is killed."  # What a released Hudi does next is its own business.
-    sentence = _SETTING.sub(partial(_said, fault.settings), fault.kind.row.sentence)
+    sentence = _SETTING.sub(partial(_setting_words, fault.settings), fault.kind.row.sentence)
     if fault.settings.restart_ms < 0:
         sentence = re.sub("starts again .*", "never starts again", sentence)
     if of_driver:
@@ -153,8 +153,8 @@ def _fault(fault: Fault, writes: bool) -> str:
     return f"{when}, {sentence}."
 
 
-def _said(settings: FaultSettings, found: re.Match[str]) -> str:
-    """The words for a setting in a sentence, by its `FaultRow`."""
+def _setting_words(settings: FaultSettings, found: re.Match[str]) -> str:
+    """The words for a setting in a sentence, from its `FaultRow`."""
     name, words, others = found.groups()
     value = getattr(settings, name)
     holds = value if isinstance(value, bool) else value > 1
@@ -162,7 +162,7 @@ def _said(settings: FaultSettings, found: re.Match[str]) -> str:
 
 
 def _when(fault: Fault) -> str:
-    """When a fault fires: at a step, at the first call from there on that it can affect, at a site, or at a call."""
+    """The words for a fault's trigger: a step, the first affected call after it, a site, or a call."""
     actor = _ACTORS.get(fault.target, fault.target)
     if fault.site:
         often = f"{_TIMES[fault.n - 1]} time" if 0 < fault.n <= len(_TIMES) else f"time number {fault.n}"
@@ -182,19 +182,19 @@ def printable(text: str) -> str:
 
 
 def brief(text: str) -> str:
-    """Printable text in which a very long word, such as the name of a marker, has lost its middle."""
+    """Printable text in which the middle of a very long word, such as a marker name, is left out."""
     return _LONG.sub(r"\1…\2", printable(text))
 
 
 def clipped(text: str, most: int) -> str:
-    """Printable text of so many characters at most; an ellipsis says that there was more."""
+    """Printable text of at most so many characters; an ellipsis marks what is left out."""
     shown = printable(text)
     return shown if len(shown) <= most else f"{shown[: most - 1]}…"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One event as shown.
+    """One event in the form in which it is shown.
 
     proves: it is evidence.
     gap: events before it are left out.
@@ -206,7 +206,7 @@ class Line:
 
 
 def in_context(history: History, evidence: tuple[int, ...], around: int = 2) -> tuple[Line, ...]:
-    """The evidence and up to `around` events on both sides of each, in order, each once."""
+    """The evidence and up to `around` events on both sides of each, in order and without repetition."""
     wanted = {index + offset for index in evidence for offset in range(-around, around + 1)}
     lines: list[Line] = []
     before = -1

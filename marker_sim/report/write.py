@@ -44,7 +44,7 @@ JSONL_EVENTS_MAX = 10_000
 
 
 def write_outcome(outcome: VerdictOutcome, directory: Path) -> dict[str, Any]:
-    """Write the files of a judged campaign and return the content of verdict.json; HarnessError when it cannot be."""
+    """The content of verdict.json, after writing all files of a judged campaign; HarnessError when that fails."""
     content = outcome.to_dict()
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -68,7 +68,7 @@ def write_outcome(outcome: VerdictOutcome, directory: Path) -> dict[str, Any]:
 
 
 def write_smaller(directory: Path, name: str, broken: Failure, profile: Profile, seen: Mapping[str, Any]) -> Path:
-    """Put a smaller plan of a stored failure, the run that shows it and what is said of it in the place of the earlier.
+    """Replace a stored failure's plan, run and texts by those of a smaller plan.
 
     name: of the plan in verdict.json; seen: what changes in its entry there. Returns where what was there is kept.
     """
@@ -106,7 +106,7 @@ def write_smaller(directory: Path, name: str, broken: Failure, profile: Profile,
 
 
 def write_junit(outcome: VerdictOutcome, target: Path) -> None:
-    """Write the verdict as JUnit XML; HarnessError when it cannot be."""
+    """Write the verdict as JUnit XML; HarnessError when that fails."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         write_text(target, junit_xml(outcome))
@@ -126,7 +126,7 @@ def _write_failure(directory: Path, number: int, failure: Failure, profile: Prof
 
 
 def _with_profile(history: History, profile: Profile) -> History:
-    """The history with the profile that it was judged by, so that it can be judged again."""
+    """The history with the profile that judged it, so that it can be judged again."""
     return History(replace(history.header, profile=profile.name, promises=unshipped(profile)), history.events)
 
 
@@ -137,7 +137,7 @@ def _write_history(history: History, target: Path) -> None:
 
 
 def write_text(target: Path, text: str) -> None:
-    """Put a text in place as a whole."""
+    """Write a text file atomically."""
     with replacing(target) as path:
         path.write_text(text, encoding="utf-8")
 
@@ -171,7 +171,7 @@ def junit_xml(outcome: VerdictOutcome) -> str:
 
 
 def _counts(row: VerdictRow, outcome: VerdictOutcome) -> bool:
-    """Whether a violation is new to the baseline, if there is one."""
+    """Whether a violation is not in the baseline, or there is none."""
     if outcome.differences is None:
         return True
     place = (row.id, row.mode, row.storage)

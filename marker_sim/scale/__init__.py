@@ -1,4 +1,4 @@
-"""Judging what does not fit into memory as events.
+"""Judges histories and facts that do not fit into memory as events.
 
 set_judging.py  a history or facts, judged by the set rules
 parts.py        a history judged table by table; tables_of_events.py: which table an event belongs to

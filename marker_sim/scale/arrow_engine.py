@@ -1,4 +1,4 @@
-"""The rules over columns in memory, by differences of sets of interned ids. Needs no more than pyarrow.
+"""The rules as set differences of interned ids in columns in memory. Needs only pyarrow.
 
 Directory and name of a fact become one number, so that texts are compared once, when they are interned; facts whose
 directories and names were recorded as ids are not touched by any text at all. Two facts must differ in one of the two
@@ -23,7 +23,7 @@ _LIMIT, _KEYS = 1 << 31, 1 << 62
 
 
 class ArrowFacts:
-    """The facts of a table with the columns fact, directory, name and moment, split by kind. text: of a recorded id."""
+    """The facts of a table with columns fact, directory, name and moment, split by kind. text: of an id."""
 
     def __init__(self, table: pa.Table, text: Callable[[int], str] = str) -> None:
         self._text = text
@@ -39,7 +39,7 @@ class ArrowFacts:
             self._by_fact = dict(zip(FACTS, pool.map(split, FACTS), strict=True))
 
     def differences(self) -> dict[str, Difference]:
-        """What each rule found."""
+        """The result of each rule."""
         with ThreadPoolExecutor(pa.cpu_count()) as pool:
             return {rule.id: found for rule, found in zip(RULES, pool.map(self._difference, RULES), strict=True)}
 
@@ -69,7 +69,7 @@ class ArrowFacts:
         return Difference(_distinct(of["key"]) - count, count, len(broken), self._shown(broken))
 
     def _latest(self, fact: str) -> pa.Table:
-        """Of each directory with a fact about it: its place, and the latest `at`."""
+        """For each directory with such a fact: its position, and the latest `at`."""
         return self._by_fact[fact].group_by("place").aggregate([("at", "max")])
 
     def _shown(self, broken: pa.Table) -> tuple[tuple[str, str], ...]:
@@ -80,14 +80,14 @@ class ArrowFacts:
             columns["name"] = pa.chunked_array([self._names]).take(columns["name"])
         found = pa.table(columns)
         first = found.take(pc.select_k_unstable(found, SHOWN, [("directory", "ascending"), ("name", "ascending")]))
-        return tuple((self._said(row["directory"]), self._said(row["name"])) for row in first.to_pylist())
+        return tuple((self._text_of(row["directory"]), self._text_of(row["name"])) for row in first.to_pylist())
 
-    def _said(self, value: str | int) -> str:
+    def _text_of(self, value: str | int) -> str:
         return self._text(value) if isinstance(value, int) else value
 
 
 def _of(columns: pa.Table, facts: pa.ChunkedArray, numbers: dict[str, int], fact: str) -> pa.Table:
-    """The facts of one kind, which has a number; those about a directory have no key."""
+    """The facts of the kind with a number; facts about a directory have no key."""
     if fact not in numbers:
         return columns.slice(0, 0)
     own = columns.filter(pc.equal(facts, numbers[fact]))
@@ -97,7 +97,7 @@ def _of(columns: pa.Table, facts: pa.ChunkedArray, numbers: dict[str, int], fact
 
 
 def _numbered(column: pa.ChunkedArray, limit: int) -> tuple[pa.Array | None, pa.ChunkedArray]:
-    """The different values of a column, and for each of its rows which it is.
+    """The different values of a column, and the index of each row's value among them.
 
     Ids from 0 to a limit are what they are, and have no values.
     """
@@ -125,7 +125,7 @@ def _ascend(keys: pa.ChunkedArray) -> bool:
 
 
 def _is_in(keys: pa.ChunkedArray, others: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Which keys are among others; slice by slice where both ascend, for a small set of keys stays in the cache."""
+    """Whether each key is in a set; done in slices where both ascend, because a small set stays in the cache."""
     values = others.combine_chunks()
     if len(keys) <= _SLICE or not _ascend(keys) or not _ascend(others):
         return pc.is_in(keys, value_set=values)
@@ -139,6 +139,6 @@ def _is_in(keys: pa.ChunkedArray, others: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _looked_up(table: pa.Table, place: pa.ChunkedArray) -> pa.ChunkedArray:
-    """For each place the latest `at` in a table, null where there is none."""
+    """For each position the latest `at` in a table, null where there is none."""
     at = pc.index_in(place, value_set=table["place"].combine_chunks())
     return table["at_max"].take(at)

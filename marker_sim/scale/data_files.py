@@ -28,7 +28,7 @@ FactRow = tuple[str, str, str | None, int]
 
 
 class RecordedDataFiles:
-    """Collects effects on data files, attempts, steps and the timeline; `facts` says what they come to."""
+    """Collects effects on data files, attempts, steps and the timeline; `facts` evaluates them."""
 
     def __init__(self) -> None:
         self._effects: list[pa.Table] = []
@@ -41,7 +41,7 @@ class RecordedDataFiles:
         self._earlier = False
 
     def add_effects(self, effects: pa.Table) -> None:
-        """Effects outside marker directories, in order."""
+        """Take in effects outside marker directories, in order."""
         own = pc.match_substring(effects["path"], f"/{HOODIE}/")
         self._entries += effects.filter(own).to_pylist()
         data = effects.filter(pc.invert(own))
@@ -49,11 +49,11 @@ class RecordedDataFiles:
         self._effects.append(pa.table({"path": data["path"], "index": data["index"], "gone": gone}))
 
     def add_attempts(self, attempts: pa.Table) -> None:
-        """Invocations of attempts."""
+        """Take in invocations of attempts."""
         self._attempts.append(attempts.select(["table", "instant", "path", "index"]))
 
     def take(self, row: Row) -> None:
-        """A step, its end, a phase, an earlier instant or an effect in place."""
+        """Take in a step, its end, a phase, an earlier instant or an effect in place."""
         if row["kind"] == "effect":
             self._in_place.add(row["path"] or "")
         elif row["kind"] == "invoke":
@@ -66,7 +66,7 @@ class RecordedDataFiles:
             self._ends.setdefault(row["caused_by"], row)
 
     def facts(self) -> Iterator[FactRow]:
-        """What was committed, rolled back and is present; nothing without the step of a write."""
+        """The committed, rolled back and present files; nothing without a step of a write."""
         tables = {step["table"] for step in self._steps.values() if step["operation"] == "begin"}
         if not tables:
             return
@@ -78,7 +78,7 @@ class RecordedDataFiles:
         yield from self._owned(prefixes, files)
 
     def _present(self) -> dict[str, int]:
-        """The data files that are there in the end, by full path, and since when."""
+        """The data files stored at the end, by full path, with the event since which they are."""
         effects = pa.concat_tables(self._effects)
         gone = effects.filter(effects["gone"]).group_by("path").aggregate([("index", "max")])
         put = effects.filter(pc.invert(effects["gone"]))
@@ -110,7 +110,7 @@ class RecordedDataFiles:
         return commits, rollbacks
 
     def _committed(self, commits: list[tuple[int, str, str, bytes]], files: dict[str, int]) -> Iterator[FactRow]:
-        """Files that the commits of the run name, whether they are there, and whether a rollback removed them."""
+        """Files named by the run's commits, whether they are stored, and whether a rollback removed them."""
         missing: list[tuple[int, str, str, str]] = []
         for at, table, instant, held in commits:
             try:
@@ -129,7 +129,7 @@ class RecordedDataFiles:
             yield from self._undone(missing)
 
     def _undone(self, missing: list[tuple[int, str, str, str]]) -> Iterator[FactRow]:
-        """The missing files that a rollback or sweep may have removed, which columns cannot rule out for others.
+        """The missing files that a rollback or sweep may have removed; columns cannot rule that out for the others.
 
         Where one can have, it is left undecided which guarantee is broken: neither is said to be.
         """
@@ -149,7 +149,7 @@ class RecordedDataFiles:
     def _over(
         self, commits: list[tuple[int, str, str, bytes]], rollbacks: list[tuple[int, str, str]]
     ) -> Iterator[FactRow]:
-        """When the markers of finished instants were listed, or earlier."""
+        """The event before which the markers of each finished instant were listed."""
         about: dict[tuple[str, str], list[tuple[int, str]]] = {}
         for index, step in self._steps.items():
             about.setdefault((step["table"], step["instant"]), []).append((index, step["operation"]))
@@ -165,7 +165,7 @@ class RecordedDataFiles:
             yield "rolled-back", f"{table}{TEMP}{instant}", None, min(listed, default=at)
 
     def _owned(self, prefixes: list[str], files: dict[str, int]) -> Iterator[FactRow]:
-        """The files of each instant; those that several instants attempted, or none is known to own, are left out."""
+        """The files of each instant, without files that several instants attempted, or that have no known owner."""
         attempts: dict[str, dict[str, int]] = {}
         for row in pa.concat_tables(self._attempts).to_pylist():
             attempts.setdefault(f"{row['table']}/{row['path']}", {}).setdefault(row["instant"], row["index"])
@@ -186,6 +186,6 @@ class RecordedDataFiles:
 
 
 def content(value: str) -> bytes:
-    """The bytes that a `value` of a history holds; empty where it is something else."""
+    """The bytes in a `value` of a history; empty where it has none."""
     found = decode_value(json.loads(value))
     return found if isinstance(found, bytes) else b""

@@ -1,4 +1,4 @@
-"""Facts that somebody else recorded: a directory of Parquet, CSV or JSON files with the columns of docs/scale.md.
+"""Facts recorded by other programs: a directory of Parquet, CSV or JSON files with the columns of docs/scale.md.
 
 Directory and name are texts, or ids that `texts.parquet` (id, text) in the same directory spells out. `header.json` may
 say whose facts they are, with the keys of a history's header.
@@ -39,11 +39,11 @@ class FactFiles:
 
     @property
     def places(self) -> list[str]:
-        """What Spark reads."""
+        """The paths that Spark reads."""
         return [self.remote] if self.remote else [str(path.absolute()) for path in self.files]
 
     def header(self) -> Header:
-        """Whose facts they are; a header of its own for want of a file."""
+        """The header recorded with the facts, or a default one when there is none."""
         path = self.directory / HEADER
         if not path.is_file():
             return Header(world="foreign", sut="facts")
@@ -54,7 +54,7 @@ class FactFiles:
             raise UsageError(f"{path} is no header of a history ({error}); docs/history.md has its keys") from error
 
     def text(self, number: int) -> str:
-        """What an id stands for; the id itself where nobody says."""
+        """The text of an id; the id itself where no text is given."""
         path = self.directory / TEXTS
         if not path.is_file():
             return str(number)
@@ -62,7 +62,7 @@ class FactFiles:
         return str(found[0]) if found else str(number)
 
     def counted(self, spark_master: str | None) -> FactCounts:
-        """Their kinds and what the rules find, by Spark where it is asked for, else in memory; UsageError when they are
+        """The number of facts by kind and the result of each rule, by Spark or in memory; UsageError when they are
         no facts.
         """
         if spark_master is not None:
@@ -79,7 +79,7 @@ class FactFiles:
 
 
 def remote_facts(path: Path) -> FactFiles | None:
-    """Facts in Parquet at a URI, which Spark reads; None for a path. A path has lost a slash of its URI."""
+    """Facts in Parquet at a URI that Spark reads; None for a local path. In a Path a URI has lost a slash."""
     scheme, found, rest = str(path).partition(":/")
     if not found or not scheme.isalnum() or path.exists():
         return None
@@ -87,7 +87,7 @@ def remote_facts(path: Path) -> FactFiles | None:
 
 
 def find_facts(directory: Path) -> FactFiles | None:
-    """The facts in a directory, None where no file in it looks like some; UsageError when they cannot be judged."""
+    """The facts in a directory, None where no file looks like facts; UsageError when they cannot be judged."""
     files = sorted(path for path in directory.iterdir() if path.suffix in _FORMS and path.name not in (TEXTS, HEADER))
     if not files or any(
         path.name in ("history.parquet", "history.jsonl", "verdict.json", "plan.json") for path in files
@@ -104,7 +104,7 @@ def _of_parquet(path: Path) -> pa.Table:
 
 
 def _of_csv(path: Path) -> pa.Table:
-    """Directories and names as they are written: a name of digits alone is text, unless `texts.parquet` is there."""
+    """Directories and names as written: digits alone are text, unless `texts.parquet` exists."""
     types = dict.fromkeys(COLUMNS, pa.string()) | {"moment": pa.int64()}
     return pa_csv.read_csv(
         path,
@@ -116,7 +116,7 @@ def _of_csv(path: Path) -> pa.Table:
 
 
 def _of_json(path: Path) -> pa.Table:
-    """An object a line, or an array of them."""
+    """Facts as one JSON object a line, or an array of objects."""
     with path.open("rb") as file:
         lines: io.IOBase = file
         if file.read(1) == b"[":
@@ -129,7 +129,7 @@ _READERS = {"parquet": _of_parquet, "csv": _of_csv, "json": _of_json}
 
 
 def lacking_facts(kinds: frozenset[str]) -> dict[str, str]:
-    """By rule, what it lacks to be judged; UsageError for a fact that is none. kinds: the facts that were given."""
+    """What each rule lacks to be judged; UsageError for an unknown fact. kinds: the facts that were given."""
     for word in sorted(kinds - FACTS.keys()):
         raise UsageError(f"{word!r} is no fact; accepted: {', '.join(FACTS)}")
     return {rule.id: why for rule in RULES if (why := _lacks(rule, kinds))}

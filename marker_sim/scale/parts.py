@@ -1,4 +1,4 @@
-"""A history that is too large for memory, judged table by table: the same findings, for the guarantees of one table.
+"""Judges a history too large for memory table by table: the same findings, for the guarantees of one table.
 
 Two passes over the file. The first says which table each event belongs to, and so which group of tables. The second
 writes the events to shelves, files of some groups each, and those that concern all tables (server lives, faults,
@@ -43,7 +43,7 @@ _TAKEN = ("index", "time_ns", "process", "kind", "operation", "table", "path", "
 
 
 def events_in(path: Path) -> int:
-    """How many events a Parquet history has, from its footer."""
+    """The number of events in a Parquet history, from its footer."""
     file, _ = open_parquet(path)
     return int(file.metadata.num_rows)
 
@@ -94,7 +94,7 @@ def _tables_of(file: pq.ParquetFile) -> TablesOfEvents:
 
 
 def _shelves(sizes: Sequence[int]) -> list[int]:
-    """The shelf of each group, of which each holds groups that follow each other."""
+    """The shelf of each group; a shelf holds consecutive groups."""
     room = max(_SHELF_EVENTS, sum(sizes) // _SHELVES_MAX)
     shelves, filled = [], 0
     for size in sizes:
@@ -129,7 +129,7 @@ def _file(scratch: Path, shelf: int) -> Path:
 def _by_group(
     scratch: Path, tables: TablesOfEvents, group_of: Sequence[int], last_shelf: int
 ) -> Iterator[tuple[int, list[Event]]]:
-    """The events of one group after another, with those of no table. group_of: by number of a table."""
+    """The events of one group after another, with those of no table. group_of: by table number."""
     of_all = list(_events_on(_file(scratch, NO_TABLE)))
     if last_shelf < 0:
         yield 0, of_all
@@ -142,7 +142,7 @@ def _by_group(
 
 
 def _events_on(path: Path) -> Iterator[Event]:
-    """The events in a file, in order; none where there is no file."""
+    """The events in a file in order; none where there is no file."""
     if path.is_file():
         yield from events_of(pq.ParquetFile(path))
 
@@ -156,7 +156,7 @@ def _undecided(guarantee: str, why: str) -> Finding:
 
 
 def _merged(guarantee: str, findings: Sequence[Finding]) -> Finding:
-    """The finding about the whole of those about its parts."""
+    """The finding of the whole, merged from those of its parts."""
     if guarantee in OF_ALL_TABLES:
         return _undecided(guarantee, "")
     excused: Counter[str] = Counter()
@@ -178,7 +178,7 @@ def _merged(guarantee: str, findings: Sequence[Finding]) -> Finding:
 
 
 def _doubted(finding: Finding, large: Sequence[Sequence[str]], events: int, table_max: int) -> Finding:
-    """A finding that says what was not judged."""
+    """A finding with a note about what was not judged."""
     if finding.guarantee in OF_ALL_TABLES:
         why = f"it is about all tables at once, and is judged up to {WHOLE_MAX:,} events; this history has {events:,}"
         return replace(finding, undecided=why)

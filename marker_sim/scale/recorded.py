@@ -1,4 +1,4 @@
-"""The facts of a recorded history, from its columns: no event is made an object, and no index is built.
+"""The facts of a recorded history, from its columns, without event objects and without an index.
 
 What is frequent (creates, effects below marker directories and of data files, attempts) stays in columns; what there is
 once or twice for each write (steps, timeline, deletions, faults) is read row by row. Of a file in storage only the last
@@ -48,7 +48,7 @@ class RecordedFacts:
         self._ran = False
 
     def add(self, batch: pa.Table) -> None:
-        """Take the next rows, in order."""
+        """Take in the next rows, in order."""
         batch = _unescaped(batch.select(list(READ)))
         kind, operation = batch["kind"], batch["operation"]
         create = pc.equal(operation, "create")
@@ -70,7 +70,7 @@ class RecordedFacts:
             self._there_before(effects.filter(inside))
 
     def table(self) -> pa.Table:
-        """Every fact: fact, directory, name, moment; the moment is the index of an event."""
+        """All facts: fact, directory, name, moment; the moment is the index of an event."""
         asked = pa.concat_tables(self._asked)
         directory = pc.binary_join_element_wise(
             pc.fill_null(asked["table"], "None"), pc.fill_null(asked["instant"], "None"), TEMP
@@ -92,7 +92,7 @@ class RecordedFacts:
         return pa.concat_tables(made)
 
     def _take(self, row: Row) -> None:
-        """A row that is rare in a history."""
+        """Take in one row of a kind that is rare."""
         operation, kind, index = row["operation"], row["kind"], row["index"]
         if kind == "fault":
             self.classes.add(FAULT_CLASS.get(operation, "none"))
@@ -121,7 +121,7 @@ class RecordedFacts:
             self._data.take(row)
 
     def _hostile(self, row: Row) -> None:
-        """A hostile request may leave the names that it contains, in its own directory or where it resolves to."""
+        """Take in a hostile request, which may store the names in it, in its own directory or where it resolves to."""
         value = decode_value(json.loads(row["value"])) if row["value"] is not None else ""
         text = value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else str(value)
         for name in (text, *parse_qs(text.rpartition("?")[2], keep_blank_values=True).get("markername", ())):
@@ -129,7 +129,7 @@ class RecordedFacts:
                 self._rows.append(("requested", place, _storable(name), row["index"]))
 
     def _there_before(self, effects: pa.Table) -> None:
-        """Names that were stored before the run began were requested by nobody in it."""
+        """Take in names stored before the run, which no call of the run requested."""
         for row in effects.to_pylist():
             for directory, name in _names_in(row["path"], row["value"]):
                 self._rows.append(("requested", directory, name, row["index"]))
@@ -141,7 +141,7 @@ class RecordedFacts:
                 yield "deleted", directory, None, settled
 
     def _stored(self) -> pa.Table:
-        """The names in the last content of every file. A file in the middle of being written counts as no content."""
+        """The names in the last content of every file; a file that is being written counts as empty."""
         files = _last_of(pa.concat_tables(self._files))
         files = files.filter(pc.is_valid(files["value"]))
         open_ = pa.array(sorted(path for path, writers in self._writing.items() if writers), pa.string())
@@ -172,7 +172,7 @@ def _directory(row: Row) -> str:
 
 
 def _names_in(path: str, value: str | None) -> Iterator[tuple[str, str]]:
-    """The marker directory and each name in the content of a file; value: as a history has it."""
+    """The marker directory and the names in the content of a file; value: as a history has it."""
     directory = directory_of(path)
     if directory is None or value is None:
         return
@@ -185,7 +185,7 @@ def _names_in(path: str, value: str | None) -> Iterator[tuple[str, str]]:
 
 
 def _storable(text: str) -> str:
-    """A text that a column can hold: one with bytes that are no UTF-8 is written as a literal."""
+    """A text that a column can hold: one with bytes that are not UTF-8 becomes a literal."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -194,7 +194,7 @@ def _storable(text: str) -> str:
 
 
 def _unescaped(batch: pa.Table) -> pa.Table:
-    """Rows of which a text is not UTF-8 hold JSON literals; the texts that are UTF-8 are read from them."""
+    """The texts of rows that hold JSON literals because one of their texts is not UTF-8."""
     if not pc.any(batch["escaped"]).as_py():
         return batch
     rows = batch.to_pylist()
@@ -214,7 +214,7 @@ def _last_of(effects: pa.Table) -> pa.Table:
 
 
 def _first_ends(ended: pa.Table) -> pa.Table:
-    """Completions, each of another invocation; of an invocation that ended twice none is kept."""
+    """The completions of different invocations; of an invocation that ended twice none is kept."""
     counts = ended.group_by("caused_by").aggregate([("kind", "count"), ("kind", "min")])
     once = counts.filter(pc.equal(counts["kind_count"], 1))
     return pa.table({"caused_by": once["caused_by"], "kind": once["kind_min"]})

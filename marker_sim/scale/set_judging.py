@@ -1,4 +1,4 @@
-"""A stored history, or facts, judged by differences of sets: the findings, and what each rule counted."""
+"""Judges a stored history, or facts, by set differences: the findings, and the counts of each rule."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BATCH_ROWS = 250_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedSets:
-    """What the rules found. lacking: by rule, why it was not judged; classes: those of the faults of the history."""
+    """The results of the set rules. lacking: by rule, why it was not judged; classes: of the faults in the history."""
 
     header: Header
     differences: dict[str, Difference]
@@ -33,7 +33,7 @@ class JudgedSets:
     classes: frozenset[str]
 
     def findings(self, profile: Profile) -> tuple[Finding, ...]:
-        """One finding a guarantee. Columns do not say under which fault a name was lost, so a breach that is promised
+        """One finding for each guarantee. Columns do not show under which fault a name was lost, so a promised breach
         under some of those that happened, and not under others, leaves the guarantee undecided.
         """
         own = [name for name in FAULT_CLASSES if name in self.classes and name != "none"]
@@ -49,7 +49,7 @@ class JudgedSets:
         return tuple(found)
 
     def to_dict(self) -> dict[str, dict[str, int | str]]:
-        """By rule: how many names were judged, excused and broken, and why it was not judged."""
+        """By rule: the numbers of names judged, excused and broken, and why it was not judged."""
         counts = {rule: each._asdict() for rule, each in self.differences.items()}
         for each in counts.values():
             del each["shown"]
@@ -58,7 +58,7 @@ class JudgedSets:
 
 
 def judge_facts(facts: FactFiles, spark_master: str | None) -> JudgedSets:
-    """Judge facts that others recorded."""
+    """The results for facts recorded by other programs."""
     kinds, differences = facts.counted(spark_master)
     lacking = lacking_facts(kinds)
     found = {rule: each for rule, each in differences.items() if rule not in lacking}
@@ -66,7 +66,7 @@ def judge_facts(facts: FactFiles, spark_master: str | None) -> JudgedSets:
 
 
 def judge_history_by_sets(path: Path, spark_master: str | None) -> JudgedSets:
-    """Judge a history file (.parquet or .jsonl) from its columns, a part of its rows at a time."""
+    """The results for a history file (.parquet or .jsonl) from its columns, read in parts."""
     header, facts, classes = _facts_of(path)
     if header.witness != "effects" or header.layout != "hudi":
         why = "storage was read now and then, and sets need every effect on it"

@@ -1,4 +1,4 @@
-"""The rules over files of facts, as SQL that Spark runs; its user's own environment configures it."""
+"""The rules as SQL that Spark runs over files of facts, configured by the user's environment."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ FactCounts = tuple[frozenset[str], dict[str, Difference]]
 
 
 class SqlFacts:
-    """Facts behind a function that answers a query. text: of a recorded id."""
+    """Facts behind a function that answers queries. text: of an id."""
 
     def __init__(self, ask: Ask, text: Callable[[int], str] = str) -> None:
         self._ask, self._text = ask, text
         self.kinds = frozenset(row[0] for row in ask("SELECT DISTINCT fact FROM facts WHERE fact IS NOT NULL"))
 
     def differences(self) -> dict[str, Difference]:
-        """What each rule found."""
+        """The result of each rule."""
         ((*counts,),) = self._ask(counting_query("facts"))
         found = {}
         for number, rule in enumerate(RULES):
             judged, excused, broken = map(int, counts[3 * number : 3 * number + 3])
             shown = self._ask(showing_query("facts", rule)) if broken else ()
-            names = tuple((self._said(directory), self._said(name)) for directory, name in shown)
+            names = tuple((self._text_of(directory), self._text_of(name)) for directory, name in shown)
             found[rule.id] = Difference(judged, excused, broken, names)
         return found
 
-    def _said(self, value: str | int) -> str:
+    def _text_of(self, value: str | int) -> str:
         return self._text(value) if isinstance(value, int) else value
 
 
 def counted_by_spark(places: list[str], form: str, text: Callable[[int], str], master: str) -> FactCounts:
-    """The kinds of facts in files and directories that Spark reads, and what the rules find in them on the cluster of
+    """The number of facts by kind in files that Spark reads, and the result of each rule, computed on the cluster of
     `master`; UsageError if it cannot read them.
     """
     with (
@@ -59,7 +59,7 @@ def counted_by_spark(places: list[str], form: str, text: Callable[[int], str], m
 
 
 def unreadable(place: str, error: Exception) -> UsageError:
-    """What to say of files that are no facts."""
+    """The sentence about files that hold no facts."""
     return UsageError(
         f"{place} cannot be read as facts ({_first_line(error)}); give Parquet, CSV or JSON files with the columns"
         f" {', '.join(COLUMNS)}, as in docs/scale.md"

@@ -1,4 +1,4 @@
-"""Which table each event of a history belongs to, read once in order."""
+"""The table that each event of a history belongs to, found in one pass."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OF_WHOLE_WRITES = frozenset({"write", "audit"})
 
 
 class TablesOfEvents:
-    """Tables by event. black_box: whether there are whole writes, whose tables are not told apart.
+    """The tables of events. black_box: whether there are whole writes, whose tables are not distinguished.
 
     numbers: of each event the number of its table, NO_TABLE for one that concerns all. times: its `time_ns`.
     """
@@ -43,7 +43,7 @@ class TablesOfEvents:
         path: str | None,
         caused_by: int | None,
     ) -> None:
-        """The next event."""
+        """Take in the next event."""
         number = NO_TABLE
         if operation in _OF_WHOLE_WRITES:
             self.black_box = True
@@ -94,7 +94,7 @@ class TablesOfEvents:
         return groups, {self._known[table]: at for at, tables in enumerate(groups) for table in tables}
 
     def sizes(self, groups: Iterable[list[str]]) -> list[int]:
-        """How many events the tables of each group have."""
+        """The number of events of the tables of each group."""
         counts = Counter(self.numbers)
         return [sum(counts[self._known[table]] for table in tables) for tables in groups]
 
@@ -112,7 +112,7 @@ class TablesOfEvents:
         return self._known.setdefault(table, len(self._known))
 
     def _of_path(self, path: str) -> int:
-        """By the timeline or marker directory that the path lies in, else the innermost known table around it."""
+        """The table of a path: of its timeline or marker directory, else the innermost known table around it."""
         at = path.find(_INSIDE)
         if at > 0:
             return self._number(path[:at])

@@ -24,7 +24,7 @@ from marker_sim.worlds.simulated.watchdog import watched
 
 @dataclass(slots=True, kw_only=True)
 class _Calls:
-    """By actor: steps before crash points begin, and all steps; by actor and step: the calls that write."""
+    """Calls by actor: steps before crash points begin, and all steps; by actor and step: the calls that write."""
 
     begun: dict[str, int] = field(default_factory=dict)
     ended: dict[str, int] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class _Calls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """A run: its history, its steps, and the given crashes that happened."""
+    """A run with its history, its steps, and the given crashes that happened."""
 
     history: History
     steps: int
@@ -52,7 +52,7 @@ class Watched:
 
 
 def watch(plan: Plan, system: System, crashed: tuple[Fault, ...] = (), before: int = 0) -> Watched:
-    """Run a plan as `run` does. Points are after the last of those faults of the plan that are named in `crashed`.
+    """Run a plan as `run` does, and note crash points after the last of those faults of the plan named in `crashed`.
 
     Without any they are those of all writes but the first `before`.
     """
@@ -77,7 +77,7 @@ def watch(plan: Plan, system: System, crashed: tuple[Fault, ...] = (), before: i
 
 
 class _Watching(Cluster):
-    """The cluster as it is, with a look at its storage calls and at its crashes."""
+    """The cluster, with its storage calls and its crashes observed."""
 
     def __init__(self, plan: Plan, system: System, crashed: tuple[Fault, ...]) -> None:
         super().__init__(plan, system)
@@ -88,7 +88,7 @@ class _Watching(Cluster):
         self.host.make_storage = partial(_WatchedStorage, self.store, self.calls)
 
     def mark(self) -> None:
-        """From here on calls are crash points."""
+        """Count calls as crash points from now on."""
         self.calls.begun = {name: state.steps for name, state in self.host.actors.items()}
 
     def _strike(self, process: Process, fault: Fault) -> None:
@@ -108,7 +108,7 @@ class _Watching(Cluster):
 
 
 class _WatchedStorage(SimStorage):
-    """The storage of a process; each call that changes something is noted under the step that it is about to make."""
+    """The storage of a process, which notes each changing call under the step that it is about to make."""
 
     def __init__(self, store: Store, calls: _Calls, process: Process) -> None:
         super().__init__(store, process)
@@ -118,16 +118,16 @@ class _WatchedStorage(SimStorage):
         self._calls.writes[self._actor, self._process.actor.steps + 1] = operation
 
     def put(self, path: str, data: bytes, condition: Condition = Condition.NONE, expected: str | None = None) -> str:
-        """As the model does."""
+        """Put as the model does."""
         self._note("put")
         return super().put(path, data, condition, expected)
 
     def overwrite(self, path: str, data: bytes) -> None:
-        """As the model does."""
+        """Overwrite as the model does."""
         self._note("overwrite")
         super().overwrite(path, data)
 
     def delete(self, path: str) -> None:
-        """As the model does."""
+        """Delete as the model does."""
         self._note("delete")
         super().delete(path)

@@ -31,7 +31,7 @@ PAIRS = (0, 2, 5)  # Of names that look much alike.
 
 
 def short_scripts(rng: random.Random, directories: dict[str, int], second: bool) -> list[Op]:
-    """Clients alone in a directory of their own, which are added to the others. second: there are two servers."""
+    """Single clients in a directory of their own, to be added to a plan. second: whether there are two servers."""
     ops: list[Op] = []
     for number in range(rng.choice(SHORT_SCRIPTS[second])):
         directory = directories.setdefault(f"{number}/t/.hoodie/.temp/{rng.choice(('1', '10'))}", len(directories))
@@ -46,14 +46,14 @@ def short_scripts(rng: random.Random, directories: dict[str, int], second: bool)
 
 
 def _any_order(rng: random.Random) -> list[tuple[str, int]]:
-    """Each operation after each other one, some of them for the second server."""
+    """Operations in every order of two, some of them for the second server."""
     second = rng.choice((0.0, 0.3, 0.5))
     kinds = rng.choices(tuple(SCRIPTED), tuple(SCRIPTED.values()), k=rng.choice((6, 10, 20)))
     return [(kind, int(rng.random() < second)) for kind in kinds]
 
 
 def _exchange(rng: random.Random) -> list[tuple[str, int]]:
-    """One server learns something, the other one changes it, and the first is asked again; several times."""
+    """One server reads something, the other one changes it, and the first is asked again; several times."""
     calls: list[tuple[str, int]] = []
     for _ in range(EXCHANGES):
         one = rng.randrange(2)
@@ -67,7 +67,7 @@ def _exchange(rng: random.Random) -> list[tuple[str, int]]:
 def removed_elsewhere(
     rng: random.Random, directories: dict[str, int], askers: list[str]
 ) -> tuple[list[Op], list[Fault]]:
-    """Other programs remove a marker directory: sometimes while all ask, and once while a client of its own waits.
+    """Marker directories deleted by other programs: sometimes while all ask, and once while one client waits.
 
     That client asks for names before and after: the same, one that is as long, and what is there.
     """
@@ -92,7 +92,7 @@ def removed_elsewhere(
 
 
 def around_a_failure(rng: random.Random, storage: str, failing: tuple[int, ...], beside: int) -> list[Op]:
-    """Crowds below directories whose storage fails, each client of which asks for its name again; others beside them.
+    """Crowds below directories whose storage fails, each client of which repeats its create; others next to them.
 
     Those wait for each other no longer than for an answer, and so do the crowds.
     """

@@ -1,4 +1,4 @@
-"""Plans of hostile input for servers in real time: what must be refused, and odd names that must be kept as they are.
+"""Plans of hostile input for servers in real time: requests that must be refused, and odd names that must be kept.
 
     odd names asked for, one after the other or all at once ─► the server dies ─► read, asked for again, read
 
@@ -27,7 +27,7 @@ ODD, SPELLED = 0, 1  # Directories.
 
 
 def make_hostile_plan(seed: int, storage: str, threads: tuple[int, ...], intervals_ms: tuple[int, ...]) -> Plan:
-    """The plan of a seed for a timeline server on "local" or "s3". threads, intervals_ms: what servers may be told."""
+    """The plan of a seed for a timeline server on "local" or "s3". threads, intervals_ms: settings to choose from."""
     rng = random.Random(f"hostile/1/{seed}/{storage}")
     one_by_one = rng.random() < 0.5
     num_threads, interval_ms = batches(rng, (max(threads),) if one_by_one else threads, intervals_ms)
@@ -60,13 +60,13 @@ def _spelled(name: str, form: str, after_ms: int = 0) -> Op:
 
 
 def _refused(rng: random.Random) -> Iterator[Op]:
-    """Everything that must be refused, in a drawn order, by a few clients."""
+    """Every request that must be refused, in a drawn order, by a few clients."""
     asked = [*((name, "") for name in REFUSED), *((PLAIN[0], form) for form in MALFORMED)]
     for number, (name, form) in enumerate(rng.sample(asked, len(asked))):
         yield Op(actor=f"executor-r{number % ASKERS}", kind="hostile", directory=ODD, name=name, spelled=form)
 
 
 def _reads() -> Iterator[Op]:
-    """What one client reads of both directories, after a while."""
+    """The reads of one client in both directories, after a while."""
     for number, (directory, kind) in enumerate((each, kind) for each in (ODD, SPELLED) for kind in READS):
         yield Op(actor="executor-0", kind=kind, directory=directory, after_ms=0 if number else LATER_MS)

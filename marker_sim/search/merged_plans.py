@@ -1,4 +1,4 @@
-"""Plans for servers in real time: several plans of the swarm at once, on tables beside each other.
+"""Plans for servers in real time: several plans of the swarm at the same time, on different tables.
 
 A run against a real process costs a second, whatever it asks, and a plan of the swarm has some dozen operations. So one
 run takes several of them: their clients ask at the same time, their tables are one server's, and some of them share
@@ -147,7 +147,7 @@ def make_merged_plan(
 
 
 def _quick(threads: tuple[int, ...], intervals_ms: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The least of both: exchanges are asked one by one, so each takes many batches."""
+    """The smaller settings of both: exchanges are asked one by one, so each takes many batches."""
     return (min(threads),), tuple(sorted(intervals_ms)[: (len(intervals_ms) + 1) // 2])
 
 
@@ -159,7 +159,7 @@ def batches(rng: random.Random, threads: tuple[int, ...], intervals_ms: tuple[in
 
 
 def in_other_forms(seed: int, ops: Iterable[Op]) -> tuple[Op, ...]:
-    """Some of the requests written in other ways that mean the same, but none that are long, nor those of crowds."""
+    """Some of the requests in other valid forms, without long ones and without those of crowds."""
     rng = random.Random(f"forms/1/{seed}")
     return tuple(
         replace(op, form=rng.choice(REQUEST_FORMS))
@@ -204,7 +204,7 @@ def _clients(ops: list[Op]) -> int:
 
 
 def _outage(rng: random.Random, storage: str, asked_for: str) -> Iterator[Fault]:
-    """A server is paused; sometimes what it does to its marker files goes wrong for long, or it dies in the middle."""
+    """A paused server; sometimes long trouble with its marker files, or its death in the middle."""
     yield Fault.of(FaultKind.PAUSE, "server", Step(rng.randint(1, 40)), for_ms=rng.choice(PAUSED_MS))
     if rng.random() < ALSO_CONFINED:
         trouble = _confined(rng, storage, asked_for)
@@ -222,7 +222,7 @@ def _outage(rng: random.Random, storage: str, asked_for: str) -> Iterator[Fault]
 
 
 def _crash(rng: random.Random) -> tuple[Fault, ...]:
-    """Sometimes a server dies at one of its first changes of a marker directory, where it is young in each of them."""
+    """Sometimes a server's death at one of its first changes of a marker directory, while it is young in each."""
     if rng.random() > CRASHES:
         return ()
     site = Site(rng.choice(CRASH_SITES), rng.choice((1, 1, 2, 4)))
@@ -230,7 +230,7 @@ def _crash(rng: random.Random) -> tuple[Fault, ...]:
 
 
 def _late(rng: random.Random, fault: Fault, asked: int) -> Fault:
-    """Half of the deaths and pauses of servers come when they know many names: those of a part are all early.
+    """The faults with half of the deaths and pauses of servers moved later, when the servers know many names.
 
     asked: how many operations clients perform.
     """
@@ -239,7 +239,7 @@ def _late(rng: random.Random, fault: Fault, asked: int) -> Fault:
 
 
 def _confined(rng: random.Random, storage: str, directory: str) -> Fault:
-    """Calls on storage below one marker directory fail, mostly until the clients are through."""
+    """Failing storage calls below one marker directory, mostly until the clients are done."""
     kind, operations, settings = rng.choice(CONFINED_FAULTS[storage])
     trigger = Call(f"^{re.escape(directory)}/", operations, rng.choice((1, 2, 2) if storage == "local" else (1, 2, 3)))
     return Fault.of(kind, "server", trigger, **settings)
@@ -248,7 +248,7 @@ def _confined(rng: random.Random, storage: str, directory: str) -> Fault:
 def _confined_to_some(
     rng: random.Random, storage: str, directories: dict[str, int], asked_for: str
 ) -> tuple[list[Op], list[Fault]]:
-    """Storage that fails below a directory, and in another one for a single file, while crowds ask for both."""
+    """Failing storage below a directory, and for a single file in another one, while crowds ask for both."""
     one = "one/t/.hoodie/.temp/1"
     failing = tuple(directories.setdefault(path, len(directories)) for path in (asked_for, one))
     ops = around_a_failure(rng, storage, failing, directories.setdefault(BESIDE, len(directories)))
@@ -260,7 +260,7 @@ def _confined_to_some(
 def _full_disk(
     rng: random.Random, storage: str, directories: dict[str, int], asked_for: str, ops: list[Op]
 ) -> tuple[list[Op], list[Fault]]:
-    """A disk that is full when a crowd first asks, and a server that is paused while it asks again."""
+    """A full disk when a crowd first asks, and a server that is paused while it asks again."""
     failing = (directories[asked_for],)
     more, removals = removed_elsewhere(rng, directories, [])
     more += around_a_failure(rng, storage, failing, directories.setdefault(BESIDE, len(directories)))
@@ -274,7 +274,7 @@ def _full_disk(
 
 
 def _of_two_servers(rng: random.Random, possible: list[Fault], asked: int) -> list[Fault]:
-    """A second server from the beginning, which lives as long as clients ask; what happens to clients; a late death."""
+    """A second server from the beginning for as long as clients ask, faults of clients, and a late death."""
     faults = [fault for fault in _few(rng, possible) if fault.target != "server"]
     faults.append(Fault.of(FaultKind.SECOND_SERVER, "server", Step(1), for_ms=SECOND_MS))
     if rng.random() < DIES_LATE:
@@ -284,20 +284,20 @@ def _of_two_servers(rng: random.Random, possible: list[Fault], asked: int) -> li
 
 
 def _hang_ups(rng: random.Random, askers: list[str]) -> tuple[Fault, ...]:
-    """Clients that are gone before their answer: they cost no start of a server."""
+    """Clients that hang up before their answer, which costs no start of a server."""
     gone = rng.sample(askers, min(len(askers), rng.choice(HANG_UPS)))
     site = Site("executor: marker asked for", 1)
     return tuple(Fault.of(rng.choice(GONE), actor, site) for actor in gone)
 
 
 def _actor(name: str, first: int) -> str:
-    """Clients are numbered on, so that those of no two parts wait for each other."""
+    """The client's name with its number moved, so that clients of different parts do not wait for each other."""
     kind, _, number = name.partition("-")
     return f"{kind}-{int(number) + first}" if number.isdigit() else f"{name}-{first}" if first else name
 
 
 def _sooner(fault: Fault) -> Fault:
-    """Steps are requests here, each of which makes several in the simulated world."""
+    """The fault at an earlier step: steps are requests here, each of which makes several in the simulated world."""
     return (
         fault if fault.site else fault.at(1 + fault.n // (SERVER_STEPS if fault.target == "server" else CLIENT_STEPS))
     )
@@ -308,17 +308,17 @@ def _of_part(request: str, part: int) -> str:
 
 
 def _within_latin(name: str) -> str:
-    """The name with "_" for what is outside ISO-8859-1, so that a server that garbles that is judged by the others."""
+    """The name with "_" for what is outside ISO-8859-1; a server that garbles such names is judged by other plans."""
     return "".join(letter if ord(letter) < 0x100 else "_" for letter in name)
 
 
 def _accepted(op: Op) -> Op:
-    """Without a byte order mark, which a server may refuse: a create that may be refused decides little."""
+    """The name without a byte order mark, which servers may refuse: a create that may be refused decides little."""
     return replace(op, name=op.name.replace("\ufeff", "")) if op.kind == "create" else op
 
 
 def _few(rng: random.Random, faults: list[Fault]) -> tuple[Fault, ...]:
-    """Some of the faults, without second servers; each death costs the start of a server."""
+    """Some of the faults, without second servers and with few deaths, each of which costs a server's start."""
     chosen = rng.sample(faults, min(len(faults), rng.choice(FAULTS_MAX)))
     deaths = [fault for fault in chosen if fault.kind.row.kills and fault.target == "server"][DEATHS_MAX:]
     seconds = [fault for fault in chosen if fault.kind is FaultKind.SECOND_SERVER]

@@ -1,4 +1,4 @@
-"""Scenarios: situations that independent draws produce too seldom, made on purpose in a small share of the plans.
+"""Scenarios: situations that random draws produce too seldom, made on purpose in a small share of the plans.
 
 A scenario is a function from a plan to a plan. It sets up the situation (workload, faults, their sites) and draws the
 rest: how many, how long, which of several kinds, and whether the plan's other faults stay. Judges decide whether it
@@ -28,7 +28,7 @@ REFUSALS = {
 
 
 class Scenario(NamedTuple):
-    """share: of the plans that it fits, which it is made of. places: (mode, storage) that it fits, "" for any."""
+    """A scenario. share: of the fitting plans that become it. places: (mode, storage) that it fits, "" for any."""
 
     make: Callable[[random.Random, Plan], Plan]
     share: float
@@ -41,7 +41,7 @@ class Scenario(NamedTuple):
 
 
 def apply_scenario(rng: random.Random, plan: Plan, scenarios: tuple[Scenario, ...]) -> Plan:
-    """The plan, changed by the first scenario that is drawn, if any."""
+    """The plan, changed by the first scenario that is drawn, or unchanged."""
     for scenario in scenarios:
         if scenario.fits(plan.mode, plan.storage) and rng.random() < scenario.share:
             made = scenario.make(rng, plan)
@@ -51,7 +51,7 @@ def apply_scenario(rng: random.Random, plan: Plan, scenarios: tuple[Scenario, ..
 
 
 def calls_refused(kind: FaultKind, actor: str, site: str, first: int, calls: int) -> list[Fault]:
-    """So many calls of an actor at a site fail, from the first-th arrival on: one lasting fault, where there is one."""
+    """Faults that make so many calls of an actor at a site fail, from the first-th arrival; one lasting if possible."""
     if kind in LASTING:
         return [Fault.of(kind, actor, Site(site, first), calls=calls)]
     return [Fault.of(kind, actor, Site(site, step)) for step in range(first, first + calls)]

@@ -20,7 +20,7 @@ _UNANSWERED = (
 
 
 def two_hands(rng: random.Random, plan: Plan) -> Plan:
-    """A second server, and one of the two stands still between its look at a file and its put."""
+    """A second server, and one of the two paused between its check of a file and its put."""
     held = Fault.of(
         FaultKind.PAUSE,
         rng.choice(("server", "second")),
@@ -32,7 +32,7 @@ def two_hands(rng: random.Random, plan: Plan) -> Plan:
 
 
 def deleted_by_the_other(rng: random.Random, plan: Plan) -> Plan:
-    """A server stands still at the rewrite of a file, in its lock; another one deletes the directory meanwhile."""
+    """A server paused at the rewrite of a file, with its lock held; another server deletes the directory meanwhile."""
     held_ms = rng.choice((400, 1500, 4000))
     gap_ms = rng.choice((30, 80, 150))
     creates = [_create(n, rng.randint(gap_ms // 2, gap_ms)) for n in range(rng.randint(2, 8))]
@@ -66,7 +66,7 @@ def asked_again_after_a_deletion(rng: random.Random, plan: Plan) -> Plan:
 
 
 def silent_directory(rng: random.Random, plan: Plan) -> Plan:
-    """The storage of one of several directories stays silent for longer than the others may be held up."""
+    """The storage of one of several directories does not answer for longer than requests to others may be delayed."""
     silent = Fault.of(FaultKind.TIMEOUT_LOST, "server", Site("server: batch file put", rng.randint(1, 3)), calls=40)
     plan = replace(plan, num_threads=rng.choice((1, 1, 2, plan.num_threads)))
     if len(plan.directories) > 1:
@@ -77,7 +77,7 @@ def silent_directory(rng: random.Random, plan: Plan) -> Plan:
 
 
 def reading_again_refused(rng: random.Random, plan: Plan) -> Plan:
-    """A server gives up a flush and reads the directory again, which is often refused as well; names are repeated."""
+    """A server abandons a flush and reads the directory again, which is often refused as well; names are repeated."""
     kind = rng.choice(REFUSALS[plan.storage])
     gap_ms = 4_000 if kind is FaultKind.TIMEOUT_LOST else rng.choice((200, 500, 1000))
     ops: list[Op] = []
@@ -183,7 +183,7 @@ def restarted_and_asked_again(rng: random.Random, plan: Plan) -> Plan:
 
 
 def slow_deletion(rng: random.Random, plan: Plan) -> Plan:
-    """A directory of many files is deleted, and storage takes its time over each, while others create and look."""
+    """The deletion of a directory with many files on slow storage, while others create and list."""
     served = plan.mode == "timeline" and plan.storage in BATCHED_STORAGES
     actor, site = ("server", "server: batch file deleted") if served else ("driver", "driver: marker deletion")
     files, gap_ms = rng.randint(4, 16), 2 * plan.interval_ms if served else 5
@@ -202,8 +202,8 @@ def slow_deletion(rng: random.Random, plan: Plan) -> Plan:
     return replace(plan, num_threads=20, directories=directories, ops=tuple(ops), faults=tuple(faults))
 
 
-def told_late(rng: random.Random, plan: Plan) -> Plan:
-    """A server's put is answered late; by then another one has deleted the file, and clients create it again."""
+def answered_late(rng: random.Random, plan: Plan) -> Plan:
+    """A put of a server that is answered late, after another server deleted the file; clients ask for it again."""
     late_ms = rng.choice((900, 2000))
     first = [_create(n, rng.randint(0, 20)) for n in range(rng.randint(1, 3))]
     deleted_ms = rng.randint(200, 400)
@@ -221,7 +221,7 @@ def told_late(rng: random.Random, plan: Plan) -> Plan:
 
 
 def asked_while_flushed(rng: random.Random, plan: Plan) -> Plan:
-    """A few names are asked for again and again while storage takes its time over the files that will hold them."""
+    """A few names requested again and again while slow storage stores the files that will hold them."""
     names = rng.randint(1, 3)
     slow_ms = rng.choice((120, 900))
     ops = [_create(n, rng.randint(0, 20)) for n in range(names)]
@@ -253,7 +253,7 @@ def damaged_and_restarted(rng: random.Random, plan: Plan) -> Plan:
 
 
 def _create(number: int, after_ms: int) -> Op:
-    """A create of a name of its own, by a client of its own."""
+    """A create of a separate name by a separate client."""
     name = f"f{number}_{number}-0-0_001.parquet.marker.CREATE"
     return Op(actor=f"executor-{number}", kind="create", name=name, request=f"r{number}", after_ms=after_ms)
 
@@ -274,7 +274,7 @@ OF_OPERATIONS = (
     Scenario(overtaken, 0.04, "timeline", S3),
     Scenario(restarted_and_asked_again, 0.04, "timeline", BATCHED_STORAGES),
     Scenario(slow_deletion, 0.02),
-    Scenario(told_late, 0.04, "timeline", BATCHED_STORAGES),
+    Scenario(answered_late, 0.04, "timeline", BATCHED_STORAGES),
     Scenario(deleted_before_it_lands, 0.02, "", S3),
     Scenario(asked_while_flushed, 0.03, "timeline", BATCHED_STORAGES),
     Scenario(damaged_and_restarted, 0.02, "timeline", BATCHED_STORAGES),

@@ -28,7 +28,7 @@ _NEXT = Write(tasks=(Task(kind="MERGE"),))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """One workload.
+    """A workload of the exhaustive search.
 
     before: how many of its first writes are not crashed.
     changes: fields of the plan.
@@ -85,13 +85,13 @@ NAMES = tuple(schedule.name for schedule in SCHEDULES)
 
 
 class Crash(NamedTuple):
-    """One way to die: a fault without target and step, and the storage calls it needs, None for any seam call."""
+    """One kind of crash: a fault without target and step, and the storage calls it needs, None for any seam call."""
 
     fault: Fault
     calls: tuple[str, ...] | None = None
 
     def fits(self, call: str | None) -> bool:
-        """Whether it can happen at a call; `call` is None where no storage call writes."""
+        """Whether this crash can happen at a call; `call` is None where no storage call writes."""
         return self.calls is None or call in self.calls
 
 

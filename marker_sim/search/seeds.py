@@ -1,4 +1,4 @@
-"""A search makes each of its plans from a seed of its own, so that two searches share nothing.
+"""Seeds of plans: each plan of a search has its own, so that two searches share none.
 
 With `seed + turn` the searches of neighbouring seeds would be the same but for their ends.
 """

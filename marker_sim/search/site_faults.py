@@ -1,4 +1,4 @@
-"""Faults at named sites, drawn in two levels: a seed arms some sites, each with its own rate.
+"""Faults at named sites, drawn in two levels: a seed selects some sites, each with its own rate.
 
 A seed first draws how many sites are armed, then for each of them which kinds may happen there and how often. So some
 runs have many faults at one site, and others a single fault. The arrival of a fault is drawn from about as many as the
@@ -20,7 +20,7 @@ AT_A_SITE_MAX = 4
 
 
 def draw_settings(rng: random.Random, kind: FaultKind) -> FaultSettings:
-    """The settings of a fault. Two numbers are drawn for every kind, so that the plan of a seed stays what it is."""
+    """The settings of a fault. Two numbers are drawn for every kind, so that the plan of a seed never changes."""
     row = kind.row
     drawn = [(name, rng.choice(row.settings.get(name, (0,)))) for name in row.slots]
     return FaultSettings(**{name: value for name, value in drawn if name})
@@ -45,7 +45,7 @@ def _fits(site: SiteRow, kind: FaultKind) -> bool:
 
 
 def _groups(kinds: tuple[FaultKind, ...]) -> tuple[tuple[FaultKind, ...], ...]:
-    """Kinds by effect, all groups equally likely: storage has many kinds, and deaths are few."""
+    """Kinds by effect, all groups equally likely: storage has many kinds, deaths are few."""
     groups = [tuple(kind for kind in kinds if kind.row.kills)]
     for family in ("process", "wire", "task", "storage"):
         groups.append(tuple(kind for kind in kinds if kind.row.family == family and not kind.row.kills))

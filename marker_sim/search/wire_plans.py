@@ -69,14 +69,14 @@ def make_wire_plan(
 
 
 def draw(rng: random.Random, cls: str, turn: int) -> tuple[Fault, ...]:
-    """The kinds of a class that are for a turn, in a drawn order, each with drawn settings."""
+    """The kinds of a class that take part in a turn, in a drawn order, each with drawn settings."""
     kinds = kinds_of(cls)
     mine = kinds[turn % 2 :: 2] if len(kinds) > FEW else kinds
     return tuple(_draw(kind, rng) for kind in rng.sample(mine, len(mine)))
 
 
 def kinds_of(cls: str) -> tuple[FaultKind, ...]:
-    """What a proxy can do before servers ("wire") or before their object store ("storage")."""
+    """The kinds that a proxy can make before servers ("wire") or before their object store ("storage")."""
     return tuple(kind for kind in FaultKind if (kind.row.family, kind.row.cls) == ("proxy", cls))
 
 
@@ -88,7 +88,7 @@ def _draw(kind: FaultKind, rng: random.Random) -> Fault:
 
 
 def _asked(rng: random.Random, group: int, turns: int, pace_ms: int) -> Iterator[Op]:
-    """What each client of a group asks for, one after the other."""
+    """The operations of each client of a group, one after the other."""
     last: Op | None = None
     for turn in range(turns):
         dice, directory = rng.random(), rng.choices(range(len(DIRECTORIES)), WEIGHTS)[0]

@@ -190,7 +190,7 @@ def _at_sites(
 
 
 def _causes(rng: random.Random, needed: set[str], writes: int, executors: tuple[str, ...]) -> list[Fault]:
-    """Faults that lead a run to the sites of its other faults: an unfinished instant, an attempt that lost."""
+    """Faults that make others' sites reachable: an unfinished instant, an attempt that lost."""
     causes = []
     for need, sites in (("rollback", _LEAVE_BEHIND), ("sweep", ("driver: completed instant written",))):
         if need in needed and rng.random() < 0.9:
@@ -204,7 +204,7 @@ def _causes(rng: random.Random, needed: set[str], writes: int, executors: tuple[
 
 
 def _on_the_successor(rng: random.Random, step: int, restart_ms: int, storage: str, batched: bool) -> list[Fault]:
-    """Faults of the next driver during recovery: it dies too, storage refuses repeatedly, type files are damaged.
+    """Faults of the next driver during recovery: its death, repeated refusals by storage, damaged type files.
 
     A rollback lists the markers at its driver's seventh step, after three listings, a wait and two entries.
     """
@@ -223,7 +223,7 @@ def _on_the_successor(rng: random.Random, step: int, restart_ms: int, storage: s
 
 
 def _completing_steps(writes: tuple[Write, ...], mode: str) -> tuple[int, ...]:
-    """About which steps of its driver put the completed instants of a plan, without an earlier fault.
+    """The approximate driver steps that complete a plan's instants when no fault comes before.
 
     Begin reads the timeline, every commit on it and the marker directories and puts two entries; each task sends one
     message; finalize lists once; a deletion of direct markers takes a call for each.
@@ -251,7 +251,7 @@ def with_strays(plan: Plan) -> Plan:
 
 
 def _with_stray_markers(rng: random.Random, plan: Plan) -> Plan:
-    """Some tasks ask for strays; sometimes an instant is left whose markers name files of those before it."""
+    """Some tasks that request strays; sometimes an abandoned instant whose markers name files of earlier instants."""
     kinds, share = rng.sample(STRAYS, rng.choice((1, 2, 3))), rng.choice((0.3, 1.0))
     made = [
         replace(write, tasks=tuple(_with_some_strays(rng, task, kinds, share) for task in write.tasks))
@@ -281,7 +281,7 @@ def _stray_files(rng: random.Random, plan: Plan) -> Fault:
 
 
 def with_earlier_life(plan: Plan) -> Plan:
-    """The plan, or the same on tables that hold something."""
+    """The plan, or the same plan on tables that hold earlier instants."""
     rng = random.Random(f"earlier/1/{plan.seed}/{plan.mode}/{plan.storage}")
     if rng.random() >= _LIVES_SHARE:
         return plan

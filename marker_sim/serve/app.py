@@ -116,14 +116,14 @@ class MarkerApp:
             self._runtime.loop.call_soon(done, refused)
 
     def learn_head(self, raw: bytes, headers: Headers) -> None:
-        """Know these headers when they come again. Clients whose headers always differ fill no memory."""
+        """Cache these headers; clients whose headers always differ do not fill the memory."""
         self.heads[raw] = headers
         self.learns_heads = len(self.heads) < HEADS_MAX
 
     async def packed(
         self, reply: Reply, body: bytes, path: str, asked: Iterable[tuple[bytes, bytes]]
     ) -> tuple[Headers, bytes]:
-        """The headers and the body of a reply, compressed in a thread when it is large and `asked` allows it."""
+        """The headers and body of a reply, compressed in a thread if it is large and `asked` allows it."""
         headers = reply_headers(reply, path)
         if len(body) >= GZIP_SIZE_MIN_BYTES and takes_gzip(asked):
             body = await self._runtime.loop.run_in_executor(None, _gzip, body)
@@ -162,7 +162,7 @@ class MarkerApp:
         return MarkerRequest(Request(operation, parameters), located)
 
     def start(self, asked: MarkerRequest, done: Done) -> Reply | None:
-        """Begin to answer, `done` gets the reply; a 503 at once when too many wait already."""
+        """Start to answer, `done` gets the reply; a 503 at once when too many requests wait."""
         if self._waiting >= self._waiting_max:
             return Reply(503, f"{self._waiting} requests wait already; ask again in {RETRY_AFTER_S} s")
         self._waiting += 1
@@ -174,7 +174,7 @@ class MarkerApp:
         done(reply)
 
     def _answer(self, asked: MarkerRequest, done: Done) -> None:
-        """Queue a create with the others of this turn; give all else an actor."""
+        """Queue a create with the others of this turn; start an actor for every other request."""
         store = self._served.get(asked.located)
         if store is not None and asked.request.path == "/create":
             parameters = asked.request.parameters
@@ -196,7 +196,7 @@ class MarkerApp:
         done(reply)
 
     def _alike(self, query: bytes) -> MarkerRequest | None:
-        """The create, when its query differs from an earlier one in the name alone; None otherwise."""
+        """The create, when its query differs from an earlier one only in the name; None otherwise."""
         before, _, rest = query.partition(b"markername=")
         name, _, after = rest.partition(b"&")
         until_s, located = self._queries.get((before, after), (0.0, None))
@@ -215,7 +215,7 @@ class MarkerApp:
             self._queries[before, after] = self._located[found[b"markerdirpath"]]
 
     def _locate(self, raw: bytes) -> Located:
-        """The marker directory of a request. What links resolve to is remembered for LOCATED_FOR_S."""
+        """The marker directory of a request. Resolved links are cached for LOCATED_FOR_S."""
         now_s = time.monotonic()
         known = self._located.get(raw)
         if known is not None and now_s < known[0]:
@@ -266,7 +266,7 @@ def has_body(headers: Iterable[tuple[bytes, bytes]]) -> bool:
 
 
 async def _read_body(receive: Receive) -> int | None:
-    """The size of a body, read to its end or a little over the limit; None when the client went before its end."""
+    """The size of a body, read to its end or just over the limit; None when the client closed the connection first."""
     size = 0
     while size <= BODY_SIZE_MAX_BYTES:
         message = await receive()

@@ -25,7 +25,7 @@ FORMS = "an absolute path, file:/path or s3://bucket/prefix"
 
 
 class Address(NamedTuple):
-    """Where something is.
+    """A path or URI in parts: bucket and path.
 
     bucket: "" for this host.
     path: absolute on this host, a key without slashes around it.
@@ -36,7 +36,7 @@ class Address(NamedTuple):
 
 
 class Refusal(Exception):
-    """A directory that is not served. status: 400 when it is no marker directory, 403 for one elsewhere."""
+    """The refusal of a directory. status: 400 when it is no marker directory, 403 when it is outside of all bases."""
 
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
@@ -45,7 +45,7 @@ class Refusal(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Base:
-    """A table or a directory of tables.
+    """A table or a directory of tables that is served.
 
     root: the directory of this host, or the bucket, that storage paths begin in.
 
@@ -58,7 +58,7 @@ class Base:
 
 
 class Located(NamedTuple):
-    """A marker directory: the root it is stored in, and its storage path there."""
+    """A marker directory with the storage root that holds it and its path there."""
 
     local: bool
     root: str
@@ -113,7 +113,7 @@ def _inside(address: Address, base: Base) -> str | None:
 
 
 def _address(text: str) -> Address:
-    """The target of a path, links resolved; ValueError when it is malformed."""
+    """The parts of a path or URI with links resolved; ValueError when it is malformed."""
     if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
         raise ValueError("it has a zero byte or a lone surrogate")
     if ".." in text.partition("/.hoodie/")[2].split("/"):

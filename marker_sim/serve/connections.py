@@ -1,4 +1,4 @@
-"""Limits of a connection: endless headers, slow requests, answers that are not read.
+"""Limits of a connection: endless headers, slow requests, answers that are not read by their client.
 
     headers over HEAD_SIZE_MAX_BYTES (with the target)     431, closed
     no request for KEEP_ALIVE_S                            closed
@@ -47,13 +47,13 @@ _TRUE = _FINE % 4 + b"true"
 
 
 class QuietServer(Server):
-    """uvicorn's server without its signal handlers, for those let a stopped process end by the signal."""
+    """uvicorn's server without its signal handlers, which would end a stopped process by the signal."""
 
     once_started: Callable[[], object]
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """The loop has handlers already."""
+        """Nothing: the loop has its own signal handlers."""
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -62,18 +62,18 @@ class QuietServer(Server):
         self.once_started()
 
 
-class _Unheard:
-    """Stands where uvicorn keeps the event that wakes a request's task: a plain request has none."""
+class _NoTaskEvent:
+    """A stand-in for the event with which uvicorn wakes a request's task, for plain requests, which have no task."""
 
     def set(self) -> None:
-        """Never waits."""
+        """Nothing: there is no task to wake."""
 
 
 class Plain:
-    """A plain request in progress, with the state that uvicorn's protocol expects of its own."""
+    """A plain request in progress, with the attributes that uvicorn's protocol expects of its own requests."""
 
     __slots__ = ("disconnected", "headers", "keep_alive", "more_body", "path", "response_complete")
-    message_event = _Unheard()
+    message_event = _NoTaskEvent()
 
     def __init__(self, path: str, headers: Headers, keep_alive: bool) -> None:
         self.path = path
@@ -101,12 +101,12 @@ class Connection(HttpToolsProtocol):
     _eof = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """A client came."""
+        """Take in a new connection."""
         super().connection_made(transport)
         self._begun_s = time.monotonic()
 
     def data_received(self, data: bytes) -> None:
-        """Parse received data, as long as its head is not too long."""
+        """Parse received data, unless its head is too long."""
         rested = self._in_head and not self._head_size and (self.cycle is None or self.cycle.response_complete)
         if rested and len(data) <= HEAD_REPEATED_MAX_BYTES:
             found = _CREATE.match(data)
@@ -136,24 +136,24 @@ class Connection(HttpToolsProtocol):
             self.send_400_response(TOO_LONG)
 
     def on_message_begin(self) -> None:
-        """A request begins; uvicorn's objects for it are created only when needed."""
+        """Take in that a request begins; uvicorn's objects for it are created only when needed."""
         self._target = b""
         self._head = []
         self._has_body = False
 
     def on_url(self, url: bytes) -> None:
-        """A piece of the target."""
+        """Take in a piece of the target."""
         self._target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """One header."""
+        """Take in one header."""
         name = name.lower()
         self._head.append((name, value))
         if name == b"transfer-encoding" or (name == b"content-length" and value.strip() != b"0"):
             self._has_body = True
 
     def on_headers_complete(self) -> None:
-        """The head is whole: take the short way, or let uvicorn have it all."""
+        """Take in that the head is complete: answer a plain request here, or pass it to uvicorn."""
         self._in_head = False
         self._head_size = 0
         target = self._target
@@ -186,13 +186,13 @@ class Connection(HttpToolsProtocol):
         return cycle
 
     def on_message_complete(self) -> None:
-        """The request is whole."""
+        """Take in that the request is complete."""
         self._in_head = True
         self._begun_s = None
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """The data is no HTTP, or too long. No refusal is sent while an earlier request is unanswered."""
+        """Refuse data that is no HTTP or too long; nothing is sent while an earlier request is unanswered."""
         answering = self._answering
         waits = answering is not None and not answering.response_complete and not answering.more_body
         if waits or self.pipeline:
@@ -201,7 +201,7 @@ class Connection(HttpToolsProtocol):
             self._refuse(*((431, TOO_LONG) if self._head_size > HEAD_SIZE_MAX_BYTES else (400, msg)))
 
     def eof_received(self) -> bool:  # type: ignore[override]
-        """The client sends nothing more; True while a complete request is unanswered, to keep the connection.
+        """Take in the client's end of stream; True while a complete request is unanswered, to keep the connection.
 
         An incomplete request is not answered.
         """
@@ -214,12 +214,12 @@ class Connection(HttpToolsProtocol):
         return answering is not None and not answering.response_complete and not answering.more_body
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client is gone: the request being answered is notified, also when others wait behind it."""
+        """Take in that the connection ended; the request being answered is notified, even if others wait behind it."""
         self._forget()
         super().connection_lost(exc)
 
     def on_response_complete(self) -> None:
-        """An answer was given: begin the next request that is here already, or rest. The sweep ends a long rest."""
+        """Begin the next request received already, or wait for one; the sweep closes connections that idle too long."""
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
@@ -268,12 +268,12 @@ class Connection(HttpToolsProtocol):
         self.on_response_complete()
 
     def pause_writing(self) -> None:
-        """The client does not take its answer."""
+        """Take in that the client does not read its answer."""
         self._paused_s = time.monotonic()
         super().pause_writing()
 
     def resume_writing(self) -> None:
-        """The client takes its answer again."""
+        """Take in that the client reads its answer again."""
         self._paused_s = None
         super().resume_writing()
 
@@ -310,7 +310,7 @@ class Connection(HttpToolsProtocol):
 
 
 async def sweep_connections(connections: set[Any]) -> None:
-    """Look at every connection once a second, until cancelled."""
+    """Check every connection once a second, until cancelled."""
     while True:
         await asyncio.sleep(1.0)
         now_s = time.monotonic()

@@ -1,4 +1,4 @@
-"""Creates of one turn of the loop, queued together: most requests are creates, and most have nothing to wait for.
+"""Creates received in one turn of the loop, queued together: most requests are creates, and most need no actor.
 
 A greenlet for each would only wait for its answer, so none is made: what the owner of `markers.server` puts as the
 answer is passed on at once. Stores of other classes have a create of their own, which may wait, and get a greenlet.
@@ -19,7 +19,7 @@ Done = Callable[[Reply], object]
 
 
 class QueuedCreates:
-    """The creates that came in this turn of the loop."""
+    """The creates received in this turn of the loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop

@@ -82,7 +82,7 @@ class LoopRuntime:
         self._died = died
 
     def park(self) -> Any:
-        """Let others run until one switches back to this actor; the value that it passed."""
+        """Let other actors run until this one is resumed; returns the value passed to it."""
         assert getcurrent() is not self._hub, "a seam was called outside an actor"
         return self._hub.switch()
 
@@ -91,7 +91,7 @@ class LoopRuntime:
         return time.monotonic() * 1000
 
     def sleep(self, duration_ms: float) -> None:
-        """Let time pass."""
+        """Sleep without blocking other actors."""
         self.loop.call_later(math.ceil(duration_ms) / 1000, getcurrent().switch, None)
         self.park()
 
@@ -118,11 +118,11 @@ class LoopRuntime:
         return self._hold(self, name)
 
     def unique_id(self) -> str:
-        """New in every process and life."""
+        """A unique id, new in every process and life."""
         return uuid.uuid4().hex
 
     def in_thread(self, place: str, body: Callable[[], Any]) -> Any:
-        """Run a blocking call in a thread; the actor waits, the others go on."""
+        """The result of a blocking call run in a thread; this actor waits, the others continue."""
         actor = getcurrent()
         self._lanes.submit(place, body, lambda result, error: actor.switch((result, error)))
         result, error = self.park()

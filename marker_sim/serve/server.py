@@ -138,7 +138,7 @@ async def _serve(
 
 
 class _Stores:
-    """The stores of marker directories, and the runtime, locks and owner that those of one root share."""
+    """The stores of marker directories, with the runtime, locks and owner shared by those of one root."""
 
     def __init__(
         self,
@@ -172,10 +172,10 @@ class _Stores:
 
 
 class _NoWire:
-    """A timeline server sends no requests."""
+    """The wire of a timeline server, which sends no requests."""
 
     def call(self, server: str, request: Request, deadline_ms: int) -> Reply:
-        """Refused."""
+        """Raise: a timeline server sends no requests."""
         raise Refused(f"a timeline server sends no requests, not even to {server}")
 
 
@@ -193,7 +193,7 @@ def _open_storage(settings: Settings, local: bool, root: str) -> Storage:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """A listener on the port; HarnessError when it cannot be had."""
+    """A socket listening on the port; HarnessError when that is not possible."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listener = socket.socket(family, kind, protocol)
@@ -215,7 +215,7 @@ def _url(listener: socket.socket) -> str:
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    """uvloop's where it is installed, which halves the time of a request; else asyncio's."""
+    """The loop factory of uvloop where installed, which halves the time of a request; else that of asyncio."""
     if find_spec("uvloop") is None:
         return asyncio.new_event_loop
     factory: Callable[[], asyncio.AbstractEventLoop] = import_module("uvloop").new_event_loop

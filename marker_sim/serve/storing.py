@@ -1,4 +1,4 @@
-"""The Storage seam for actors on an event loop: the calls are made by threads, by place.
+"""The Storage seam for actors on an event loop: calls run in threads, shared fairly by marker directory.
 
 A lock that is taken is tried again with growing pauses: waiting inside the kernel would block a thread each, and a
 paused process that holds one lock could block all of them.
@@ -19,7 +19,7 @@ LOCK_PAUSE_MAX_MS = 20.0
 
 
 class LoopStorage:
-    """A storage whose calls are made by threads while the loop goes on."""
+    """A storage whose calls run in threads while the loop continues."""
 
     def __init__(self, inner: Storage, runtime: LoopRuntime) -> None:
         self.capabilities = inner.capabilities

@@ -253,7 +253,7 @@ def _put(parent: int, name: str, data: bytes, absent: bool) -> None:
 
 
 def _sweep(parent: int, name: str) -> bool:
-    """Remove the temporary files of a directory that holds nothing else; whether it is empty now.
+    """Remove the temporary files of a directory that holds nothing else; returns whether it is empty now.
 
     One that is still being written is removed with them: its put finds it missing and begins again.
     """
@@ -279,7 +279,7 @@ def _is_lock(name: str, path: str) -> bool:
 
 
 def _marker_directory_depth(parts: Parts) -> float:
-    """How many parts lie above the marker directory that a path leads through; infinite for other paths."""
+    """The number of parts above the marker directory in a path; infinite for paths outside of one."""
     for depth in range(len(parts) - 2):
         if parts[depth : depth + 2] == [".hoodie", ".temp"]:
             return depth + 2
@@ -303,7 +303,7 @@ def _is_directory(parent: int, name: str) -> bool:
 
 
 def _against_races(apply: Callable[[], T]) -> T:
-    """Run `apply` again while a directory is removed under it, or a temporary file with it; bounded."""
+    """Run `apply` again when its directory or temporary file is removed meanwhile; a limited number of times."""
     for _ in range(RACES_MAX):
         with suppress(FileNotFoundError):
             return apply()
@@ -320,7 +320,7 @@ def _opened(descriptor: int) -> Iterator[int]:
 
 @contextmanager
 def _errors(path: str) -> Iterator[None]:
-    """The errors of the system as those of the seam."""
+    """A context that turns errors of the system into those of the seam."""
     try:
         yield
     except OSError as error:

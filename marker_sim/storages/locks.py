@@ -32,7 +32,7 @@ class HostLocks:
 
     @contextmanager
     def hold(self, name: str) -> Iterator[None]:
-        """Hold the lock of a name for a block; waits without bound, blocking the thread that asks."""
+        """A lock of a name for the block; waits without bound and blocks the calling thread."""
         file = self._take(name, fcntl.F_OFD_SETLKW)
         assert file is not None
         try:
@@ -41,7 +41,7 @@ class HostLocks:
             self.release(file)
 
     def try_hold(self, name: str) -> int | None:
-        """Take the lock of a name at once, or None because it is taken; the value for `release`."""
+        """The lock of a name, taken at once, or None when it is held elsewhere; the value is for `release`."""
         return self._take(name, fcntl.F_OFD_SETLK)
 
     def release(self, taken: int) -> None:
@@ -67,7 +67,7 @@ class HostLocks:
         return file
 
     def _open(self, name: str) -> int:
-        """Open the lock file of the table that a name lies in, else that of the root; made if it is missing."""
+        """Open the lock file of the table that contains a name, else that of the root; created if missing."""
         table, found, _ = name.partition(f"/{_HOODIE}/")
         parts = [part for part in table.split("/") if part not in ("", ".", "..")] + [_HOODIE] if found else []
         os.makedirs(self._root, exist_ok=True)

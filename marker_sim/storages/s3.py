@@ -49,7 +49,7 @@ _THROTTLES = frozenset(
 
 
 class StoreAnswered(StorageFailed):
-    """A failure that the store reported. status: of HTTP."""
+    """A failure reported by the store. status: of HTTP."""
 
     def __init__(self, sentence: str, status: int) -> None:
         super().__init__(sentence)
@@ -119,12 +119,12 @@ class S3Storage:
         # Waiting for "100 Continue" would double the time that a silent store can take.
         self._client.meta.events.register("before-sign.s3", _without_expectation)
 
-    def look(self) -> None:
-        """Nothing, when the bucket is there and ours to use; NotFound or another StorageError when it is not."""
+    def check_bucket(self) -> None:
+        """Raise NotFound or another StorageError unless the bucket exists and is accessible."""
         self._ask(self._bucket, lambda: self._client.head_bucket(Bucket=self._bucket))
 
     def put(self, path: str, data: bytes, condition: Condition = Condition.NONE, expected: str | None = None) -> str:
-        """Replace atomically, if absent or if unchanged; the new ETag."""
+        """Replace atomically, if absent or if unchanged; returns the new ETag."""
         conditions: dict[str, str] = {}
         if condition is Condition.IF_ABSENT:
             conditions["IfNoneMatch"] = "*"
@@ -142,7 +142,7 @@ class S3Storage:
         return version
 
     def overwrite(self, path: str, data: bytes) -> None:
-        """An object store has no writing in place."""
+        """Raise: an object store cannot write in place."""
         raise ValueError("s3 does not write in place: ask storage.capabilities first")
 
     def get(self, path: str) -> Content:
@@ -158,7 +158,7 @@ class S3Storage:
         return content
 
     def list(self, prefix: str) -> tuple[str, ...]:
-        """Every key below a prefix, sorted, page by page; a concurrent put or deletion may show or not."""
+        """Every key below a prefix, sorted, read page by page; concurrent puts and deletions may be included or not."""
         found: list[str] = []
         token: dict[str, str] = {}
         whole = self._prefix + prefix
@@ -191,7 +191,7 @@ class S3Storage:
 
     @contextmanager
     def _errors(self, path: str) -> Iterator[None]:
-        """What boto3 raises, as the errors of the seam."""
+        """A context that turns errors of boto3 into those of the seam."""
         known = self._botocore
         try:
             yield
@@ -208,7 +208,7 @@ class S3Storage:
 
 
 def _answered(path: str, response: dict[str, Any]) -> StorageError:
-    """The error that an answer means."""
+    """The seam's error for an error reply."""
     code = str(response.get("Error", {}).get("Code", ""))
     status = int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
     said = f"{path}: the store answered {status} {code} {response.get('Error', {}).get('Message', '')}".rstrip()

@@ -22,7 +22,7 @@ def cache_directory() -> Path:
 
 @contextmanager
 def replacing(target: Path) -> Iterator[Path]:
-    """A path beside the target, to be written in the block; readers see the old file or the whole new one."""
+    """A temporary path to write in the block, which then replaces the target; readers see the old or the new file."""
     beside = target.with_name(f".{target.name}.new")
     try:
         yield beside
@@ -32,7 +32,7 @@ def replacing(target: Path) -> Iterator[Path]:
 
 
 def synced(directory: Path) -> None:
-    """The names in a directory are on disk, also after a loss of power."""
+    """Sync a directory, so that its names survive a loss of power."""
     handle = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -42,7 +42,7 @@ def synced(directory: Path) -> None:
 
 @contextmanager
 def held(path: Path, *, wait: bool = False) -> Iterator[None]:
-    """One process of this machine at a time, by a lock that dies with its holder.
+    """A lock that one process of this machine holds during the block; it ends with its holder.
 
     path: a directory, or a file, which is made if need be. BlockingIOError when another process holds it and nobody
     is to wait, another OSError when it cannot be held at all.

@@ -18,7 +18,7 @@ JAVA_TIMEOUT_S = 30.0
 
 
 def spark_home() -> Path:
-    """Where PySpark lives; HarnessError says how to get it."""
+    """The directory of PySpark; HarnessError says how to get it."""
     need("Hudi", "pyspark")
     spec = importlib.util.find_spec("pyspark")
     assert spec is not None and spec.origin is not None

@@ -1,4 +1,4 @@
-"""What the kit needs of Python packages: which one, which extra brings it, what for. `marker-sim doctor` prints it.
+"""The Python packages that the kit needs: names, extras and purposes. `marker-sim doctor` prints them.
 
 Looking is cheap and imports nothing, so whoever starts a process looks first: the process itself could only fail.
 """
@@ -14,7 +14,7 @@ from marker_sim.errors import HarnessError
 
 
 class Requirement(NamedTuple):
-    """A package by its name in a registry.
+    """A package, by its name in a registry.
 
     extra: that brings it, "" for a plain install.
     needed_for: by whom.
@@ -26,7 +26,7 @@ class Requirement(NamedTuple):
 
     @property
     def how(self) -> str:
-        """The way to get it."""
+        """The command that installs it."""
         return _how(self.extra)
 
 
@@ -72,12 +72,12 @@ NEEDS: dict[str, tuple[str, ...]] = {
 
 
 def lacking(part: str) -> str:
-    """What a part of the kit lacks here and how to get it, as the end of "it needs ..."; "" when all is here."""
+    """What a part of the kit lacks here and how to get it, as the end of "it needs ..."; "" when nothing is missing."""
     return _lacking(NEEDS[part], ("spark",) if part == "spark" else ())
 
 
 def need(what: str, *modules: str) -> None:
-    """HarnessError, and nothing imported, when a module that `what` needs is not installed."""
+    """HarnessError when a module that `what` needs is not installed; nothing is imported."""
     why = _lacking(modules)
     if why:
         raise HarnessError(f"{what} needs {why}")
@@ -85,7 +85,7 @@ def need(what: str, *modules: str) -> None:
 
 @contextmanager
 def importing(what: str) -> Iterator[None]:
-    """HarnessError with the package and its extra when an import of the block fails. what: that needs it."""
+    """A context that turns a failed import into a HarnessError with package and extra. what: needs the import."""
     try:
         yield
     except ImportError as error:
@@ -101,7 +101,7 @@ def _lacking(modules: Iterable[str], extras: Iterable[str] = ()) -> str:
 
 
 def _installing(missing: Iterable[str], extras: Iterable[str] = ()) -> str:
-    """The packages of these modules and how to get them."""
+    """The packages of these modules and the command to install them."""
     wanted = [REQUIREMENTS[module] for module in missing]
     chosen = {*extras, *(each.extra for each in wanted)}
     if "hudi" in chosen:

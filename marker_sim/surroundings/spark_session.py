@@ -1,4 +1,4 @@
-"""A Spark application for `--spark-master`: where its master may be, how its driver starts here, what it takes along.
+"""A Spark application for `--spark-master`: the accepted masters, how the driver starts here, what is shipped.
 
 The driver's JVM is a child of this process and ends with it, and its executors end with that. Settings that are not
 given here come from `spark-defaults.conf` in `SPARK_CONF_DIR`, as in any application.
@@ -116,7 +116,7 @@ def ship(session: SparkSession, sut: str, scratch: Path) -> None:
 
 
 def said_by(error: BaseException) -> str:
-    """The sentence in an error of Spark: the last one of Python's on an executor, else the first of Java's."""
+    """The important sentence in an error of Spark: Python's last one on an executor, else Java's first."""
     java = getattr(error, "java_exception", None)
     text = str(java.getMessage()) if java is not None else str(error)
     raised = re.findall(r"^(?:[\w.]+Error|[\w.]+Exception|KeyboardInterrupt|SystemExit): (.+)$", text, re.MULTILINE)
@@ -133,7 +133,7 @@ def _settings(master: str, scratch: Path) -> dict[str, str]:
 
 
 def _reach(master: str) -> None:
-    """HarnessError when nobody listens at the address of a master; Spark itself would try for a minute."""
+    """HarnessError when no master listens at an address; Spark itself would try for a minute."""
     found = _STANDALONE.fullmatch(master)
     if found is None:
         return
@@ -144,7 +144,7 @@ def _reach(master: str) -> None:
 
 
 def _home_of_workers(scratch: Path, logs: Path) -> Path:
-    """A directory like PySpark's; workers of `local-cluster` keep their executors below it, and not among packages."""
+    """A directory like PySpark's, so that workers of `local-cluster` keep files below it and not in site-packages."""
     home, work = scratch / "spark", logs / "spark-work"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
@@ -158,7 +158,7 @@ def _home_of_workers(scratch: Path, logs: Path) -> Path:
 
 @contextmanager
 def _environment(own: dict[str, str]) -> Iterator[None]:
-    """Variables for a process that PySpark starts from this one's environment."""
+    """Environment variables for a process that PySpark starts with this one's environment."""
     before = {name: os.environ.get(name) for name in own}
     os.environ.update(own)
     try:
@@ -173,7 +173,7 @@ def _environment(own: dict[str, str]) -> Iterator[None]:
 
 @contextmanager
 def _output_to(log: Path) -> Iterator[None]:
-    """What is started in the block writes to a log; a JVM takes over the standard output and error of this process."""
+    """A context in which started processes write to a log; a JVM inherits standard output and error of this process."""
     kept = [os.dup(number) for number in (1, 2)]
     sys.stdout.flush()
     sys.stderr.flush()
@@ -189,7 +189,7 @@ def _output_to(log: Path) -> Iterator[None]:
 
 
 def _end_jvm() -> None:
-    """The JVM that PySpark started for this process, if there is one; the next session starts another."""
+    """End the JVM that PySpark started for this process, if there is one; the next session starts another."""
     from pyspark import SparkContext
 
     gateway: Any = SparkContext._gateway

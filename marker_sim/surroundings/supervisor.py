@@ -1,4 +1,4 @@
-"""Starts and ends processes of the operating system; each leads a session of its own, so that all of it can be ended.
+"""Starts and ends operating system processes, each in its own session, so that its children end with it.
 
 What may leave its session carries a mark: a variable in its environment, which processes hand down. A file system that
 the kit mounts is named after its process, so whoever ends what a dead kit left behind finds it as well.
@@ -38,7 +38,7 @@ def start(
     folder: Path | None = None,
     dies_with_kit: bool = False,
 ) -> subprocess.Popen[bytes]:
-    """A program, with these variables besides the kit's own environment; HarnessError when it cannot be started.
+    """A started program, with these variables besides the kit's environment; HarnessError when it does not start.
 
     folder: where it works, None for here.
     dies_with_kit: it is killed when the thread that started it ends.
@@ -63,7 +63,7 @@ def start(
 def run_to_end(
     words: Sequence[str], *, deadline_s: float, late: str, environment: Mapping[str, str], folder: Path | None = None
 ) -> tuple[int, str]:
-    """The exit code of a program and what it said on both streams; HarnessError with `late` after the deadline."""
+    """The exit code and output of a program run to its end; HarnessError with `late` after the deadline."""
     process = start(words, environment, folder=folder)
     try:
         said, _ = process.communicate(timeout=deadline_s)
@@ -76,14 +76,14 @@ def run_to_end(
 
 
 def signal_session(process: subprocess.Popen[Any], number: signal.Signals) -> None:
-    """Send a signal to a process that was started here and to all of its group; what is gone is fine."""
+    """Send a signal to a process started here and to its whole group; processes that ended already are fine."""
     if process.returncode is None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, number)
 
 
 def end(process: subprocess.Popen[Any]) -> int:
-    """SIGKILL for all of a session, also when its leader has ended; its exit code when no process of it is left."""
+    """Kill a whole session, also without its leader; returns the exit code when no process of it is left."""
     deadline = time.monotonic() + END_S
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
@@ -102,7 +102,7 @@ def _in_session(session: int) -> Iterator[int]:
 
 
 def marked(variable: str, mark: str) -> Iterator[psutil.Process]:
-    """Living processes in whose environment a variable has this value; those of other users cannot be seen."""
+    """The living processes in whose environment a variable has this value; those of other users are invisible."""
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
             if process.status() != psutil.STATUS_ZOMBIE and process.environ().get(variable) == mark:
@@ -110,7 +110,7 @@ def marked(variable: str, mark: str) -> Iterator[psutil.Process]:
 
 
 def end_marked(variable: str, mark: str) -> None:
-    """SIGKILL for whatever is marked but this process, and unmount what dead kits left; HarnessError when one stays."""
+    """Kill all marked processes but this one, and unmount what dead kits left; HarnessError when one survives."""
     deadline = time.monotonic() + END_S
     while left := [process for process in marked(variable, mark) if process.pid != os.getpid()]:
         for process in left:
@@ -123,17 +123,17 @@ def end_marked(variable: str, mark: str) -> None:
 
 
 def mount(kind: str, options: str, path: Path) -> bool:
-    """Mount a file system of this process; False where that is not allowed."""
+    """Mount a file system of this process; False where that is not permitted."""
     return _runs("mount", "-t", kind, "-o", options, f"{_MOUNT}{os.getpid()}-{_born(os.getpid())}", str(path))
 
 
 def unmount(path: str) -> None:
-    """Unmount a file system, for those who have files of it open as soon as they close them."""
+    """Unmount a file system; processes that have its files open lose it when they close them."""
     _runs("umount", "-l", path)
 
 
 def _unmount_left() -> None:
-    """Unmount the file systems of processes that are dead."""
+    """Unmount the file systems of dead processes."""
     with suppress(OSError):
         for line in Path("/proc/mounts").read_bytes().splitlines():
             name, path = line.split()[:2]
@@ -143,7 +143,7 @@ def _unmount_left() -> None:
 
 
 def _born(pid: int) -> str:
-    """When a process began, in ticks of the kernel; "" when it is dead."""
+    """The start time of a process in ticks of the kernel; "" when it is dead."""
     try:
         state, *numbers = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -159,5 +159,5 @@ def _runs(*words: str) -> bool:
 
 
 def die_with_parent() -> None:
-    """Ask the kernel for SIGKILL for this process when its parent ends."""
+    """Ask the kernel to send SIGKILL to this process when its parent ends."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Ends a command that hangs: says where each of its threads stands, and exits with the code of the kit's trouble.
+"""Ends a command that hangs: prints the position of each of its threads, and exits as for trouble of the kit.
 
 The clock is in a process of its own, so nothing that hangs here holds it up: no thread, no lock, and no code that never
 gives back Python's own lock. It sends signals whose handlers are in C and need no thread of Python that still runs:
@@ -34,7 +34,7 @@ _SHOW_CURSOR = "\x1b[?25h\n"
 
 
 class TimeLimit:
-    """A context manager; inside it the limit that was set last holds, and none before one was."""
+    """A context manager that enforces the limit set last; none before the first one."""
 
     def __enter__(self) -> TimeLimit:
         from marker_sim.surroundings.worker_pool import environment_as_here
@@ -65,20 +65,20 @@ class TimeLimit:
         faulthandler.unregister(signal.SIGUSR1)
 
     def set(self, seconds: float, what: str) -> None:
-        """From now on `what` may last so long, instead of what was set before."""
+        """Set a new limit: `what` may last so long."""
         assert self._clock.stdin is not None
         with suppress(OSError):  # Somebody killed the clock.
             self._clock.stdin.write(f"{seconds} {' '.join(what.split())}\n".encode())
             self._clock.stdin.flush()
 
     def renewed_by(self, say: Callable[[str], None], seconds: float | None = None) -> Callable[[str], None]:
-        """`say`, each call of which is a sign of life. seconds: until the next one, None for QUIET_S."""
+        """The function `say`, each call of which renews the limit. seconds: until the next call, None for QUIET_S."""
 
-        def said(line: str) -> None:
+        def renewing_say(line: str) -> None:
             self.set(QUIET_S if seconds is None else seconds, f"the next step after {line!r}")
             say(line)
 
-        return said
+        return renewing_say
 
     def _handle_ill(self, handler: int | None) -> int | None:
         before: int | None = self._library.signal(signal.SIGILL, ctypes.c_void_p(handler))
@@ -86,7 +86,7 @@ class TimeLimit:
 
 
 def main() -> None:
-    """The clock: each line of standard input sets a limit and says of what; the end of input is the end of it all."""
+    """The main function of the clock process: each line of standard input sets a limit with its reason."""
     kit, left_s, what, seconds = int(sys.argv[1]), None, "", ""
     while select.select([0], [], [], left_s)[0]:
         lines = os.read(0, 1 << 16).decode(errors="replace").splitlines()

@@ -1,4 +1,4 @@
-"""PoolWorker processes that do tasks and die with this process, however it ends: one pool for whatever is spread.
+"""Processes that perform tasks and die with this process, however it ends: the pool for all parallel work.
 
 A worker asks the kernel for SIGKILL when its parent ends. Whatever workers start carries the pool's mark in its
 environment, so what outlives a killed command is found and ended when the next pool with that mark begins.
@@ -43,7 +43,7 @@ _SAID_LINES = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What came of a task.
+    """The result of a task.
 
     error: what `do` raised, None when it returned.
     died: how the worker ended, "" mostly.
@@ -58,7 +58,7 @@ class Answer:
 
 @dataclass(slots=True)
 class PoolWorker:
-    """One process.
+    """One worker process.
 
     task: what it is doing, None when it is idle.
     since: time.monotonic() of when it began that.
@@ -71,7 +71,7 @@ class PoolWorker:
 
 
 class Keeper:
-    """What it opened on `_stack` for its work is closed when it is left, the last first."""
+    """A base class for owners of resources: what is opened on `_stack` is closed at the end, the last first."""
 
     def __init__(self) -> None:
         self._stack = ExitStack()
@@ -84,7 +84,7 @@ class Keeper:
 
 
 class TaskPool(Protocol):
-    """What does tasks beside each other and answers in any order; a context manager that leaves no process.
+    """Performs tasks in parallel and answers in any order; a context manager that ends its processes.
 
     A worker has the one task that it was given last, or none.
     """
@@ -96,24 +96,24 @@ class TaskPool(Protocol):
 
     @property
     def busy(self) -> list[Any]:
-        """Workers with one."""
+        """The workers that have a task."""
         ...
 
     def give(self, worker: Any, task: Any) -> None:
-        """Let an idle worker do a task."""
+        """Start a task on an idle worker."""
         ...
 
     def answers(self, timeout_s: float) -> Iterator[Answer]:
-        """Of the tasks that were done within `timeout_s`, or as soon as there is one."""
+        """The answers that arrive until the first one, or within `timeout_s`."""
         ...
 
     def abandon(self) -> list[Any]:
-        """End whatever is not done; its tasks, which nobody will answer any more."""
+        """End what is unfinished; returns its tasks, which will have no answer."""
         ...
 
 
 class WorkerPool:
-    """So many processes on this machine as a `TaskPool`.
+    """A `TaskPool` of a number of processes on this machine.
 
     desk: "package.module:Name" of what does tasks there.
     directory: its path is the mark, logs/ in it holds what workers say.
@@ -151,16 +151,16 @@ class WorkerPool:
 
     @property
     def idle(self) -> list[PoolWorker]:
-        """Those without a task."""
+        """The workers without a task."""
         return [worker for worker in self.workers if worker.task is None]
 
     @property
     def busy(self) -> list[PoolWorker]:
-        """Those with one."""
+        """The workers that have a task."""
         return [worker for worker in self.workers if worker.task is not None]
 
     def give(self, worker: PoolWorker, task: Any) -> None:
-        """Let an idle worker do a task; should it be dead, `answers` says so."""
+        """Start a task on an idle worker; if it is dead, `answers` reports it."""
         worker.task, worker.since = task, time.monotonic()
         assert worker.process.stdin is not None
         try:
@@ -169,7 +169,7 @@ class WorkerPool:
             return
 
     def answers(self, timeout_s: float) -> Iterator[Answer]:
-        """Of the tasks that were done within `timeout_s`, or as soon as there is one.
+        """The answers that arrive until the first one, or within `timeout_s`.
 
         A worker that dies at a task, or takes longer than LIMIT_S, answers with `died`, and is replaced.
         """
@@ -183,7 +183,7 @@ class WorkerPool:
                 yield self._answer(worker, None)
 
     def abandon(self) -> list[Any]:
-        """End the workers that are still busy; their tasks, which nobody will answer any more."""
+        """End the busy workers; returns their tasks, which will have no answer."""
         left = []
         for worker in self.busy:
             worker.process.kill()
@@ -222,7 +222,7 @@ class WorkerPool:
 
 @contextmanager
 def guarded(variable: str, mark: str) -> Iterator[None]:
-    """Inside the block a process of its own waits for the end of this one, however it ends, and ends what is marked.
+    """A context with a guard process, which kills marked processes when this one ends, however it ends.
 
     Servers need that: they live on from thread to thread, so none can die with who started it.
     """
@@ -240,13 +240,13 @@ def guarded(variable: str, mark: str) -> Iterator[None]:
 
 
 def end_when_alone() -> None:
-    """The whole of a guard: when nobody can write to its standard input any more, end what carries the mark."""
+    """The main function of the guard: when its standard input is closed, kill all marked processes."""
     sys.stdin.buffer.read()
     supervisor.end_marked(sys.argv[1], sys.argv[2])
 
 
 def in_order(tasks: Iterable[Any], do: Callable[[Any], Any], pool: WorkerPool | None) -> Generator[Any, None, None]:
-    """What comes of each task, in the order of the tasks, which are drawn as they are needed.
+    """The results of tasks in their order; tasks are drawn as they are needed.
 
     do: what a worker's desk does as well; it is called here when there is no pool. What `do` raises is raised;
     HarnessError for a worker that died. What was done before and behind that is still given.
@@ -287,7 +287,7 @@ def in_order(tasks: Iterable[Any], do: Callable[[Any], Any], pool: WorkerPool | 
 
 @contextmanager
 def workers(desk: str, jobs: int) -> Iterator[WorkerPool | None]:
-    """A pool of `jobs` workers with a directory that is gone with it; None for one, who is this process itself."""
+    """A pool of `jobs` workers with a directory removed at its end; None for one, which is this process itself."""
     if jobs == 1:
         yield None
         return
@@ -296,12 +296,12 @@ def workers(desk: str, jobs: int) -> Iterator[WorkerPool | None]:
 
 
 def cores() -> int:
-    """How many processor cores this process may use."""
+    """The number of processor cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 def parse_jobs(text: str | None) -> int:
-    """The number of `--jobs`, a worker a core when it was left out; UsageError for anything else."""
+    """The number of `--jobs`, one for each core when left out; UsageError for anything else."""
     if text is None:
         return min(cores(), JOBS_MAX)
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= JOBS_MAX:
@@ -310,12 +310,12 @@ def parse_jobs(text: str | None) -> int:
 
 
 def environment_as_here() -> dict[str, str]:
-    """The environment of a process that imports from the same places, the working directory included."""
+    """The environment for a process that imports from the same places, the working directory included."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
 
 
 def main() -> None:
-    """Work until standard input ends; standard output is for answers alone."""
+    """The main function of a worker, until standard input ends; standard output carries only answers."""
     supervisor.die_with_parent()
     if os.getppid() != int(sys.argv[1]):
         return  # The parent was gone before the kernel was asked.
@@ -333,7 +333,7 @@ def main() -> None:
 
 
 def portable(error: Exception) -> Exception:
-    """The error as it can be sent to another process, with where it came from as a note."""
+    """The error in a form that can be sent to another process, with its traceback as a note."""
     note = "".join(traceback.format_exception(error))
     error.add_note(note)
     try:
@@ -351,7 +351,7 @@ def _send(stream: IO[bytes], value: Any) -> None:
 
 
 def _receive(stream: IO[bytes]) -> bytes | None:
-    """The next frame, None where the stream ends, in the middle of one too."""
+    """The next frame, None where the stream ends, also within a frame."""
     head = stream.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
         return None
@@ -360,7 +360,7 @@ def _receive(stream: IO[bytes]) -> bytes | None:
 
 
 def _end(worker: PoolWorker) -> int:
-    """The exit code of a worker that was told to end, or did; its pipes are closed."""
+    """The exit code of a worker that ended; its pipes are closed."""
     code = worker.process.wait(END_S)
     for pipe in (worker.process.stdin, worker.process.stdout):
         try:

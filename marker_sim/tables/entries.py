@@ -62,11 +62,11 @@ class TableEntry(NamedTuple):
 
     @property
     def done(self) -> bool:
-        """Whether it is a completed one."""
+        """Whether the entry is completed."""
         return self.state == State.COMPLETED
 
     def of(self, word: str) -> tuple[str, ...]:
-        """The values of its facts of a kind."""
+        """The values of its facts of one kind."""
         return self.facts.get(word, ())
 
     def numbers(self, word: str) -> dict[str, str]:

@@ -59,7 +59,7 @@ class Instants:
 
     @cached_property
     def undone(self) -> dict[str, TableEntry]:
-        """Which completed rollback made the blocks of a log file invisible."""
+        """The completed rollback that made the blocks of each log file invisible."""
         return {p: e for e in self.entries if e.done and e.action in UNDOING for p in e.of("undone")}
 
     @cached_property
@@ -75,7 +75,7 @@ class Instants:
         return frozenset(file[:3] for file in files if file is not None and not file.log)
 
     def bears_base(self, file: DataFile | TableFile) -> bool:
-        """Whether a file is a log file that bears the instant of its base file instead of its own."""
+        """Whether a file is a log file named by the instant of its base file instead of its own."""
         return file.log and (self.layout == 1 or file[:3] in self.bases)
 
 

@@ -35,12 +35,12 @@ OF_PROGRAM = TargetCapabilities(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandTarget(PythonTarget):
-    """A program; its name has the whole command line, so that whoever knows the name can start it."""
+    """A program, whose name contains the whole command line, so that the name is enough to start it."""
 
     can: TargetCapabilities = OF_PROGRAM
 
     def started_by(self, server: ServerOptions) -> Target:
-        """The same with the command of `--start` in its name; UsageError for none and for two."""
+        """The target with the command of `--start` in its name; UsageError for no command and for two."""
         if server.start and self.sut != NAME:
             raise UsageError(f"--start was given with --sut {self.sut!r}, which has a command; write one of them")
         named = replace(self, sut=f"{PREFIX}{server.start}") if server.start else self
@@ -53,12 +53,12 @@ class CommandTarget(PythonTarget):
         return self.sut.removeprefix(PREFIX) if self.sut != NAME else ""
 
     def load(self) -> System:
-        """Start the program and take its hello."""
+        """The system of the program, started and greeted."""
         split_command(self.command)
         return super(CommandTarget, self).load()
 
     def prepare(self, request: CampaignRequest, progress: Callable[[str], None]) -> None:
-        """Look for the program, start it, and see whether it has a mode that was asked for."""
+        """Find the program, start it, and check that it has a requested mode."""
         split_command(self.command)
         check_program("--sut command", self.command)
         super(CommandTarget, self).prepare(request, progress)

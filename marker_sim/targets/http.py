@@ -33,7 +33,7 @@ OF_SERVER = TargetCapabilities(profile="http", world=SERVERS, modes=("timeline",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpTarget(Target):
-    """A timeline server.
+    """A timeline server started by a command.
 
     start: the command of one that needs no `--start`.
     startup_s: how long it may take to answer.
@@ -47,7 +47,7 @@ class HttpTarget(Target):
     at_once: int = 6
 
     def check_options(self, server: ServerOptions, storage: str) -> None:
-        """The command has to be there, with a port, and without placeholders that the storage has not."""
+        """UsageError for a missing command, one without a port, or placeholders that the storage does not have."""
         if "start" in self.can.refuses:
             return
         if not server.start.strip():
@@ -66,13 +66,13 @@ class HttpTarget(Target):
                 )
 
     def prepare(self, request: CampaignRequest, progress: Callable[[str], None]) -> None:
-        """Packages, the programs of the commands, and the object store."""
+        """Check the packages, the programs of the commands, and the object store."""
         check_packages(self.sut, f"http on {request.storage}")
         check_program("--start", self.start or request.server.start)
         check_surroundings(request)
 
     def real_runs(self, request: CampaignRequest, progress: Callable[[str], None]) -> AbstractContextManager[RealRuns]:
-        """Plans against the server."""
+        """The runs of plans against the server."""
         from marker_sim.targets.http_plans import open_plans
 
         start = self.command(request, progress)
@@ -89,7 +89,7 @@ class HttpTarget(Target):
         return plan_for_servers(number, plan_seed(seed, number), storage, batches, wires, named)
 
     def goals(self, storage: str, server: ServerOptions) -> tuple[str, ...]:
-        """What decides the guarantees in plans."""
+        """The events that decide the guarantees in plans."""
         from marker_sim.targets.http_plans import decided_by
         from marker_sim.targets.run_environment import wires_on
         from marker_sim.worlds.http.planned_run import OF_PLANS
@@ -98,7 +98,7 @@ class HttpTarget(Target):
         return tuple(OF_PLANS + name for name in decided)
 
     def command(self, request: CampaignRequest, progress: Callable[[str], None]) -> str:
-        """What starts the server."""
+        """The command that starts the server."""
         return self.start or request.server.start
 
 
@@ -110,7 +110,7 @@ def check_packages(sut: str, part: str) -> None:
 
 
 def check_surroundings(request: CampaignRequest) -> None:
-    """HarnessError or UsageError for a reader that cannot be run, or an object store that cannot be used."""
+    """HarnessError or UsageError for a reader that does not run, or an object store that is unusable."""
     if request.server.reader:
         check_program("--reader", request.server.reader)
     if request.server.endpoint is not None:
@@ -122,7 +122,7 @@ def check_surroundings(request: CampaignRequest) -> None:
 
 
 def check_program(option: str, text: str) -> None:
-    """The program that a command begins with, unless it has a placeholder in its name."""
+    """Check the program at the beginning of a command, unless its name has a placeholder."""
     try:
         words = shlex.split(text)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""The runs of a campaign against a server that a command starts: plans drawn by number, a few beside each other.
+"""The runs of a campaign against a server started by a command: plans drawn by number, a few at the same time.
 
 By its number a plan is hostile, or has storage that fails in one place, or connections that fail, or is made of several
 of the swarm. Real time decides what meets what, so a seed gives the same plans and not the same runs.
@@ -75,7 +75,7 @@ class NumberedPlan:
 
     @property
     def line(self) -> str:
-        """Which it is, for whoever watches."""
+        """The progress line of the plan."""
         plan = self.plan
         return f"plan {self.number}: {len(plan.single_ops)} operations, {len(plan.faults)} faults"
 
@@ -84,7 +84,7 @@ class NumberedPlan:
 def open_plans(
     start: str, request: CampaignRequest, version: str, startup_s: float, at_once: int
 ) -> Iterator[ServerPlans]:
-    """The plans against the server that `start` starts, with the files and storage they need until the block ends.
+    """The runs of plans against the server that `start` starts, with their files and storage for the block.
 
     version: of the system under test.
     startup_s: how long a server may take to answer.
@@ -135,11 +135,11 @@ class ServerPlans:
         return self._choices.next()
 
     def play(self, drawn: NumberedPlan) -> PlayedPlan:
-        """Run it."""
+        """The result of the plan's run."""
         return self.again(drawn.plan, min(self._choices.deadline, time.monotonic() + self._choices.run_s))
 
     def again(self, plan: Plan, deadline: float, fresh: bool = False, probing: bool = True) -> PlayedPlan:
-        """Run a plan; from any thread, of which `at_once` run at a time.
+        """The result of running a plan; callable from any thread, of which `at_once` run at a time.
 
         deadline: when the campaign has to be over (time.monotonic).
         fresh: whether servers of earlier runs are ended first.
@@ -153,16 +153,16 @@ class ServerPlans:
         finally:
             self._slots.put(slot)
 
-    def spare(self, share: float) -> None:
-        """Keep a share of the budget for making small what was found."""
-        self._choices.spare(share)
+    def reserve(self, share: float) -> None:
+        """Reserve a share of the budget for shrinking."""
+        self._choices.reserve(share)
 
     def took(self, drawn: NumberedPlan, played: PlayedPlan) -> None:
-        """It is over."""
+        """Take in that a run has ended."""
         self._choices.took(drawn)
 
     def end(self) -> None:
-        """End the servers that live on from run to run, and remove what they stored."""
+        """End the servers kept between runs, and remove what they stored."""
         with contextlib.suppress(Empty):
             while True:
                 self._slots.get_nowait().close()
@@ -172,7 +172,7 @@ class ServerPlans:
         self._fleet.end_all()
 
     def complete(self, campaign: Campaign) -> Campaign:
-        """What happened in the plans, and what the server was held to."""
+        """Complete the result with what happened in the plans, and the bounds by which the server was judged."""
         reached = campaign.statistics.reached
         header = None if campaign.last is None else campaign.last.header
         looks = header is not None and (header.witness == "reads" or header.layout == "names")
@@ -197,7 +197,7 @@ class ServerPlans:
 
 
 def decided_by(storage: str, server: ServerOptions, wires: tuple[str, ...]) -> tuple[str, ...]:
-    """What has to happen in plans before all guarantees hold: keys of `PLANS_DECIDE`.
+    """What must happen in plans before all guarantees hold: keys of `PLANS_DECIDE`.
 
     wires: where connections can be made to fail. An object store of the user's own does not fail otherwise, and only
     where the kit sees each call, and knows how files are called, can it refuse the type file alone.
@@ -211,7 +211,7 @@ def decided_by(storage: str, server: ServerOptions, wires: tuple[str, ...]) -> t
 
 
 class PlanChoices:
-    """As many plans as are asked for and fit into the budget, each as long as those before it took.
+    """Draws as many plans as are requested and fit into the budget, estimating each by earlier ones.
 
     storage: that they are drawn for.
     wires: where connections can be made to fail.
@@ -230,8 +230,8 @@ class PlanChoices:
         self._taken_s = 0.0
         self._begun: dict[int, float] = {}
 
-    def spare(self, share: float) -> None:
-        """Begin no plan in the last part of the budget."""
+    def reserve(self, share: float) -> None:
+        """Reserve the last part of the budget: no plan begins in it."""
         self._until = min(self._until, self.deadline - share * self._budget_s)
 
     def next(self) -> NumberedPlan | None:
@@ -245,7 +245,7 @@ class PlanChoices:
         return NumberedPlan(number=number, plan=plan)
 
     def took(self, drawn: NumberedPlan) -> None:
-        """A plan is over."""
+        """Take in that a plan has ended."""
         taken_s = time.monotonic() - self._begun[drawn.number]
         self._taken_s = (self._taken_s + taken_s) / 2 if self._taken_s else taken_s
 
@@ -253,7 +253,7 @@ class PlanChoices:
 def plan_for_servers(
     number: int, seed: int, storage: str, batches: Batching, wires: tuple[str, ...], named: bool = True
 ) -> Plan:
-    """The plan of a seed; what goes wrong in it is chosen by its number in a campaign.
+    """The plan of a seed; its number in a campaign selects the faults.
 
     wires: where connections can be made to fail.
     named: whether the names of files on storage say what is in them.

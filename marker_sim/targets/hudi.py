@@ -1,4 +1,4 @@
-"""The real Hudi timeline server, of a released version or a bundle somebody has built: class path and start command.
+"""The real Hudi timeline server, of a released version or a locally built bundle: class path and start command.
 
 The bundle `hudi-spark3.5-bundle_2.12` holds `org.apache.hudi.timeline.service.TimelineService`; Spark's own jars, which
 PySpark brings along, are the rest of the class path, and for S3 Hadoop's S3A (`hadoop-aws` and Amazon's SDK, as for
@@ -51,7 +51,7 @@ OF_HUDI = TargetCapabilities(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HudiTarget(HttpTarget):
-    """The timeline server of a released version, or of a bundle that somebody has built.
+    """The timeline server of a released version, or of a locally built bundle.
 
     built: that bundle, None for a released one.
     """
@@ -61,7 +61,7 @@ class HudiTarget(HttpTarget):
     built: Path | None = None
 
     def prepare(self, request: CampaignRequest, progress: Callable[[str], None]) -> None:
-        """Packages, Java, the bundle, for S3 its client, an archive of classes, and the object store."""
+        """Check or fetch packages, Java, the bundle, the S3 client, an archive of classes, and the object store."""
         check_packages(self.sut, f"{NAME} on {request.storage}")
         self.command(request, progress)
         check_surroundings(request)
@@ -95,7 +95,7 @@ def parse_bundle(text: str, name: str, *, writes: bool = False) -> BuiltBundle |
 def find_jars(
     version: str, name: str, storage: str, progress: Callable[[str], None], built: Path | None = None
 ) -> tuple[str, tuple[Path, ...], tuple[Path, ...]]:
-    """Java, the bundle that was built or that of a version, for S3 its client; HarnessError for what is missing."""
+    """Java, the bundle, and for S3 its client; HarnessError for what is missing."""
     if built is None:
         check_version(version, name)
     java = find_java()
@@ -104,7 +104,7 @@ def find_jars(
 
 
 def check_version(version: str, name: str = "hudi") -> None:
-    """UsageError for a version that was not tried."""
+    """UsageError for a version that the kit was not tested with."""
     if version not in VERSIONS:
         known = _either(VERSIONS)
         raise UsageError(
@@ -113,13 +113,13 @@ def check_version(version: str, name: str = "hudi") -> None:
 
 
 def bundle(version: str) -> Jars:
-    """The bundle of a version, in the cache or not; UsageError for one that was not tried."""
+    """The bundle of a version, in the cache or not; UsageError for an untested version."""
     check_version(version)
     return Jars(what=f"the bundle of Hudi {version}", coordinates=(f"{BUNDLE}:{version}",))
 
 
 def start_command(version: str, java: str, jars: tuple[Path, ...], s3a: tuple[Path, ...] = ()) -> str:
-    """The command that starts the timeline server, with placeholders; s3a: the jars of S3A where it is to have it."""
+    """The command that starts the timeline server, with placeholders; s3a: the S3A jars, if it needs them."""
     settings = (str(files("marker_sim.targets.jvm") / SETTINGS),) if s3a else ()
     class_path = os.pathsep.join((*map(str, jars), *settings, *map(str, s3a), str(spark_home() / "jars" / "*")))
     launcher = str(files("marker_sim.targets.jvm") / launcher_of(version, bool(s3a)))
@@ -132,7 +132,7 @@ def launcher_of(version: str, on_s3: bool) -> str:
 
 
 def service_command(java: str, class_path: str, launcher: str) -> str:
-    """What starts the service by the file of a launcher, with placeholders."""
+    """The command that starts the service from a launcher file, with placeholders."""
     words = shlex.join([java, *_QUIET, "-cp", class_path, launcher])
     told = " {storage}" if launcher.endswith(STORAGE_LAUNCHER) else ""
     return f"{words}{told} -p {{port}} --enable-marker-requests -mbt {{threads}} -mbi {{interval_ms}} -mdp 4 -st MEMORY"

@@ -1,4 +1,4 @@
-"""Hudi's write path as PySpark jobs: `hudi-spark:VERSION` for a released one, `hudi-spark:PATH` for one just built."""
+"""Hudi's write path as PySpark jobs: `hudi-spark:VERSION` for a released version, `hudi-spark:PATH` for a built one."""
 
 from __future__ import annotations
 
@@ -43,31 +43,31 @@ class HudiSparkTarget(Target):
     meddle: Callable[[TableStorage, str], None] | None = None
 
     def prepare(self, request: CampaignRequest, progress: Callable[[str], None]) -> None:
-        """Packages, Java, the bundle, and for S3 its client."""
+        """Check or fetch packages, Java, the bundle, and for S3 its client."""
         check_packages(self.sut, f"{NAME} on {request.storage}")
         find_jars(self.version, NAME, request.storage, progress, self.built)
 
     def forecast(self, request: CampaignRequest) -> str:
-        """Which places the budget has no room for."""
+        """The sentence about the places that the budget has no room for."""
         from marker_sim.worlds.hudi_spark.forecast import forecast
 
         return forecast(self.version, request.modes, request.storage, request.seed, request.budget_s).sentence
 
     def plan_of(self, seed: int, number: int, storage: str, server: ServerOptions) -> Plan | None:
-        """The plan of a run, as if each before it had met all that it aimed at."""
+        """The plan of a run number, as if every earlier run had met its aims."""
         from marker_sim.worlds.hudi_spark.choices import plan_of_number
 
         return plan_of_number(self.version, self.can.modes, storage, seed, number)
 
     def goals(self, storage: str, server: ServerOptions) -> tuple[str, ...]:
-        """Each step in its mode."""
+        """The goals: each step in its mode."""
         from marker_sim.worlds.hudi_spark.deciding_faults import places_of
         from marker_sim.worlds.hudi_spark.runs import in_mode
 
         return tuple(in_mode(each.step, mode) for mode in self.can.modes for each in places_of(mode, storage))
 
     def real_runs(self, request: CampaignRequest, progress: Callable[[str], None]) -> AbstractContextManager[RealRuns]:
-        """Runs of writes on a fresh table each."""
+        """The runs of writes, each on a fresh table."""
         from marker_sim.targets.hudi_spark_runs import open_runs
 
         java, jars, s3a = find_jars(self.version, NAME, request.storage, progress, self.built)

@@ -44,7 +44,7 @@ def open_runs(
     names: tuple[str, ...],
     meddle: Callable[[TableStorage, str], None] | None,
 ) -> Iterator[TableRuns]:
-    """The runs of a campaign, with a scratch directory and a mark by which every process is found at the end."""
+    """The runs of a campaign, with a scratch directory and a mark by which all processes are found at the end."""
     deadline = time.monotonic() + request.budget_s - CLOSING_S
     mark = f"{os.getpid()}-{uuid.uuid4().hex}"
     program = Program(
@@ -92,11 +92,11 @@ class TableRuns:
         return self.choices.next(self.program.left_s() - self.spared_s)
 
     def play(self, drawn: TableRound) -> PlayedTable:
-        """Run it."""
+        """The result of the drawn run."""
         return self._run(drawn.plan, self.program.deadline - self.spared_s)
 
     def again(self, plan: Plan, deadline: float, fresh: bool = False, probing: bool = True) -> PlayedTable:
-        """Run a plan on a table of its own; HarnessError when the kit's surroundings fail."""
+        """The result of a plan on a separate table; HarnessError when the surroundings fail."""
         played = self._run(plan, deadline - ENDING_S)
         if played.interrupted:
             raise KeyboardInterrupt
@@ -112,21 +112,21 @@ class TableRuns:
             profile=self.request.profile.name, meddle=self.meddle,
         )  # fmt: skip
 
-    def spare(self, share: float) -> None:
-        """Keep a share of the budget for making small what was found."""
+    def reserve(self, share: float) -> None:
+        """Reserve a share of the budget for shrinking."""
         self.spared_s = share * self.request.budget_s
 
     def took(self, drawn: TableRound, played: PlayedTable) -> None:
-        """It is over."""
+        """Take in that a run has ended."""
         for counter, counts in ((self.armed, played.count.armed), (self.met, played.count.met)):
             counter.update({(drawn.plan.mode, name): number for name, number in sorted(counts.items())})
         self.refused += played.count.refused
 
     def close(self) -> None:
-        """A run ends its own processes."""
+        """Nothing: each run ends its own processes."""
 
     def complete(self, campaign: Campaign) -> Campaign:
-        """What was aimed at and not met, whatever it is that one wants to know."""
+        """Complete the result with the aims that were not met."""
         request = self.request
         missed = [
             f"{name} in {mode} mode (aimed at {number} times)"

@@ -41,25 +41,25 @@ class PythonTarget(Target):
     can: TargetCapabilities = OF_REFERENCE
 
     def load(self) -> System:
-        """Import it."""
+        """The imported system."""
         return load_system(self.sut)
 
     def prepare(self, request: CampaignRequest, progress: Callable[[str], None]) -> None:
-        """Import it, and in each place that was asked for and has a factory make every call once, without faults."""
+        """Import the system and make every call once without faults, in each requested place with a factory."""
         system = self.load()
         for place in served_places(system, request):
             try_every_call(system, *place)
 
 
 def try_every_call(system: System, mode: str, storage: str) -> History:
-    """A plan without faults that makes every call; UsageError for an answer that the contract does not allow."""
+    """Run a plan without faults that makes every call; UsageError for an answer against the contract."""
     cluster = Cluster(Plan(mode=mode, storage=storage, ops=EVERY_CALL), system)
     with watched(lambda: cluster.scheduler.steps):
         return cluster.run()
 
 
 def served(system: System, mode: str, storage: str) -> bool:
-    """Whether the system has a factory for a mode, and for the one that the storage makes of it."""
+    """Whether the system has a factory for a mode, and for the mode that the storage turns it into."""
     if system.factory(mode) is None:
         return False
     return system.factory(system.chosen(mode, CAPABILITIES[storage]).mode) is not None

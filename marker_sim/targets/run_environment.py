@@ -1,4 +1,4 @@
-"""What a campaign against a foreign server stands on: scratch files, the storage of its runs, their limits.
+"""The surroundings of a campaign against a foreign server: scratch files, storage of its runs, and their limits.
 
     local   a fresh directory
     s3      the kit's front, or an endpoint of the user's own
@@ -30,7 +30,7 @@ from marker_sim.worlds.proxies.install import missing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnvironment:
-    """world: the storage under a run. wires: where connections can be made to fail. left_out: what cannot be done here.
+    """The surroundings. world: the storage. wires: connections that can fail. left_out: what is impossible here.
 
     probed: what the honesty probe found, None for a file system.
     """
@@ -43,7 +43,7 @@ class RunEnvironment:
 
 
 def wires_on(storage: str, endpoint: Endpoint | None) -> tuple[str, ...]:
-    """Which connections can be made to fail here: none without toxiproxy."""
+    """The connections that can be made to fail here: none without toxiproxy."""
     if missing():
         return ()
     return (WIRE, STORAGE_WIRE) if storage == "s3" and endpoint is None else (WIRE,)
@@ -51,7 +51,7 @@ def wires_on(storage: str, endpoint: Endpoint | None) -> tuple[str, ...]:
 
 @contextmanager
 def open_ground(storage: str, dir_format: str, reader: str, endpoint: Endpoint | None) -> Iterator[RunEnvironment]:
-    """Scratch files and storage for a campaign, gone afterwards; HarnessError when they cannot be had.
+    """The surroundings for a campaign, removed at its end; HarnessError when they are not available.
 
     dir_format: "" for the usual one.
     """
@@ -74,7 +74,7 @@ def open_ground(storage: str, dir_format: str, reader: str, endpoint: Endpoint |
 def _object_store(
     scratch: Path, form: str, reader: str, endpoint: Endpoint | None, wires: tuple[str, ...]
 ) -> RunEnvironment:
-    """Imported here, so that local storage needs neither boto3 nor moto."""
+    """The embedded object store, imported here so that local storage needs neither boto3 nor moto."""
     from marker_sim.worlds.http import external_s3, front_world
 
     if endpoint is None:
@@ -93,7 +93,7 @@ def _object_store(
 
 @contextmanager
 def scratch_directory() -> Iterator[Path]:
-    """A directory for a campaign, gone afterwards; HarnessError when it cannot be made."""
+    """A scratch directory for a campaign, removed at its end; HarnessError when it cannot be made."""
     try:
         scratch = Path(tempfile.mkdtemp(prefix="marker-sim-")).resolve()
     except OSError as error:

@@ -29,7 +29,7 @@ _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batching:
-    """What plans choose from.
+    """The batching settings that plans choose from.
 
     threads: batch threads.
     intervals_ms: between batches.
@@ -42,7 +42,7 @@ class Batching:
 
 
 def batching(start: str, batch_threads: int | None) -> Batching:
-    """What a server that `start` starts is held to. batch_threads: what the user said, None for nothing."""
+    """The settings by which a server started by `start` is judged. batch_threads: the user's option, or None."""
     default = MarkerOptions()
     threads: tuple[int, ...] = THREADS
     intervals_ms: tuple[int, ...] = INTERVALS_MS
@@ -63,7 +63,7 @@ def batching(start: str, batch_threads: int | None) -> Batching:
 
 
 def parse_batch_threads(text: str) -> int:
-    """The number of `--batch-threads`; UsageError for what is none."""
+    """The number given by `--batch-threads`; UsageError for anything else."""
     if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= THREADS_MAX):
         raise UsageError(f"--batch-threads was given {text!r}; write a whole number from 1 to {THREADS_MAX}")
     return int(text)
@@ -82,7 +82,7 @@ def parse_endpoint(
     secret_key: str | None,
     environment: Mapping[str, str],
 ) -> Endpoint | None:
-    """The endpoint these words name, None for the kit's own front; UsageError for the first thing wrong."""
+    """The endpoint that the options name, None for the kit's own front; UsageError for the first mistake."""
     from marker_sim.worlds.http.world import Endpoint
 
     if url is None:
@@ -114,7 +114,7 @@ def parse_endpoint(
 
 
 def known_endpoint(stored: Mapping[str, str], environment: Mapping[str, str]) -> Endpoint:
-    """The endpoint of a stored form, whose keys are those of the environment, "" where it has none."""
+    """The endpoint of a stored form, with keys from the environment, "" where it has none."""
     from marker_sim.worlds.http.world import Endpoint
 
     key, secret = environment.get(ACCESS_KEY, ""), environment.get(SECRET_KEY, "")
@@ -122,6 +122,6 @@ def known_endpoint(stored: Mapping[str, str], environment: Mapping[str, str]) ->
 
 
 def check_keys(endpoint: Endpoint) -> None:
-    """UsageError for an endpoint without keys, as that of a stored failure where the environment has none."""
+    """UsageError for an endpoint without keys, such as a stored failure's when the environment has none."""
     if not endpoint.access_key or not endpoint.secret_key:
         raise UsageError(f"the S3 endpoint {endpoint.url} needs credentials; set {ACCESS_KEY} and {SECRET_KEY}")

@@ -1,4 +1,4 @@
-"""What every system under test has in common: its name, what it can be asked for, and where its runs come from.
+"""What every system under test has in common: its name, what can be requested of it, and the source of its runs.
 
     --sut ─► table.parse_target ─► Target ─► CampaignRequest ─► campaign/engine.py ─► Campaign
 
@@ -38,7 +38,7 @@ REAL_STORAGES: Mapping[str, tuple[str, ...]] = {"local": ("local",), "s3": ("s3"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetCapabilities:
-    """What a system can be asked for, and what not.
+    """The requests and options that a system supports.
 
     profile: what is held against it unless `--profile` says otherwise.
     modes: the marker modes that it has.
@@ -60,7 +60,7 @@ class TargetCapabilities:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerOptions:
-    """How a server is started and what it is held to.
+    """The start of a server and the bounds by which it is judged.
 
     start: the command, "" for one that the target composes.
     reader: a command that prints stored names, "" for Hudi's format.
@@ -84,7 +84,7 @@ class ServerOptions:
 
     @staticmethod
     def from_dict(raw: Mapping[str, Any]) -> ServerOptions:
-        """The inverse; the keys of an endpoint are those of the environment."""
+        """The inverse of `to_dict`; the keys of an endpoint come from the environment."""
         from marker_sim.targets.server_settings import known_endpoint
 
         known = {name: raw[name] for name in _STORED_OPTIONS if name in raw}
@@ -97,7 +97,7 @@ _STORED_OPTIONS = ("start", "reader", "dir_format", "identity", "batch_threads")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignRequest:
-    """What is asked of one campaign, complete and consistent, from the command line to the verdict.
+    """The complete and consistent request for one campaign, from the command line to the verdict.
 
     modes, storages: storage models in the simulated world, one real storage elsewhere.
     budget_s: seconds; infinite with `runs`.
@@ -142,7 +142,7 @@ class CampaignRequest:
 
 
 class PlayedRun(Protocol):
-    """A run that is over.
+    """A finished run.
 
     counts: what happened how often.
     plan: what was run, None for a run that is no plan.
@@ -173,7 +173,7 @@ class RealRuns(Protocol):
     play      runs it; HarnessError when the kit's surroundings failed
     at_once   how many plans may be run again beside each other, in threads, where most of the time is waiting
     again     runs a plan
-    spare     a share of the budget is kept for making small what was found
+    reserve   a share of the budget is kept for making small what was found
     took      it is over; called by the thread that drew it
     close     ends what is under way at once
     counts    what runs and their steps are called
@@ -187,7 +187,7 @@ class RealRuns(Protocol):
     def draw(self, reached: Mapping[str, int]) -> Any: ...
     def play(self, drawn: Any) -> PlayedRun: ...
     def again(self, plan: Plan, deadline: float, fresh: bool = False, probing: bool = True) -> PlayedRun: ...
-    def spare(self, share: float) -> None: ...
+    def reserve(self, share: float) -> None: ...
     def took(self, drawn: Any, played: Any) -> None: ...
     def close(self) -> None: ...
     def complete(self, campaign: Campaign) -> Campaign: ...
@@ -210,14 +210,14 @@ class Target:
         """UsageError for the first option whose value does not fit; which options it takes is checked before."""
 
     def started_by(self, server: ServerOptions) -> Target:
-        """The system with what its options add to its name; UsageError when they do not go together."""
+        """The target with the part of its options that belongs to its name; UsageError when they do not go together."""
         return self
 
     def prepare(self, request: CampaignRequest, progress: Callable[[str], None]) -> None:
         """UsageError or HarnessError for the first thing that is missing here; fetches what a cache does not hold."""
 
     def forecast(self, request: CampaignRequest) -> str:
-        """What the budget leaves out, in a sentence; "" when it has room for all, or nobody can say."""
+        """The sentence about what the budget leaves out; "" when it has room for all, or that is unknown."""
         return ""
 
     def load(self) -> System | None:
@@ -225,15 +225,15 @@ class Target:
         return None
 
     def plan_of(self, seed: int, number: int, storage: str, server: ServerOptions) -> Plan | None:
-        """The plan with a number of the search with a seed; None for a system whose plans are simulated."""
+        """The plan with a number, in the search with a seed; None for a system whose plans are simulated."""
         return None
 
     def goals(self, storage: str, server: ServerOptions) -> tuple[str, ...]:
-        """What has to be reached in such plans before nothing broken means that all holds."""
+        """The goals that such plans must reach before a guarantee without violation holds."""
         return ()
 
     def real_runs(self, request: CampaignRequest, progress: Callable[[str], None]) -> AbstractContextManager[RealRuns]:
-        """The runs of a campaign; every process that they started is gone when the block is left."""
+        """The runs of a campaign; all processes that they started have ended when the block is left."""
         raise AssertionError(f"the runs of {self.sut} are plans")
 
 

@@ -1,4 +1,4 @@
-"""What a cluster asks of the ground it stands on: virtual time and greenlets, or real time and processes."""
+"""The interface between a cluster and its host: virtual time with greenlets, or real time with processes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class SentAttempt(Protocol):
 
 
 class Host(Events, Protocol):
-    """Where processes live. Times are milliseconds of the host's clock; calls arrive in `run` and nowhere else.
+    """Runs processes. Times are milliseconds of the host's clock; its callbacks come only during `run`.
 
     capabilities: of its storage.
     limit_ms: how long the clients of a phase, or a write, may take.
@@ -36,64 +36,64 @@ class Host(Events, Protocol):
     linger_ms: int
 
     def now_ns(self) -> int:
-        """What a clock of the host shows."""
+        """The time of the host's clock."""
 
     def mark(self) -> int:
         """The index of the last event."""
 
     def start(self, name: str, role: str, life: Life) -> Any:
-        """A new process; a server has recorded `started` when it is ready."""
+        """Start a new process; a server has recorded `started` when it is ready."""
 
     def ready(self, *processes: Any) -> None:
-        """Wait until new processes are at work, or dead."""
+        """Wait until new processes work, or are dead."""
 
     def kill(self, process: Any, value: str | None = None, follow: Callable[[], None] | None = None) -> None:
-        """The process dies here and now, recorded as a fault unless it was dead; follow: what follows from that."""
+        """Kill the process now, recorded as a fault unless it was dead; follow: the callback after that."""
 
     def exit(self, process: Any, why: str) -> None:
-        """The process ends by itself, recorded."""
+        """End the process as if by itself, recorded."""
 
     def pause(self, process: Any, duration_ms: int) -> None:
-        """Stop a process for a while, recorded at both ends."""
+        """Pause a process for a while; both ends are recorded."""
 
     def resume(self, process: Any) -> None:
-        """End a pause ahead of its time."""
+        """End a pause before its time."""
 
     def after(self, duration_ms: float, call: Callable[[Any], None], argument: Any = None) -> None:
-        """Call in a while."""
+        """Call a function after a while."""
 
     def run(self, limit_ms: int) -> bool:
-        """Let time pass until somebody says `stop`, or for so long; whether it was stopped in time."""
+        """Let time pass until `stop` is called, or for so long; returns whether it was stopped."""
 
     def stop(self, _: Any = None) -> None:
         """End `run`."""
 
     def overdue(self, message: str) -> None:
-        """Clients took longer than their phase lasts."""
+        """Take in that clients took longer than their phase allows."""
 
     def heal(self) -> None:
-        """No fault of the plan is done any more, and no process is paused but by `pause`."""
+        """End every fault and every pause that is not one of `pause`."""
 
     def settle(self) -> None:
-        """Let happen what is still on its way to storage."""
+        """Wait until everything on its way to storage has arrived."""
 
     def end_all(self) -> None:
-        """Every process is ended; that of servers is recorded."""
+        """End every process; the ends of servers are recorded."""
 
     def give(self, driver: Any, write: Write, ordinal: int) -> None:
-        """Hand a write to a driver, whose end `ClusterWrites.through` hears."""
+        """Give a write to a driver, which reports its end to `ClusterWrites.through`."""
 
     def tell(self, driver: Any, kind: str, attempt: Any, value: Any, after_ms: float) -> None:
-        """Let a driver hear a message (writer.backend.Message) after a while, if it lives by then."""
+        """Send a driver a message (writer.backend.Message) after a while, if it lives by then."""
 
     def lost_with(self, executor: Any, driver: Any) -> tuple[SentAttempt, ...]:
-        """The attempts that a dead executor leaves."""
+        """The attempts that end with a dead executor."""
 
     def files(self) -> Mapping[str, bytes]:
-        """Everything that is stored, by path."""
+        """Every stored file, by path."""
 
     def damage(self, path: str, data: bytes | None, fault: str) -> None:
-        """Change what is stored at a path behind everybody's back, None to delete it; recorded as fault and effect."""
+        """Change a stored file without any process's knowledge, None to delete it; recorded as fault and effect."""
 
     def restore(self, path: str, data: bytes | None) -> None:
-        """The same as an effect of the kit's alone, which nobody suffers."""
+        """Change a stored file as an effect of the kit that is no fault."""

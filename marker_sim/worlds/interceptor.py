@@ -24,7 +24,7 @@ _ELSEWHERE = ("process", "proxy")  # Families of faults that no holder of a call
 
 
 class StorageCall(NamedTuple):
-    """A call before it is applied.
+    """A storage call before it is applied.
 
     operation: put, overwrite, get, list or delete; for watched files also open and cut (file_watch.py).
     path: a storage path or a prefix.
@@ -38,7 +38,7 @@ class StorageCall(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class ArmedFault:
-    """A fault with a `Call` trigger at the interceptor, and what has become of it.
+    """A fault with a `Call` trigger, armed at the interceptor, with its state.
 
     caller: how the names begin of those whose calls count, "" for everybody; the fault's target if None.
     exempt_roles: roles whose calls continue; their call triggers the fault, and another process is affected.
@@ -63,22 +63,22 @@ class ArmedFault:
 
     @property
     def kind(self) -> FaultKind:
-        """Of the fault."""
+        """The kind of the fault."""
         return self.fault.kind
 
     @property
     def injected(self) -> bool:
-        """Whether it happens to a process or for a while, and not to the call alone."""
+        """Whether it affects a process or a period, and not only this call."""
         elsewhere = self.kind.row.kills or self.kind.row.family in _ELSEWHERE
         return self.outside or elsewhere or self.kind is FaultKind.DISK_FULL
 
     @property
     def passes(self) -> bool:
-        """Whether the call itself is carried out as usual."""
+        """Whether the call itself is applied as usual."""
         return self.kind.row.family in _ELSEWHERE and not self.kind.row.kills
 
     def fits(self, call: StorageCall) -> bool:
-        """Whether it counts this call; those of "executor-10" are none of "executor-1"."""
+        """Whether it counts this call; a target "executor-1" does not include "executor-10"."""
         caller = self.caller or ""
         longer = caller[-1:].isdigit() and call.process[len(caller) :][:1].isdigit()
         return (
@@ -89,16 +89,16 @@ class ArmedFault:
         )
 
     def turn(self) -> bool:
-        """Whether it is due at the next call that fits."""
+        """Whether it strikes at the next call that fits."""
         return self.call.n <= self.seen + 1 < self.call.n + self.fault.settings.calls
 
     def hits(self, call: StorageCall) -> bool:
-        """Whether the caller itself is affected."""
+        """Whether it affects the caller itself."""
         return call.role not in self.exempt_roles
 
 
 class Interceptor:
-    """Calls of all processes pass here. `lock` is the recorder's: hold it from `strike` until the effect is recorded.
+    """All storage calls pass here. `lock` is the recorder's: hold it from `strike` until the effect is recorded.
 
     inject: kills or pauses the process of a call and records the fault; called with the lock held.
     aimed: gets the armed faults whenever they change.
@@ -114,20 +114,20 @@ class Interceptor:
         self.aimed: Callable[[tuple[ArmedFault, ...]], object] = lambda armed: None
 
     def arm(self, *faults: ArmedFault) -> None:
-        """Aim faults; they count from now on."""
+        """Arm faults; they count calls from now on."""
         with self.lock:
             self._armed += faults
         self.aimed(tuple(self._armed))
 
     def disarm(self) -> tuple[ArmedFault, ...]:
-        """No fault strikes any more; those that were armed, with what they came to."""
+        """Disarm all faults, and return them with their state."""
         with self.lock:
             armed, self._armed = tuple(self._armed), []
         self.aimed(())
         return armed
 
     def strike(self, call: StorageCall) -> ArmedFault | None:
-        """The fault that strikes at this call, None for none; the others that fit count it. The lock is held.
+        """The fault that strikes at this call, or None; the others that fit count it. The lock is held.
 
         A death or pause before the call is done when this returns: the caller does not apply the call of a killed
         process. Storage faults are recorded here and done by the caller.
@@ -157,12 +157,12 @@ class Interceptor:
     def applied(
         self, armed: ArmedFault | None, call: StorageCall, operation: str, path: str, data: bytes | None
     ) -> None:
-        """Record an effect of a call and strike after it where that is what was aimed. The lock is held."""
+        """Record an effect of a call, then strike if a fault follows it. The lock is held."""
         if path.startswith(self.below):
             self.recorder.record(call.process, call.role, "effect", operation, path=path, value=data)
         self.passed_by(armed, call)
 
     def passed_by(self, armed: ArmedFault | None, call: StorageCall) -> None:
-        """Strike after a call that had no effect of its own to record. The lock is held."""
+        """Strike after a call that had no effect to record. The lock is held."""
         if armed is not None and armed.injected and armed.call.when == "after":
             self._inject(armed, call)

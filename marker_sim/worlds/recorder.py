@@ -1,4 +1,4 @@
-"""Puts the events of many threads in one order, and keeps what the kit's reader must know while the run goes on.
+"""Records events of many threads in one order, with the state that the kit's reader needs during the run.
 
 An event gets its index and time under one lock, so that an invocation is recorded before its request is sent and a
 completion after its reply was read: between two events of different threads the order is real time. Once closed, late
@@ -20,7 +20,7 @@ from marker_sim.tables.sources import Files
 
 
 class Recorder:
-    """The history in the making. `answered` of a directory is what must be stored unless somebody deleted it."""
+    """The history in progress. `answered` of a directory is what must be stored unless it was deleted."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -35,7 +35,7 @@ class Recorder:
         self._calm_ms: list[float] = []
 
     def mark(self) -> int:
-        """The index of the last event: what is read from now on is newer than it."""
+        """The index of the last event; anything read from now on is newer."""
         with self.lock:
             return len(self.events) - 1
 
@@ -78,7 +78,7 @@ class Recorder:
         error: str | None = None,
         caused_by: int | None = None,
     ) -> int:
-        """The same, given column by column as in `Event`."""
+        """Add an event given column by column as in `Event`; returns its index."""
         place: Any = None if table is None and instant is None else (table, instant)
         return self.record(process, role, kind, operation, place, path, value, error, caused_by)
 
@@ -91,7 +91,7 @@ class Recorder:
         act: Act | None = None,
         error: str | None = None,
     ) -> int:
-        """Record a fault and do it in one go, so that nothing that follows from it is recorded before it."""
+        """Record a fault and inject it under one lock, so that its consequences are recorded after it."""
         with self.lock:
             self.calm = False
             index = self.record(process, "nemesis", "fault", operation, value=value, path=path, error=error)
@@ -100,26 +100,26 @@ class Recorder:
             return index
 
     def close(self) -> tuple[Event, ...]:
-        """The history is over."""
+        """Close the history."""
         with self.lock:
             self.closed = True
             return tuple(self.events)
 
     def answered(self, place: MarkerDirectory) -> frozenset[str]:
-        """Names answered since the last deletion of the directory was invoked; none while one is open."""
+        """Names answered since the last invocation of a deletion of the directory; none while a deletion is open."""
         with self.lock:
             if any(e.operation == "delete" and (e.table, e.instant) == tuple(place) for e in self._open.values()):
                 return frozenset()
             return frozenset(self._answered.get((place.table, place.instant), ()))
 
     def open_since(self, time_ns: int) -> int:
-        """How many invocations made before a time are open, whose clients live to hear the answer."""
+        """The number of open invocations from before a time whose clients are alive."""
         with self.lock:
             waiting = (event for event in self._open.values() if event.process not in self._killed)
             return sum(event.time_ns < time_ns for event in waiting)
 
     def open_calls(self, role: str) -> tuple[int, ...]:
-        """The invocations of a role that did not end so far, in order."""
+        """The open invocations of a role, in order."""
         with self.lock:
             return tuple(index for index, event in self._open.items() if event.role == role)
 
@@ -133,7 +133,7 @@ class Recorder:
             return answer_bound_ms(self._calm_ms)
 
     def count(self, kinds: Iterable[str], operation: str | None = None) -> int:
-        """How many events of these kinds there are."""
+        """The number of events of these kinds."""
         wanted = frozenset(kinds)
         with self.lock:
             return sum(e.kind in wanted and operation in (None, e.operation) for e in self.events)

@@ -45,7 +45,7 @@ class Assignment(NamedTuple):
 
 
 def path_of(instant: str, partition: str, file_id: str, kind: str, token: WriteToken, there: Slice | None) -> str:
-    """The data path of an attempt; a log file goes to the slice that is there."""
+    """The data path of an attempt; a log file goes to the existing slice."""
     if kind == "APPEND" and there is not None:
         name = log_file_name(file_id, there.instant, len(there.logs) + 1, token)
     else:
@@ -60,7 +60,7 @@ def write_file(
     slow_ms: float = 0.0,
     rows_as: RowFormat = LINES,
 ) -> WriteStat:
-    """Make the marker, then the file; raises when either fails, and then the attempt has failed.
+    """Make the marker, then the file; when either raises, the attempt has failed.
 
     create: the marker store's create, with the name and an identity that is the same for each retry.
     """
@@ -78,13 +78,13 @@ def write_file(
 
 
 def marker_of(work: Assignment) -> str:
-    """The name of the marker of an attempt."""
+    """The name of an attempt's marker."""
     name = work.path.rpartition("/")[2]
     return marker_name(work.partition, name, MarkerType(work.kind))
 
 
 def rows_of(work: Assignment, storage: Storage, runtime: Runtime, rows_as: RowFormat = LINES) -> dict[str, str]:
-    """The rows of its file: for a MERGE with those of the slice that it replaces."""
+    """The rows of its file; a MERGE includes those of the slice that it replaces."""
     rows = dict(work.rows)
     if work.kind == "MERGE" and work.slice is not None:
         rows = read_slice(work.table, work.slice, storage, runtime, rows_as) | rows
@@ -92,7 +92,7 @@ def rows_of(work: Assignment, storage: Storage, runtime: Runtime, rows_as: RowFo
 
 
 def stat_of(work: Assignment, rows: int) -> WriteStat:
-    """What an attempt tells the driver of a file with so many rows."""
+    """The write stat of an attempt whose file has so many rows."""
     return WriteStat(work.partition, work.file_id, work.path, rows, work.slice.instant if work.slice else "")
 
 

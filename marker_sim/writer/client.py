@@ -98,12 +98,12 @@ class WriteClient:
         self._records = Records(context.storage, context.runtime, table)
 
     def begin(self) -> str:
-        """Recover unfinished instants and put a new one on the timeline; its string."""
+        """Recover unfinished instants and put a new one on the timeline; returns its string."""
         instant: str = self._journal("begin", None, None, self._begin)
         return instant
 
     def finalize(self, instant: str, stats: tuple[WriteStat, ...]) -> None:
-        """Reconcile: after this the instant has no data file but those of the accepted write stats."""
+        """Reconcile: afterwards the instant has no data files but those of the accepted write stats."""
         accepted = tuple(sorted(stat.path for stat in stats))
         self._journal("finalize", instant, accepted, lambda: self._reconcile(instant, frozenset(accepted)))
 
@@ -138,7 +138,7 @@ class WriteClient:
         self._runtime.sleep(capabilities.request_timeout_ms + capabilities.late_effect_ms)
 
     def _failed(self, timeline: Timeline) -> dict[str, str]:
-        """What must be rolled back, with its action: begun and not completed, or half rolled back."""
+        """The instants to roll back, with their actions: begun and not completed, or partly rolled back."""
         failed = timeline.pending()
         for rollback in timeline.rollbacks(completed=False):
             target = self._records.target(rollback, completed=False)
@@ -161,7 +161,7 @@ class WriteClient:
         self._delete_again(instant)
 
     def _undo(self, instant: str, action: str) -> None:
-        """Delete the files of an instant, then take it off the timeline."""
+        """Delete the files of an instant, then remove it from the timeline."""
         self._delete_files(instant, {data_path(name) for name in self._markers.stored(self._directory(instant))})
         for state in UNDONE:
             self._records.remove(Entry(instant, action, state))
@@ -171,7 +171,7 @@ class WriteClient:
         self._records.write(entry, data)
 
     def _sweep(self, timeline: Timeline, commits: dict[str, tuple[WriteStat, ...]]) -> None:
-        """Remove markers that outlived their instant, and the files that only they name; unknown instants are left."""
+        """Remove markers that outlived their instant, and files that only they name; unknown instants are left."""
         directories = [i for i in self._records.instants_with_markers() if i not in timeline.pending()]
         if not directories:
             return
@@ -193,7 +193,7 @@ class WriteClient:
         self._delete_files(instant, {data_path(name) for name in names} - accepted)
 
     def _ask(self, listing: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
-        """A listing, retried while the marker store fails."""
+        """The result of a listing, retried while the marker store fails."""
         for _ in range(ASK_TRIES - 1):
             try:
                 return listing()
@@ -202,14 +202,14 @@ class WriteClient:
         return listing()
 
     def _delete_files(self, instant: str, paths: set[str]) -> None:
-        """Delete data files; a missing one is fine, one that may be left is an error (Hudi P 13088).
+        """Delete data files; a missing one is fine, one that may remain is an error (Hudi P 13088).
 
         A file that the instant cannot have written stays, whatever a marker says, for it may be committed data.
         """
         for_each(self._runtime, self._options.finalize_parallelism, self._to_delete(instant, paths), self._delete_file)
 
     def _to_delete(self, instant: str, paths: set[str]) -> list[str]:
-        """Those of the paths that the instant may have written; they are deleted once more when it is over."""
+        """The paths that the instant may have written; they are deleted once more when it is over."""
         own = {path for path in paths if _may_be_of(instant, path)}
         logs = {path: file.instant for path in own if (file := parse_data_file(path)) and file.version is not None}
         if logs:
@@ -218,7 +218,7 @@ class WriteClient:
         return self._deleted[1]
 
     def _of_others(self, instant: str, logs: dict[str, str]) -> set[str]:
-        """Log files that a completed commit names, or that lie on a base file of no commit that is on the timeline.
+        """Log files that a completed commit names, or whose base file belongs to no commit on the timeline.
 
         The name of a log file does not say which write made it; the second kind is of commits that were archived.
         logs: with the instant of the base file.
@@ -229,7 +229,7 @@ class WriteClient:
         return {path for path, base in logs.items() if path in named or base not in (instant, *self._commits)}
 
     def _delete_again(self, instant: str) -> None:
-        """Delete files that late attempts wrote since; the instant is over, so errors are ignored."""
+        """Delete files that late attempts wrote meanwhile; the instant is over, so errors are ignored."""
         last, paths = self._deleted
         for path in paths if last == instant else ():
             try:
@@ -241,7 +241,7 @@ class WriteClient:
         retry_until_decided(self._storage, self._runtime, lambda: self._storage.delete(f"{self._table}/{path}"))
 
     def _delete_markers(self, instant: str) -> None:
-        """The instant is over; a directory that cannot be deleted now is swept by the next write."""
+        """Delete the markers of a finished instant; a directory that remains is swept by the next write."""
         try:
             self._markers.store(self._directory(instant)).delete()
         except (SeamError, Rejected):

@@ -41,7 +41,7 @@ class Timeline:
         return tuple(instant for instant in known if (instant in over) == completed)
 
     def pending(self) -> dict[str, str]:
-        """The action of each instant that was begun and not completed."""
+        """The action of each instant that began and is not completed."""
         over = {entry.instant for entry in self.completed()}
         return {e.instant: e.action for e in self.entries if e.action != ROLLBACK and e.instant not in over}
 
@@ -55,7 +55,7 @@ class Records:
         self._table = table
 
     def read(self) -> Timeline:
-        """What is on the timeline now."""
+        """The present content of the timeline."""
         prefix = f"{self._table}/{HOODIE}/"
         found = []
         for path in retry_until_decided(self._storage, self._runtime, lambda: self._storage.list(prefix)):
@@ -71,7 +71,7 @@ class Records:
         return tuple(sorted({path[len(prefix) :].partition("/")[0] for path in paths}))
 
     def write(self, entry: Entry, data: bytes) -> None:
-        """Put an entry on the timeline; fine when it is there with the same content, Conflict with another one."""
+        """Put an entry on the timeline; an equal one is fine, Conflict for a different one."""
         path = entry.path(self._table)
         if not self._storage.capabilities.put_if_absent:
             retry_until_decided(self._storage, self._runtime, lambda: self._storage.put(path, data))
@@ -82,7 +82,7 @@ class Records:
                 raise Conflict(f"{path} is there already and says something else")
 
     def remove(self, entry: Entry) -> None:
-        """Take an entry off the timeline; fine when it is not there."""
+        """Remove an entry from the timeline; a missing one is fine."""
         retry_until_decided(self._storage, self._runtime, lambda: self._storage.delete(entry.path(self._table)))
 
     def commit(self, entry: Entry) -> tuple[WriteStat, ...]:

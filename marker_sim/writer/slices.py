@@ -32,7 +32,7 @@ def latest_slices(commits: Iterable[tuple[str, tuple[WriteStat, ...]]]) -> dict[
 
 
 def add_to_slices(slices: dict[Group, Slice], instant: str, stat: WriteStat) -> None:
-    """What one more write stat of a completed commit changes."""
+    """Add the effect of one more write stat of a completed commit."""
     file = parse_data_file(stat.path)
     group = (stat.partition, stat.file_id)
     if file is not None and file.version is not None:
@@ -65,7 +65,7 @@ def decode_rows(data: bytes) -> dict[str, str]:
 
 
 class RowFormat(NamedTuple):
-    """How rows become the content of a data file and back. decode: ValueError when it is no complete data file."""
+    """The encoding of rows as content of a data file. decode: ValueError when it is no complete data file."""
 
     encode: Callable[[Mapping[str, str], str], bytes]
     decode: Callable[[bytes], dict[str, str]]

@@ -1,4 +1,4 @@
-"""One stage of a write: its tasks on the executors that are idle, until one attempt of each has succeeded.
+"""One stage of a write: its tasks run on idle executors, until one attempt of each has succeeded.
 
 An attempt's write token is (task, stage, attempt). The first attempt of a task to succeed counts; copies that are
 still running are not waited for. Stage numbers come from the instant: two applications number their stages alike, and
@@ -39,7 +39,7 @@ class Stage:
         self._running: list[Attempt] = []
 
     def run(self, backend: Backend) -> tuple[WriteStat, ...]:
-        """Run every task; one write stat for each. JobFailed when that cannot be had."""
+        """Run every task; returns one write stat for each. JobFailed when that is not possible."""
         for task, spec in enumerate(self._tasks):
             self._todo.extend([task] * max(1, spec.copies))
             if spec.copies > 1:
@@ -51,7 +51,7 @@ class Stage:
             message = backend.receive()
             if message.kind != "patience":
                 received += 1
-                self._hear(message)
+                self._take_message(message)
             elif message.result == (self._table, self._instant):
                 if received == received_before:
                     raise JobFailed(f"nothing was heard of {len(self._tasks) - len(self._done)} tasks")
@@ -104,7 +104,7 @@ class Stage:
         place = (self._table, self._instant, spec.partition, file_id)
         return Assignment(*place, kind, token, path, rows, there, spec.strays)
 
-    def _hear(self, message: Message) -> None:
+    def _take_message(self, message: Message) -> None:
         attempt = message.attempt
         if attempt is not None and message.kind == "ended" and attempt.executor.busy is attempt:
             attempt.executor.busy = None

@@ -14,7 +14,7 @@ import msgspec
 from marker_sim.errors import UsageError
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import Plan
-from marker_sim.report.scripts.shell_script import ToldFailure, shell_script
+from marker_sim.report.scripts.shell_script import FailureDescription, shell_script
 from marker_sim.targets.target import ServerOptions
 
 FOLDER = Path(__file__).parent / "stored"
@@ -71,12 +71,12 @@ class StoredFinding:
     transcript: tuple[str, ...] = ()
 
     @property
-    def told(self) -> ToldFailure:
+    def told(self) -> FailureDescription:
         """What a script and a text for an issue tracker are made of."""
         assert self.plan is not None, f"{self.name} has no plan"
         plan = Plan.from_dict(self.plan, f"the plan of {self.name}")
         promise = load_profile("hudi").promise(self.guarantee, "timeline", plan.storage, "none")
-        return ToldFailure(
+        return FailureDescription(
             guarantee=self.guarantee, plan=plan, sut=self.sut, server=ServerOptions(), also=self.also,
             message=self.message, evidence=self.evidence, often=self.often, source=promise.source,
             version=self.version, kit_version=self.kit_version,

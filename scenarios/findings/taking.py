@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from marker_sim.cli.handing_over import told_failure
+from marker_sim.cli.handing_over import failure_description
 from marker_sim.cli.stored import failures_at
 from marker_sim.errors import UsageError
 from marker_sim.judges.baselines.baseline import load_baseline
@@ -26,7 +26,7 @@ def taken(path: Path, name: str, budget: str) -> StoredFinding:
     """
     began = time.monotonic()
     stored = failures_at(path)[0]
-    told = told_failure(stored, None)
+    told = failure_description(stored, None)
     with suppress(UsageError):  # The document says why there is none.
         shell_script(told)
     script_s = time.monotonic() - began

@@ -69,7 +69,7 @@ NAME = "planted/canary.parquet.marker.CREATE"
 
 
 class CanaryPlace(NamedTuple):
-    """Where a canary runs."""
+    """The mode and storage in which a canary runs."""
 
     mode: str
     storage: str
@@ -78,7 +78,7 @@ class CanaryPlace(NamedTuple):
 def draw(
     seed: int, places: Iterable[tuple[str, str]], guarantees: frozenset[str] | None, profile: Profile
 ) -> tuple[Mutant, CanaryPlace] | None:
-    """The canary of a seed and its place; None when the profile promises no guarantee that a canary breaks there.
+    """The canary that a seed draws, with its place; None when no promised guarantee is broken by a canary there.
 
     It breaks a judged guarantee, if there is such a canary; otherwise any, to test worlds and generators.
     """
@@ -107,15 +107,15 @@ def _promised(profile: Profile, guarantee: str, place: CanaryPlace) -> bool:
 
 
 class TamperedHistory(NamedTuple):
-    """A statement that can be falsified. value: the false value of an event, None when the event is of another kind."""
+    """One kind of false statement. value: the false value of an event, None for events of another kind."""
 
     name: str
     guarantee: str
     value: Callable[[Event], Value]
 
 
-def let_go(history: History | None) -> Canary | None:
-    """Make each possible false statement in turn until a judge detects one; None where none is possible.
+def find_false_statement(history: History | None) -> Canary | None:
+    """The first false statement that a judge detects, tried one after the other; None where none is possible.
 
     One is not enough: a listing may be of a directory that is not judged.
     """
@@ -142,7 +142,7 @@ def _planted(history: History) -> list[tuple[TamperedHistory, History]]:
 
 
 def _instead(history: History, tampered: Event, value: Value) -> Iterator[Event]:
-    """The events with a false value in one, and in those that say the same of a file: effects and looks agree."""
+    """The events with a false value in one, and in all effects and reads that state the same of that file."""
     for event in history.events:
         same = event.path is not None and (event.path, event.value) == (tampered.path, tampered.value)
         yield event._replace(value=value) if event is tampered or (same and _at_rest(event)) else event

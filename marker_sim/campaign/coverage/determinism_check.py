@@ -54,7 +54,7 @@ def differ_elsewhere(sut: str, plans: Sequence[Plan], digests: Sequence[str]) ->
 
 
 def answer() -> None:
-    """The other process: plans as JSON on standard input, a digest a line on standard output."""
+    """The main function of the other process: plans as JSON on standard input, one digest a line on standard output."""
     asked = json.load(sys.stdin)
     system = parse_target(asked["sut"]).load()
     assert system is not None, "only plans are compared"

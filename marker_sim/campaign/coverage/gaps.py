@@ -29,7 +29,7 @@ _SERVED = ("timeline/s3/", "timeline/local/")  # Elsewhere the reference falls b
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActivityThreshold:
-    """A ratio that must be reached.
+    """A ratio that a campaign must reach for its verdicts to count, such as calls per run.
 
     measure: how much, of how many.
     small: whether it applies to campaigns of few runs.
@@ -111,7 +111,7 @@ THRESHOLDS: tuple[ActivityThreshold, ...] = (
 
 
 def too_few(done: float, due: float) -> bool:
-    """Whether chance does not explain so few: a Poisson count of the mean `due` is hardly ever as low.
+    """Whether a count is too low to be chance: a Poisson count of the mean `due` is hardly ever as low.
 
     Chernoff's bound: it is at most `done` with a probability of exp(done - due - done log(done / due)) or less.
     """
@@ -151,7 +151,7 @@ def _seldom_judged(statistics: Statistics, mode: str, storage: str, made: int) -
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoverageGoals:
-    """Which goals a campaign reached.
+    """The coverage goals that a campaign reached and missed.
 
     counts: how often.
     gaps: goals that were missed although they were expected.
@@ -182,7 +182,7 @@ def reached(
         places = [pair for pair in pairs if any(goal.applies(*pair, kind) for kind in kinds)]
         if not places:
             continue
-        times, looked = goal.times(statistics), goal.looked(statistics.looked)
+        times, looked = goal.times(statistics), goal.eligible_runs(statistics.looked)
         expected = goal.expected(statistics.looked, system.layout != "hudi")
         if why := goal.why_not(system):
             not_applicable[goal.name] = why

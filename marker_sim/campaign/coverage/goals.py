@@ -56,7 +56,7 @@ class CoverageGoal:
     own_one_in: int = 0
 
     def applies(self, mode: str, storage: str, plans: str) -> bool:
-        """Whether it can happen in such a run."""
+        """Whether the event can happen in such a run."""
         return (
             (not self.modes or mode in self.modes)
             and (not self.storages or storage in self.storages)
@@ -64,23 +64,23 @@ class CoverageGoal:
         )
 
     def times(self, statistics: Statistics) -> int:
-        """In how many sampled runs it happened; for a fault in several phases, how often."""
+        """The number of sampled runs in which the event happened; for a fault in several phases, of occurrences."""
         names = [f"{kind} in {phase}" for kind in self.faults for phase in self.phases] or [self.name]
         keys = [key for key in statistics.looked if self.applies(*key.split("/"))]
         return sum(statistics.met_in[f"{key}/{name}"] for key in keys for name in names)
 
     def why_not(self, system: System) -> str:
-        """Why it is not a goal of a system, "" where it is one: what the system is decides, not what it did."""
+        """The reason why this is no goal of a system, "" where it is one; from what the system is, not what it did."""
         able = system.layout == "hudi" and (self.needs != CHANGED or None not in (system.direct, system.server))
         return "" if able else self.needs
 
-    def looked(self, looked: Mapping[str, int]) -> int:
-        """How many sampled runs could have reached it."""
+    def eligible_runs(self, looked: Mapping[str, int]) -> int:
+        """The number of sampled runs that could have reached it."""
         return sum(count for key, count in looked.items() if self.applies(*key.split("/")))
 
     def expected(self, looked: Mapping[str, int], own_format: bool) -> float:
-        """How often it occurred at least in sampled runs."""
-        return self.looked(looked) / ((own_format and self.own_one_in) or self.one_in)
+        """The least number of occurrences expected in the sampled runs."""
+        return self.eligible_runs(looked) / ((own_format and self.own_one_in) or self.one_in)
 
 
 # What goals have in common: of a timeline server on a storage that batches, of a server or a driver that dies in some

@@ -52,7 +52,7 @@ PIECES = 64
 
 
 class Found(NamedTuple):
-    """How a hunt ended.
+    """The result of a hunt.
 
     failure: what caught the mutant, None for a survivor.
     plans: runs it took.
@@ -69,7 +69,7 @@ class Found(NamedTuple):
 
 
 class Limit(NamedTuple):
-    """When a hunt ends without a catch: after so many seconds of process time, or so many plans; None for no number."""
+    """The limit of a hunt: seconds of process time, or a number of plans; None for no limit of the kind."""
 
     seconds: float
     plans: int | None = None
@@ -81,7 +81,7 @@ class Limit(NamedTuple):
 
 
 class Search(NamedTuple):
-    """A way to hunt.
+    """A way to hunt, with its limit and number of repetitions.
 
     ranges: how many ranges of seeds it searches, 0 for the given number.
     share: of a mutant's budget.
@@ -95,7 +95,7 @@ class Search(NamedTuple):
 
 
 def settings_of(mutant: Mutant, search: int) -> SearchSettings:
-    """A search for a mutant by its own guarantee. search: the seed."""
+    """The settings to hunt a mutant by its own guarantee. search: the seed."""
     return SearchSettings(
         places=COMBINATIONS,
         seed=search,
@@ -106,24 +106,24 @@ def settings_of(mutant: Mutant, search: int) -> SearchSettings:
 
 
 def swarm_of(mutant: Mutant, system: System, search: int) -> Swarm:
-    """The plans that a mutant is hunted with; search: the seed."""
+    """The plans to hunt a mutant with. search: the seed."""
     return Swarm(system, settings_of(mutant, search), (make_write_plan if mutant.of_writes else make_plan,))
 
 
 def swarm(mutant: Mutant, system: System, number: int, limit: Limit, begin: int = 0) -> Found:
-    """Hunt with the plans of a range of seeds, from a turn on."""
+    """The result of hunting with the plans of a range of seeds, from a turn on."""
     return _explored(mutant, swarm_of(mutant, system, number), limit, number, begin)
 
 
 def exhaustive(mutant: Mutant, system: System, number: int, limit: Limit) -> Found:
-    """Hunt with every single crash, a few of each workload at a time; it has no pairs of modes to compare."""
+    """The result of hunting with single crashes, a few of each workload at a time; modes are not compared."""
     space, pieces = Space(system), PIECES if mutant.kills != MODES_AGREE else 0
     cases = chain.from_iterable(space.cases(depths=(1,), shard=(piece, PIECES)) for piece in range(pieces))
     return _explored(mutant, Crashes(space, cases), limit, number)
 
 
 def machine(mutant: Mutant, system: System, number: int, limit: Limit) -> Found:
-    """Hunt with the state machine; it has no pairs of modes to compare."""
+    """The result of hunting with the state machine; modes are not compared."""
     began, until, runs = time.process_time(), limit.until, 0
     if mutant.kills == MODES_AGREE:
         return Found(None, 0.0, 0)
@@ -165,14 +165,14 @@ SEARCHES = (
 
 
 class HuntTask(Protocol):
-    """The task of a process: one mutant, hunted."""
+    """The task of a process: one mutant to hunt."""
 
     def do(self) -> Any: ...
 
 
 class HuntDesk(Keeper):
-    """A worker's, for tasks of either kind of mutant."""
+    """The state of a worker process, for tasks of either kind."""
 
     def do(self, task: HuntTask) -> Any:
-        """One mutant."""
+        """The result of a task."""
         return task.do()

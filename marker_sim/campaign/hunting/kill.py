@@ -1,4 +1,4 @@
-"""What it takes to kill a mutant: times to detect, the guarantees that see it, and the plan that is left of it."""
+"""Everything measured about one mutant: times to detection, the guarantees that detect it, and the shrunk plan."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SHRINK_RUNS = 4_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kill:
-    """Everything about one mutant.
+    """The results for one mutant.
 
     searches: what each needed, as mutants.json has it.
     plan: the shrunk one, None for a survivor.
@@ -80,7 +80,7 @@ class KillTask:
     plans: int | None
 
     def do(self) -> Kill:
-        """Kill it."""
+        """The results for the mutant of the task."""
         return kill(find_mutant(self.name), self.seeds, self.budget_s, plans=self.plans)
 
 
@@ -92,7 +92,7 @@ def kill(
     shrinking: bool = True,
     plans: int | None = None,
 ) -> Kill:
-    """Hunt a mutant by every search, judge it by every guarantee, and shrink the first plan that kills it.
+    """The results for a mutant: hunted by every search, judged by every guarantee, its first failing plan shrunk.
 
     seeds: how many ranges of seeds a search without its own number has.
     budget_s: process time, divided by the searches' shares; an unused share is not passed on.
@@ -126,7 +126,7 @@ def kill(
 
 
 def _times(found: Sequence[Found]) -> dict[str, Any]:
-    """What a search needed from all its places: the median where most of them caught it, the worst where all did."""
+    """The times of a search over all seeds: the median where most caught the mutant, the worst where all did."""
     seconds = sorted(each.seconds for each in found if each.failure is not None)
     plans = [each.plans for each in found if each.failure is not None]
     return {
@@ -140,7 +140,7 @@ def _times(found: Sequence[Found]) -> dict[str, Any]:
 
 
 def matrix_row(system: System, more: Iterable[Plan] = ()) -> tuple[dict[str, int], int]:
-    """On how many plans each guarantee, judged alone, was broken; and how many plans there were.
+    """For each guarantee the number of plans that break it, judged alone; and the number of plans.
 
     The plans are the first of both generators everywhere, and `more`. Judges share nothing but the history, so one run
     serves them all; G21 compares a run of its own in the other mode.

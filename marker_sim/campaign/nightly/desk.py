@@ -1,4 +1,4 @@
-"""What a worker of a night does: one unit after another, each answered by a JSON-ready dict."""
+"""A worker of a night: performs one unit after another and answers each with a JSON-ready dict."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Kept = TypeVar("Kept")
 
 
 class Desk(Keeper):
-    """Does one unit after another; expensive resources are kept for the next one of its kind."""
+    """Performs one unit after another; expensive resources are kept for the next unit of the same kind."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class Desk(Keeper):
         self._of = ""
 
     def do(self, task: NightlyTask) -> Line:
-        """The answer to a task; trouble is part of it, and so is why the system cannot be judged, `refused`."""
+        """The answer to a task, with errors, and with `refused`, the reason why the system cannot be judged."""
         try:
             return self._done(task)
         except (HarnessError, UsageError) as error:
@@ -80,7 +80,7 @@ class Desk(Keeper):
         return played.false_statement(task, runs) if task.stream == "canary" else played.servers(task, runs)
 
     def _keep(self, of: str, make: Callable[[], Kept]) -> Kept:
-        """What units of one kind have in common, made for the first; what those of another kind had is left."""
+        """The resource that units of one kind share, made for the first; that of the previous kind is closed."""
         if self._of != of:
             self._stack.close()
             self._of, self._kept = "", make()

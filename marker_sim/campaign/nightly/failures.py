@@ -30,7 +30,7 @@ SEEDS_MAX = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredFailure(FailureRecord):
-    """A stored failure.
+    """A failure as `chaos` stores it, with the nights in which it was seen.
 
     name: of its file.
     seen: how often exactly this occurred; alike: how often a similar one.
@@ -55,17 +55,17 @@ class StoredFailure(FailureRecord):
     server: dict[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """The content of its file."""
+        """The JSON form that its file holds."""
         return {"schema": SCHEMA, **asdict(self)}
 
     @property
     def leads(self) -> bool:
-        """Whether its plan was made small."""
+        """Whether its plan was shrunk."""
         return self.shrunk
 
     @property
     def links(self) -> frozenset[Hashable]:
-        """What it shares with failures of the same defect: a run, a cause."""
+        """The keys that it shares with failures of the same defect: a run, a cause."""
         where = (self.world, self.mode, self.storage)
         return frozenset(("run", *where, seed) for seed in self.seeds) | cause_link(self.cause)
 
@@ -78,11 +78,11 @@ class Failures:
 
     @property
     def open(self) -> tuple[StoredFailure, ...]:
-        """Those that are not fixed."""
+        """The failures that are not fixed."""
         return tuple(failure for failure in self.by_name.values() if not failure.fixed)
 
     def see(self, record: FailureRecord, **where: Any) -> StoredFailure:
-        """Count a violation: of a stored failure, of one that is alike, or of a new one.
+        """Count a violation: as another occurrence of a stored or similar failure, or as a new one.
 
         where: sut, profile, kit_version, night, at (a time of day); server, where it is one. Returns what it was
         counted with.
@@ -112,7 +112,7 @@ class Failures:
             self.by_name[name] = replace(known, status=status, fixed=at if status == FIXED else "")
 
     def write(self, directory: Path, names: Iterable[str] | None = None) -> None:
-        """Write the files, all of them or some."""
+        """Write the files of all failures or of some."""
         folder = directory / FOLDER
         make_folder(folder / FIXED)
         for name in self.by_name if names is None else names:
@@ -126,7 +126,7 @@ class Failures:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Replace a file atomically, unless its content is equal."""
+    """Replace a file atomically; one with equal content is left alone."""
     if path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data:
         return
     try:
@@ -153,7 +153,7 @@ def name_of(record: FailureRecord) -> str:
 
 
 def read_stored(path: Path) -> StoredFailure:
-    """A failure from its file; UsageError when it is none, or one of a newer schema."""
+    """The failure in a file; UsageError when it holds none, or one of a newer schema."""
     try:
         raw = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
@@ -175,7 +175,7 @@ def is_stored(raw: Any) -> bool:
 
 
 def read_record(raw: Mapping[str, Any]) -> FailureRecord:
-    """A violation from the line of its unit; UsageError when it is none."""
+    """The violation in a line of the ledger; UsageError when there is none."""
     return read_as(FailureRecord, raw, "a violation in the ledger")
 
 
@@ -193,7 +193,7 @@ def _alike(one: FailureRecord, other: FailureRecord) -> bool:
 
 
 def signature(record: FailureRecord) -> tuple[frozenset[str], ...]:
-    """The kinds of faults, of operations and of tasks in its plan."""
+    """The kinds of faults, operations and tasks in its plan."""
     plan = record.plan
     tasks = [task.get("kind", "CREATE") for write in plan.get("writes", ()) for task in write.get("tasks", ())]
     faults = [*plan.get("faults", ()), *plan.get("spark_faults", ())]

@@ -93,7 +93,7 @@ def read_lines(directory: Path) -> Iterator[Line]:
 
 
 class Ledger:
-    """An open ledger; the torn end that a kill left is gone."""
+    """An open ledger; a last line that a kill cut off is removed when it opens."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -106,11 +106,11 @@ class Ledger:
 
     @property
     def empty(self) -> bool:
-        """Whether it has no line yet."""
+        """Whether it has no lines yet."""
         return os.fstat(self._file).st_size == 0
 
     def append(self, kind: str, **content: Any) -> Line:
-        """Add a line; when this returns it is on disk, and when it does not the line is whole or torn off."""
+        """Add a line; it is on disk when this returns, and whole or removed when this raises."""
         line: Line = {"kind": kind, "at": datetime.now(UTC).isoformat(timespec="seconds"), **content}
         data = json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n"
         end = os.fstat(self._file).st_size
@@ -125,7 +125,7 @@ class Ledger:
         return line
 
     def close(self) -> None:
-        """Nothing more is appended."""
+        """Release the ledger; nothing can be appended after that."""
         os.close(self._file)
 
 

@@ -82,7 +82,7 @@ def run_night(request: NightRequest, draw_seed: Callable[[], int], progress: Cal
 
 
 class _Night:
-    """The night that is running."""
+    """The night in progress."""
 
     def __init__(self, request: NightRequest, ledger: Ledger, totals: Totals, progress: Callable[[str], None]) -> None:
         self._began = time.monotonic()
@@ -108,17 +108,17 @@ class _Night:
 
     @property
     def clock_s(self) -> float:
-        """How much of the budget is used."""
+        """The part of the budget that is used."""
         return self._before_s + time.monotonic() - self._began
 
     def note(self, kind: str, **content: Any) -> list[str]:
-        """Append a line of this night and count it; the failures that it changed."""
+        """Append a line of this night and count it; returns the failures that it changed."""
         line = self._ledger.append(kind, night=self._totals.night.number, clock_s=round(self.clock_s, 3), **content)
         return self._totals.add(line)
 
     @property
     def sut(self) -> str:
-        """The system of the night."""
+        """The system under test of the night."""
         return self._totals.sut
 
     def run(self, workers: TaskPool) -> None:
@@ -138,7 +138,7 @@ class _Night:
         workers.abandon()
 
     def _replay(self, workers: TaskPool, end_s: float) -> None:
-        """Every stored failure that is open, unless it was run tonight, as many as fit."""
+        """Run every open stored failure that was not run in this night yet, as many as fit."""
         night, waiting = self._totals.night, []
         for failure in self._totals.failures.open:
             if failure.name in night.replayed or failure.night == night.number:
@@ -163,7 +163,7 @@ class _Night:
             self._give(workers, "canary", night.number, 1, space=self._stages[0].streams[0])
 
     def _count_points(self, workers: TaskPool) -> None:
-        """Have a worker count the exhaustive search: it runs the system, which may end the process."""
+        """The number of exhaustive crash points, counted by a worker because running the system may end the process."""
         asked = False
         while self._points is None and self.clock_s < self._request.budget_s:
             if workers.idle and not asked:
@@ -187,7 +187,7 @@ class _Night:
             self._collect(workers, stage.end_s - self.clock_s)
 
     def _next(self, stream: str) -> tuple[int, int, str] | None:
-        """The next numbers of a stream and the space they belong to; None when it has no more tonight."""
+        """The next numbers of a stream and the space they belong to; None when it has no more in this night."""
         if self._alone and self._request.budget_s - self.clock_s < ALONE_MIN_S:
             return None
         if stream != "exhaustive":
@@ -201,7 +201,7 @@ class _Night:
 
     @cached_property
     def _space(self) -> str:
-        """The exhaustive search's crash points, their digest, and how many nights' passes are over, and one."""
+        """The exhaustive search's crash points, their digest, and the number of the current pass over them."""
         points, number = self._points or 0, 1
         while self._totals.ranges("exhaustive", f"{points}.{self._digest}.{number}").whole(2 * points):
             number += 1
@@ -246,7 +246,7 @@ class _Night:
             write_summary(self._totals, self._request.directory)
 
     def _take(self, answer: Answer) -> None:
-        """An answer: a unit, or what was asked besides units."""
+        """Take in an answer: a unit, or the result of a question that is no unit."""
         task, seconds = answer.task, answer.seconds
         result = answer.result or {"trouble": answer.died or str(answer.error)}
         if "refused" in result:
@@ -269,7 +269,7 @@ class _Night:
                 self._record(task, seconds, result)
 
     def _record(self, task: NightlyTask, seconds: float, result: Line) -> None:
-        """Make a unit a line, its files of tables before."""
+        """Write a unit's table files, then its line of the ledger."""
         place: dict[str, Any] = {"stream": task.stream, "first": task.first, "count": task.count}
         place |= {"space": task.space} if task.space else {}
         rows = result.pop(ROWS, None)
@@ -293,7 +293,7 @@ def _line(night: NightTotals, totals: Totals, clock_s: float, budget_s: float) -
 
 
 def _pool(request: NightRequest, night: _Night, scratch: Path) -> AbstractContextManager[TaskPool]:
-    """Who does the units: processes on this machine, or executors of a cluster."""
+    """The pool that runs the units: processes on this machine, or executors of a cluster."""
     if request.spark_master is None:
         return WorkerPool(DESK, request.directory, night.jobs, scratch)
     from marker_sim.campaign.nightly.spark_pool import SparkPool
@@ -303,7 +303,7 @@ def _pool(request: NightRequest, night: _Night, scratch: Path) -> AbstractContex
 
 @contextmanager
 def _scratch(directory: Path) -> Iterator[Path]:
-    """A directory for temporary files of workers, the same each night so that files of a killed one are deleted.
+    """A directory for temporary files of workers, the same each night so that those of a killed night are deleted.
 
     Not below the chaos directory: sockets have names of at most 107 bytes.
     """

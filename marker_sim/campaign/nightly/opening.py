@@ -1,4 +1,4 @@
-"""A night is begun, or the last one goes on: what was asked for against what the directory holds, and its stages.
+"""The opening of a night, new or resumed: its request compared with what the directory holds, and its stages.
 
 A stage draws units from its streams. Shares are of the whole budget; the share of a stage that is not possible goes to
 the others, and the rest at the end goes to the swarm, which never ends.
@@ -45,7 +45,7 @@ LEAST_S = {"swarm": 0.0, "exhaustive": 0.0, "real": 2.0, "spark": 240.0, "foreig
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NightlyStage:
-    """One stretch of a night.
+    """One stretch of a night with its share of the budget.
 
     end_s: on the night's clock.
     streams: those that are possible here.
@@ -130,7 +130,7 @@ class NightRequest:
 
 
 def check_place(sut: str, request: NightRequest) -> None:
-    """UsageError when executors are asked to run what takes real time."""
+    """UsageError when a Spark cluster is requested for a system that runs in real time."""
     if request.spark_master is not None and not parse_target(sut).can.plans:
         raise UsageError(
             f"--spark-master was given with --sut {sut}, which is started on this machine and runs in real time; leave"
@@ -139,7 +139,7 @@ def check_place(sut: str, request: NightRequest) -> None:
 
 
 def opened(ledger: Ledger, request: NightRequest, draw_seed: Callable[[], int]) -> Totals:
-    """The totals of the ledger, with the night that is to run as its last."""
+    """The totals of the ledger, with the night that will run as its last."""
     totals = Totals().add_all(read_lines(request.directory))
     place = request.directory
     if ledger.empty:
@@ -200,7 +200,7 @@ def same_system(one: str, other: str) -> bool:
 
 
 def missing(totals: Totals, request: NightRequest) -> dict[str, str]:
-    """Which streams cannot run here, and why."""
+    """The streams that cannot run here, each with the reason."""
     if request.spark_master is not None:
         return ON_SPARK
     if parse_target(totals.sut).can.plans:
@@ -221,7 +221,7 @@ def _missing_here() -> dict[str, str]:
 
 
 def _missing_on_servers(totals: Totals) -> dict[str, str]:
-    """Why a stream cannot run here; what has to be fetched is. UsageError when no storage fits the server's options."""
+    """The reason why a stream cannot run here, after fetching what it needs. UsageError when no storage fits."""
     found: dict[str, str] = {}
     can = parse_target(totals.sut).can
     for stream, storage in FOREIGN.items():

@@ -37,7 +37,7 @@ STORED_MAX = 5
 
 
 def write_summary(totals: Totals, directory: Path) -> None:
-    """Put the three files in place."""
+    """Write summary.json, summary.md and summary.html."""
     write_whole(directory / "summary.json", (json.dumps(summary_of(totals), indent=1) + "\n").encode())
     write_whole(directory / "summary.md", markdown(totals, directory).encode("utf-8", "replace"))
     write_whole(directory / "summary.html", render_nights(totals, directory).encode("utf-8", "replace"))
@@ -86,7 +86,7 @@ def _headline(totals: Totals) -> str:
 
 
 def _charts(nights: Sequence[NightTotals], groups: Sequence[Sequence[StoredFailure]]) -> list[Chart]:
-    """The trend: causes new and seen before, runs, what was judged, faults."""
+    """The charts of the trend: new and known causes, runs, judgements and faults by night."""
     names = [f"night {night.number}" for night in nights]
     seen = [[group for group in groups if _in_night(group, night)] for night in nights]
     new = [sum(_first(group) == night.number for group in found) for night, found in zip(nights, seen, strict=True)]
@@ -106,7 +106,7 @@ def _charts(nights: Sequence[NightTotals], groups: Sequence[Sequence[StoredFailu
 def _cause(
     group: Sequence[StoredFailure], totals: Totals, shown: Sequence[NightTotals], most: int, directory: Path
 ) -> dict[str, Any]:
-    """What the page shows of a story: a cell for each night shown, the first few of the files that it is stored in."""
+    """What the page shows of a story: a cell for each night shown, and the first few files that store it."""
     told = group[0]
     nights = [night.number for night in totals.nights if _in_night(group, night)] or [told.night]
     return {
@@ -136,7 +136,7 @@ def _cell(group: Sequence[StoredFailure], night: NightTotals, most: int) -> Heat
 
 
 def _versions(nights: Sequence[NightTotals], groups: Sequence[Sequence[StoredFailure]]) -> dict[str, Any]:
-    """A column for each version of the system and the kit, the newest of too many; a row for each guarantee judged.
+    """One column for each version of system and kit, the newest of too many; one row for each judged guarantee.
 
     only: causes that no other version had.
     """
@@ -174,14 +174,14 @@ def _versions(nights: Sequence[NightTotals], groups: Sequence[Sequence[StoredFai
 
 
 def _judged(counts: RunCounts, guarantee: str) -> tuple[str, int, int]:
-    """A guarantee over the nights of a version: a verdict for its sign, violations, how often it was judged."""
+    """A guarantee over the nights of a version: its verdict, violations, and how often it was judged."""
     held, others, judged = (each[guarantee] for each in (counts.violations, counts.unpromised, counts.judged))
     verdict = "violated" if held else "not-promised" if others else "holds" if judged else "not-applicable"
     return verdict, held or others, judged
 
 
 def _numbers(numbers: Sequence[int]) -> str:
-    """1 to 4, 6."""
+    """Numbers with consecutive ones joined: "1 to 4, 6"."""
     parts: list[list[int]] = []
     for number in numbers:
         if parts and parts[-1][-1] == number - 1:

@@ -1,4 +1,4 @@
-"""The night as Parquet, for whoever asks with SQL: three tables below `tables/`, one file a unit in each.
+"""The night as Parquet, for queries in SQL: three tables below `tables/`, with one file for each unit.
 
     runs         a row a judged run
     violations   a row a run, guarantee and cause
@@ -38,7 +38,7 @@ COVERAGE = ("reached", "looked", "faults", "judged", "excused")
 
 
 def write_tables(directory: Path, place: Line, result: Line, rows: Iterable[RunRow]) -> None:
-    """Put a unit's three files in place, synced; HarnessError when they cannot be written.
+    """Write a unit's three files and sync them; HarnessError when they cannot be written.
 
     place: what tells the unit: night, stream, first, count, and space where it has one. result: its counts.
     """
@@ -65,7 +65,7 @@ def write_tables(directory: Path, place: Line, result: Line, rows: Iterable[RunR
 
 
 def sweep(directory: Path, lines: Iterable[Line]) -> list[Path]:
-    """Delete the files that belong to no unit of the ledger; which ones."""
+    """Delete the files that belong to no unit of the ledger, and return their names."""
     present = sorted(path for table in SCHEMAS for path in (directory / FOLDER / table).glob("*") if path.is_file())
     if not present:
         return []
@@ -82,7 +82,7 @@ def _file_name(place: Line) -> str:
 
 
 def _write(path: Path, lines: list[dict[str, Any]], columns: dict[str, str]) -> None:
-    """A table that is there as a whole or not at all, also after a loss of power."""
+    """Write a table so that its file is complete or absent, also after a loss of power."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -99,6 +99,6 @@ def _write(path: Path, lines: list[dict[str, Any]], columns: dict[str, str]) -> 
 
 
 def _whole(line: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The cells of a row; text that is not UTF-8, of a damaged name in a message, is escaped."""
+    """The cells of a row as valid UTF-8; bytes that are not, from a damaged name in a message, are escaped."""
     for name, value in line.items():
         yield name, value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value

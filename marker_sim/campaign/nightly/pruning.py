@@ -21,7 +21,7 @@ from marker_sim.outcome.failure import FIXED
 
 
 def stored_files(place: Path) -> list[Path]:
-    """The files of failures that are not fixed: of a chaos directory, of a folder of them, or `place` itself."""
+    """The files of open failures in a chaos directory or in a folder of failures, or the file `place` itself."""
     if place.is_file():
         return [place] if _is_failure(place) else []
     chaos = _chaos_directory(place)
@@ -30,7 +30,7 @@ def stored_files(place: Path) -> list[Path]:
 
 
 class Pruned(NamedTuple):
-    """statuses: of the failures that were run again, by file. moved: the new files of those that are fixed."""
+    """The result of pruning. statuses: by file, of failures that ran again. moved: the new files of the fixed ones."""
 
     statuses: dict[Path, str]
     moved: list[Path]
@@ -38,7 +38,7 @@ class Pruned(NamedTuple):
 
 @contextmanager
 def pruning(place: Path) -> Iterator[Pruned]:
-    """What the block says of failures is recorded at its end, and fixed ones are moved.
+    """A context that records, at its end, the statuses that its block found, and moves fixed failures.
 
     UsageError when a chaos is running on the directory.
     """
@@ -66,12 +66,12 @@ def pruning(place: Path) -> Iterator[Pruned]:
 
 
 def has_ledger(place: Path) -> bool:
-    """Whether it is a chaos directory, or the folder of its failures."""
+    """Whether a directory is a chaos directory, or the failures folder of one."""
     return _chaos_directory(place) is not None
 
 
 def _chaos_directory(place: Path) -> Path | None:
-    """The directory whose ledger has these failures, None where there is no ledger."""
+    """The chaos directory whose ledger has these failures, None where there is no ledger."""
     for directory in (place, place.parent):
         if (directory / NAME).is_file() and place in (directory, directory / FOLDER):
             return directory

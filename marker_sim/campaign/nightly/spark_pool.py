@@ -51,7 +51,7 @@ BESIDE = 1
 
 
 class SparkJob(NamedTuple):
-    """A task in hand. since: time.monotonic() of when it was given."""
+    """A task that is running. since: time.monotonic() of its begin."""
 
     task: NightlyTask
     answer: Future[tuple[float, Any]]
@@ -59,7 +59,7 @@ class SparkJob(NamedTuple):
 
 
 class SparkPool:
-    """The executors of a cluster as a `TaskPool`; a context manager that leaves no application.
+    """The executors of a Spark cluster as a `TaskPool`; a context manager that ends its Spark application.
 
     master: as `spark.master`, checked.
     jobs: how many cores to ask for, 0 for all that the cluster gives.
@@ -112,18 +112,18 @@ class SparkPool:
 
     @property
     def busy(self) -> list[int]:
-        """Those with one."""
+        """The slots that have a task."""
         return list(self._jobs_by_slot)
 
     def give(self, slot: int, task: NightlyTask) -> None:
-        """Let the cluster do a task."""
+        """Start a task on the cluster."""
         assert self._threads is not None
         now = time.monotonic()
         asked = SparkTask(desk=self._desk, kit=kit(), task=pickle.dumps(task), left_s=task.until - now)
         self._jobs_by_slot[slot] = SparkJob(task, self._threads.submit(self._ask, asked, slot), now)
 
     def answers(self, timeout_s: float) -> Iterator[Answer]:
-        """Of the tasks that were done within `timeout_s`, or as soon as there is one.
+        """The answers that arrive until the first one, or within `timeout_s`.
 
         A task that ended its Python worker as often as Spark tried, or takes longer than LIMIT_S, answers with `died`.
         HarnessError when the application is over, or an executor has another kit.
@@ -148,7 +148,7 @@ class SparkPool:
                 yield Answer(task=task, seconds=seconds, died=f"the cluster did not do it within {LIMIT_S:.0f} s")
 
     def abandon(self) -> list[NightlyTask]:
-        """Cancel what is still in hand; the tasks, which nobody will answer any more."""
+        """Cancel the running tasks and return them; they will have no answer."""
         left = [job.task for job in self._jobs_by_slot.values()]
         if left:
             with suppress(Exception):  # The application may be over.
@@ -157,7 +157,7 @@ class SparkPool:
         return left
 
     def _begin(self) -> int:
-        """How many cores there are, once an executor said that it has this kit."""
+        """The number of cores, once an executor answered that it has the same kit."""
         asking = ThreadPoolExecutor(1)
         try:
             asking.submit(self._ask, SparkTask(desk=self._desk, kit=kit()), -1).result(FIRST_S)
@@ -188,7 +188,7 @@ class SparkPool:
         return self._session.sparkContext
 
     def _check(self, died: str) -> None:
-        """HarnessError when a job failed because nothing can be done any more, not because of its task."""
+        """HarnessError when a job failed because the cluster is lost, not because of its task."""
         if "install the same one on every host" in died:
             raise HarnessError(died)
         try:
@@ -200,7 +200,7 @@ class SparkPool:
 
 
 def map_in_arrow(session: SparkSession, function: SparkTask) -> Any:
-    """A frame of one row, `SCHEMA`, made by `mapInArrow` of one row.
+    """A frame of one row (`SCHEMA`) that `mapInArrow` makes from one row.
 
     `DataFrame.mapInArrow` of Spark 3.5 makes the same call and asks for pandas before, which nothing here uses; so what
     it does after that is done here. A release of PySpark counts once the tests passed with it.
@@ -221,7 +221,7 @@ def _group(slot: int) -> str:
 
 @cache
 def kit() -> str:
-    """The kit of this process: its version and a digest of its sources."""
+    """The identity of this process's kit: its version and a digest of its sources."""
     root = Path(marker_sim.__file__).parent
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
@@ -231,14 +231,14 @@ def kit() -> str:
 
 @cache
 def _desk(name: str) -> Any:
-    """The desk of this process, which loads the kit and the system once; it ends with the process."""
+    """The desk of this process, which loads the kit and the system once."""
     module, _, attribute = name.partition(":")
     return getattr(importlib.import_module(module), attribute)().__enter__()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkTask:
-    """The function of a `mapInArrow`: its one row is the task's answer.
+    """The function given to `mapInArrow`: its one row is the task's answer.
 
     kit: of the driver.
     task: pickled; None to see only whether the kit is the same.
@@ -251,7 +251,7 @@ class SparkTask:
     left_s: float = 0.0
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Pickled: the seconds that it took and what the desk said, or a sentence in which the kits differ."""
+        """The pickled answer of the desk with its seconds, or a sentence that says how the kits differ."""
         import pyarrow as pa
 
         for _ in batches:

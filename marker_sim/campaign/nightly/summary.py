@@ -27,14 +27,14 @@ _BARS = " ▁▂▃▄▅▆▇█"
 
 
 def verdict_of(night: NightTotals) -> str:
-    """Violated before inconclusive before holds; a night without judgements, or with a missed canary, never holds."""
+    """The verdict of a night: violated, else inconclusive (nothing judged, or a canary missed), else holds."""
     if night.kinds or night.still_violated:
         return "violated"
     return "inconclusive" if gaps(night) or night.trouble else "holds"
 
 
 def exit_code(night: NightTotals) -> int:
-    """By the precedence of the contract."""
+    """The exit code of a night; a violation outranks trouble of the kit, which outranks an inconclusive verdict."""
     verdict = verdict_of(night)
     if verdict == "violated":
         return EXIT_VIOLATED
@@ -44,7 +44,7 @@ def exit_code(night: NightTotals) -> int:
 
 
 def gaps(night: NightTotals) -> tuple[str, ...]:
-    """Why a night without violations is not conclusive."""
+    """The reasons why a night without violations is inconclusive."""
     found = [] if night.judged else ["nothing was judged"]
     if night.differences:
         found.append(f"{night.differences} units gave a different history when a run was repeated")
@@ -95,13 +95,13 @@ def summary_of(totals: Totals) -> dict[str, Any]:
 
 
 def columns(totals: Totals) -> tuple[str, ...]:
-    """The columns of the table: with the version for systems that have one, and with the streams there are."""
+    """The columns of the table; the version and a column for each stream only where there are such."""
     foreign = bool(totals.nights) and any(stage in night.stages for night in totals.nights for stage in FOREIGN_SHARES)
     return (*_BEFORE, *(("system", *FOREIGN) if foreign else _USUAL), *_AFTER)
 
 
 def night_row(night: NightTotals, named: Sequence[str]) -> tuple[str, ...]:
-    """One line of the table, a cell for each column named. Streams have runs and the seconds of workers."""
+    """The cells of a night, by column. Streams have runs and seconds of workers."""
     canary = night.canary or {}
     cells = {
         "night": str(night.number),
@@ -124,13 +124,13 @@ def night_row(night: NightTotals, named: Sequence[str]) -> tuple[str, ...]:
 
 
 def trend(values: Sequence[float]) -> str:
-    """Numbers as bars of text, the largest one full."""
+    """A line chart in text: a bar for each number, the largest one full."""
     most = max(values, default=0) or 1
     return "".join(_BARS[round(value / most * (len(_BARS) - 1))] for value in values)
 
 
 def failure_lines(failures: Sequence[StoredFailure], directory: Path) -> list[str]:
-    """A sentence for each story, told by its smallest plan, and how that one is run again."""
+    """A sentence for each story, with its smallest plan and the command that replays it."""
     return [
         f"{told.guarantee} in {told.mode} mode on {told.storage}"
         f" ({told.world}), night {told.night}, {_runs(told)}:"
@@ -147,7 +147,7 @@ def _runs(failure: StoredFailure) -> str:
 
 
 def system_of(night: NightTotals) -> str:
-    """Name and version, the version once."""
+    """The name of the system with its version, which is not repeated."""
     return night.sut if not night.version or night.version in night.sut else f"{night.sut} {night.version}"
 
 
@@ -175,7 +175,7 @@ def markdown(totals: Totals, directory: Path) -> str:
 
 
 def remarks(night: NightTotals) -> list[str]:
-    """What a reader must know of a night besides its numbers."""
+    """The notes on a night besides its numbers."""
     return [
         *gaps(night),
         *(f"left out: {what}" for what in night.missing),

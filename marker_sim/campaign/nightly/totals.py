@@ -1,4 +1,4 @@
-"""What the lines of a ledger add up to: a row for each night, every failure, and the numbers that were done."""
+"""The sum of the lines of a ledger: a row for each night, every failure, and the plan numbers that are done."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PAUSED = "paused"
 
 @dataclass(slots=True, kw_only=True)
 class NightTotals(RunCounts):
-    """One night: the counts of its units, and how it went.
+    """One night: the counts of its units, its duration and its end.
 
     seconds: of its budget, `stream_s` of workers by stream.
     kinds: violations, by kind.
@@ -79,7 +79,7 @@ class NightTotals(RunCounts):
             self.canary = {"seconds": line["seconds"], **line["canary"]}
 
     def saw(self, name: str) -> bool:
-        """Whether a stored failure was found, or broke again when its plan was run."""
+        """Whether this night found a stored failure, or saw its plan fail again."""
         return self.seen[name] > 0 or self.replayed.get(name) == VIOLATED
 
     @property
@@ -89,12 +89,12 @@ class NightTotals(RunCounts):
 
     @property
     def fixed(self) -> list[str]:
-        """Failures stored before that this night did not see any more."""
+        """Failures stored before that this night ran and did not see again."""
         return sorted(name for name, status in self.replayed.items() if status == FIXED)
 
     @property
     def not_reached(self) -> list[str]:
-        """What had to happen in a night of this size and did not (campaign/coverage/goals.py)."""
+        """The coverage goals that a night of this size must reach and did not (campaign/coverage/goals.py)."""
         return [
             f"{goal.name}: {goal.sentence}"
             for goal in GOALS
@@ -104,7 +104,7 @@ class NightTotals(RunCounts):
         ] + sorted(goal for goal in self.goals if not self.reached[goal])
 
     def to_dict(self) -> dict[str, Any]:
-        """A row of summary.json."""
+        """The JSON form: a row of summary.json."""
         return {
             "night": self.number,
             "sut": self.sut,
@@ -149,11 +149,11 @@ class Totals:
 
     @property
     def night(self) -> NightTotals:
-        """The latest."""
+        """The latest night."""
         return self.nights[-1]
 
     def add_all(self, lines: Iterable[Line]) -> Totals:
-        """Count lines, oldest first; HarnessError for an impossible one, as after an edit by hand."""
+        """Count lines, oldest first; HarnessError for an impossible one, which an edit by hand can leave."""
         for number, line in enumerate(lines, start=1):
             try:
                 self.add(line)
@@ -163,7 +163,7 @@ class Totals:
         return self
 
     def add(self, line: Line) -> list[str]:
-        """Count one line; the names of the failures that it changed."""
+        """Count one line; returns the names of the failures that it changed."""
         match line["kind"]:
             case "chaos":
                 self.sut, self.profile, self.seed = line["sut"], line["profile"], line["seed"]
@@ -202,7 +202,7 @@ class Totals:
         return []
 
     def ranges(self, stream: str, space: str = "") -> Ranges:
-        """Which numbers of a stream were done in a space."""
+        """The numbers of a stream that were done in a space."""
         return self.done.setdefault((stream, space), Ranges())
 
     def _add_unit(self, line: Line) -> list[str]:
@@ -255,7 +255,7 @@ class Ranges:
         return first, count
 
     def add(self, first: int, count: int) -> None:
-        """Take exactly these; AssertionError when one of them was taken already, for then it would count twice."""
+        """Take these numbers; AssertionError when one was taken before, because it would be counted twice."""
         insort(self.taken, (first, first + count))
         joined: list[tuple[int, int]] = []
         for begin, stop in self.taken:
@@ -267,7 +267,7 @@ class Ranges:
         self.taken = joined
 
     def give_back(self, first: int, count: int) -> None:
-        """Free a range that was taken and not done."""
+        """Free numbers that were taken and not done."""
         kept: list[tuple[int, int]] = []
         for begin, stop in self.taken:
             if begin <= first and first + count <= stop:

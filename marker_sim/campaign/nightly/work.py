@@ -21,7 +21,7 @@ from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.nightly.failures import StoredFailure, plan_of
 from marker_sim.campaign.nightly.ledger import Line
 from marker_sim.campaign.pieces import Piece, PieceResult, SearchSettings, Source, collected_by_hand, explore
-from marker_sim.campaign.planned_runs import let_go
+from marker_sim.campaign.planned_runs import hunt_canary
 from marker_sim.campaign.replay import simulated
 from marker_sim.campaign.runs import LEFT_OUT, failure_of, smaller
 from marker_sim.campaign.sources.exhaustive import Crashes, Space
@@ -81,7 +81,7 @@ def worth_shrinking(seen: int) -> bool:
 
 
 def unit(task: NightlyTask, source: Source, records: Callable[[PieceResult], Iterable[FailureRecord]]) -> Line:
-    """The runs of a source. records: of what was found."""
+    """The result of a source's runs as a JSON-ready dict. records: one for each failure."""
     profile = load_profile(task.profile)
     settings = SearchSettings(places=(), seed=task.seed, guarantees=None, profile=profile, listing=task.listing)
     with collected_by_hand():
@@ -98,7 +98,7 @@ def _line(task: NightlyTask, counts: RunCounts, records: Iterable[FailureRecord]
 
 
 def swarm(task: NightlyTask) -> Line:
-    """Turns of the swarm, each in every mode and on every storage model that the system serves."""
+    """Turns of the swarm: each number's plans in every mode and on every storage model that the system supports."""
     system, profile = load_system(task.sut), load_profile(task.profile)
     request = CampaignRequest(
         target=parse_target(task.sut),
@@ -124,7 +124,7 @@ def swarm(task: NightlyTask) -> Line:
 
 
 def exhaustive(task: NightlyTask, space: Space) -> Line:
-    """Crashes by number; or how many crash points there are."""
+    """Runs of the exhaustive search by number; without numbers, the number of crash points."""
     if task.stream == SPACE:
         return {"points": space.size, "digest": space.digest}
     if task.space.split(".")[:2] != [str(space.size), space.digest]:
@@ -143,7 +143,7 @@ def exhaustive(task: NightlyTask, space: Space) -> Line:
 def _simulated(
     task: NightlyTask, failures: Iterable[Failure], system: System, deterministic: bool
 ) -> list[FailureRecord]:
-    """Failures as they are stored. deterministic: whether every run that was repeated gave the same history."""
+    """The failures in stored form. deterministic: whether every repeated run gave the same history."""
     found, until = [], time.monotonic() + SHRINKS_S
     for failure in sorted(failures, key=lambda failure: (*failure.kind[:2], failure.seed)):
         again, record = simulated_again(task, failure.kind, failure.own_plan, system, until)
@@ -160,7 +160,7 @@ def _simulated(
 def simulated_again(
     task: NightlyTask, kind: Kind, plan: Plan, system: System, until: float
 ) -> tuple[Failure | None, FailureRecord | None]:
-    """How a plan breaks a guarantee in the simulated world, and the record of that; None where it does not.
+    """The way in which a plan breaks a guarantee in the simulated world, with its record; None where it does not.
 
     Its plan is made small where one more of its kind is worth it, and until a time (time.monotonic).
     """
@@ -175,15 +175,15 @@ def simulated_again(
 
 
 def canary(task: NightlyTask) -> Line:
-    """The defect that is planted in a night, drawn by seed and number."""
+    """The result of the planted defect that seed and number draw."""
     system, profile = load_system(task.sut), load_profile(task.profile)
     seed = plan_seed(task.seed, task.first)
     drawn = draw(seed, _places(system), None, profile)
-    return canary_line(drawn and let_go(*drawn, seed, profile, time.monotonic() + CANARY_S))
+    return canary_line(drawn and hunt_canary(*drawn, seed, profile, time.monotonic() + CANARY_S))
 
 
 def canary_line(planted: Canary | None) -> Line:
-    """What became of a planted defect; caught by: "" when no judge found it."""
+    """The JSON form of a planted defect's result; caught by: "" when no judge found it."""
     if planted is None:
         return {"mutant": "", "caught": "", "plans": 0, "trouble": ""}
     caught = planted.guarantee if planted.caught else ""
@@ -191,7 +191,7 @@ def canary_line(planted: Canary | None) -> Line:
 
 
 def stored(task: NightlyTask) -> Line:
-    """A stored failure of the simulated world again: its status."""
+    """The status of a stored failure of the simulated world after another run."""
     failure = task.failure
     assert failure is not None
     profile, steady = load_profile(failure.profile), failure.deterministic

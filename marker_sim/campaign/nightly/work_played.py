@@ -1,4 +1,4 @@
-"""Units in real time: real processes, Spark, and systems that are servers or write tables of their own.
+"""Units that take real time: real processes, Spark, and systems that are servers or write their own tables.
 
 What servers break is made small on them at once; what real processes break is looked for in the simulated world.
 """
@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import replace
 
-from marker_sim.campaign.coverage.canary import let_go
+from marker_sim.campaign.coverage.canary import find_false_statement
 from marker_sim.campaign.nightly.failures import StoredFailure, plan_of
 from marker_sim.campaign.nightly.ledger import Line
 from marker_sim.campaign.nightly.work import (
@@ -38,7 +38,7 @@ REAL_TIMES, SERVER_TIMES = 2, 5
 
 
 def processes(task: NightlyTask, real: Processes) -> Line:
-    """Plans for real processes, by number.
+    """Plans run with real processes, by number.
 
     A violation is stored as the simulated world shows it, or as it was with a word on how often it comes.
     """
@@ -60,7 +60,7 @@ def processes(task: NightlyTask, real: Processes) -> Line:
 
 
 def spark(task: NightlyTask, runs: SparkRuns) -> Line:
-    """Applications of Spark, by number; one of the 1st, 2nd, 4th and so on of its kind is made small."""
+    """Plans run as Spark applications, by number; of each kind of failure the 1st, 2nd, 4th and so on is shrunk."""
 
     def again(plan: Plan, *_: object) -> History:
         return runs.again(plan).history
@@ -69,7 +69,7 @@ def spark(task: NightlyTask, runs: SparkRuns) -> Line:
 
 
 def servers(task: NightlyTask, runs: ServerRuns) -> Line:
-    """Plans of a system whose runs take real time, by number; the 1st, 2nd, 4th and so on of its kind is made small."""
+    """Plans run on a system in real time, by number; of each kind of failure the 1st, 2nd, 4th and so on is shrunk."""
     goals, alone = list(runs.target.goals(runs.storage, task.server)), runs.target.can.alone
     return unit(task, runs, lambda seen: _made_small(task, runs.again, seen.found, SERVER, alone)) | {"goals": goals}
 
@@ -77,7 +77,7 @@ def servers(task: NightlyTask, runs: ServerRuns) -> Line:
 def _made_small(
     task: NightlyTask, again: Again, broken: dict[Kind, Failure], world: str, alone: bool
 ) -> Iterable[FailureRecord]:
-    """What a plan broke: with the small plan of its first kind that is worth one, and the rest as it was seen.
+    """The failures of a plan: the first that is worth shrinking with its small plan, the others as they were seen.
 
     alone: whether a run has the machine for itself.
     """
@@ -97,14 +97,14 @@ def _made_small(
 
 
 def false_statement(task: NightlyTask, runs: ServerRuns) -> Line:
-    """Whether the judges see a false statement in the history of a run: the canary of what has no mutants."""
+    """Whether judges detect a false statement in a run's history: the canary of systems that have no mutants."""
     plan = runs.plan(task.first)
     plan = replace(plan, writes=plan.writes[:1])  # Of a table, one step is enough.
-    return canary_line(let_go(runs.run(plan).history))
+    return canary_line(find_false_statement(runs.run(plan).history))
 
 
 def stored_again(failure: StoredFailure, profile: Profile, real: Processes | ServerRuns) -> Line:
-    """A stored failure again, with real processes or on the system of this night until it breaks: its status.
+    """The status of a stored failure after more runs, with real processes or on the system of this night.
 
     In real time a run without a violation is no trouble.
     """

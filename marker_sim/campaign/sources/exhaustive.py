@@ -34,7 +34,7 @@ RUNS = "exhaustive runs"
 
 
 class Cursor(NamedTuple):
-    """The place of a case.
+    """The position of a case in the space.
 
     first, second: positions among the crash points of the part, and after its first crash.
     """
@@ -49,7 +49,7 @@ START = Cursor()
 
 
 class Part(NamedTuple):
-    """One workload on one storage."""
+    """One workload on one storage, whose crash points are searched."""
 
     mode: str
     storage: str
@@ -57,7 +57,7 @@ class Part(NamedTuple):
 
     @property
     def plan(self) -> Plan:
-        """Without crashes."""
+        """The plan without crashes."""
         return self.schedule.plan(self.mode, self.storage)
 
 
@@ -71,7 +71,7 @@ class Case(NamedTuple):
 
 
 class Space:
-    """All crashes, and pairs of them, of a system. fell_back: combinations that are left out, "<mode> on <storage>"."""
+    """The single crashes and pairs of crashes of a system. fell_back: what is left out, "<mode> on <storage>"."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class Space:
 
     @cached_property
     def points(self) -> tuple[tuple[Fault, ...], ...]:
-        """The crash points of each part, from one run of each, so the number of single crashes is known early."""
+        """The crash points of each part, counted by one run of each."""
         found = []
         for part in self.parts:
             points = watch(part.plan, self.system, before=part.schedule.before).points()
@@ -118,7 +118,7 @@ class Space:
         every: int = 1,
         shard: tuple[int, int] = (0, 1),
     ) -> Iterator[Case]:
-        """The cases behind a cursor, in order.
+        """The cases after a cursor, in order.
 
         every: of pairs only about one in so many, spread over first and second crashes alike; to know the second ones
         of a first takes a run. shard: (k, n) is the k-th of n disjoint pieces, counted from 0, together the whole.
@@ -142,19 +142,19 @@ class Space:
 
     @property
     def size(self) -> int:
-        """How many crash points there are; twice as many numbers."""
+        """The number of crash points; the space has twice as many numbers."""
         return self.ends[-1] if self.ends else 0
 
     @cached_property
     def digest(self) -> str:
-        """Of all parts and points: where it differs, the same numbers stand for other runs."""
+        """The digest of all parts and points: under another digest the same numbers mean other runs."""
         parts = [
             (part.mode, part.storage, part.plan, points) for part, points in zip(self.parts, self.points, strict=True)
         ]
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
 
     def numbered(self, first: int, count: int) -> Iterator[tuple[tuple[int, int], Case]]:
-        """The cases of the numbers from `first` on, each with its number and its place among the cases of that one.
+        """The cases from the number `first` on, each with its number and its place among the cases of that number.
 
         A space of n crash points is 2n numbers: number k below n is the case with the k-th crash alone, n + k stands
         for all cases with the k-th crash first and another one after it.
@@ -186,7 +186,7 @@ class Space:
 
 
 class Crashes:
-    """The runs of a space of crashes, or of some cases of it in their order."""
+    """The runs of a space of crashes, or of some of its cases in their order."""
 
     def __init__(self, space: Space, cases: Iterable[Case] | None = None) -> None:
         self.system = space.system
@@ -194,7 +194,7 @@ class Crashes:
         self._cases = cases
 
     def runs(self, first: int, count: int) -> Iterator[NumberedRun]:
-        """The runs of the numbers from `first` on; of some cases, each is a number of its own."""
+        """The runs from the number `first` on; a given case has a number for itself."""
         numbered = self._space.numbered(first, count)
         if self._cases is not None:
             numbered = (((n, 0), case) for n, case in enumerate(islice(self._cases, first, first + count), first))

@@ -34,7 +34,7 @@ _KINDS = tuple((mode, make) for mode in MODES for make in (make_write_plan, make
 
 
 class Processes(Keeper):
-    """Runs plans of one system, with one template of children for all; a context manager that leaves no process."""
+    """Runs plans of one system with real processes; a context manager that ends all of them."""
 
     def __init__(self, sut: str) -> None:
         super().__init__()
@@ -43,13 +43,13 @@ class Processes(Keeper):
         self._fork_server: ForkServer | None = None
 
     def run(self, plan: Plan) -> History:
-        """One run; the template is started by the first."""
+        """The result of one run; the first run starts the template process."""
         if self._fork_server is None:
             self._fork_server = self._stack.enter_context(ForkServer())
         return ProcessCluster(plan, self._sut, self._fork_server).run()
 
     def again(self, plan: Plan, guarantee: str, profile: Profile, times: int) -> Replayed:
-        """A plan run some times and judged by one guarantee; races may end differently each time."""
+        """The results of a plan run several times and judged by one guarantee; races may end differently each time."""
         held = 0
 
         def play(fresh: bool) -> dict[Kind, Failure]:
@@ -63,7 +63,7 @@ class Processes(Keeper):
 
 
 class ProcessRuns:
-    """The runs of plans by number: a seed in either mode, of writes and of operations."""
+    """The runs of numbered plans: a seed in either mode, of writes and of operations."""
 
     def __init__(self, processes: Processes, seed: int, storage: str) -> None:
         self.system = processes.system
@@ -72,12 +72,12 @@ class ProcessRuns:
         self._storage = storage
 
     def plan(self, number: int) -> Plan:
-        """The plan with a number; four of them share the seed of their plans."""
+        """The plan with a number; four consecutive numbers share a seed."""
         mode, make = _KINDS[number % len(_KINDS)]
         return make(plan_seed(self._seed, number // len(_KINDS)), mode, self._storage)
 
     def runs(self, first: int, count: int) -> Iterator[NumberedRun]:
-        """Each plan run, or why it is not."""
+        """The run of each plan, or the reason why it was not run."""
         for number in range(first, first + count):
             plan = self.plan(number)
             unfit = _unfit(plan, self.system)
@@ -88,7 +88,7 @@ class ProcessRuns:
 
 
 def _unfit(plan: Plan, system: System) -> str:
-    """Why a plan is not run, "" when it is."""
+    """The reason why a plan is not run, "" when it is."""
     if plan.entries > ENTRIES_MAX:
         return TOO_LARGE
     if not served(system, plan.mode, plan.storage):

@@ -1,4 +1,4 @@
-"""Plans of systems whose runs take real time: servers that a command starts, Hudi, Hudi's write path on Spark."""
+"""Plans of systems that run in real time: servers started by a command, Hudi, and Hudi's write path on Spark."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CLOSING_S, ALONE_MIN_S = 5.0, 15.0
 
 
 def request_on(sut: str, storage: str, server: ServerOptions, profile: str, seed: int, report: Path) -> CampaignRequest:
-    """What is asked of a system on one storage."""
+    """The request for a system on one storage."""
     target = parse_target(sut)
     return CampaignRequest(
         target=target, modes=target.can.modes, storages=(storage,), seed=seed, profile=load_profile(profile),
@@ -31,7 +31,7 @@ def request_on(sut: str, storage: str, server: ServerOptions, profile: str, seed
 
 
 class ServerRuns(Keeper):
-    """The runs of a system on one storage, by servers that live from run to run; a context manager that leaves none.
+    """The runs of a system on one storage, on servers reused between runs; a context manager that ends them.
 
     until: time.monotonic() of the end of the night, for a system that has the machine for itself.
     """
@@ -54,12 +54,12 @@ class ServerRuns(Keeper):
         return plan
 
     def runs(self, first: int, count: int) -> Iterator[NumberedRun]:
-        """Each plan run."""
+        """The run of each plan."""
         for number in range(first, first + count):
             yield numbered(number, self.run(self.plan(number)))
 
     def run(self, plan: Plan, fresh: bool = False, probing: bool = True) -> PlayedRun:
-        """One run, on fresh servers if asked for, with probes at its end or not; HarnessError when the kit failed."""
+        """The result of one run. fresh: on new servers; probing: with final probes. HarnessError: the kit failed."""
         now = time.monotonic()
         if self._runs is None:
             report = Path(self._stack.enter_context(TemporaryDirectory(prefix="marker-sim-logs-")))
@@ -74,6 +74,6 @@ class ServerRuns(Keeper):
         return played
 
     def again(self, plan: Plan, deadline: float, fresh: bool, probing: bool) -> History | None:
-        """One more run of a plan that is being made small; None when it was cut short."""
+        """The result of one more run of a plan that is being shrunk; None when it was cut short."""
         played = self.run(plan, fresh, probing)
         return None if played.cut else played.history

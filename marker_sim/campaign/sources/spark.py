@@ -26,7 +26,7 @@ _KINDS = tuple(
 
 
 class SparkRuns(Keeper):
-    """Applications by number on one cluster, which the first starts; a context manager that leaves no process."""
+    """The numbered Spark applications on one cluster, started with the first; a context manager that ends it."""
 
     at_once = 1
 
@@ -38,13 +38,13 @@ class SparkRuns(Keeper):
         self._cluster: Standalone | None = None
 
     def plan(self, number: int) -> Plan:
-        """The plan with a number; the seed is an eighth of it."""
+        """The plan with a number; eight consecutive numbers share a seed."""
         mode, storage, draw = _KINDS[number % len(_KINDS)]
         seed = plan_seed(self._seed, number // len(_KINDS))
         return driver_plan(seed, mode, storage, KILLS) if draw is driver_plan else draw(seed, mode, storage)
 
     def runs(self, first: int, count: int) -> Iterator[NumberedRun]:
-        """Each application that the system serves."""
+        """The run of each plan that the system supports."""
         for number in range(first, first + count):
             plan = self.plan(number)
             if served(self.system, plan.mode, plan.storage):
@@ -53,7 +53,7 @@ class SparkRuns(Keeper):
                 yield NumberedRun(number, plan, None, reached=((NOT_SERVED, 1),))
 
     def again(self, plan: Plan, deadline: float = 0.0, fresh: bool = False, probing: bool = True) -> SparkRun:
-        """A plan run once, whatever the time; each run has storage, drivers and servers of its own."""
+        """The result of a plan run once, however long it takes, with storage, drivers and servers used by it alone."""
         with tempfile.TemporaryDirectory(prefix="spark-logs-") as logs:
             return run_spark(plan, self._running(), Path(logs), self._sut)
 

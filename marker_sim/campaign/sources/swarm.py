@@ -1,4 +1,4 @@
-"""Plans drawn from a seed, round the modes and storages of a search.
+"""Plans drawn from a seed, in turn for each mode and storage of a search.
 
 Run n is in the place (mode and storage) n modulo the number of places and in turn n divided by it; `plan_seed` makes
 the plan of a turn. One turn in `WRITES_EVERY` is of writes, the others of operations; in one of `PAIRS_EVERY` both
@@ -29,7 +29,7 @@ TASKS_MAX = 1_000
 
 
 class Swarm:
-    """The runs of drawn plans. makers: of the turns, one after the other."""
+    """The runs of drawn plans. makers: the generators of plans, which take turns."""
 
     def __init__(self, system: System, settings: SearchSettings, makers: tuple[PlanMaker, ...] = MIXED) -> None:
         self.system = system
@@ -47,7 +47,7 @@ class Swarm:
         return replace(plan, writes=tuple(replace(write, tasks=write.tasks[:TASKS_MAX]) for write in plan.writes))
 
     def runs(self, first: int, count: int) -> Iterator[NumberedRun]:
-        """Each plan run, some in both modes."""
+        """The run of each plan; some plans run in both modes."""
         for number in range(first, first + count):
             plan, place = self.plan(number), divmod(number, len(self._settings.places))
             history, steps = execute(plan, self.system)
@@ -68,7 +68,7 @@ class Swarm:
         return (asked is None or MODES_AGREE in asked) and (self._only_pairs or due) and comparable(plan, self.system)
 
     def _pair(self, plan: Plan, history: History) -> tuple[History, History]:
-        """With direct and with timeline-server markers; one of them is the run that was made."""
+        """The pair of runs with direct and with timeline-server markers, one of which was made before."""
         first, second = (
             history if mode == plan.mode else execute(replace(plan, mode=mode), self.system)[0] for mode in MODES
         )

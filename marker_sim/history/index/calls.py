@@ -23,7 +23,7 @@ MS = 1_000_000
 
 
 class RecordedCall(NamedTuple):
-    """One invocation and its outcome.
+    """One invocation with its outcome.
 
     done: the index of its completion, NEVER while open. life: the `started` event of the server life that received
     it, or to which it was addressed; NO_LIFE without a server, SEVERAL_LIVES when a duplicate reached another one.
@@ -70,16 +70,16 @@ class WriteStep(NamedTuple):
     path: str
 
     def surrounds(self, index: int) -> bool:
-        """Whether an event happened between invocation and completion."""
+        """Whether an event happened between the step's invocation and its completion."""
         return self.invoke < index < self.done
 
     def may_act(self, index: int) -> bool:
-        """Whether a request of it may be applied at an event: any later one when its outcome is unknown."""
+        """Whether a request of the step may be applied at an event; with an unknown outcome, at any later one."""
         return self.invoke < index and (index < self.done or self.outcome != "ok")
 
 
 class TableWrite(NamedTuple):
-    """One write of a black-box write path, as its caller sees it. rows: the "key=value" that it upserts, sorted."""
+    """One write of a black-box write path, as its caller saw it. rows: the "key=value" that it upserts, sorted."""
 
     invoke: int
     done: int
@@ -90,7 +90,7 @@ class TableWrite(NamedTuple):
 
 
 class Deletion(NamedTuple):
-    """From `invoke` until `settled` a deletion may have had an effect.
+    """A deletion, which may have had an effect from `invoke` until `settled`.
 
     answered: its `ok`, NEVER for none.
     kit: whether it is damage by the kit, which is an excuse like a deletion, but no promise of an empty directory.
@@ -104,7 +104,7 @@ class Deletion(NamedTuple):
 
 
 class FaultSpan(NamedTuple):
-    """One fault. begin and end are indices, equal for those of a moment; touched: the invocation on the wire."""
+    """One fault, from event `begin` to `end` (equal for a momentary one). touched: the invocation that it disturbed."""
 
     kind: str
     cls: str
@@ -116,17 +116,17 @@ class FaultSpan(NamedTuple):
 
     @property
     def storage(self) -> bool:
-        """Whether it is one of storage."""
+        """Whether it is a fault of storage."""
         return FAULT_CLASS.get(self.kind) == "storage"
 
     def concerns(self, directory: str) -> bool:
-        """Whether it may have affected a marker directory: its path lies there, or in none, or the fault spreads."""
+        """Whether it may have affected a marker directory: by its path, or because it has none or spreads."""
         home = directory_of(f"{self.path}/") if self.path else None
         return home in (None, directory) or self.kind in SPREADING
 
 
 class ServerLife:
-    """One server life; `end` is NEVER while it lives, `exited` says that it ended by itself."""
+    """One life of a server; `end` is NEVER while it lives, `exited` says that it ended by itself."""
 
     __slots__ = ("end", "exited", "pauses", "process", "start")
 
@@ -138,7 +138,7 @@ class ServerLife:
         self.pauses: list[tuple[int, int]] = []
 
     def well(self, low: int, high: int) -> bool:
-        """Whether it lived, unpaused, from `low` to `high`."""
+        """Whether it lived and was not paused from `low` to `high`."""
         return self.start <= low and high < self.end and not self.paused(low, high)
 
     def paused(self, low: int, high: int) -> bool:
@@ -147,7 +147,7 @@ class ServerLife:
 
 
 class Directory:
-    """The calls of one marker directory. creates: by completion, open ones last. answers: those answered ok.
+    """The calls of one marker directory. creates: in order of completion, open ones last. answers: those answered ok.
 
     deletions: those that may have had an effect, by invocation.
     """
@@ -192,9 +192,9 @@ class Directory:
             yield low, NEVER
 
     def deleted(self, low: int, high: int) -> bool:
-        """Whether a deletion was invoked between two events, so that markers answered before need not remain."""
+        """Whether a deletion was invoked between two events, so that earlier markers need not remain."""
         return any(low < deletion.invoke < high for deletion in self.deletions)
 
     def settled_before(self, moment: int) -> int:
-        """Until when deletions that were invoked before `moment` may have had an effect, -1 for none."""
+        """The last event at which a deletion invoked before `moment` may have had an effect, -1 for none."""
         return max((d.settled for d in self.deletions if d.invoke < moment), default=-1)

@@ -92,11 +92,11 @@ class EventReader:
 
     @property
     def start(self) -> int:
-        """Where the run begins: what is before it was there, and nobody is asked for it."""
+        """The event at which the run begins; earlier ones describe what was there before, which no client requested."""
         return self.phases[0][0] if self.earlier and self.phases else 0
 
     def _read(self) -> None:
-        """The hot loop: frequent kinds come first, with as few calls as possible."""
+        """Take in all events. This is the hot loop: frequent kinds come first, with few calls."""
         open_, arrived, current, put = self._open, self.arrived, self._current, self.rest.put
         effects = not self.reads
         for event in self.events:
@@ -285,7 +285,7 @@ class EventReader:
         self._live += change
 
     def _finish(self) -> None:
-        """Close what is still running: by the death of its process, or because everything healed."""
+        """Close what is open at the end: by the death of its process, or because all faults were healed."""
         if self._live > 1:
             self.crowded.append((self._crowd_began, NEVER))
         servers = {life.process for life in self.lives.values()}
@@ -309,7 +309,7 @@ class EventReader:
 
 
 def content_of(value: Value) -> bytes | None:
-    """The content of a file in an event; UsageError when it is none."""
+    """The content of a file in an event; UsageError when the event holds none."""
     if value is None or isinstance(value, bytes):
         return value
     raise UsageError(f"the content of a file is {type(value).__name__} {value!r}; it is bytes, or None when it is gone")

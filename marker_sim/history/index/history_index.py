@@ -53,7 +53,7 @@ class HistoryIndex(EventReader):
 
     @cached_property
     def raw(self) -> PresenceIndex:
-        """Presence with every effect as it is; the same as at rest when nothing was written in place."""
+        """The presence of markers with every effect; equal to the view at rest when nothing was written in place."""
         if not self.in_place:
             return self.rest
         fold = PresenceIndex(False)
@@ -64,7 +64,7 @@ class HistoryIndex(EventReader):
 
     @cached_property
     def effective_mode(self) -> str:
-        """The chosen mode of writes and directories without their own choice: direct after a fallback."""
+        """The mode of writes and directories that chose none themselves: direct after a fallback."""
         chosen = [e for e in self.modes if e.instant is None and e.value in ("direct", "timeline")]
         return str(chosen[-1].value) if chosen else self.header.mode
 
@@ -74,14 +74,14 @@ class HistoryIndex(EventReader):
         return {f"{event.table}{TEMP}{event.instant}": str(event.value) for event in own}
 
     def life_of(self, directory: str, name: str) -> NameLife:
-        """When a name was stored in a marker directory, by effects where the history has them."""
+        """When a name was stored in a marker directory, from effects where the history has them."""
         if self.reads and self.header.witness == "effects" and directory in self._effects_in:
             return life_from_effects(self._effects_in[directory], directory, name)
         return NameLife(tuple(self.rest.home(directory).spans.get(name, ())), witnessed=not self.reads)
 
     @cached_property
     def _effects_in(self) -> dict[str, list[Event]]:
-        """The effects on files of each marker directory."""
+        """The effects on the files of each marker directory."""
         found: dict[str, list[Event]] = {}
         for event in self.events:
             if event.kind == "effect" and event.path is not None:
@@ -89,12 +89,12 @@ class HistoryIndex(EventReader):
         return found
 
     def mode_of(self, directory: str) -> str:
-        """The mode of a marker directory: that of the write it belongs to, else the one of the whole run."""
+        """The mode of a marker directory: that of the write it belongs to, else that of the run."""
         return self._modes_of_writes.get(directory, self.effective_mode)
 
     @cached_property
     def batches(self) -> bool:
-        """Whether any marker directory may be a timeline server's."""
+        """Whether any marker directory may have batched markers, as a timeline server stores them."""
         return self.effective_mode == "timeline" or "timeline" in self._modes_of_writes.values()
 
     @cached_property
@@ -109,18 +109,18 @@ class HistoryIndex(EventReader):
 
     @property
     def black_box(self) -> bool:
-        """Whether the history has whole writes, without the steps they are made of."""
+        """Whether the history records whole writes without their steps."""
         if any(step.operation == "begin" for step in self.steps):
             return False
         return bool(self.table_writes or self.audited)
 
     def excuse(self, name: str) -> bool:
-        """Count that an excuse decided: without it one more case would be judged, or broken. Always True."""
+        """Count that an excuse prevented a judgement or a breach; returns True."""
         self.excused[name] += 1
         return True
 
     def ended(self, process: str) -> int:
-        """When a process was killed, or ended by itself; NEVER when it lived until the run was over."""
+        """The event at which a process was killed or ended by itself; NEVER when it lived until the end of the run."""
         return self._ended.get(process, NEVER)
 
     @cached_property
@@ -132,11 +132,11 @@ class HistoryIndex(EventReader):
         return ended
 
     def time_ns(self, index: int) -> int:
-        """When an event happened; NEVER for NEVER."""
+        """The time of an event in ns; NEVER when the argument is NEVER."""
         return NEVER if index >= self.end else self.events[index].time_ns
 
     def index_at(self, time_ns: int) -> int:
-        """The first event at or after a time, NEVER when the run was over by then."""
+        """The first event at or after a time, NEVER when the run ended before it."""
         at = bisect_left(self.events, time_ns, key=lambda event: event.time_ns)
         return at if at < self.end else NEVER
 
@@ -145,11 +145,11 @@ class HistoryIndex(EventReader):
         return any(begin <= high and low <= end for begin, end in self.crowded)
 
     def answered_busy(self, call: RecordedCall) -> bool:
-        """Whether a call was answered 503: its server cannot serve that now, whatever it asks for."""
+        """Whether a call was answered 503, which means that its server can serve nothing at the moment."""
         return call.done != NEVER and (self.events[call.done].error or "").startswith("503")
 
     def sent_elsewhere(self, call: RecordedCall) -> bool:
-        """Whether a call was answered 503 while two servers lived, each of which may own what the other leaves alone.
+        """Whether a call was answered 503 while two servers lived, each of which may own what the other refuses.
 
         A second server may own something before it serves, and until it is dead.
         """
@@ -160,7 +160,7 @@ class HistoryIndex(EventReader):
         return lived or self.overlapping_servers(call.invoke, call.done)
 
     def refused(self, call: RecordedCall) -> bool:
-        """Whether the answer to a hostile request promises that it changed nothing."""
+        """Whether the answer to a hostile request states that nothing was changed."""
         return self.had_no_effect(call) or self.sent_elsewhere(call)
 
     def killed(self, low: int, high: int) -> int | None:
@@ -169,14 +169,14 @@ class HistoryIndex(EventReader):
         return self.kills[at] if at < len(self.kills) and self.kills[at] < high else None
 
     def names_data(self, name: str) -> tuple[str, str]:
-        """The kind of listing that shows a marker besides "list", and the data path it shows; looked up once a name."""
+        """The listing besides "list" that shows a marker, and the data path in it; cached by name."""
         known = self._named.get(name)
         if known is None:
             known = self._named[name] = ("list-log" if is_append(name) else "list-data", data_path(name))
         return known
 
     def served_well(self, directory: str, call: RecordedCall, until: int) -> bool:
-        """Whether the server that a call was sent to was well for its duration; True for direct markers.
+        """Whether the server of a call lived unpaused during the call; True for direct markers.
 
         A write may be rolled back in another marker mode than it had, so the target of the call decides.
         """
@@ -186,12 +186,12 @@ class HistoryIndex(EventReader):
         return life is not None and life.well(call.invoke, until)
 
     def served_by(self, call: RecordedCall) -> str:
-        """The process that carries a call out: the server that it was sent to, else its client."""
+        """The process that performs a call: the server that received it, else its client."""
         life = self.lives.get(call.life)
         return self.events[call.invoke].process if life is None else life.process
 
     def phase(self, name: str) -> int:
-        """When a phase began first, NEVER when it did not."""
+        """The first event of a phase, NEVER when it did not begin."""
         return next((index for index, phase in self.phases if phase == name), NEVER)
 
     def calls(self) -> Iterator[tuple[Directory, RecordedCall]]:
@@ -202,7 +202,7 @@ class HistoryIndex(EventReader):
                     yield directory, call
 
     def may_act_again(self, call: RecordedCall) -> bool:
-        """Whether the wire made a copy of the request, which may act after the answer to the first."""
+        """Whether the wire copied the request, so that it may act after its first answer."""
         return call.invoke in self.touched and "duplicated" in self.touched[call.invoke]
 
     @property
@@ -211,17 +211,17 @@ class HistoryIndex(EventReader):
         return (self.header.storage_timeout_ms + self.header.late_effect_ms) * MS
 
     def over(self, call: RecordedCall) -> int:
-        """When a call can no longer take effect: its end when that is certain, for others as for deletions."""
+        """The last event at which a call may take effect: its end when the outcome is certain, else as of deletions."""
         if call.outcome in ("ok", "fail") and not self.may_act_again(call):
             return call.done
         return self._latest_effect(call)
 
     def had_no_effect(self, call: RecordedCall) -> bool:
-        """Whether a call provably had none: it failed, and no copy of it was under way."""
+        """Whether a call certainly had no effect: it failed, and no copy of its request existed."""
         return call.outcome == "fail" and not self.may_act_again(call)
 
     def blamed(self, low: int, high: int, directory: str | None = None) -> tuple[str, int | None]:
-        """The fault class to count a breach under, that began at `low` and shows at `high`, and its last fault's event.
+        """The fault class to count a breach under (begun at `low`, seen at `high`), and the event of its last fault.
 
         Two live servers first, as long as one of them lives: what it remembers outlives the other. Then what was
         active in between, then whatever came before. A wire fault is active for the calls it touched, or as
@@ -267,7 +267,7 @@ class HistoryIndex(EventReader):
             directory.deletions.sort()
 
     def _latest_effect(self, call: RecordedCall) -> int:
-        """When a call of unknown outcome can no longer take effect.
+        """The last event at which a call of unknown outcome may take effect.
 
         Its server was killed, or answered, or should have answered by now; a request that it had sent to storage by
         then is applied before the storage time-out and `late_effect_ms` have passed. Copies on the wire, pauses and
@@ -300,7 +300,7 @@ class HistoryIndex(EventReader):
         return self.later(self._held_up(call, {life.process for life in lives}, max(ends), wait_ns), wait_ns)
 
     def _held_up(self, call: RecordedCall, own: set[str], end: int, wait_ns: int) -> int:
-        """Until when storage kept failing for its servers in its directory: it waits behind what came before it."""
+        """Until when failing storage delayed the servers in a call's directory, where calls wait for earlier ones."""
         asked = self.events[call.invoke]
         home = f"{asked.table}{TEMP}{asked.instant}"
         for fault in sorted(self.faults, key=lambda fault: fault.begin):
@@ -311,11 +311,11 @@ class HistoryIndex(EventReader):
 
     @cached_property
     def healthy_ns(self) -> int:
-        """When the last fault was over."""
+        """The time at which the last fault was over."""
         return max((self.time_ns(f.begin if f.end == NEVER else f.end) for f in self.faults), default=0)
 
     def _arrival(self, call: RecordedCall) -> tuple[int, int]:
-        """When a request reached its server life, where it did so once; one whose client is gone may arrive late."""
+        """The event at which a request reached its server, where it did once; without its client it may arrive late."""
         since = {"info": call.done, "open": call.invoke}.get(call.outcome, self.end)
         for event in self.events[since:]:
             if event.operation == "arrived" and event.caused_by == call.invoke:
@@ -323,15 +323,15 @@ class HistoryIndex(EventReader):
         return call.invoke, call.life
 
     def later(self, index: int, wait_ns: int) -> int:
-        """The first event more than `wait_ns` after an event, NEVER when the run was over by then."""
+        """The first event more than `wait_ns` after an event, NEVER when the run ended before it."""
         return NEVER if index >= self.end else self.index_at(self.events[index].time_ns + wait_ns + 1)
 
     def awaited_until(self, call: RecordedCall) -> int:
-        """When a call was over; an open one at the end of the run, when the kit kills the remaining processes."""
+        """The event at which a call was over; for an open one, the end of the run, when the kit kills its process."""
         return call.done if call.done != NEVER else min(self.phase("end"), self.end - 1)
 
     def starved_ns(self, begin_ns: int, end_ns: int) -> int:
-        """How long a server waited for a processor or the kit's storage meanwhile; the longest of several."""
+        """The longest time for which a server of the call waited for a processor or for the kit's storage."""
         lost: Counter[str] = Counter()
         counted: dict[str, int] = {}  # Waits of several threads may overlap.
         for process, since_ns, until_ns in self.starved:
@@ -340,13 +340,13 @@ class HistoryIndex(EventReader):
         return max(lost.values(), default=0)
 
     def timed_out(self, call: RecordedCall) -> bool:
-        """Whether a call was never answered: it is open, or its client gave up waiting."""
+        """Whether a call had no answer: it is open, or its client stopped waiting."""
         return call.outcome == "open" or (
             call.outcome == "info" and (self.events[call.done].error or "").startswith("no answer")
         )
 
     def keeps_deleting(self, call: RecordedCall, directory: str, silence_ns: int) -> bool:
-        """Whether a deletion made progress: it removed a file of the directory at least this often.
+        """Whether a deletion made progress: it removed at least this many files of the directory.
 
         A server that deletes a large directory, one storage call after another, is not hanging.
         """
@@ -362,12 +362,12 @@ class HistoryIndex(EventReader):
         return self.time_ns(until) - last_ns <= silence_ns
 
     def _was_answered(self, call: RecordedCall) -> bool:
-        """Whether an unknown outcome is one that the server itself reported: "500 ...", "503 ..."."""
+        """Whether the server itself reported an unknown outcome: "500 ...", "503 ..."."""
         error = self.events[call.done].error or ""
         return error[:3].isdigit() and error[0] == "5"
 
     def _check_against_observations(self) -> None:
-        """The effects and the files that the kit read at the end must agree; otherwise the kit has a defect."""
+        """Compare the effects with the files read at the end; a difference is a defect of the kit."""
         busy = self.rest.rewriting()
         for path in sorted(self.closing):
             prefix = path + "/"

@@ -1,4 +1,4 @@
-"""The life of a name in storage, as far as the history shows it: when it came, when it went, and who took it.
+"""The life of a name in storage, as far as the history shows it: when it was stored, when removed, and by which call.
 
 What judges say of a marker that is missing derives from this. Where storage is only read now and then the effects of
 the run, if it has any, show more than the reads: in a format that only its own reader can read, a file that bears the
@@ -19,7 +19,7 @@ _END = r"[\s\"'\\,;=\x00-\x1f]"
 
 
 class NameLife(NamedTuple):
-    """spans: [from, to, from, to, ...] as in presence.py; witnessed: by effects, so that nothing is missing in it."""
+    """The life of one name. spans: [from, to, from, to, ...] as in presence.py; witnessed: from effects, complete."""
 
     spans: tuple[int, ...]
     witnessed: bool
@@ -29,21 +29,21 @@ class NameLife(NamedTuple):
         return present(list(self.spans), moment) is not None
 
     def since(self, moment: int) -> int | None:
-        """Since when it is stored at an event, None when it is not."""
+        """The event since which it has been stored at an event, None when it is not stored then."""
         return max(at for at in self.spans[::2] if at <= moment) if self.stored(moment) else None
 
     def came(self, after: int) -> int | None:
-        """When it came to storage next."""
+        """The next event at which it was stored."""
         return next((at for at in self.spans[::2] if at > after), None)
 
     def gone(self, low: int, high: int) -> int | None:
-        """When it went last, after an event and not later than another at which it is not stored."""
+        """The last event that removed it, between an event and another one at which it is not stored."""
         if self.stored(high):
             return None
         return max((at for at in self.spans[1::2] if low < at <= high), default=None)
 
     def around(self, moment: int) -> tuple[str, tuple[int, ...]]:
-        """Of a name that is not stored at an event: when it was, as the end of a sentence, and the events of that."""
+        """For a name not stored at an event: the end of a sentence about when it was, and the events that show it."""
         came, gone = self.came(moment), self.gone(-1, moment)
         if gone is not None:
             again = f", and stored again at event {came}" if came is not None else ""

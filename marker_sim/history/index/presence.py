@@ -67,31 +67,31 @@ class DirectoryPresence:
         self.begun: list[int] = []
         self.seen: list[int] = []
 
-    def look(self, moment: int) -> int | None:
-        """The index at which presence decides for `moment`; None when storage was not read after it."""
+    def seen_at(self, moment: int) -> int | None:
+        """The event at which storage shows the state of `moment`; None when storage was not read after it."""
         if not self.reads:
             return moment
         at = bisect_left(self.begun, moment)
         return self.seen[at] if at < len(self.seen) else None
 
     def began(self, index: int) -> int:
-        """When the reading began that an event belongs to, the event itself where storage is not read."""
+        """The start of the reading that an event belongs to; the event itself where effects are known."""
         at = bisect_left(self.seen, index)
         return min(index, self.begun[at]) if at < len(self.seen) else index
 
     def gone_from(self, name: str, answered: int, until: int) -> int | None:
-        """From when on an answered name was missing, the last time until an event; None when it is stored.
+        """Since when an answered name was last missing before an event; None when it is stored.
 
         One that was never stored is missing from the answer on, and one that was not looked for until then, then.
         """
         span = self.spans.get(name)
-        looked = self.look(answered) or until
+        looked = self.seen_at(answered) or until
         if present(span, max(until, looked)) is not None:
             return None
         return max((end for end in (span or ())[1::2] if end <= until), default=min(looked, until))
 
     def snapshot(self, index: int, begun: int, names: Iterable[str] | None) -> None:
-        """Storage was read; names: its content where the format is not Hudi's."""
+        """Take in a reading of storage. names: its content where the format is not Hudi's."""
         if self.begun and begun < self.begun[-1]:
             return  # It began before the previous one, so a name that it lacks proves nothing.
         now = frozenset(names) if names is not None else frozenset(n for n, held in self.holders.items() if held)
@@ -105,14 +105,14 @@ class DirectoryPresence:
         self.note_files(index)
 
     def note_files(self, index: int) -> None:
-        """Record the current number of marker files, and a missing type file."""
+        """Record the current number of marker files, and whether the type file is missing."""
         if self.batch_files > self.batch_high[0]:
             self.batch_high = (self.batch_files, index)
         if self.batch_files and not self.typed:
             self.untyped.append(index)
 
     def hold(self, index: int, names: Iterable[str]) -> None:
-        """One more file holds these names."""
+        """Count one more file that holds these names."""
         holders, spans, reads = self.holders, self.spans, self.reads
         for name in names:
             held = holders.get(name, 0)
@@ -125,7 +125,7 @@ class DirectoryPresence:
                     span.append(index)
 
     def release(self, index: int, names: Iterable[str]) -> None:
-        """One file less holds these names."""
+        """Count one file less that holds these names."""
         for name in names:
             held = self.holders[name] - 1
             self.holders[name] = held
@@ -165,14 +165,14 @@ class PresenceIndex:
         self._rewriting: dict[str, _File] = {}
 
     def home(self, path: str) -> DirectoryPresence:
-        """A marker directory by path, empty when nothing was ever stored in it."""
+        """A marker directory by path; an empty one when nothing was ever stored in it."""
         home = self.homes.get(path)
         if home is None:
             home = self.homes[path] = DirectoryPresence(path, self._reads)
         return home
 
     def put(self, index: int, path: str, content: bytes | None) -> None:
-        """The file has this content from now on; None: it is gone."""
+        """Take in that a file has this content from now on; None: it is removed."""
         file = self._files[path] if path in self._files else self._open(path)
         if file is None:
             return
@@ -182,7 +182,7 @@ class PresenceIndex:
         self._become(index, file, content)
 
     def rewrite(self, index: int, path: str, content: bytes | None, process: str, ends: bool) -> None:
-        """A step of writing in place, seen at rest: nothing changes until the last writer ends."""
+        """Take in a step of writing in place; the view at rest changes only when the last writer has finished."""
         file = self._files[path] if path in self._files else self._open(path)
         if file is None:
             return
@@ -193,12 +193,12 @@ class PresenceIndex:
             self._leave(index, path, process)
 
     def died(self, index: int, process: str) -> None:
-        """A process was killed: what it was writing stays as it is."""
+        """Take in that a process was killed: what it was writing stays as it is."""
         for path in [path for path, file in self._rewriting.items() if process in file.writers]:
             self._leave(index, path, process)
 
     def contents(self, directory: str) -> dict[str, bytes]:
-        """Every file at rest below a directory; files in the middle of being rewritten are left out."""
+        """Every file at rest below a directory, without files that are being rewritten."""
         return {
             path: file.content
             for path, file in self._files.items()
@@ -249,7 +249,7 @@ class PresenceIndex:
 
 
 def _rebatch(index: int, file: _File, before: bytes | None, content: bytes | None) -> None:
-    """A marker file changed; when it only grew, only what was added is parsed."""
+    """Update the names of a changed marker file; when it only grew, only the new part is parsed."""
     home, names = file.home, file.names
     if content is None:
         if before is not None:
@@ -277,14 +277,14 @@ def _rebatch(index: int, file: _File, before: bytes | None, content: bytes | Non
 
 
 def directory_of(path: str) -> str | None:
-    """The marker directory that a storage path lies in, None when it lies in none."""
+    """The marker directory that contains a storage path, None when there is none."""
     at = path.find(TEMP)
     end = path.find("/", at + len(TEMP)) if at > 0 else -1
     return path[:end] if end > 0 else None
 
 
 def present(span: list[int] | None, moment: int) -> int | None:
-    """Where the interval that covers `moment` ends (NEVER: it does not); None when the name is absent then."""
+    """The end of the interval in which the name is stored at `moment` (NEVER: no end); None when it is absent then."""
     if span is None:
         return None
     for at in range(0, len(span), 2):

@@ -53,12 +53,12 @@ class Audit(Instants):
 
     @property
     def recovered(self) -> bool:
-        """Whether unfinished instants must be over, because the write before it completed."""
+        """Whether unfinished instants must have been recovered, because the write before the audit completed."""
         return self.write is None or self.write.outcome == "ok"
 
     @cached_property
     def pending(self) -> dict[str, TableEntry]:
-        """Writes that are on the timeline and not completed, by instant, without pending table services."""
+        """The writes on the timeline that are not completed, by instant, without pending table services."""
         found: dict[str, TableEntry] = {}
         for entry in self.entries:
             if entry.action in WRITES and not entry.done and entry.instant not in self.waiting:
@@ -77,7 +77,7 @@ class Audit(Instants):
 
     @cached_property
     def rolling_back(self) -> dict[str, list[TableEntry]]:
-        """The rollbacks of each instant that were begun and not completed."""
+        """The rollbacks of each instant that began and are not completed."""
         return rollbacks_of(self.begun)
 
     @cached_property
@@ -87,33 +87,33 @@ class Audit(Instants):
 
     @cached_property
     def known(self) -> frozenset[str]:
-        """Instants that an entry of the timeline has or names."""
+        """The instants that an entry of the timeline has or names."""
         return frozenset({e.instant for e in self.entries} | self.rolled_back.keys() | self.rolling_back.keys())
 
     @cached_property
     def named(self) -> dict[str, TableEntry]:
-        """Which completed commit names a file."""
+        """The completed commit that names each file."""
         return {path: entry for entry in self.committed.values() for path in entry.of("wrote")}
 
     @cached_property
     def taken(self) -> dict[str, TableEntry]:
-        """Which completed rollback deleted a file."""
+        """The completed rollback that deleted each file."""
         return {p: e for e in self.entries if e.done and e.action == "rollback" for p in e.of("deleted")}
 
     @cached_property
     def cleaned(self) -> frozenset[str]:
-        """Files that a clean or restore deleted, or that a clean is about to delete."""
+        """The files that a clean or restore deleted, or that a planned clean will delete."""
         words = (("clean", "deleted"), ("clean", "will-delete"), ("restore", "deleted"))
         return frozenset(p for entry in self.entries for a, word in words if entry.action == a for p in entry.of(word))
 
     @cached_property
     def hides_loss(self) -> str:
-        """Why missing files prove nothing, "" when they do."""
+        """The reason why missing files prove nothing, "" when they do."""
         return self._hides({"clean": "will-delete", "restore": "deleted"})
 
     @cached_property
     def hides_instants(self) -> str:
-        """Why an instant without an entry proves nothing, "" when it does."""
+        """The reason why an instant without an entry proves nothing, "" when it does."""
         return self._hides({"rollback": "rolled-back", "restore": "rolled-back"})
 
     def _hides(self, telling: dict[str, str]) -> str:
@@ -125,7 +125,7 @@ class Audit(Instants):
 
     @cached_property
     def owned(self) -> dict[str, list[str]]:
-        """Data files by owner, "" for an unknown one, without command blocks of rollbacks."""
+        """Data files by owner, "" for an unknown one, without the command blocks of rollbacks."""
         found: dict[str, list[str]] = {}
         for path in self.files:
             if path not in self.appended:
@@ -133,12 +133,12 @@ class Audit(Instants):
         return found
 
     def begun_after(self, instant: str) -> TableEntry | None:
-        """A commit that began after an instant and is completed."""
+        """A completed commit that began after an instant."""
         newest = max(self.committed, default="")
         return self.committed[newest] if newest > instant else None
 
     def owner(self, path: str) -> str:
-        """The instant of a data file, which need not exist; "" when it is unknown."""
+        """The instant of a data file, with or without a timeline entry; "" when it is unknown."""
         if path in self.named:
             return self.named[path].instant
         file = parse_data_file(path)
@@ -176,7 +176,7 @@ def _entry(event: Event) -> TableEntry:
 
 
 def _with_plans(entries: list[TableEntry]) -> list[TableEntry]:
-    """The same, with the facts of plans for completed entries that cannot be read; planned deletions count as done."""
+    """The entries, with facts from plans where a completed one is unreadable; planned deletions count as done."""
     plans: dict[str, dict[str, tuple[str, ...]]] = {}
     for entry in entries:
         if not entry.done:

@@ -24,7 +24,7 @@ from marker_sim.timeline import HOODIE, ROLLBACK, WRITES, State, is_side_file, p
 
 
 class Tables:
-    """All finished audits of a run, in order, and which processes may still write."""
+    """All finished audits of a run in order, and the processes that may still write."""
 
     def __init__(self, reading: EventReader) -> None:
         self._reading = reading
@@ -59,11 +59,11 @@ class Tables:
         return self._writers[table]
 
     def before(self, audit: Audit) -> Audit | None:
-        """The audit of the same table before one."""
+        """The previous audit of the same table."""
         return next((a for a in reversed(self.audits) if a.table == audit.table and a.end < audit.begin), None)
 
     def after(self, index: int, path: str) -> Audit | None:
-        """The first audit after an event and a completed write of the table that a storage path lies in."""
+        """The first audit after an event and a later completed write, of the table that contains a storage path."""
         later = (a for a in self.audits if a.begin > index and path.startswith(f"{a.table}/"))
         return next((audit for audit in later if audit.recovered), None)
 
@@ -72,16 +72,16 @@ class Tables:
         return next((audit for audit in reversed(self.audits) if audit.table == table), None)
 
     def came(self, audit: Audit, path: str) -> int:
-        """When a data file of an audit appeared, from absent to present; NEVER where effects are not known."""
+        """The event at which a data file of an audit appeared; NEVER where effects are not known."""
         spans = self._spans.get(f"{audit.table}/{path}", [])
         return max((index for index in spans[::2] if index < audit.begin), default=NEVER)
 
     def stayed_alone(self) -> bool:
-        """Whether no task outlives its driver or runs twice at a time, because Spark was local (option `master`)."""
+        """Whether no task can outlive its driver or run twice at a time, because Spark was local (option `master`)."""
         return self._reading.header.options.get("master", "local").startswith("local")
 
     def surely_before_finalize(self, audit: Audit, path: str, commit: TableEntry) -> bool:
-        """Whether a file that a commit does not name was stored when its markers were listed for the last time.
+        """Whether a file that a commit leaves out was stored before the commit listed its markers for the last time.
 
         It was when a file that the commit names came later. Otherwise an abandoned task may have written it later,
         where tasks outlive their driver; and where effects are known it must have come before the completed entry,
@@ -94,7 +94,7 @@ class Tables:
         return self.stayed_alone() and (not self._effects or came < stored < NEVER)
 
     def surely_before_rollback(self, audit: Audit, path: str, rollback: TableEntry) -> bool:
-        """Whether a file was stored when a rollback listed markers: it came before the write that began to roll back.
+        """Whether a file was stored before a rollback listed markers: it came before the write that rolled back.
 
         Where effects are not known, every driver of a failed write must have died, and its tasks with it. Unknown, so
         False, for a log file that may have a command block when the rollback's record cannot be read.
@@ -115,7 +115,7 @@ class Tables:
         return self.stayed_alone() and not any(self._raised(write) for write in self.writes if write.done < audit.begin)
 
     def _raised(self, write: TableWrite) -> bool:
-        """Whether a write ended badly in a driver that went on to write."""
+        """Whether a write raised an error in a driver that went on to write."""
         return write.outcome != "ok" and any(w.process == write.process and w.invoke > write.done for w in self.writes)
 
     def first_puts(self) -> dict[tuple[str, str], int]:
@@ -141,7 +141,7 @@ class Tables:
 
 
 def writers(events: Iterable[Event], table: str, writes: Iterable[TableWrite]) -> dict[str, str]:
-    """The instants of log files, by path relative to the table; unknown ones are left out."""
+    """The instants of log files, by path relative to the table; files of unknown writes are left out."""
     began = {write.invoke: write.process for write in writes if write.table == table}
     ended = {write.done: write for write in writes if write.table == table}
     now: dict[str, str] = {}

@@ -43,7 +43,7 @@ _MARKERS = f"{HOODIE}/.temp/"
 
 
 class Appearance(NamedTuple):
-    """A data file of an instant was put where it was not, or where another instant's had been. path: relative."""
+    """A data file put where none was, or where another instant's was. path: relative to the table."""
 
     start: int
     path: str
@@ -51,7 +51,7 @@ class Appearance(NamedTuple):
 
 
 class Completion(NamedTuple):
-    """A commit or rollback is on the timeline from `at` on.
+    """A commit or rollback that is completed on the timeline from event `at` on.
 
     stats: of a commit, None when it cannot be read.
     ordinal: which write of its plan a commit says it is, or None.
@@ -65,7 +65,7 @@ class Completion(NamedTuple):
 
 
 class CommittedDataChange(NamedTuple):
-    """An effect removed or changed a file that a completed commit names, or the commit itself. path: full."""
+    """An effect that removed or changed a committed file or the commit itself. path: full."""
 
     at: int
     process: str
@@ -125,11 +125,11 @@ class WritePathIndex:
         self.writes = tuple(self._find_writes())
 
     def of(self, *operations: str) -> list[WriteStep]:
-        """The steps of these kinds, by invocation."""
+        """The steps of these kinds, in order of invocation."""
         return [step for step in self.steps if step.operation in operations]
 
     def about(self, key: Key, *operations: str) -> list[WriteStep]:
-        """The steps of these kinds that name an instant, by invocation."""
+        """The steps of these kinds that name an instant, in order of invocation."""
         return [step for step in self._about.get(key, ()) if step.operation in operations]
 
     def directory(self, key: Key) -> Directory | None:
@@ -137,21 +137,21 @@ class WritePathIndex:
         return self._reading.directories.get(f"{key[0]}{TEMP}{key[1]}")
 
     def there(self, table: str, path: str, moment: int) -> bool:
-        """Whether a data file is in storage at an event. path: relative to the table."""
+        """Whether a data file is stored at an event. path: relative to the table."""
         span = self._spans.get(f"{table}/{path}")
         return span is not None and ((len(span) == 1 and span[0] <= moment) or present(span, moment) is not None)
 
     def gone(self, table: str, path: str, moment: int) -> int | None:
-        """When a data file that is not in storage at an event was removed, None for one that never was there."""
+        """The event that removed a data file not stored at an event, None for a file that never existed."""
         return max((at for at in self._spans.get(f"{table}/{path}", ())[1::2] if at <= moment), default=None)
 
     def answer(self, done: Completion) -> int | None:
-        """The end of the commit that put a completion on the timeline; where it never ended, that of its finalize."""
+        """The end of the commit that stored a completion; where it did not end, the end of its finalize."""
         steps = [step for step in self.about(done.key, "finalize", "commit") if step.invoke < done.at]
         return next((step.done for step in reversed(steps) if step.done != NEVER), None)
 
     def marked(self, key: Key, file: str, before: int = NEVER) -> tuple[int, ...]:
-        """The first answered create of a marker that names a data file, else the attempt at the file that ended first.
+        """The first answered create of a marker for a data file, else the first attempt at the file that ended.
 
         As invocation and end, which is NEVER of an attempt that is open; empty where there is neither. file: relative
         to the table. before: the event before which they ended.
@@ -167,7 +167,7 @@ class WritePathIndex:
         return any(present(self._spans[path], moment) is not None for path in self._completed.get(key, ()))
 
     def committed_for_good(self, key: Key) -> int:
-        """Since when the instant has been committed and stayed so, NEVER when it is not."""
+        """The event since which an instant is committed for good, NEVER when it is not."""
         spans = [self._spans[path] for path in self._completed.get(key, ())]
         return min((span[-1] for span in spans if len(span) % 2), default=NEVER)
 
@@ -176,18 +176,18 @@ class WritePathIndex:
         return any(done.key == key and done.at < moment for done in self.rollbacks)
 
     def pending(self, key: Key, moment: int) -> bool:
-        """Whether the instant is on the timeline at an event without being completed."""
+        """Whether an instant is on the timeline at an event and not completed."""
         listed = any(present(self._spans[path], moment) is not None for path in self._pending.get(key, ()))
         return listed and not self.committed(key, moment)
 
     def over(self, key: Key, moment: int) -> bool:
-        """Whether an instant is over at an event: committed, rolled back, or taken off the timeline."""
+        """Whether an instant is finished at an event: committed, rolled back, or removed from the timeline."""
         if self.committed(key, moment) or self.rolled_back(key, moment):
             return True
         return key in self.began and self.began[key][0] < moment and not self.pending(key, moment)
 
     def left_since(self, key: Key, before: int, moment: int) -> list[Appearance]:
-        """The instant's data files that came before an event and have been there ever since, until a moment."""
+        """The instant's data files stored before an event and kept until a later one."""
         left = []
         for file in self.files.get(key, ()):
             if file.start < before:
@@ -197,7 +197,7 @@ class WritePathIndex:
         return left
 
     def residues(self, moments: Iterable[int]) -> dict[int, dict[Key, list[str]]]:
-        """At each of these events: the files below each instant's marker directory, where there are any."""
+        """For each of these events: the files below each instant's marker directory, where there are any."""
         found: dict[int, dict[Key, list[str]]] = {}
         there: dict[str | None, None] = {}
         at, effects = 0, self.marker_effects
@@ -218,21 +218,21 @@ class WritePathIndex:
         return found
 
     def marker_puts(self, key: Key, after: int) -> list[int]:
-        """When files were put into an instant's marker directory after an event, latest first."""
+        """The events after a given one that stored files in an instant's marker directory, latest first."""
         home = f"{key[0]}/{_MARKERS}{key[1]}/"
         at = bisect_right(self.marker_effects, after, key=_index)
         puts = [e.index for e in self.marker_effects[at:] if e.value is not None and (e.path or "").startswith(home)]
         return puts[::-1]
 
     def listings(self, step: WriteStep) -> list[RecordedCall]:
-        """The listings of the instant's markers that a step's own process made during it, by invocation."""
+        """The listings of the instant's markers that a step's own process made during the step."""
         directory = self.directory((step.table, step.instant))
         events = self._reading.events
         calls = directory.listings if directory else []
         return sorted(c for c in calls if step.surrounds(c.invoke) and events[c.invoke].process == step.process)
 
     def listed(self, step: WriteStep, file: str = "", answered: bool = False) -> tuple[int, int] | None:
-        """When the final round of a step's listings was invoked first and was over, NEVER for one that never was.
+        """The events at which a step's last round of listings began and ended, NEVER where there was none.
 
         A round is the last listing of each kind, so that one which failed and was made again counts once; for a data
         path only those that can show it; answered: only those that ended ok. None when the step made no such listing.
@@ -247,7 +247,7 @@ class WritePathIndex:
         return min(call.invoke for call in last.values()), max(call.done for call in last.values())
 
     def known_from(self, step: WriteStep, file: str, answered: bool = False) -> int:
-        """The event before which a data file must have been stored for a step to know it.
+        """The event before which a data file must be stored for a step to find its marker.
 
         The answer of its listing for a file whose marker it shows, the invocation of the listing for another one.
         Without a listing, the step's own invocation.
@@ -267,7 +267,7 @@ class WritePathIndex:
         return False
 
     def acting(self, process: str, index: int) -> WriteStep | None:
-        """The innermost step of a driver that an effect of its process belongs to."""
+        """The innermost step of a driver to which an effect of its process belongs."""
         found = None
         for step in self.steps:
             if step.invoke >= index:

@@ -36,7 +36,7 @@ _KEYS = ("guarantee", "mode", "storage", "under")
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Known:
-    """A violation by where it shows and how it came about; two that agree in that are equal.
+    """A known violation: guarantee, place and cause; two of them are equal when these are.
 
     guarantee: its id.
     under: the fault class.
@@ -56,7 +56,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Differences:
-    """unexpected: promised, violated and not in the baseline. stale: in the baseline, judged here and not violated.
+    """Differences from a baseline. unexpected: violations not in it. stale: entries judged here and not violated.
 
     unmet: in the baseline, judged and not violated, but it does not show in every run, or no fault of its class
     occurred. It does not count.
@@ -118,7 +118,7 @@ def _known(entry: Any, where: str) -> Known:
 
 
 def counts_against(rows: Iterable[VerdictRow], baseline: frozenset[Known] | None, profile: Profile) -> bool:
-    """Whether something promised is violated, beyond the baseline if there is one."""
+    """Whether a promised guarantee is violated beyond the baseline, if there is one."""
     if baseline is None:
         return any(row.verdict == "violated" for row in rows)
     return bool(compare(rows, baseline, profile).unexpected)

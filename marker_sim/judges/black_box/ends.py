@@ -19,7 +19,7 @@ from marker_sim.timeline import parse_data_file
 
 
 class _Marked(NamedTuple):
-    """One time that a marker named a data file: from event to event, in the marker directory of an instant."""
+    """A period, from event to event, in which a marker in an instant's directory named a data file."""
 
     since: int
     until: int
@@ -64,7 +64,7 @@ def marker_before_data(view: HistoryIndex) -> Finding:
 
 
 def _unmarked(view: HistoryIndex, marked: list[_Marked], instant: str, index: int) -> tuple[str, int | None]:
-    """What is wrong with the markers of a file that is put, "" for nothing, and an event that shows it; None when
+    """The mistake in the markers of a stored file, "" for none, with an event that shows it; None when
     it cannot be decided. instant: "" when it may be of any.
     """
     mine = [mark for mark in marked if instant in ("", mark.instant)]
@@ -93,7 +93,7 @@ def _owner(tables: Tables, table: str, path: str) -> str:
 
 
 def _marked(view: HistoryIndex) -> dict[tuple[str, str], list[_Marked]]:
-    """When markers named data files, by table and path."""
+    """The periods in which markers named data files, by table and path."""
     marked: dict[tuple[str, str], list[_Marked]] = {}
     for directory, home in view.rest.homes.items():
         table, _, instant = directory.partition(TEMP)
@@ -140,7 +140,7 @@ def _no_residue(view: HistoryIndex, tables: Tables) -> Count:
 
 
 def _how(audit: Audit, instant: str) -> str:
-    """How an instant ended."""
+    """The way in which an instant ended."""
     if instant in audit.rolled_back:
         return "rolled back"
     return "completed" if instant in audit.known else "not on the timeline"

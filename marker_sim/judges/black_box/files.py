@@ -25,7 +25,7 @@ Count = tuple[int, list[Breach], int]
 def judge_of_tables(
     guarantee: str, check: Callable[[HistoryIndex, Tables], Count]
 ) -> Callable[[HistoryIndex], Finding]:
-    """A judge out of a check that returns how many it judged, the breaches, and how many it could not decide.
+    """Makes a judge of a check that returns the number judged, the breaches, and the number undecided.
 
     Not applicable to a history without an audit that was ended. Undecided when nothing was judged and something could
     not be decided.
@@ -49,7 +49,7 @@ def judge_of_tables(
 
 
 def breach(view: HistoryIndex, audit: Audit, instant: str, message: str, *evidence: int) -> Breach:
-    """A breach about an instant that an audit shows, counted under the faults before it."""
+    """A breach about an instant that an audit shows, counted under the faults before the audit."""
     proof = (*evidence, *((audit.write.invoke,) if audit.write else ()), audit.begin)
     return breach_of(view, f"{audit.table}/{instant}: {message}", proof, f"{audit.table}{TEMP}{instant}")
 
@@ -151,7 +151,7 @@ def _rollback_complete(view: HistoryIndex, tables: Tables) -> Count:
 
 
 def left(audit: Audit, rollback: TableEntry, path: str) -> str:
-    """Why a file of a rolled back instant should have been deleted, "" for no reason."""
+    """The reason why a file of a rolled back instant should have been deleted, "" for none."""
     undone = audit.undone.get(path, rollback)
     if path not in audit.undone and not audit.log_of_base(path):
         return f"{path!r} is stored although the rollback {rollback.instant} of its instant is completed"

@@ -29,7 +29,7 @@ _SHOWN = 400
 
 
 class RefusedWrite(NamedTuple):
-    """The writes that a table refused until the end of a run, and the last fault before them."""
+    """The writes that a table refused until the end of a run, with the last fault before them."""
 
     table: str
     fault: FaultSpan
@@ -37,7 +37,7 @@ class RefusedWrite(NamedTuple):
 
 
 def refused_for_good(view: HistoryIndex, tables: Tables, *, in_rollback: bool) -> tuple[int, list[Breach], int]:
-    """How many tables refuse every write, the breaches, and for how many tables too few writes were tried.
+    """The number of tables that refuse every write, the breaches, and the number with too few writes to decide.
 
     in_rollback: only tables with a fault in a rollback, or with an incomplete rollback in the last audit; otherwise
     only the others.
@@ -68,14 +68,14 @@ def _refusals(view: HistoryIndex, tables: Tables) -> Iterator[RefusedWrite]:
         done = max((number for number, write in enumerate(mine) if write.outcome == "ok"), default=None)
         if done is None:
             continue
-        refused = [w for w in mine[done + 1 :] if w.outcome == "info" and _said(view, w) and _calm(view, tables, w)]
+        refused = [w for w in mine[done + 1 :] if w.outcome == "info" and _stands(view, w) and _calm(view, tables, w)]
         drivers = {write.process for write in mine}
         faults = [f for f in view.faults if refused and f.begin < refused[0].invoke and _concerns(f, table, drivers)]
         if faults:
             yield RefusedWrite(table, faults[-1], tuple(refused))
 
 
-def _said(view: HistoryIndex, write: TableWrite) -> bool:
+def _stands(view: HistoryIndex, write: TableWrite) -> bool:
     error = view.events[write.done].error or ""
     if error in {"", *UNTOLD}:
         return not view.excuse("driver-said-nothing")
@@ -83,7 +83,7 @@ def _said(view: HistoryIndex, write: TableWrite) -> bool:
 
 
 def _calm(view: HistoryIndex, tables: Tables, write: TableWrite) -> bool:
-    """Whether no fault fell or lasted from the first write of a driver to the end of this one."""
+    """Whether no fault was active from a driver's first write to the end of this one."""
     low = min(other.invoke for other in tables.writes if other.process == write.process)
     hit = any(event.kind == "fault" for event in view.events[low : write.done])
     hit = hit or any(fault.begin < low <= fault.end for fault in view.faults)
@@ -123,7 +123,7 @@ def writes_go_on(view: HistoryIndex) -> Finding:
 
 
 def _explained(view: HistoryIndex, tables: Tables, write: TableWrite, completed: int | None) -> bool:
-    """Whether there is a reason that a write did not complete. completed: the last `ok` of its table before it."""
+    """Whether the failure of a write has an allowed reason. completed: the last `ok` of its table before it."""
     if write.outcome == "open":
         return view.excuse("run-ended")
     if completed is None:
@@ -133,4 +133,4 @@ def _explained(view: HistoryIndex, tables: Tables, write: TableWrite, completed:
         return view.excuse("after-a-fault")
     if not _calm(view, tables, write):
         return True
-    return (view.events[write.done].error or "") != _NO_ANSWER and not _said(view, write)
+    return (view.events[write.done].error or "") != _NO_ANSWER and not _stands(view, write)

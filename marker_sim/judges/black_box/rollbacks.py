@@ -29,7 +29,7 @@ def _rollback_retryable(view: HistoryIndex, tables: Tables) -> Count:
 
 
 def _cut_short(view: HistoryIndex, tables: Tables, found: _Found) -> tuple[int, int]:
-    """Every kill in a rollback after which a write completed: at the audit that followed, each instant that was rolled
+    """The kills during a rollback after which a write completed: at the following audit, each instant that was rolled
     back since the audit before is not pending and has no files. The rollback's own records may differ.
     """
     judged, open_ = 0, 0
@@ -63,7 +63,7 @@ def _cut_short(view: HistoryIndex, tables: Tables, found: _Found) -> tuple[int, 
 
 
 def _unreadable(view: HistoryIndex, tables: Tables, found: _Found) -> int:
-    """Every completed rollback or restore that cannot be read; how many there are."""
+    """Completed rollbacks and restores that cannot be read, and the number of all."""
     bad = [(audit, e) for audit in tables.audits for e in audit.entries if e.done and e.error and e.action in UNDOING]
     for audit, entry in bad:
         targets = ", ".join(entry.of("rolled-back")) or "an instant that its plan does not say either"
@@ -73,7 +73,7 @@ def _unreadable(view: HistoryIndex, tables: Tables, found: _Found) -> int:
 
 
 def _abandoned(view: HistoryIndex, tables: Tables, found: _Found) -> int:
-    """Every rollback that is not completed although a commit that began after it is; how many there are.
+    """Unfinished rollbacks older than a completed commit, and the number judged.
 
     Each write begins by finishing the pending rollbacks of its table.
     """

@@ -1,4 +1,4 @@
-"""Judge of what readers find in a black-box table: G24 rows-survive, from writes and rows alone.
+"""Judge of the rows that readers find in a black-box table: G24 rows-survive, from writes and rows alone.
 
 One writer writes a table, one write after the other, and a row's text says which write it is of. So a key shows the
 last write of it that is visible. Writes that ended ok are visible; those of unknown outcome are or are not, wholly, and
@@ -56,7 +56,7 @@ def rows_survive(view: HistoryIndex) -> Finding:
 
 
 class _Decided(NamedTuple):
-    """Whether writes of unknown outcome were visible, and the reading that first decided it.
+    """What readings showed about a write of unknown outcome: whether it is visible, and the first reading that tells.
 
     by_reader: by reader and write. at_rest: by the last write before the reading and the write, with the reader; a
     reading during a write has a key of its own.
@@ -69,7 +69,7 @@ class _Decided(NamedTuple):
 def _wrong(
     event: Event, writes: list[TableWrite], decided: _Decided, key_of: Callable[[str], str]
 ) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """What is wrong with one reading, each with the writes that prove it; at most one breach for a write."""
+    """The mistakes in one reading with the writes that prove them; at most one breach for each write."""
     history: dict[str, list[tuple[str, TableWrite]]] = {}
     for write in writes:
         for row in write.rows:
@@ -112,7 +112,7 @@ def _in_part(
     unseen: dict[int, list[str]],
     decided: _Decided,
 ) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Writes of unknown outcome that show in part, failed and show, or come and go between readings or readers."""
+    """Writes of unknown outcome that are partly visible, failed and visible, or differ between readings or readers."""
     for invoke in sorted(seen.keys() | unseen.keys()):
         write = writes[invoke]
         if invoke in seen and invoke in unseen:

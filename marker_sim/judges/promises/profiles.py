@@ -67,7 +67,7 @@ class Profile:
     rules: tuple[Rule, ...]
 
     def promise(self, guarantee: str, mode: str, storage: str, under: str) -> Promise:
-        """The last rule that matches, else not promised but applicable."""
+        """The last matching rule, else not promised but applicable."""
         for rule in reversed(self.rules):
             if (
                 guarantee in rule.guarantees
@@ -79,7 +79,7 @@ class Profile:
         return Promise(promised=False, applicable=True, source="")
 
     def broken_by(self, finding: Finding, mode: str, storage: str) -> tuple[Breach, ...]:
-        """The first breach of each cause that is held against the system, in the order of the finding."""
+        """The first breach of each cause that the profile promises not to happen, in the order of the finding."""
         first: dict[str, Breach] = {}
         for breach in finding.breaches:
             if self.promise(finding.guarantee, mode, storage, breach.under).promised:
@@ -92,7 +92,7 @@ class Profile:
 
 
 def unshipped(profile: Profile) -> dict[str, Any] | None:
-    """A profile to be stored with what was judged by it; None for a shipped one, whose name is enough."""
+    """The profile in the form stored with its results; None for a shipped one, whose name is enough."""
     shipped = profile.name in SHIPPED and load_profile(profile.name) == profile
     return None if shipped else profile.to_dict()
 

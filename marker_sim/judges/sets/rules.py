@@ -1,4 +1,4 @@
-"""Facts about marker directories, and the guarantees that are a difference of two sets of them.
+"""Kinds of facts about marker directories, and the guarantees that are a difference of two sets of facts.
 
 A fact is a row (fact, directory, name, moment): a word of `FACTS`, a marker directory `TABLE/.hoodie/.temp/INSTANT`,
 a marker's name or the path of a data file relative to the table (none for a fact about the directory), and when, as a
@@ -28,7 +28,7 @@ SHOWN = 5
 
 
 class Fact(NamedTuple):
-    """One kind of fact. unknown: its `moment` where none was given, so that nobody is accused for the lack of it."""
+    """A kind of fact. unknown: its `moment` where none was given, chosen so that it cannot cause a breach."""
 
     unknown: int
     meaning: str
@@ -59,7 +59,7 @@ OF_DIRECTORIES = ("deleted", "finalized", "rolled-back")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetRule:
-    """One difference of sets. within: a fact about the directory, "" for every directory; before: of the excuse."""
+    """A rule: one difference of sets. within: a fact about the directory, "" for any; before: of the excuse."""
 
     id: str
     guarantee: str
@@ -130,7 +130,7 @@ GUARANTEES_BY_SETS = frozenset(rule.guarantee for rule in RULES)
 
 
 class Difference(NamedTuple):
-    """What a rule found. judged: names that were decided, those in breach included.
+    """The result of a rule. judged: the number of names decided, breaches included.
 
     shown: the first `SHOWN` names in breach, as (directory, name), sorted as bytes of UTF-8.
     """
@@ -147,7 +147,7 @@ NOTHING = Difference(0, 0, 0, ())
 def findings_of(
     differences: Mapping[str, Difference], lacking: Mapping[str, str], under: str = "none"
 ) -> tuple[Finding, ...]:
-    """One finding a guarantee. lacking: by rule, why it could not be judged; under: the fault class to count under."""
+    """One finding for each guarantee. lacking: by rule, why it was not judged; under: the fault class to count."""
     found = []
     for guarantee in sorted(GUARANTEES_BY_SETS, key=lambda guarantee: int(guarantee[1:])):
         rules = [rule for rule in RULES if rule.guarantee == guarantee]
@@ -174,7 +174,7 @@ def findings_of(
 
 
 def _breaches(rule: SetRule, result: Difference, under: str) -> Iterable[Breach]:
-    """Every breach; those beyond the names shown are counted with the message of the last one."""
+    """All breaches; those beyond the names shown are counted in the last one."""
     more = f" ({result.breaches:,} such names)" if result.breaches > 1 else ""
     made = [
         Breach(message=f"{directory}: {name!r} {rule.sentence}{more}", evidence=(), under=under, cause=rule.cause)
@@ -184,7 +184,7 @@ def _breaches(rule: SetRule, result: Difference, under: str) -> Iterable[Breach]
 
 
 def counting_query(source: str) -> str:
-    """A query of one row: for each rule, in their order, how many were judged, excused and broken. source: a table."""
+    """The query for one row with the numbers judged, excused and broken of each rule in order. source: a table."""
     sums = ", ".join(
         f"coalesce(sum(CASE WHEN {condition} THEN 1 ELSE 0 END), 0)"
         for rule in RULES
@@ -194,13 +194,13 @@ def counting_query(source: str) -> str:
 
 
 def showing_query(source: str, rule: SetRule) -> str:
-    """A query of the first names that break a rule: directory, name."""
+    """The query for the first names that break a rule: directory, name."""
     broken = _conditions(rule)[2]
     return f"{_names(source)} SELECT directory, name FROM joined WHERE {broken} ORDER BY directory, name LIMIT {SHOWN}"
 
 
 def _names(source: str) -> str:
-    """The common part: `joined` has a row a name, with the facts of its directory."""
+    """The common part of both queries: `joined` has a row for each name, with the facts of its directory."""
     bits = " ".join(f"WHEN '{fact}' THEN {bit}" for fact, bit in _BITS.items() if fact not in OF_DIRECTORIES)
     timed = ", ".join(f"max({_at(fact)}) AS {_column(fact)}" for fact in _TIMED)
     of_directories = ", ".join(f"max({_at(fact)}) AS {_column(fact)}" for fact in OF_DIRECTORIES)
@@ -224,7 +224,7 @@ def _column(fact: str) -> str:
 
 
 def _conditions(rule: SetRule) -> tuple[str, str, str]:
-    """When a name was judged, excused and broken."""
+    """The conditions under which a name was judged, excused and broken."""
     of = f"(held & {_BITS[rule.of]}) <> 0"
     if rule.within:
         of += f" AND {_column(rule.within)} IS NOT NULL"

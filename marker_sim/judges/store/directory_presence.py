@@ -30,14 +30,14 @@ class Owed:
         self.all = self._floor < 0 and not overlapping_servers
 
     def excuse(self, create: RecordedCall) -> str:
-        """Why the marker of a create need not show, "" when it must."""
+        """The reason why a create's marker need not show, "" when it must."""
         if create.invoke < self._floor:
             return "deletion-open"
         return "second-server" if self._crowd and create.life != self._own else ""
 
 
 def denied(view: HistoryIndex, directory: Directory) -> tuple[int, list[Breach]]:
-    """How many answers of `exists` had to be True, and a breach for each that was False, or none without a reason."""
+    """The number of `exists` answers that had to be True, and a breach for each unexplained False or failure."""
     judged = 0
     breaches: list[Breach] = []
     newest: RecordedCall | None = None
@@ -70,7 +70,7 @@ def denied(view: HistoryIndex, directory: Directory) -> tuple[int, list[Breach]]
 
 
 def outlived(view: HistoryIndex, directory: Directory, done: list[Deletion]) -> tuple[int, list[Breach]]:
-    """How many answers of `exists` after the deletions `done` had to be False, and a breach for each True.
+    """The number of `exists` answers after the deletions `done` that had to be False, and a breach for each True.
 
     None where storage is read now and then: a read shows files, and a correct server may answer True for an empty
     directory.
@@ -100,7 +100,7 @@ def outlived(view: HistoryIndex, directory: Directory, done: list[Deletion]) -> 
 
 
 def made_up(view: HistoryIndex, directory: Directory) -> tuple[int, list[Breach]]:
-    """How many answers of `exists` came before anything was there or asked for, and a breach for each True.
+    """The number of `exists` answers before any request or file, and a breach for each True.
 
     None where storage is read now and then.
     """
@@ -125,12 +125,12 @@ def made_up(view: HistoryIndex, directory: Directory) -> tuple[int, list[Breach]
 
 
 def _asked(directory: Directory) -> list[RecordedCall]:
-    """The answers of `exists`, by invocation."""
+    """The answers of `exists` by invocation."""
     return sorted(c for c in directory.others if c.operation == "exists" and c.outcome == "ok")
 
 
 def _other_cause(view: HistoryIndex, directory: Directory, deletion: Deletion, call: RecordedCall) -> str:
-    """Why the directory may exist although it was deleted, "" for no reason.
+    """The reason why a deleted directory may exist, "" for none.
 
     Refused and hostile requests count as well: they may leave an empty directory.
     """
@@ -158,7 +158,7 @@ def _other_cause(view: HistoryIndex, directory: Directory, deletion: Deletion, c
 
 
 def _something_there(view: HistoryIndex, directory: Directory, call: RecordedCall) -> bool:
-    """Whether a file of any kind lay below a directory when a call was invoked, or came before it ended."""
+    """Whether a file was below a directory when a call was invoked, or came before the call ended."""
     below = directory.path + "/"
     there: set[str] = set()
     for event in view.events[: call.done]:
@@ -175,7 +175,7 @@ def _something_there(view: HistoryIndex, directory: Directory, call: RecordedCal
 
 
 def may_fail(view: HistoryIndex, directory: Directory, call: RecordedCall) -> bool:
-    """Whether a call may fail, or end unknown, for a reason other than the requests for its directory."""
+    """Whether a call may fail, or end unknown, for a reason other than requests for its directory."""
     if call.invoke in view.touched:
         return view.excuse("wire-fault")
     if not view.served_well(directory.path, call, call.done):

@@ -19,12 +19,12 @@ from marker_sim.names import decode_names, is_marker_name, marker_file_index
 
 
 def flushed_before_ack(view: HistoryIndex) -> Finding:
-    """G1."""
+    """G1: a marker is stored before its create is answered "created"."""
     return _stored_at_answer(view, "G1", "created")
 
 
 def exists_is_durable(view: HistoryIndex) -> Finding:
-    """G2."""
+    """G2: a marker is stored before its create is answered "exists"."""
     return _stored_at_answer(view, "G2", "exists")
 
 
@@ -46,7 +46,7 @@ def _stored_at_answer(view: HistoryIndex, guarantee: str, answer: str) -> Findin
             eligible += 1
             moment = done
             if view.reads:
-                looked = home.look(done)
+                looked = home.seen_at(done)
                 if looked is None or directory.disturbed(done, looked) or view.killed(done, looked) is not None:
                     view.excuse("read-too-late")
                     continue
@@ -79,7 +79,7 @@ def acked_marker_survives(view: HistoryIndex) -> Finding:
         home = view.rest.home(directory.path)
         reported: set[tuple[str, int]] = set()
         for call in directory.answers:
-            moment = home.look(call.done)
+            moment = home.seen_at(call.done)
             if moment is None:
                 view.excuse("read-too-late")
                 continue
@@ -89,7 +89,7 @@ def acked_marker_survives(view: HistoryIndex) -> Finding:
                 continue
             decided = False
             for low, limit in directory.protected(call.done):
-                since = home.look(low)
+                since = home.seen_at(low)
                 if since is None or since >= limit:
                     continue
                 # A deletion or the kit may have removed the marker by then; if it is there, it must stay.
@@ -113,7 +113,7 @@ def acked_marker_survives(view: HistoryIndex) -> Finding:
 def _lost(
     view: HistoryIndex, home: DirectoryPresence, call: RecordedCall, moment: int, limit: int
 ) -> tuple[int, str, tuple[int, ...]] | None:
-    """When and how an answered marker was lost before `limit`: (event, message, events to show besides).
+    """The loss of an answered marker before `limit`: event, message, further events to show.
 
     moment: where presence is known first. One that was not stored at its answer breaks G1 or G2; where that is not
     known, since its server was killed before storage was read, it counts here.
@@ -187,7 +187,7 @@ def rewrite_atomic(view: HistoryIndex) -> Finding:
 
 
 def _raw_reads(view: HistoryIndex) -> Finding:
-    """G23 where storage was read: a name once seen in a file, and answered, is in every later single read of it."""
+    """G23 where storage was read: an answered name once seen in a file is in every later read of that file."""
     breaches: list[Breach] = []
     judged = 0
     for directory in view.directories.values():
@@ -225,7 +225,7 @@ def _raw_reads(view: HistoryIndex) -> Finding:
 
 
 def _names_of(relative: str, content: bytes | None) -> frozenset[str] | None:
-    """The names in a file of a marker directory; None for a file that holds none."""
+    """The names in a file of a marker directory; None for a file that has none."""
     if marker_file_index(relative) is not None:
         return frozenset(decode_names(content)) if content is not None else frozenset()
     if is_marker_name(relative):

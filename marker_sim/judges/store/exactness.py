@@ -45,7 +45,7 @@ def exact_set(view: HistoryIndex) -> Finding:
 
 
 def _asked(view: HistoryIndex, directory: Directory, aimed: list[RecordedCall]) -> dict[str, int]:
-    """When each name was requested first, by creates that may have had an effect.
+    """The event of the first request for each name, from creates that may have had an effect.
 
     aimed: hostile requests whose malformed directory resolves to this one.
     """
@@ -71,7 +71,7 @@ def _asked(view: HistoryIndex, directory: Directory, aimed: list[RecordedCall]) 
 def _listed(
     view: HistoryIndex, causes: Causes, directory: Directory, asked: dict[str, int]
 ) -> tuple[int, list[Breach]]:
-    """Names in listings that no create had requested when the listing was answered."""
+    """The listed names that no create had requested when the listing was answered."""
     breaches: list[Breach] = []
     listings = [call for call in directory.listings if call.outcome == "ok" and isinstance(call.value, tuple)]
     listings.sort(key=lambda call: call.done)
@@ -103,7 +103,7 @@ def _listed(
 def _where_from(
     view: HistoryIndex, causes: Causes, directory: Directory, listing: RecordedCall, stranger: str
 ) -> tuple[str, tuple[int, ...]]:
-    """Since when a stranger in a listing is stored, and what was requested in its place: the end of a sentence."""
+    """Since when an unrequested listed name is stored, and the request it may stand for: the end of a sentence."""
     if listing.operation != "list":
         return "", ()
     span = [] if view.reads else view.rest.home(directory.path).spans.get(stranger, [])
@@ -201,7 +201,7 @@ def _second_creators(
             if not _disturbed(view, directory, low, call.done):
                 message = f'two requests were answered "created" for {call.name!r}: {_who(first)} and {_who(call)}'
                 evidence = (first.invoke, first.done, call.invoke, call.done)
-                looked = view.rest.home(directory.path).look(first.done)
+                looked = view.rest.home(directory.path).seen_at(first.done)
                 at = max(looked or call.done, call.invoke)
                 life, also = view.life_of(directory.path, call.name), tuple[int, ...]()
                 cause = "forgotten" if life.stored(at) else causes.of_loss(directory, first, at)
@@ -218,7 +218,7 @@ def _second_creators(
 
 
 def _created_by_nobody(view: HistoryIndex, directory: Directory) -> tuple[list[Breach], int]:
-    """Answers "exists" to the only request for a name that nobody had stored, and how many such requests there were."""
+    """Answers "exists" to the only request for a name never stored, and the number of such requests."""
     asked = Counter(call.name for call in directory.creates)
     spans = view.rest.home(directory.path).spans
     breaches: list[Breach] = []
@@ -243,7 +243,7 @@ def _created_by_nobody(view: HistoryIndex, directory: Directory) -> tuple[list[B
 
 
 def _failed_meanwhile(view: HistoryIndex, directory: Directory, low: int, high: int) -> bool:
-    """Whether a storage fault that concerns a directory was active."""
+    """Whether a storage fault was active that concerns a directory."""
     return any(
         fault.storage and fault.begin <= high and low <= fault.end and fault.concerns(directory.path)
         for fault in view.faults
@@ -251,14 +251,14 @@ def _failed_meanwhile(view: HistoryIndex, directory: Directory, low: int, high: 
 
 
 def _disturbed(view: HistoryIndex, directory: Directory, low: int, high: int) -> bool:
-    """Whether a deletion, or a second server, may be why a name has two creators."""
+    """Whether a deletion or a second server explains why a name has two creators."""
     if directory.disturbed(low, high):
         return view.excuse("deletion-open")
     return view.overlapping_servers(low, high) and view.excuse("second-server")
 
 
 def _forgotten_resends(view: HistoryIndex, directory: Directory, calls: list[RecordedCall]) -> list[Breach]:
-    """Resends answered "exists" although only their own request can have created the name in this server life."""
+    """Resends answered "exists" although only their first request can have created the name in this server life."""
     breaches: list[Breach] = []
     for call in calls:
         if call.outcome != "ok" or call.value != "exists" or call.identity is None or call.life not in view.lives:
@@ -281,7 +281,7 @@ def _forgotten_resends(view: HistoryIndex, directory: Directory, calls: list[Rec
 
 
 def _alone(view: HistoryIndex, directory: Directory, before: list[RecordedCall], call: RecordedCall) -> bool:
-    """Whether all earlier creates of a name are the same request in the same life, with no answer so far.
+    """Whether all earlier creates of a name are the same unanswered request in the same server life.
 
     A request that the server answered with an error, or may have because of a storage fault, does not count: to the
     server it was never created, and if storage holds the name, "exists" is a correct answer.

@@ -43,7 +43,7 @@ def hostile_input_refused(view: HistoryIndex) -> Finding:
 
 
 def _inconclusive(view: HistoryIndex, call: RecordedCall) -> str:
-    """Why the end of a request says nothing about the server, "" when it does."""
+    """The reason why a request's end proves nothing about the server, "" when it does."""
     life = view.lives.get(call.life)
     if call.invoke in view.touched:
         return "wire-fault"
@@ -55,7 +55,7 @@ def _inconclusive(view: HistoryIndex, call: RecordedCall) -> str:
 
 
 def _how(view: HistoryIndex, call: RecordedCall) -> str:
-    """How a request ended, as the end of a sentence."""
+    """The way in which a request ended, as the end of a sentence."""
     if view.timed_out(call):
         return f"not answered in {_waited_ns(view, call) / 1e9:.1f} s"
     if call.outcome == "ok":
@@ -74,7 +74,7 @@ def _waited_ns(view: HistoryIndex, call: RecordedCall) -> int:
 
 
 def _changed(view: HistoryIndex, call: RecordedCall) -> int | None:
-    """The first change below its target that only this request can have made; None when there is none."""
+    """The first change in the target directory that only this request can have made; None when there is none."""
     busy = False
     for index, others in _changes_by_reads(view, call) if view.reads else _changes_by_effects(view, call):
         if not others:
@@ -86,7 +86,7 @@ def _changed(view: HistoryIndex, call: RecordedCall) -> int | None:
 
 
 def _changes_by_effects(view: HistoryIndex, call: RecordedCall) -> Iterator[tuple[int, bool]]:
-    """Changes that a request may have made, each with whether others may have made it."""
+    """The changes that a request may have made, each with whether others may have made it."""
     for event in view.events[call.invoke : call.done]:
         if event.kind != "effect" or event.process == "kit":
             continue
@@ -100,7 +100,7 @@ def _changes_by_effects(view: HistoryIndex, call: RecordedCall) -> Iterator[tupl
 
 
 def _changes_by_reads(view: HistoryIndex, call: RecordedCall) -> Iterator[tuple[int, bool]]:
-    """The same, between two readings: a change may have come as soon as the earlier one had begun."""
+    """The changes seen between two readings; a change may date from the start of the earlier one."""
     before: dict[str | None, tuple[int, object]] = {}
     for event in view.file_reads:
         if event.operation != "file" or not _below(call, event.path):
@@ -119,7 +119,7 @@ def _below(call: RecordedCall, path: str | None) -> bool:
 
 
 def _busy(view: HistoryIndex, call: RecordedCall, path: str | None, since: int, until: int) -> bool:
-    """Whether another request of the directory, or who removed it, can be the reason of a change between two moments.
+    """Whether another request, or a removal, explains a change of the directory between two moments.
 
     A request that was refused cannot. A hostile one that was accepted may have an effect at any later time.
     """

@@ -14,7 +14,7 @@ _FALLS_BACK = frozenset({"hdfs", "s3-unconditional"})
 
 
 def bounded_files(view: HistoryIndex) -> Finding:
-    """G8: how many files of each kind there were at one time.
+    """G8: the number of files of each kind at one time is bounded.
 
     Timeline: at most num_threads MARKERS<n>, no type file but MARKERS.type, no direct marker file. Direct: marker files
     are empty and there is no MARKERS file; G1 and G4 judge whether each marker has one. Temporary and side files do not
@@ -38,7 +38,7 @@ def bounded_files(view: HistoryIndex) -> Finding:
 
 
 def _name(view: HistoryIndex, directory: str, at: int) -> str:
-    """The marker whose own file an event is about, "" for any other file."""
+    """The marker that an event's file holds by its name, "" for any other file."""
     name = (view.events[at].path or "").removeprefix(f"{directory}/")
     return name if is_marker_name(name) else ""
 
@@ -100,7 +100,7 @@ def _untyped_by(view: HistoryIndex, directory: Directory, at: int) -> str:
 
 
 def _excused(view: HistoryIndex, directory: Directory, home: DirectoryPresence, at: int) -> bool:
-    """Whether a deletion, or damage by the kit that is not repaired, may be why the type file is missing."""
+    """Whether a deletion, or unrepaired damage by the kit, explains the missing type file."""
     type_file = f"{directory.path}/{TYPE_FILE}"
     typed = max((since for since in home.typed_at if since < at), default=-1)
     damaged = [f.begin for f in view.faults if f.kind == DAMAGE and f.path == type_file and typed <= f.begin < at]
@@ -121,7 +121,7 @@ def _excused(view: HistoryIndex, directory: Directory, home: DirectoryPresence, 
 
 
 def _open_at_deletion(view: HistoryIndex, directory: Directory, type_file: str, at: int) -> bool:
-    """Whether a marker is stored whose create was open when somebody else deleted the type file.
+    """Whether a stored marker's create was open when another process deleted the type file.
 
     Its server may have seen the type file before. It must be back before a create of a name that is new in the file is
     answered, unless the server was killed before that, or stays paused.
@@ -145,13 +145,13 @@ def _open_at_deletion(view: HistoryIndex, directory: Directory, type_file: str, 
 
 
 def _written_by_a_successor(view: HistoryIndex, at: int, damaged: int) -> bool:
-    """Whether an event is the effect of a server that began after the damage, and so reads what is there."""
+    """Whether an event is the effect of a server begun after the damage, which therefore read it."""
     process = view.events[at].process
     return any(life.process == process and life.start > damaged for life in view.lives.values())
 
 
 def hdfs_falls_back(view: HistoryIndex) -> Finding:
-    """G22: applicable where a choice is recorded, or timeline-server markers were asked for where they cannot be.
+    """G22: applicable where a choice is recorded, or timeline-server markers were requested on a storage without them.
 
     On HDFS or on an object store without conditions every recorded choice is direct and gives a reason, and no MARKERS
     file is ever stored. Elsewhere, where a choice is recorded, it is what was asked for. The choice for one write needs
@@ -181,7 +181,7 @@ def hdfs_falls_back(view: HistoryIndex) -> Finding:
 
 
 def _as_asked(view: HistoryIndex, asked: set[str]) -> Finding:
-    """Whether the markers that are chosen are those that were asked for, where the storage supports them."""
+    """Whether the chosen markers are the requested ones, where the storage supports these."""
     breaches: list[Breach] = []
     judged = 0
     for event in view.modes:
@@ -196,6 +196,6 @@ def _as_asked(view: HistoryIndex, asked: set[str]) -> Finding:
 
 
 def _asked_by_writes(view: HistoryIndex) -> set[str]:
-    """The modes that writes ask for: those of the plan, and the run's own for the probes that follow them."""
+    """The modes that writes request: those of the plan, and the run's own for the probes after them."""
     writes = (view.header.plan or {}).get("writes", ())
     return {view.header.mode} | {write.get("markers") or view.header.mode for write in writes}

@@ -42,7 +42,7 @@ def delete_complete(view: HistoryIndex) -> Finding:
 
 
 def _refused(view: HistoryIndex, directory: Directory) -> list[Breach]:
-    """Deletions of answered markers that failed, or ended unknown, for no reason that another call or a fault gave."""
+    """Deletions of answered markers that failed or ended unknown without another call or a fault as the reason."""
     breaches = []
     for call in directory.deletes:
         if call.outcome not in ("fail", "info"):
@@ -62,7 +62,7 @@ def _refused(view: HistoryIndex, directory: Directory) -> list[Breach]:
 
 
 def _met(view: HistoryIndex, directory: Directory, call: RecordedCall) -> bool:
-    """Whether another change of the directory, or another server, was under way during a call."""
+    """Whether another change of the directory, or another server, was active during a call."""
     others = (*directory.creates, *directory.hostile)
     return (
         view.overlapping_servers(call.invoke, call.done)
@@ -77,7 +77,7 @@ _Creates = dict[str, list[RecordedCall]]
 
 
 def _creates(view: HistoryIndex, directory: Directory) -> _Creates:
-    """The creates of each name that may have had an effect, hostile ones too."""
+    """The creates of each name that may have had an effect, hostile ones included."""
     creates: _Creates = {}
     for call in (*directory.creates, *directory.hostile):
         if not view.had_no_effect(call):
@@ -86,7 +86,7 @@ def _creates(view: HistoryIndex, directory: Directory) -> _Creates:
 
 
 def _belongs(view: HistoryIndex, creates: list[RecordedCall], deletion: Deletion, shown: int) -> bool:
-    """Whether a create was open when the deletion was invoked, or came later, and before the name shows."""
+    """Whether a create was open at the deletion or came later, and was invoked before the name shows."""
     asked = [call for call in creates if call.invoke <= shown]
     if any(call.done > deletion.invoke for call in asked if call.done != NEVER):
         return True
@@ -99,7 +99,7 @@ def _stored_again(
 ) -> list[Breach]:
     breaches: list[Breach] = []
     home = view.rest.home(directory.path)
-    looked = [(deletion, home.look(deletion.answered)) for deletion in done]
+    looked = [(deletion, home.seen_at(deletion.answered)) for deletion in done]
     for name, span in home.spans.items():
         for at in range(0, len(span), 2):
             to = span[at + 1] if at + 1 < len(span) else NEVER
@@ -128,14 +128,14 @@ def _stored_again(
 
 
 def _back_by(since: int, deletion: Deletion) -> str:
-    """How a name that was asked for is stored after a deletion; since: the event from which it was."""
+    """The way in which a requested name is stored after a deletion; since: the event at which it was."""
     if since < deletion.invoke:
         return "not-deleted"
     return "back-during-deletion" if since < deletion.answered else "back-after-deletion"
 
 
 def _kit_meddled(view: HistoryIndex, directory: Directory, deletion: Deletion, until: int) -> bool:
-    """Whether the kit damaged, and perhaps restored, a file of the directory between a deletion and an event."""
+    """Whether the kit damaged or restored a file of the directory between a deletion and an event."""
     return any(
         other.kit and other.invoke <= until and deletion.invoke <= other.settled for other in directory.deletions
     ) and view.excuse("kit-damage")
@@ -226,7 +226,7 @@ def readable_while_written(view: HistoryIndex) -> Finding:
 
 
 def _show(shown: dict[str, RecordedCall], key: str, call: RecordedCall) -> None:
-    """Record an answered marker, which listings must show from now on; of several, the create invoked last counts."""
+    """Record an answered marker that listings must show from now on; of several, the last invoked create counts."""
     known = shown.get(key)
     if known is None or known.invoke < call.invoke:
         shown[key] = call
@@ -235,7 +235,7 @@ def _show(shown: dict[str, RecordedCall], key: str, call: RecordedCall) -> None:
 def _missing(
     view: HistoryIndex, directory: Directory, listing: RecordedCall, expected: dict[str, RecordedCall]
 ) -> tuple[int, list[tuple[str, RecordedCall]]]:
-    """How many names a listing must show, and which of them it does not."""
+    """The number of names that a listing must show, and those that are missing."""
     assert isinstance(listing.value, tuple)
     missing = sorted(expected.keys() - listing.value)
     owed = Owed(view, directory, listing)
@@ -270,7 +270,7 @@ def _short(
 def _left_out_by(
     view: HistoryIndex, causes: Causes, directory: Directory, listing: RecordedCall, name: str, call: RecordedCall
 ) -> str:
-    """The cause of a name missing in a listing."""
+    """The cause for which a name is missing in a listing."""
     other = causes.shown_otherwise(directory, listing, name)
     if other:
         return other

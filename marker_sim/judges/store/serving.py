@@ -56,7 +56,7 @@ def every_request_answered(view: HistoryIndex) -> Finding:
 
 
 def _cannot_decide(view: HistoryIndex) -> str:
-    """Why the probes of a run say nothing, "" when they do."""
+    """The reason why a run's probes prove nothing, "" when they do."""
     if view.late_echoes:
         return f"the kit's own echo was late (event {view.late_echoes[0]}), so slowness proves nothing"
     probe = view.phase("probe")
@@ -76,7 +76,7 @@ def _cannot_decide(view: HistoryIndex) -> str:
 
 
 def _probes(view: HistoryIndex) -> list[tuple[Directory, RecordedCall]]:
-    """Creates of the probe phase during which a server lived; an embedded one lives as long as its driver."""
+    """The creates of the probe phase for which a server lived; an embedded one lives as long as its driver."""
     begin, end = view.phase("probe"), view.phase("end")
     return [
         (directory, call)
@@ -88,7 +88,7 @@ def _probes(view: HistoryIndex) -> list[tuple[Directory, RecordedCall]]:
 
 
 def _failed_probes(view: HistoryIndex) -> tuple[int, list[Breach]]:
-    """How many probes were judged, and those that failed; one that was repeated with success did not fail.
+    """The number of probes judged, and the failed ones; a probe that a later try repeated with success did not fail.
 
     Attempts of a write all create at once, and a store may answer all but one of them that they must ask again.
     """
@@ -119,7 +119,7 @@ def _failed_probes(view: HistoryIndex) -> tuple[int, list[Breach]]:
 
 
 def _unanswered(view: HistoryIndex) -> tuple[int, list[Breach]]:
-    """How many requests were answered, and those that were not, or too late."""
+    """The number of answered requests, and those with no answer in time."""
     bound_ns = view.header.answer_bound_ms * MS
     healthy_ns = view.healthy_ns
     events, arrived, touched, causes, silence = view.events, view.arrived, view.touched, Causes(view), Silence(view)
@@ -187,7 +187,7 @@ def _silenced_by(view: HistoryIndex, causes: Causes, directory: Directory, call:
 
 
 def _arrived_last(view: HistoryIndex, call: RecordedCall) -> int:
-    """When a request that the wire delayed or copied arrived for the last time; of any other, when it was sent."""
+    """The last arrival of a request that the wire delayed or copied; of any other, its sending."""
     if call.invoke not in view.touched:
         return call.invoke
     events = view.events[call.invoke : view.awaited_until(call)]
@@ -197,7 +197,7 @@ def _arrived_last(view: HistoryIndex, call: RecordedCall) -> int:
 
 
 def _unwell(view: HistoryIndex, call: RecordedCall, life: ServerLife) -> str:
-    """Which side of a call ended, or was still paused, before it was over, "" for neither.
+    """The side of a call that ended or stayed paused before the call was over, "" for none.
 
     A pause that is over is no excuse: the wait is counted from the end of the last fault.
     """
@@ -283,7 +283,7 @@ def isolation(view: HistoryIndex) -> Finding:
 
 
 def _outrun(view: HistoryIndex, directory: Directory, call: RecordedCall) -> bool:
-    """Whether another request changed the directory while a call that ended unknown was under way.
+    """Whether another request changed the directory during a call that ended unknown.
 
     A store that replaces whole objects may refuse a request that came second; a Python class can only raise an error,
     while a server can answer 409. So only the simulated world is considered, whose effects have an order.
@@ -296,19 +296,19 @@ def _outrun(view: HistoryIndex, directory: Directory, call: RecordedCall) -> boo
 
 
 def _is_busy_anyway(view: HistoryIndex, windows: list[tuple[int, int]]) -> bool:
-    """Whether a call was answered 503 outside these windows, so that the fault is not the reason."""
+    """Whether a call was also answered 503 outside these windows, so that the fault is not the reason."""
     refused_ns = (view.time_ns(call.done) for _, call in view.calls() if view.answered_busy(call))
     return any(not any(since <= at_ns <= over for since, over in windows) for at_ns in refused_ns)
 
 
 def _starved(view: HistoryIndex, call: RecordedCall, since_ns: int, limit_ns: int) -> bool:
-    """Whether a call was in time but for what its server waited for a processor or for the kit's own storage."""
+    """Whether a call was late only because its server waited for a processor or for the kit's storage."""
     until_ns = _end_ns(view, call)
     return until_ns - since_ns - view.starved_ns(since_ns, until_ns) <= limit_ns
 
 
 def _in_line(view: HistoryIndex, call: RecordedCall, since_ns: int, bound_ns: int) -> bool:
-    """Whether a late answer came in its turn: behind those to others, one at least every tenth of the bound.
+    """Whether a late answer came in its turn: after answers to others, at least one each tenth of the bound.
 
     None of these was sent more than half the bound later: whoever is overtaken for so long does not wait in a line.
     Readings are in no line of changes, so they neither count for one nor overtake it.
@@ -336,7 +336,7 @@ def _window(view: HistoryIndex, fault: FaultSpan) -> tuple[int, int]:
 
 
 def _touched_otherwise(view: HistoryIndex, directory: Directory, call: RecordedCall, until: int) -> str:
-    """Why a call may have failed by an event, other than storage faults of other directories, "" for no reason.
+    """The event that explains a failed call other than storage faults of other directories, "" for none.
 
     When the kit itself was delayed, how long a server took is not known.
     """

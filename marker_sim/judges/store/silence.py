@@ -1,4 +1,4 @@
-"""What a server did while a request had no answer, which the sentence of every-request-answered (G6) says."""
+"""What a server did while a request had no answer, as stated in messages of every-request-answered (G6)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from marker_sim.history.index.history_index import HistoryIndex
 
 
 class Silence:
-    """The answers of every server life of a history. Nothing is read before the first breach."""
+    """The answers of every server life of a history, read at the first breach."""
 
     def __init__(self, view: HistoryIndex) -> None:
         self._view = view
@@ -17,7 +17,7 @@ class Silence:
         self._errors: list[int] = []
 
     def around(self, call: RecordedCall) -> str:
-        """Whether the server of an unanswered request answered others, or had an error: the end of a sentence."""
+        """Whether an unanswered request's server answered others or had an error: the end of a sentence."""
         view, life = self._view, self._view.lives.get(call.life)
         if life is None or not view.timed_out(call):
             return ""

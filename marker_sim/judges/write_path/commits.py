@@ -41,7 +41,7 @@ def _marker_before_data(view: HistoryIndex, path: WritePathIndex) -> tuple[int, 
 
 
 def _asked(view: HistoryIndex, path: WritePathIndex, key: Key, put: int, begun: int = NEVER, done: int = NEVER) -> str:
-    """What became of the create of a marker of a file that was put: the end of a sentence.
+    """The outcome of the create of a stored file's marker: the end of a sentence.
 
     begun and done: of the create that names it, or of its attempt, which asked for another name if it asked.
     """
@@ -56,7 +56,7 @@ def _asked(view: HistoryIndex, path: WritePathIndex, key: Key, put: int, begun: 
 
 
 def _named(view: HistoryIndex, path: WritePathIndex, key: Key) -> dict[str, int]:
-    """Since when a marker of the instant has named each data path."""
+    """The event since which a marker of the instant has named each data path."""
     named: dict[str, int] = {}
     if view.reads:
         directory = path.directory(key)

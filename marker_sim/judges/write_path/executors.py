@@ -1,4 +1,4 @@
-"""The executors of one driver, as their attempts show them: for how long at least one of them was idle.
+"""The executors of one driver, as their attempts show them: how long at least one of them was idle.
 
 An executor is idle from its first attempt to its death while none of its attempts is under way and it is not paused.
 One that has made no attempt yet leaves no trace in a history, so it is never idle.
@@ -15,7 +15,7 @@ Span = tuple[int, int]  # From one event to another, by index.
 
 
 class Executors:
-    """Those that made attempts for the writes of a driver."""
+    """The executors that made attempts for a driver's writes."""
 
     def __init__(self, view: HistoryIndex, driver: str) -> None:
         self._view, self._driver = view, driver
@@ -27,11 +27,11 @@ class Executors:
 
     @property
     def processes(self) -> frozenset[str]:
-        """Each life of each executor."""
+        """The lives of all executors."""
         return frozenset(self._attempts)
 
     def idle_ns(self, low: int, high: int) -> int:
-        """For how long between two events the driver was not paused and at least one executor was idle."""
+        """The time between two events in which the driver ran and at least one executor was idle."""
         idle: list[Span] = []
         for process, attempts in self._attempts.items():
             alive = max(low, attempts[0].invoke), min(high, self._view.ended(process))
@@ -42,7 +42,7 @@ class Executors:
         return sum(self._view.time_ns(end) - self._view.time_ns(begin) for begin, end in spans if begin < end)
 
     def over(self, attempt: WriteStep) -> int:
-        """When an attempt was over: answered, or killed alone."""
+        """The event at which an attempt was over: answered, or killed alone."""
         own = (f for f in self._view.faults if f.process == attempt.process and f.path == attempt.path)
         killed = (f.begin for f in own if f.kind == "attempt-killed" and f.begin > attempt.invoke)
         return min(killed, default=attempt.done)
@@ -63,7 +63,7 @@ def _merged(spans: Iterable[Span]) -> list[Span]:
 
 
 def _outside(span: Span, holes: Iterable[Span]) -> list[Span]:
-    """What is left of a span without some others."""
+    """The parts of a span that lie outside some others."""
     left, (at, end) = [], span
     for begin, until in _merged(holes):
         if begin > at:

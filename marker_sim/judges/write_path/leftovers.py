@@ -51,13 +51,13 @@ def _markers_last(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[B
 
 
 def _instants(path: WritePathIndex) -> dict[Key, None]:
-    """The instants of writes: those on the timeline and those that a step names."""
+    """The instants of writes: those on the timeline and those named by a step."""
     named = ((step.table, step.instant) for step in path.steps if step.instant)
     return dict.fromkeys((*path.began, *named))
 
 
 def _removals(view: HistoryIndex, path: WritePathIndex, key: Key, directory: Directory) -> Iterator[tuple[int, str]]:
-    """When markers are deleted: by an invocation ("" for all of them), or by an effect that no deletion explains."""
+    """The removals of markers: an invocation ("" for all), or an effect that no deletion explains."""
     for call in directory.deletes:
         yield call.invoke, ""
     if view.reads:
@@ -71,7 +71,7 @@ def _removals(view: HistoryIndex, path: WritePathIndex, key: Key, directory: Dir
 
 
 def _known_until(path: WritePathIndex, key: Key, moment: int) -> int:
-    """The last listing of a rollback or sweep of the instant that was over before an event, else that event."""
+    """The end of the last listing of an instant's markers by a rollback or sweep before an event, else that event."""
     known = -1
     for step in path.about(key, "rollback", "sweep"):
         if step.invoke < moment:
@@ -81,7 +81,7 @@ def _known_until(path: WritePathIndex, key: Key, moment: int) -> int:
 
 
 def _names(view: HistoryIndex, directory: Directory, before: int) -> Iterator[str]:
-    """The markers that were stored at an event; where only answers are known, those created after the last deletion.
+    """The markers stored at an event; where only answers are known, those created after the last deletion.
 
     A marker that an earlier deletion removed does not count: a file that came later is a late write.
     """
@@ -138,7 +138,7 @@ def _no_residue(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[Bre
 
 
 def _ends(view: HistoryIndex, path: WritePathIndex) -> dict[Key, int]:
-    """When a write was to have deleted its own markers: its driver's next begin, or the end of the phase."""
+    """The event by which a write has to delete its markers: its driver's next begin, or the end of the phase."""
     phases = (view.phase("probe"), view.phase("end"))
     ends: dict[Key, int] = {}
     for write in path.writes:
@@ -148,7 +148,7 @@ def _ends(view: HistoryIndex, path: WritePathIndex) -> dict[Key, int]:
 
 
 def _own_residue(view: HistoryIndex, path: WritePathIndex, ends: dict[Key, int], residues: _Residues) -> _Own:
-    """The instants whose write was to delete its own markers after the commit, each with a breach when it did not."""
+    """The instants whose write has to delete its markers after the commit, with a breach for each that did not."""
     found: _Own = {}
     for write in path.writes:
         done, until = write.committed, ends.get(write.key)
@@ -171,7 +171,7 @@ def _own_residue(view: HistoryIndex, path: WritePathIndex, ends: dict[Key, int],
 
 
 def _left(view: HistoryIndex, path: WritePathIndex, files: list[str], moment: int) -> str:
-    """What is left in a marker directory at an event, and since when: the begin of a sentence."""
+    """What a marker directory still holds at an event, and since when: the beginning of a sentence."""
     puts = (e.index for e in path.marker_effects if e.path == files[0] and e.index <= moment)
     put = max(puts, default=None) if not view.reads else None
     since = f", put by {view.events[put].process} at event {put}," if put is not None else ""
@@ -179,7 +179,7 @@ def _left(view: HistoryIndex, path: WritePathIndex, files: list[str], moment: in
 
 
 def _deleted_by(path: WritePathIndex, key: Key, before: int) -> str:
-    """The last deletion of an instant's markers, as the end of a sentence."""
+    """The last deletion of an instant's markers: the end of a sentence."""
     directory = path.directory(key)
     call = max((call for call in directory.deletes if call.invoke < before), default=None) if directory else None
     if call is None:
@@ -211,7 +211,7 @@ def _undisturbed(view: HistoryIndex, write: ObservedWrite) -> bool:
 
 
 def _still_deleting(view: HistoryIndex, path: WritePathIndex, key: Key, write: ObservedWrite) -> bool:
-    """Whether the write gave up waiting for a server that was still deleting an instant's markers."""
+    """Whether the write stopped waiting for a server that was still deleting an instant's markers."""
     directory = path.directory(key)
     return directory is not None and any(
         view.timed_out(call) and view.keeps_deleting(call, directory.path, view.header.answer_bound_ms * MS)
@@ -264,7 +264,7 @@ def _no_late_write(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[
 
 
 def _listing(view: HistoryIndex, at: int) -> str:
-    """What an event shows of a listing: its answer has the file's marker, its invocation is the last before it."""
+    """The meaning of an event for a listing: its answer has the file's marker, its invocation is the last before it."""
     if view.events[at].kind != "invoke":
         return f"its markers were listed at event {at}"
     return f"a listing of its markers was invoked at event {at}, which ended at event {view.answers[at]}"

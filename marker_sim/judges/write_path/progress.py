@@ -49,7 +49,7 @@ def writes_go_on(view: HistoryIndex) -> Finding:
 
 
 def _attempted(view: HistoryIndex) -> Iterator[_Attempted]:
-    """Every write of every driver, by the invocation of its begin; one without a begin, by its driver's end."""
+    """Every write of every driver, in order of their start; for one without one, of its driver's end."""
     begins: dict[str, list[WriteStep]] = {}
     for step in sorted(view.steps):
         if step.operation == "begin":
@@ -103,12 +103,12 @@ class _Attempted:
 
     @cached_property
     def steps(self) -> list[WriteStep]:
-        """The driver's own steps of this write, by invocation."""
+        """The driver's steps of this write, in order of invocation."""
         own = (s for s in self.view.steps if s.process == self.process and s.operation != "attempt")
         return sorted(step for step in own if self.low <= step.invoke < self.until)
 
     def _failed(self, at: int, how: str) -> tuple[str, Breach | None]:
-        """A driver ended, or gave up the write, at an event."""
+        """The excuse, or the breach, of a write whose driver ended, or that was abandoned, at an event."""
         view = self.view
         bad = [step for step in self.steps if step.outcome != "ok" and step.done <= at]
         if bad:
@@ -136,7 +136,7 @@ class _Attempted:
         return reason, None if reason else self._breach(f"{how}, although no fault explains it", self.low, at)
 
     def _never_tried_again(self, at: int) -> int | None:
-        """When the last attempt ended of a task that had but few, failed before an event, and had no other since.
+        """The end of the last attempt of a task that had few attempts, failed before an event, and was not tried again.
 
         Although executors of its driver were idle for longer than the bound, and none failed meanwhile: a task waits
         while they work on others. In virtual time, where no busy machine can be the reason.
@@ -156,7 +156,7 @@ class _Attempted:
         return None
 
     def _hung(self, at: int, until_then: str) -> tuple[str, Breach | None]:
-        """A write was not over at an event; until_then: the excuse of one that was still active.
+        """The excuse, or the breach, of a write not finished at an event; until_then: the excuse of an active one.
 
         In virtual time, where no busy machine can be the reason, an active write without a fault since its begin hangs
         as well when none of its tasks succeeded for the first time for as long.
@@ -182,7 +182,7 @@ class _Attempted:
         return "", self._breach(f"had not completed a write after {took_s:.0f} s without a fault", self.low, at)
 
     def _last_act(self, at: int) -> int:
-        """The last event before another one that somebody caused who works for this write; else its begin."""
+        """The last event before another one that a process caused for this write; else its begin."""
         own = {self.process, *(attempt.process for attempt in self._attempts(at))}
         acts = (e for e in self.view.events[self.low : at] if e.kind != "fault" and (e.process in own or self._of(e)))
         return max((event.index for event in acts), default=self.low)
@@ -192,14 +192,14 @@ class _Attempted:
         return Executors(self.view, self.process)
 
     def _waits(self, at: int) -> bool:
-        """Whether an attempt under way at an event waits for the answer to a call that a fault delayed or lost."""
+        """Whether an attempt waits at an event for a call that a fault delayed or lost."""
         alive = [a for a in self._attempts(at) if min(self._executors.over(a), self.view.ended(a.process)) > at]
         struck = [(f.process, f.touched) for f in self.view.faults if f.touched is not None and f.begin < at]
         lost = [(process, call) for process, call in struck if self.view.answers.get(call, NEVER) > at]
         return any(process == a.process and call > a.invoke for process, call in lost for a in alive)
 
     def _patience_ns(self, at: int) -> int:
-        """For how long a write may be inactive, or repeat itself: the bound, and a storage call for each marker.
+        """The time for which a write may be inactive or repeat itself: the bound, and one storage call for each marker.
 
         A store may read every marker separately, and a rollback before the write lists those of an earlier one.
         """
@@ -215,7 +215,7 @@ class _Attempted:
         return (attempt.path, "", 0) if file is None else (file.partition, file.file_id, file.token.task)
 
     def _of(self, event: Event) -> bool:
-        """Whether a server did something in the write's table."""
+        """Whether a server acted in the write's table."""
         return event.process in self._servers and (event.path or "").startswith(f"{self.key[0]}/")
 
     def _attempts(self, at: int) -> list[WriteStep]:
@@ -232,7 +232,7 @@ class _Attempted:
         return frozenset(life.process for life in self.view.lives.values()) if timeline else frozenset()
 
     def _touched(self, low: int, high: int, executors: frozenset[str]) -> str:
-        """Which fault can have made what the driver or some executors did between two events fail, "" for none."""
+        """The fault that explains a failure of the driver or of some executors between two events, "" for none."""
         view = self.view
         begin_ns = view.time_ns(low) - self.lasting_ns
         for fault in view.faults:
@@ -255,7 +255,7 @@ class _Attempted:
         return ""
 
     def _of_tasks(self, at: int) -> str:
-        """Whether executors of the write's driver died, or its tasks were run more often than they failed.
+        """Whether executors of the write's driver died, or its tasks ran more often than they failed.
 
         One that died in an earlier write counts until a later life of it has made an attempt.
         """

@@ -57,7 +57,7 @@ def _committed_and_rolled_back(view: HistoryIndex, path: WritePathIndex) -> Iter
 
 
 def _completions(path: WritePathIndex) -> Iterator[tuple[int, WriteStep | None, Key]]:
-    """Each end of a rollback: when it was stored as completed, or its `ok` when it never was."""
+    """The end of each rollback: when it was stored as completed, or its `ok` when that did not happen."""
     for done in path.rollbacks:
         yield done.at, _step_of(path, done), done.key
     for step in path.of("rollback"):
@@ -67,7 +67,7 @@ def _completions(path: WritePathIndex) -> Iterator[tuple[int, WriteStep | None, 
 
 
 def _step_of(path: WritePathIndex, done: Completion) -> WriteStep | None:
-    """The rollback that a completed record belongs to: the last one of its process, else the last one of any."""
+    """The rollback step of a completed record: the last one of its process, else the last one of any."""
     before = [step for step in path.about(done.key, "rollback") if step.invoke < done.at]
     own = [step for step in before if step.process == done.process]
     return (own or before or [None])[-1]  # type: ignore[list-item]
@@ -130,7 +130,7 @@ def _rollback_retryable(view: HistoryIndex, path: WritePathIndex) -> tuple[int, 
 
 
 def _done_again(path: WritePathIndex, key: Key, step: WriteStep) -> str:
-    """Whether a rollback that was interrupted was completed, or begun again: the end of a sentence."""
+    """Whether an interrupted rollback was completed or begun again: the end of a sentence."""
     done = max((done.at for done in path.rollbacks if done.key == key and done.at > step.invoke), default=None)
     if done is not None:
         return f"; a rollback of it is completed at event {done}"
@@ -139,7 +139,7 @@ def _done_again(path: WritePathIndex, key: Key, step: WriteStep) -> str:
 
 
 def _next_write(path: WritePathIndex, key: Key, step: WriteStep) -> ObservedWrite | None:
-    """The first completed write on the table that began after a step, or had that step interrupted and went on."""
+    """The first completed write on the table that began after a step, or that continued after its interruption."""
     return next(
         (w for w in path.writes if w.key[0] == key[0] and w.begin.done > step.invoke and w.committed < NEVER), None
     )
@@ -195,7 +195,7 @@ def _rollback_first(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list
 
 
 def _never_was(view: HistoryIndex, path: WritePathIndex, key: Key, moment: int) -> bool:
-    """Whether an instant has not been on the timeline and has neither data file nor marker at an event."""
+    """Whether an instant has no timeline entry so far and neither data file nor marker at an event."""
     if key in path.began and path.began[key][0] <= moment:
         return False
     home = view.rest.homes.get(f"{key[0]}{TEMP}{key[1]}")

@@ -1,4 +1,4 @@
-"""Judge of the rows that a reader of the table finds in the end: G24 rows-survive.
+"""Judge of the rows that a reader of the table finds at the end: G24 rows-survive.
 
 In plans of writes each write has an ordinal, which its commit names, and every task of it writes the rows
 "<partition>/<group>/<ordinal>=<ordinal>", "<partition>/<group>/all=<ordinal>" and, since a key that every write
@@ -43,7 +43,7 @@ def _rows_survive(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[B
 
 
 def _unreadable(view: HistoryIndex, path: WritePathIndex, event: Event, error: str) -> Breach:
-    """A table that cannot be read, with the commit whose file the reader misses, else the last one."""
+    """The breach of a table that cannot be read, with the commit whose file is missing, else the last one."""
     commits = [done for done in path.commits if done.key[0] == event.table]
     named = [(done, stat.path) for done in commits for stat in done.stats or () if stat.path in error]
     gone = next((path.gone(done.key[0], file, event.index) for done, file in named), None)
@@ -54,7 +54,7 @@ def _unreadable(view: HistoryIndex, path: WritePathIndex, event: Event, error: s
 
 
 def _since(path: WritePathIndex, done: Completion, row: str) -> str:
-    """What became of the files with a row after the commit of its write: the end of a sentence."""
+    """The later history of the files with a row: the end of a sentence."""
     group = row.rpartition("/")[0]
     if not any(_group(stat) == group for stat in done.stats or ()):
         return "; its commit names no file of its group"

@@ -16,7 +16,7 @@ Check = Callable[[HistoryIndex, WritePathIndex], tuple[int, list[Breach]]]
 
 
 def judge_of_writes(guarantee: str, check: Check) -> Callable[[HistoryIndex], Finding]:
-    """A judge out of a check that returns how much it judged, and the breaches.
+    """Makes a judge of a check that returns the number judged, and the breaches.
 
     Not applicable to a history in which no write began. Undecided where storage was only read now and then, because the
     order of its changes is not known.
@@ -37,13 +37,13 @@ def judge_of_writes(guarantee: str, check: Check) -> Callable[[HistoryIndex], Fi
 
 
 def breach(view: HistoryIndex, key: Key, message: str, *evidence: int, also: Iterable[int | None] = ()) -> Breach:
-    """A breach about an instant, counted under the faults of the table and its marker directory too."""
+    """A breach about an instant, counted also under faults of its table and marker directory."""
     text = f"{'/'.join(filter(None, key))}: {message}"
     return breach_of(view, text, evidence, f"{key[0]}{TEMP}{key[1]}", also=also)
 
 
 def ended_badly(view: HistoryIndex, path: WritePathIndex, step: WriteStep) -> Breach | None:
-    """A breach when a step did not end ok and no fault can be the reason, else None.
+    """A breach when a step did not end ok and no fault explains it, else None.
 
     At any time: an error that no seam raises, unless a call of the marker store inside the step, or a step inside it,
     ended with the same one. After the last fault: any end but `ok`, or none; a step that never ended was not answered
@@ -67,7 +67,7 @@ def ended_badly(view: HistoryIndex, path: WritePathIndex, step: WriteStep) -> Br
 
 
 def _create_that_raised(view: HistoryIndex, path: WritePathIndex, step: WriteStep) -> str:
-    """The create of a marker in a step that ended with the step's error: the end of a sentence."""
+    """The create whose error ended a step: the end of a sentence."""
     directory = path.directory((step.table, step.instant))
     for call in directory.creates if directory else ():
         if step.surrounds(call.invoke) and step.surrounds(call.done) and call.outcome != "ok":
@@ -78,7 +78,7 @@ def _create_that_raised(view: HistoryIndex, path: WritePathIndex, step: WriteSte
 
 
 def of_its_own(view: HistoryIndex, step: WriteStep) -> bool:
-    """Whether a step ended with an error that no seam raises, nor the marker store in a call that the step made."""
+    """Whether a step's error comes neither from a seam nor from the marker store in a call of the step."""
     error = view.events[step.done].error or "" if step.done != NEVER else ""
     return error.startswith(_UNEXPECTED) and not _from_the_store(view, step, error)
 
@@ -95,7 +95,7 @@ def calm(view: HistoryIndex, low: int, high: int, process: str, directory: str) 
 
 
 def _from_the_store(view: HistoryIndex, step: WriteStep, error: str) -> bool:
-    """Whether a call of the marker store that the step made ended with this error, so that the store is to blame."""
+    """Whether a call of the marker store by this step ended with the step's error, so that the store is at fault."""
     return any(
         step.surrounds(call.invoke)
         and call.done != NEVER
@@ -107,7 +107,7 @@ def _from_the_store(view: HistoryIndex, step: WriteStep, error: str) -> bool:
 
 
 def _excuse(view: HistoryIndex, step: WriteStep) -> str:
-    """Why a step may have ended badly, or not at all, "" for no reason."""
+    """The reason why a step may end badly or not at all, "" for none."""
     if step.done == NEVER and any(fault.process == step.process and fault.kind in DEADLY for fault in view.faults):
         return "driver-died"
     if step.operation == "attempt":

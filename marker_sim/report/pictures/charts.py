@@ -19,7 +19,7 @@ SHADES = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeatCell:
-    """One kind in one phase.
+    """One fault kind in one phase.
 
     state: "met", "unmet" for possible and not reached, or "impossible".
     shade: 1 to SHADES by the logarithm of the count, 0 for none.
@@ -34,7 +34,7 @@ class HeatCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeatMap:
-    """roles: each with its number of phases. phases: without the role. rows: by kind, with what it met in all."""
+    """A map. roles: each with its number of phases. phases: without the role. rows: by kind, with the total."""
 
     roles: tuple[tuple[str, int], ...]
     phases: tuple[str, ...]
@@ -70,7 +70,7 @@ def _cell(row: MatrixRow, phase: str, most: int) -> HeatCell:
 
 
 def met_cell(count: int, most: int, says: str) -> HeatCell:
-    """A cell for what was met so often; most: the largest count of the map."""
+    """The cell for a count; most: the largest count of the map."""
     shade = 1 + round((SHADES - 1) * log(count) / log(most)) if most > 1 else SHADES
     return HeatCell(state="met", shade=shade, shown=short(count), says=says)
 
@@ -121,7 +121,7 @@ class ChartLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartWindow:
-    """A stretch of time, in seconds as the chart it is shown in; says: what it was."""
+    """A period, in seconds of its chart; says: its meaning in words."""
 
     begin: float
     end: float
@@ -130,7 +130,7 @@ class ChartWindow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """title: what is shown, also for screen readers. grid: the heights of lines across. labels: of the axes.
+    """A chart. title: what is shown, also for screen readers. grid: heights of lines across. labels: of the axes.
 
     keys: kind and meaning of what needs to be told apart.
     """
@@ -229,7 +229,7 @@ def time_chart(
 
 
 def _shaded(windows: Sequence[ChartWindow], scale: float, width: int) -> tuple[ChartMark, ...]:
-    """The windows as marks; of those that would cover each other exactly the first."""
+    """The windows as marks; of windows that cover each other exactly, only the first."""
     found: dict[tuple[float, float], ChartMark] = {}
     for window in windows:
         x, wide = _LEFT + window.begin * scale, max(1.5, (window.end - window.begin) * scale)
@@ -241,7 +241,7 @@ def _shaded(windows: Sequence[ChartWindow], scale: float, width: int) -> tuple[C
 
 
 def _steps(places: Sequence[tuple[float, float]], heights: Sequence[float | None]) -> str:
-    """A line of steps, a level for each place, broken where there is none."""
+    """A step line with one level for each place, interrupted where there is none."""
     path, pen = [], "M"
     for (begin, end), y in zip(places, heights, strict=True):
         if y is not None:
@@ -251,19 +251,19 @@ def _steps(places: Sequence[tuple[float, float]], heights: Sequence[float | None
 
 
 def _scale(ticks: Sequence[tuple[float, str]]) -> tuple[ChartLabel, ...]:
-    """The labels of heights."""
+    """The labels of the vertical axis."""
     return tuple(ChartLabel(x=_LEFT - 4, y=_rounded(y + 3.5), text=text, anchor="end") for y, text in ticks)
 
 
 def _logarithmic(values: Sequence[float]) -> tuple[float, ...]:
-    """Powers of ten around all values, two at least."""
+    """Powers of ten around all values, at least two."""
     low = floor(log10(max(1e-3, min(values, default=1.0))))
     high = max(low + 1, ceil(log10(max(1e-3, *values, 1e-3))))
     return tuple(10.0**power for power in range(low, high + 1))
 
 
 def _round_up(value: float) -> float:
-    """The next 1, 2 or 5 times a power of ten."""
+    """The next larger 1, 2 or 5 times a power of ten."""
     if value <= 0:
         return 1.0
     unit = 10.0 ** floor(log10(value))
@@ -271,7 +271,7 @@ def _round_up(value: float) -> float:
 
 
 def _tick(value: float, unit: str) -> str:
-    """A value with its unit; milliseconds from 1,000 on as seconds."""
+    """A value with its unit; from 1,000 ms on in seconds."""
     if unit == "ms" and value >= 1_000:
         return f"{value / 1_000:g} s"
     return f"{value:g} {unit}".strip() if unit else short(round(value)) if value >= 10 else f"{value:g}"

@@ -23,7 +23,7 @@ _STEPS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1_800, 3_600)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadSlice:
-    """One slice of time. begin_s: since the first event; latencies_ms: of its answers, sorted; unknown: without one."""
+    """A slice of time. begin_s: since the first event; latencies_ms: of answers, sorted; unknown: calls without one."""
 
     begin_s: float
     width_s: float
@@ -32,16 +32,16 @@ class LoadSlice:
 
     @property
     def per_s(self) -> float:
-        """Operations answered a second."""
+        """The number of operations answered per second."""
         return len(self.latencies_ms) / self.width_s
 
     def percentile_ms(self, share: float) -> float | None:
-        """The latency that such a share of the answers does not exceed, None without answers."""
+        """The latency that this share of the answers does not exceed, None without answers."""
         many = len(self.latencies_ms)
         return self.latencies_ms[min(many - 1, int(share * many))] if many else None
 
     def says(self) -> str:
-        """All of it in words."""
+        """All values of the slice in words."""
         when = f"{self.begin_s:g} to {self.begin_s + self.width_s:g} s"
         words = [f"{when}: {self.per_s:,.4g} operations a second"]
         if self.latencies_ms:
@@ -76,7 +76,7 @@ def load_slices(events: Sequence[Event]) -> tuple[LoadSlice, ...]:
 
 
 def _down(index: HistoryIndex) -> Iterator[tuple[int, int, str]]:
-    """From when until when no server lived after one had: the death, the next start, in words."""
+    """The periods in which no server lived after one had, with the death and the next start in words."""
     until: int | None = None
     for life in sorted(index.lives.values(), key=lambda life: life.start):
         if until is not None and life.start > until:
@@ -85,7 +85,7 @@ def _down(index: HistoryIndex) -> Iterator[tuple[int, int, str]]:
 
 
 def load_charts(history: History) -> tuple[Chart, ...]:
-    """Operations a second, and the latency of answers; none for a simulated run."""
+    """Charts of operations per second and of latencies; none for a simulated run."""
     if history.header.world == "simulated":
         return ()
     slices = load_slices(history.events)

@@ -31,7 +31,7 @@ _ROLES = ("driver", "executor", "client", "timeline-server", "server", "storage"
 
 
 def picture(history: History, evidence: Sequence[int], most: int = EVENTS_MAX) -> dict[str, Any]:
-    """The content of the picture, ready for JSON. most: how many events are shown."""
+    """The picture as JSON-ready data. most: the largest number of events shown."""
     events = history.events
     index = HistoryIndex(history)
     proofs = [number for number in dict.fromkeys(evidence) if 0 <= number < len(events)]
@@ -44,7 +44,7 @@ def picture(history: History, evidence: Sequence[int], most: int = EVENTS_MAX) -
     bars = _bars(events, kept, lane_of, lanes)
     concerned = [number for bar in bars for number in (bar["from"], bar["to"]) if number is not None]
     return {
-        "events": [_told(events[number], lane_of) for number in shown],
+        "events": [_event_entry(events[number], lane_of) for number in shown],
         "total": len(events),
         "gaps": gaps_between(events, shown),
         "evidence": proofs,
@@ -63,7 +63,7 @@ def picture(history: History, evidence: Sequence[int], most: int = EVENTS_MAX) -
 
 
 def shown_events(events: Sequence[Event], evidence: Sequence[int], most: int) -> list[int]:
-    """The indices that are shown: all, or those around the evidence and around the faults nearest to it, in order."""
+    """The indices of shown events in order: all, or those around the evidence and the faults nearest to it."""
     if len(events) <= most:
         return list(range(len(events)))
     centres = list(evidence[: most // 8])
@@ -92,7 +92,7 @@ def shown_events(events: Sequence[Event], evidence: Sequence[int], most: int) ->
 
 
 def _near(centres: Iterable[int], around: int, end: int) -> set[int]:
-    """The indices of the given events and of so many on both sides of each; end: how many events there are."""
+    """The indices of the given events and of as many on both sides of each; end: the number of events."""
     return {at for number in centres for at in range(max(0, number - around), min(end, number + around + 1))}
 
 
@@ -102,7 +102,7 @@ def _distance(ordered: Sequence[int], number: int) -> int:
 
 
 def ordered_processes(events: Iterable[Event], important: set[str]) -> dict[str, str]:
-    """The role of each process; the important ones come first, then by role, then as they appeared."""
+    """The role of each process, sorted: important ones first, then by role, then by first appearance."""
     roles: dict[str, str] = {}
     for event in events:
         roles.setdefault(event.process, event.role)
@@ -126,7 +126,7 @@ def completions(events: Iterable[Event]) -> dict[int, Event]:
 def calls_among(
     events: Iterable[Event], kept: set[int], processes: Container[str]
 ) -> Iterator[tuple[Event, Event | None]]:
-    """Each operation of these processes that begins or ends among the kept events, and its completion."""
+    """The operations of these processes that begin or end among the kept events, with their completions."""
     ended = completions(events)
     for event in events:
         if event.kind == "invoke" and event.process in processes:
@@ -136,7 +136,7 @@ def calls_among(
 
 
 class RowsOfSpans:
-    """Rows in which spans follow each other, given in the order of their begins; of too many at once some overlap.
+    """Rows in which spans follow each other, given by begin; when there are too many at once, some overlap.
 
     until: when each row is free again.
     """
@@ -155,12 +155,12 @@ class RowsOfSpans:
 
 
 def answer_text(end: Event | None) -> str:
-    """What an operation was answered, or why it failed; "" for nothing."""
+    """The answer to an operation, or the reason for its failure; "" for neither."""
     return "" if end is None else clipped(end.error or ("" if end.value is None else repr(end.value)), 120)
 
 
 def _lanes(events: Sequence[Event], important: set[str]) -> list[dict[str, Any]]:
-    """A lane for each process, those of evidence and faults first; of too many the others share one for each role."""
+    """A lane for each process, those of evidence and faults first; if there are too many, others share one by role."""
     roles = ordered_processes(events, important)
     lanes: dict[str, dict[str, Any]] = {}
     for process, role in roles.items():
@@ -178,7 +178,7 @@ def _lanes(events: Sequence[Event], important: set[str]) -> list[dict[str, Any]]
 def _bars(
     events: Sequence[Event], kept: set[int], lane_of: dict[str, int], lanes: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """One for each operation that begins or ends among the shown events; `row` keeps those of one time apart."""
+    """A bar for each operation that begins or ends among the shown events; `row` separates simultaneous ones."""
     bars = []
     rows = [RowsOfSpans(ROWS_MAX) for _ in lanes]
     for event, end in calls_among(events, kept, lane_of):
@@ -201,7 +201,7 @@ def _bars(
 
 
 def _window(span: FaultSpan, lane_of: dict[str, int], events: Sequence[Event]) -> dict[str, Any]:
-    """A fault: from when until when, and in which lane; None for one of no process."""
+    """A fault with its begin, end and lane; None for one without a process."""
     return {
         "lane": lane_of.get(span.process),
         "kind": span.kind,
@@ -213,8 +213,8 @@ def _window(span: FaultSpan, lane_of: dict[str, int], events: Sequence[Event]) -
     }
 
 
-def _told(event: Event, lane_of: dict[str, int]) -> dict[str, Any]:
-    """One event: its place in the picture, what filters ask for, and its text."""
+def _event_entry(event: Event, lane_of: dict[str, int]) -> dict[str, Any]:
+    """One event: its place in the picture, the keys for filters, and its text."""
     return {
         "i": event.index,
         "t": round(event.time_ns / 1e6, 3),
@@ -229,7 +229,7 @@ def _told(event: Event, lane_of: dict[str, int]) -> dict[str, Any]:
 
 
 def gaps_between(events: Sequence[Event], shown: Sequence[int]) -> list[dict[str, Any]]:
-    """What is left out before each event that does not follow the one before it; the most frequent kinds by name."""
+    """A text before each shown event whose predecessor is left out: how many events, and their most frequent kinds."""
     gaps = []
     before = -1
     for number in (*shown, len(events)):

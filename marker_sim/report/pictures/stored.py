@@ -1,4 +1,4 @@
-"""What storage held and what had been answered, for each moment of a picture.
+"""The content of storage and the answered names, for each moment of a picture.
 
 Files come from storage effects where those were recorded, otherwise from the kit's own reads: then a file is known as
 it was read last. Names are those that clients were answered about; judges know by intervals when each was stored.
@@ -26,7 +26,7 @@ _AUDITED = ("entry", "data-file", "marker-file")
 
 
 def stored_files(history: History, shown: Sequence[int]) -> dict[str, Any]:
-    """The files that the shown events change, and each of their states.
+    """The files that the shown events change, with all their states.
 
     paths and names: by number.
     states: [moment, path, content]. The content is None for gone, else [bytes, or None for unknown; names, or None
@@ -81,7 +81,7 @@ def _tracked(history: History, shown: Sequence[int], effects: bool) -> dict[str,
 def _changes(
     event: Event, effects: bool, audit: set[str], before: dict[str, Any]
 ) -> list[tuple[str, bytes | int | None, bool]]:
-    """The files that an event shows changed: path, content or size, None for gone, and whether it is being written."""
+    """The files that an event changes: path, content or size (None: removed), and whether it is being written."""
     path, value, operation = event.path, event.value, event.operation
     if event.kind == "effect" and path is not None:
         content = value if isinstance(value, bytes) else None
@@ -112,7 +112,7 @@ def _state(
     content: bytes | int | None,
     writing: bool,
 ) -> None:
-    """Add a state where it differs from the one before."""
+    """Add a state if it differs from the previous one."""
     told: list[Any] | None = None
     if content is not None:
         size = len(content) if isinstance(content, bytes) else None if content == UNKNOWN else content
@@ -135,7 +135,7 @@ def _state(
 
 
 def _group(path: str) -> str:
-    """What a file is for Hudi: a file of a marker directory, an entry of the timeline, or a data file."""
+    """The type of a file in Hudi: file of a marker directory, timeline entry, or data file."""
     if directory_of(path) is not None:
         return "marker"
     return "timeline" if "/.hoodie/" in path else "data"
@@ -144,7 +144,7 @@ def _group(path: str) -> str:
 def answered_names(
     index: HistoryIndex, shown: Sequence[int], concerned: Sequence[int], evidence: Sequence[int]
 ) -> list[dict[str, Any]]:
-    """The markers that were asked for by the given invocations and answers, those of the evidence first.
+    """The markers of the given invocations and answers, those of the evidence first.
 
     Of everything only what decides for a shown moment is kept. answers: [moment, answer]. deleted: when deletion of the
     directory was requested. stored: [from, to, from, to, ...]. seen: when storage was read, empty where every effect is
@@ -184,13 +184,13 @@ def answered_names(
 
 
 def _deciding(moments: Sequence[int], shown: Sequence[int]) -> list[int]:
-    """Of sorted moments those that are the last ones up to a shown event."""
+    """Of sorted moments, those that are the last one before a shown event."""
     last = (bisect_right(moments, number) - 1 for number in shown)
     return [moments[at] for at in dict.fromkeys(last) if at >= 0]
 
 
 def _changes_of(span: list[int] | None, moments: Sequence[int]) -> list[int]:
-    """The moments of the given ones from which on a name is stored, not stored, stored and so on."""
+    """The given moments at which a name changes between stored and not stored."""
     held, found = False, []
     for moment in moments:
         if (present(span, moment) is not None) != held:

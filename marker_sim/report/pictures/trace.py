@@ -40,7 +40,7 @@ _EFFECTS, _OBSERVED, _FIRST_CALLS, _LAST = 1, 2, 3, 1_000_000
 
 
 def trace(history: History, evidence: Sequence[int], most: int = TRACE_EVENTS_MAX) -> dict[str, Any]:
-    """The content of the file. most: how many events of the history it is made of."""
+    """The content of trace.json. most: the largest number of history events in it."""
     events = history.events
     proofs = {number: at for at, number in enumerate(dict.fromkeys(evidence), start=1) if 0 <= number < len(events)}
     shown = shown_events(events, list(proofs), most)
@@ -76,7 +76,7 @@ def trace(history: History, evidence: Sequence[int], most: int = TRACE_EVENTS_MA
 
 
 def write_trace(history: History, evidence: Sequence[int], path: Path) -> None:
-    """Write the file, an event a line; OSError when it cannot be written."""
+    """Write the file with one event a line; OSError when it cannot be written."""
     content = trace(history, evidence)
     with path.open("w", encoding="utf-8", newline="\n") as out:
         out.write('{"traceEvents": [\n')
@@ -92,7 +92,7 @@ def _evidence(event: Event, at: int) -> dict[str, Any]:
 
 
 def _faults(events: Sequence[Event], spans: Sequence[FaultSpan], proofs: dict[int, int]) -> Iterator[dict[str, Any]]:
-    """Each fault as its begin and its end, or as an instant; one that did not end lasts until the history does."""
+    """Each fault as begin and end, or as an instant; one that did not end lasts until the end of the history."""
     rows = RowsOfSpans()
     for span in spans:
         begun, ended = events[span.begin], events[min(span.end, len(events) - 1)]
@@ -142,14 +142,14 @@ def _operations(
 
 
 def _moment(event: Event, pids: dict[str, int], proofs: dict[int, int]) -> dict[str, Any]:
-    """A storage effect, or something that the kit observed."""
+    """The trace event of a storage effect or of an observation by the kit."""
     about = {"event": event.index, "text": clipped(format_event(event), TEXT_MAX)} | _proof(proofs, event.index)
     place = (pids[event.process], _EFFECTS if event.kind == "effect" else _OBSERVED)
     return _instant(_named(event), event.kind, event, place, about)
 
 
 def _metadata(made: Iterable[dict[str, Any]], named: dict[int, str]) -> Iterator[dict[str, Any]]:
-    """The names of processes and threads, and the order in which they stand: operations above what they caused."""
+    """The names of processes and threads, and their order: operations above what they caused."""
     threads = sorted({(each["pid"], each["tid"]) for each in made})
     for pid in sorted({pid for pid, _ in threads}):
         for key, value in (("name", named[pid]), ("sort_index", pid)):
@@ -184,7 +184,7 @@ def _instant(name: str, category: str, event: Event, place: tuple[int, int], arg
 
 
 def _proof(proofs: dict[int, int], *numbers: int) -> dict[str, Any]:
-    """Which events of the evidence these are."""
+    """The position of these events in the evidence."""
     found = [proofs[number] for number in dict.fromkeys(numbers) if number in proofs]
     return {"evidence": found} if found else {}
 

@@ -39,8 +39,8 @@ _HOW = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToldFailure:
-    """What a script and a text for an issue tracker say of a failure.
+class FailureDescription:
+    """A failure with what a script or a text for an issue tracker states about it.
 
     also: what else the same cause breaks.
     message: what was seen; evidence: the events that prove it.
@@ -63,18 +63,18 @@ class ToldFailure:
 
     @property
     def title(self) -> str:
-        """The guarantee by its name."""
+        """The guarantee's name."""
         return f"{self.guarantee} {BY_ID[self.guarantee].slug}"
 
     @property
     def versions(self) -> str:
-        """Of the system and of the kit."""
+        """The versions of the system and of the kit."""
         system = self.sut if self.version in ("", self.sut.partition(":")[2]) else f"{self.sut} {self.version}"
         return system + (f", found by marker-sim {self.kit_version}" if self.kit_version else "")
 
     @property
     def head(self) -> tuple[str, ...]:
-        """What every script says first, a line each: what is broken, where it is promised, by whom, and the plan."""
+        """The first lines of every script: the guarantee, the source of the promise, the versions and the plan."""
         return (
             f"{self.title} is broken" + (f": {self.message}" if self.message else ""),
             "",
@@ -86,8 +86,8 @@ class ToldFailure:
         )
 
 
-def shell_script(failure: ToldFailure) -> str:
-    """The script; UsageError says in a sentence what of the plan a shell cannot do."""
+def shell_script(failure: FailureDescription) -> str:
+    """The script; UsageError says which part of the plan a shell cannot do."""
     plan, server = failure.plan, failure.server
     problem = _problem(failure)
     if problem:
@@ -130,7 +130,7 @@ def shell_script(failure: ToldFailure) -> str:
 
 
 def environment() -> Environment:
-    """Of the templates of scripts. Nothing is escaped: words of a shell are quoted one by one."""
+    """The template environment for scripts. Nothing is escaped: shell words are quoted one by one."""
     return Environment(
         undefined=StrictUndefined, line_statement_prefix="%%", keep_trailing_newline=True,
         variable_start_string="@{", variable_end_string="}@", comment_start_string="@#", comment_end_string="#@",
@@ -138,8 +138,8 @@ def environment() -> Environment:
     )  # fmt: skip
 
 
-def _problem(failure: ToldFailure) -> str:
-    """What a shell cannot do, "" when it can."""
+def _problem(failure: FailureDescription) -> str:
+    """The reason why a shell cannot do the plan, "" when it can."""
     plan = failure.plan
     if failure.guarantee not in JUDGED:
         return f"it judges {JUDGED[0]} to {JUDGED[-1]}, what clients and the storage of a timeline server see"
@@ -154,8 +154,8 @@ def _problem(failure: ToldFailure) -> str:
     return ""
 
 
-def _head(failure: ToldFailure, hudi: bool, s3: bool) -> list[str]:
-    """The comment at the beginning."""
+def _head(failure: FailureDescription, hudi: bool, s3: bool) -> list[str]:
+    """The comment at the beginning of the script."""
     settings = [
         "Set BUNDLE to the Hudi bundle jar (hudi-spark3.5-bundle_2.12-VERSION.jar), JARS to the class path of Spark's"
         " own jars (for example '.../pyspark/jars/*'); java, 17 or later, is taken from PATH."
@@ -180,12 +180,12 @@ def _head(failure: ToldFailure, hudi: bool, s3: bool) -> list[str]:
 
 
 def _plain(start: str) -> str:
-    """The command as bash reads it the same way as `shlex` does."""
+    """The command in a form that bash reads in the same way as `shlex`."""
     return shlex.join(shlex.split(start)) if re.search(r"[$`*?\[~;&|<>()#!]", start) else start
 
 
 def _prepared(version: str, s3: bool) -> str:
-    """What a Hudi server is started with, made in the script's directory."""
+    """The files with which a Hudi server starts, made in the script's directory."""
     launcher, folder = launcher_of(version, s3), files("marker_sim.targets.jvm")
     start = service_command("java", "CLASSES", f"FOLDER/{launcher}")
     start = start.replace("CLASSES", "'$CLASSES'").replace("FOLDER", "$WORK")
@@ -201,7 +201,7 @@ def _written(name: str, text: str) -> str:
 
 
 def _known(plan: Plan) -> list[tuple[int, str]]:
-    """Up to three names of each directory, which are asked for once more in the end."""
+    """Up to three names of each directory, which the script requests once more at the end."""
     known = []
     for place in range(len(plan.directories)):
         ops = (op for op in plan.ops if op.kind == "create" and op.directory == place)

@@ -52,7 +52,7 @@ _OF_CLIENTS = (*_ON_REQUESTS, FaultKind.PAUSE, FaultKind.DIRECTORY_REMOVED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptSteps:
-    """Lines of a script.
+    """The lines of a script in the making.
 
     text: the functions of the clients, if there are several, and `steps`.
     due: faults at the n-th request or reply.
@@ -67,7 +67,7 @@ class ScriptSteps:
 
 
 def quoted(text: str) -> str:
-    """A word for bash: as it is where a terminal shows it as it is, else byte by byte."""
+    """A word quoted for bash: unchanged where a terminal can show it, else byte by byte."""
     if text.isprintable() and unicodedata.is_normalized("NFC", text):
         return shlex.quote(text)
     shown = (chr(byte) if 32 <= byte < 127 and byte not in b"'\\" else f"\\x{byte:02x}" for byte in as_bytes(text))
@@ -75,12 +75,12 @@ def quoted(text: str) -> str:
 
 
 def as_bytes(text: str) -> bytes:
-    """What a request says; bytes that are no text are surrogates in a plan."""
+    """The bytes of a text in a request, where a plan has surrogates for bytes that are not UTF-8."""
     return text.encode("utf-8", "surrogateescape")
 
 
 def not_in_a_shell(fault: Fault, plan: Plan) -> str:
-    """Why a shell cannot do a fault, "" when it can."""
+    """The reason why a shell cannot do a fault, "" when it can."""
     local = plan.storage == "local"
     if fault.kind.row.family == "proxy":
         return "a script has no proxy to make connections fail"
@@ -98,7 +98,7 @@ def not_in_a_shell(fault: Fault, plan: Plan) -> str:
 
 
 def steps_of(plan: Plan, identity: bool) -> ScriptSteps:
-    """The steps of a plan that a shell can do. identity: whether each create carries one."""
+    """The steps of a plan that a shell can do. identity: whether each create sends one."""
     clients = _clients(plan)
     of_server = [fault for fault in plan.faults if fault.target == "server"]
     counted = [fault for fault in of_server if not _at_storage(fault)]
@@ -130,7 +130,7 @@ def steps_of(plan: Plan, identity: bool) -> ScriptSteps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ScriptClient:
-    """A client, or a crowd of `copies` without those numbers that are clients of their own."""
+    """A client, or a crowd of `copies` without the numbers that are separate clients."""
 
     actor: str
     ops: tuple[Op, ...]
@@ -139,7 +139,7 @@ class _ScriptClient:
 
 
 def _clients(plan: Plan) -> list[_ScriptClient]:
-    """The clients of a plan; whoever of a crowd has a fault is one by itself."""
+    """The clients of a plan; a member of a crowd that a fault strikes is a separate client."""
     found = []
     for (actor, crowd), group in groupby(sorted(plan.ops, key=_client_of), key=_client_of):
         ops = tuple(group)
@@ -168,7 +168,7 @@ def _on_server(fault: Fault) -> str:
 
 
 def _beside(fault: Fault, plan: Plan) -> list[str]:
-    """What goes on beside the clients."""
+    """What happens at the same time as the clients' requests."""
     if isinstance(fault.trigger, Call):
         below = [n for n, path in enumerate(plan.directories) if re.search(fault.trigger.pattern, f"{path}/")]
         does = f"obstruct {fault.settings.for_ms} {' '.join(map(str, below))}"
@@ -218,7 +218,7 @@ def _client(plan: Plan, client: _ScriptClient, identity: bool, inline: dict[int,
 
 
 def _request(op: Op, meets: Fault | None, request: str) -> list[str]:
-    """One operation, and what happens to its request."""
+    """One operation, with the fault of its request."""
     words = [op.kind, str(op.directory)]
     if op.kind in ("create", "hostile"):
         words.append('"$1"'.join(quoted(part) if part else "" for part in op.name.split(COPY)) or "''")
@@ -236,7 +236,7 @@ def _request(op: Op, meets: Fault | None, request: str) -> list[str]:
 
 
 def _sent(fault: Fault) -> str:
-    """How much of a request was sent before its connection ends."""
+    """The number of bytes of a request that are sent before its connection ends."""
     return "half" if fault.settings.lost else "whole"
 
 

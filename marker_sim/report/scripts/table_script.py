@@ -14,7 +14,7 @@ from typing import Any
 from marker_sim.errors import UsageError
 from marker_sim.faults import Fault, FaultKind
 from marker_sim.plan import Plan
-from marker_sim.report.scripts.shell_script import ToldFailure, environment, shell_script
+from marker_sim.report.scripts.shell_script import FailureDescription, environment, shell_script
 from marker_sim.report.words import printable
 from marker_sim.tables.entries import WRITE_KEY
 from marker_sim.worlds.hudi_spark.phases import last_data_file
@@ -30,15 +30,15 @@ _HOW = (
 )
 
 
-def script_of(failure: ToldFailure) -> tuple[str, str]:
-    """The script of a failure and the language that it is in; UsageError says in a sentence what it cannot do."""
+def script_of(failure: FailureDescription) -> tuple[str, str]:
+    """The script of a failure and its language; UsageError says what it cannot do."""
     if failure.plan.shape is None:
         return shell_script(failure), "bash"
     return table_script(failure), "python"
 
 
-def table_script(failure: ToldFailure) -> str:
-    """The script of a failure of a table; UsageError says in a sentence what of the plan it cannot do."""
+def table_script(failure: FailureDescription) -> str:
+    """The script of a failure of a table; UsageError says which part of the plan it cannot do."""
     plan = failure.plan
     problem = _problem(failure)
     if problem:
@@ -64,8 +64,8 @@ def table_script(failure: ToldFailure) -> str:
     )
 
 
-def _problem(failure: ToldFailure) -> str:
-    """What a script cannot do, "" when it can."""
+def _problem(failure: FailureDescription) -> str:
+    """The reason why no script can do the plan, "" when one can."""
     plan = failure.plan
     if failure.guarantee not in JUDGED:
         return f"it judges {', '.join(JUDGED)}, what the timeline, the files and the rows of a table show at rest"
@@ -94,8 +94,8 @@ def _kill(fault: Fault) -> dict[str, Any]:
     return {"path": call.pattern, "n": call.n, "moment": moment}
 
 
-def _head(failure: ToldFailure) -> list[str]:
-    """The text at the beginning."""
+def _head(failure: FailureDescription) -> list[str]:
+    """The text at the beginning of the script."""
     return [
         *failure.head,
         "",
@@ -104,5 +104,5 @@ def _head(failure: ToldFailure) -> list[str]:
 
 
 def _literal(value: object) -> str:
-    """As Python has it."""
+    """The value as a Python literal."""
     return pprint.pformat(value, width=110, compact=True, sort_dicts=False)

@@ -19,7 +19,7 @@ SIGNS = {"violated": "✗", "inconclusive": "?", "not-promised": "○", "holds":
 
 
 def render(template: str, *, script: str = "", **content: Any) -> str:
-    """A page. template: its file below the package; script: the name of the only script it runs, "" for none."""
+    """A page as HTML. template: its file below the package; script: the only script that it runs, "" for none."""
     environment = Environment(
         loader=PackageLoader("marker_sim", ""),
         autoescape=True,

@@ -1,4 +1,4 @@
-"""Smaller plans that keep what the evidence of a breach speaks of: a few candidates that save most of the tries.
+"""Smaller plans that keep what the evidence of a breach mentions: a few candidates that save most of the tries.
 
 Where a try costs a second, operations cannot be taken away one by one from five hundred. What a breach is about is in
 its evidence: a marker directory, names, clients. So everything else goes first, then the faults.
@@ -52,14 +52,14 @@ def candidates(plan: Plan, evidence: Iterable[Event], under: str) -> Iterator[Pl
 
 
 def in_used_directories(plan: Plan) -> Plan:
-    """The plan without marker directories that no operation is in, except for the first."""
+    """The plan without marker directories that no operation uses, except for the first."""
     used = sorted({op.directory for op in plan.ops}) or [0]
     ops = tuple(replace(op, directory=used.index(op.directory)) for op in plan.ops)
     return replace(plan, directories=tuple(plan.directories[number] for number in used), ops=ops)
 
 
 def _variants(plan: Plan, ops: tuple[Op, ...], faults: tuple[Fault, ...]) -> Iterator[Plan]:
-    """The operations at once or when the plan has them, and the faults when they were due or as much earlier."""
+    """The operations without delays or with theirs, and the faults at their times or moved earlier in proportion."""
     quick = tuple(replace(op, after_ms=0) for op in ops)
     for each in dict.fromkeys((quick, ops)):
         smaller = replace(plan, ops=each, faults=faults)
@@ -68,7 +68,7 @@ def _variants(plan: Plan, ops: tuple[Op, ...], faults: tuple[Fault, ...]) -> Ite
 
 
 def _crowded(about: list[Op], names: set[str | None]) -> list[list[Op]]:
-    """In place of who asked for one of the names, many clients that ask for it: then a race is lost by somebody."""
+    """Many clients in place of the one that requested a name, so that one of them loses the race."""
     first = next((op for op in about if op.name in names), None)
     if first is None:
         return [[], []]
@@ -78,13 +78,13 @@ def _crowded(about: list[Op], names: set[str | None]) -> list[list[Op]]:
 
 
 def _is_about(op: Op, names: set[str | None], actors: set[str]) -> bool:
-    """Whether an operation asked for one of the names, or one of the clients did something else with it."""
+    """Whether an operation requests one of the names, or another operation of these clients uses it."""
     if op.kind == "create":
         return any(each.name in names for each in op.single())
     return any(each.actor in actors for each in op.single())
 
 
 def is_directory(path: str, event: Event) -> bool:
-    """Whether a marker directory of a plan is that of an event, whose tables lie below a folder of the run."""
+    """Whether a marker directory of a plan is that of an event; its tables lie below a folder of the run."""
     table, _, instant = path.partition(TEMP)
     return instant == event.instant and event.table is not None and event.table.partition("/")[2] == table

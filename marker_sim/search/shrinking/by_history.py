@@ -1,4 +1,4 @@
-"""Smaller plans from what happened in a failing run: its calls one after the other, or those that met each other.
+"""Smaller plans from the events of a failing run: its calls one after the other, or those that overlapped.
 
 What the evidence names comes first, alone. Most defects need an order of calls and no race. One client that performs a
 part of the calls in the order in which they were made, with the faults where they struck between them, fails each time
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class _Made(NamedTuple):
-    """A call that was made: which operation it was, by which process, from which event to which, when, how it ended."""
+    """A call that was made: operation, process, first and last event, time, and whether it was refused."""
 
     op: Op
     process: str
@@ -82,7 +82,7 @@ def candidates(plan: Plan, history: History, evidence: tuple[int, ...], under: s
 
 
 def _in_own_directories(plan: Plan, own: set[int]) -> Iterator[Plan]:
-    """What the plan does there, without faults, then with those that do not single out another directory."""
+    """The operations in used directories, without faults, then with those not confined to another directory."""
     ops = tuple(op for op in plan.ops if op.directory in own)
     others = [re.escape(path) for number, path in enumerate(plan.directories) if number not in own]
     faults = tuple(fault for fault in plan.faults if not _speaks_of(fault, others))
@@ -95,14 +95,14 @@ def _speaks_of(fault: Fault, paths: list[str]) -> bool:
 
 
 def _deletions(made: list[_Made]) -> list[_Made]:
-    """What was deleted: each deletion, and the first create in their directories, so that they find something."""
+    """Each deletion, with the first create in its directory, so that it has something to delete."""
     deletes = [call for call in made if call.op.kind == "delete"]
     filled = {call.op.directory: call for call in reversed(made) if call.op.kind == "create"}
     return [*deletes, *(filled[number] for number in {call.op.directory for call in deletes} & filled.keys())]
 
 
 def _made(plan: Plan, history: History) -> list[_Made]:
-    """The calls of a run in the order in which they took effect; what was never asked is left out."""
+    """The calls of a run in the order in which they took effect; operations never invoked are left out."""
     waiting: dict[str, list[Op]] = defaultdict(list)
     for op in reversed(plan.single_ops):
         waiting[op.actor].append(op)
@@ -134,13 +134,13 @@ def _struck(plan: Plan, history: History) -> list[_Struck]:
 
 
 def _one_after_another(plan: Plan, calls: list[_Made], struck: list[_Struck]) -> Plan:
-    """One client performs the calls; each fault is where it was among them."""
+    """All calls by one client; each fault keeps its place among them."""
     ops = [replace(call.op, actor=CLIENT, request="", after_ms=0) for call in calls]
     return _with(plan, [call._replace(op=op) for call, op in zip(calls, ops, strict=True)], struck)
 
 
 def _batch_after_batch(plan: Plan, calls: list[_Made], struck: list[_Struck]) -> Iterator[Plan]:
-    """For many creates and what a server met, as many clients with a batch each: the files may be what counts.
+    """Many creates that met a fault of a server as that many clients, one batch after the other: files may matter.
 
     Then another client asks what is there.
     """
@@ -157,7 +157,7 @@ def _batch_after_batch(plan: Plan, calls: list[_Made], struck: list[_Struck]) ->
 
 
 def _beside_each_other(plan: Plan, calls: list[_Made], struck: list[_Struck]) -> Iterator[Plan]:
-    """Each client performs its calls: the first one when it did, all others as soon as it can; or all of them so."""
+    """Each client with its calls: the first client at its times, the others without delays; or all without."""
     in_order = sorted(calls, key=lambda call: call.invoke)
     first = {call.op.actor: call.invoke for call in reversed(in_order)}
     for timed in (True, False):
@@ -169,19 +169,19 @@ def _beside_each_other(plan: Plan, calls: list[_Made], struck: list[_Struck]) ->
 
 
 def _with(plan: Plan, calls: list[_Made], struck: list[_Struck]) -> Plan:
-    """The plan with these calls, and with the faults that have something to strike there."""
+    """The plan with these calls, and with those faults that have something to strike."""
     ops = tuple(call.op for call in calls)
     return in_used_directories(replace(plan, ops=ops, faults=_placed(struck, calls, plan)))
 
 
 def _placed(struck: list[_Struck], calls: list[_Made], plan: Plan) -> tuple[Fault, ...]:
-    """The faults at their places among the calls, without those that have nothing to strike there."""
+    """The faults at their places among the calls, without those with nothing to strike."""
     placed = (_among(fault, event, calls, plan) for fault, event in struck)
     return tuple(fault for fault in placed if fault is not None)
 
 
 def _among(fault: Fault, event: Event, calls: list[_Made], plan: Plan) -> Fault | None:
-    """The fault at its place among the calls, None where it has none to strike."""
+    """The fault at its place among the calls, None when it has nothing to strike."""
     if fault.target in SERVERS:
         if isinstance(fault.trigger, Call):
             return fault
@@ -202,7 +202,7 @@ def _among(fault: Fault, event: Event, calls: list[_Made], plan: Plan) -> Fault 
 
 
 def _had(call: _Made, event: Event) -> bool:
-    """Whether it was under way in the process of an event."""
+    """Whether a call was open in the process of an event."""
     return call.process == event.process and call.invoke < event.index < call.done
 
 
@@ -211,14 +211,14 @@ def _asks(call: _Made, names: set[str | None]) -> bool:
 
 
 def _met(call: _Made, other: _Made, plan: Plan) -> bool:
-    """Whether they were under way at the same time, or may have been in the same batch."""
+    """Whether two calls were open at the same time, or may have been in one batch."""
     answered = call.done != NEVER and other.done != NEVER
     overlapped = answered and call.invoke < other.done and other.invoke < call.done
     return overlapped or abs(call.at_ms - other.at_ms) <= 2 * plan.interval_ms
 
 
 def _took_effect(call: _Made) -> int:
-    """A call that was answered did what it did at the latest then; of another one that is not known."""
+    """The event by which calls are ordered: the completion of an answered call, the invocation of any other."""
     return call.invoke if call.done == NEVER else call.done
 
 
@@ -227,7 +227,7 @@ def _merged(*parts: list[_Made]) -> list[_Made]:
 
 
 def _unlike(many: list[list[T]]) -> list[list[T]]:
-    """Without those that came before."""
+    """The candidates without repetitions."""
     kept: list[list[T]] = []
     for each in many:
         if each not in kept:

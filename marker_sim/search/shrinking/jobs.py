@@ -1,4 +1,4 @@
-"""Smaller plans of Spark jobs, where a try costs seconds to a minute: few, the best first.
+"""Smaller plans of Spark jobs, where a try costs seconds to a minute: few candidates, the best first.
 
 A part of such a plan is a write with the faults that meet it alone, and the abandoned ones before it. What breaks is
 mostly seen soon after what caused it. So one part alone is tried first, those beside the evidence before the others;
@@ -18,7 +18,7 @@ Part = tuple[Write, ...]
 
 
 def are_jobs(plan: Plan) -> bool:
-    """Whether the plan is of Spark jobs: of a released Hudi, or with faults of its own for each write."""
+    """Whether the plan is of Spark jobs: of a released Hudi, or with separate faults for each write."""
     return plan.shape is not None or any(write.faults for write in plan.writes)
 
 
@@ -42,7 +42,7 @@ def candidates(plan: Plan, history: History, evidence: tuple[int, ...]) -> Itera
 
 
 def smaller(plan: Plan) -> Iterator[Plan]:
-    """The plan without a part, the first of them first; then simpler ones, and faults at the first call that fits."""
+    """The plan without one part, in their order; then simpler parts, and faults at the first fitting call."""
     parts = _parts(plan)
     for position in range(len(parts)) if len(parts) > 1 else ():
         yield _with(plan, (*parts[:position], *parts[position + 1 :]))
@@ -64,7 +64,7 @@ def _simpler_tables(plan: Plan, shape: TableShape) -> Iterator[Plan]:
 
 
 def _simpler_writes(plan: Plan) -> Iterator[Plan]:
-    """Without a fault, with the first tasks alone (whose numbers stay), and without what was left behind."""
+    """The write without a fault, with its first tasks only (whose numbers stay), and without leftovers before it."""
     for number in range(len(plan.faults)):
         writes = (replace(w, faults=tuple(n for n in w.faults if n != number)) for w in plan.writes)
         yield _with(plan, (tuple(writes),))
@@ -86,7 +86,7 @@ def _parts(plan: Plan) -> tuple[Part, ...]:
 
 
 def _with(plan: Plan, parts: Iterable[Part]) -> Plan:
-    """The plan with these parts and their faults alone."""
+    """The plan with only these parts and their faults."""
     writes = tuple(write for part in parts for write in part)
     kept = [number for write in writes for number in write.faults]
     moved = {number: index for index, number in enumerate(kept)}

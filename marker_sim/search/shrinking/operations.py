@@ -24,7 +24,7 @@ _SERVER_STEPS = 24
 
 
 def miniatures(plan: Plan) -> Iterator[Plan]:
-    """One or two operations of the kinds of a plan, with none or one of its faults, wherever that may strike.
+    """Plans of one or two operations of the kinds of a plan, with none or one of its faults at each possible place.
 
     One client or two, which ask for one name and one directory as the plan's last operations do. They are looked at
     from the smallest on.
@@ -61,7 +61,7 @@ def _everywhere(fault: Fault) -> Iterator[Fault]:
 
 
 def without_faults(plan: Plan, start: int, size: int) -> Iterator[Plan]:
-    """The plan without some faults; and with those after them at the same sites as much earlier."""
+    """The plan without some faults; and with later faults at the same sites moved earlier accordingly."""
     gone, kept = plan.faults[start : start + size], plan.faults[:start] + plan.faults[start + size :]
     yield replace(plan, faults=kept)
     sites = {(fault.target, fault.site) for fault in gone if fault.site}
@@ -72,7 +72,7 @@ def without_faults(plan: Plan, start: int, size: int) -> Iterator[Plan]:
 
 
 def without_one(plan: Plan) -> Iterator[Plan]:
-    """The plan without each one of its entries."""
+    """The plan without one of its entries, for each of them."""
     for n in range(len(plan.ops)):
         yield replace(plan, ops=plan.ops[:n] + plan.ops[n + 1 :])
     for n in range(len(plan.faults)):
@@ -97,7 +97,7 @@ def without_two(plan: Plan) -> Iterator[Plan]:
 
 
 def parts_of_a_crowd(plan: Plan) -> Iterator[Plan]:
-    """Very many operations without peculiarities, all at once, and halves: the first, the last, every other one."""
+    """Parts of very many simple operations: all without delays, and halves (first, last, every other one)."""
     now = tuple(replace(op, after_ms=0) for op in plan.ops)
     simple = replace(plan, jitter=0, num_threads=1, interval_ms=50, restart_threads=0)
     yield replace(simple, ops=now, faults=())
@@ -109,7 +109,7 @@ def parts_of_a_crowd(plan: Plan) -> Iterator[Plan]:
 
 
 def at_sites(faults: tuple[Fault, ...], fault: Fault) -> Iterator[tuple[Fault, ...]]:
-    """The faults with one that has a step at the first arrivals at each site where it can strike its actor instead."""
+    """The faults with one at a step moved to the first arrivals at each site where it can strike the same actor."""
     if fault.site:
         return
     actor = "server" if fault.target in ("server", "second") else "executor" if fault.target != "driver" else "driver"
@@ -119,7 +119,7 @@ def at_sites(faults: tuple[Fault, ...], fault: Fault) -> Iterator[tuple[Fault, .
 
 
 def lasting(plan: Plan) -> Iterator[Plan]:
-    """The plan with one fault that lasts in place of all that make storage fail one actor, by actor and site."""
+    """The plan with one lasting fault in place of all that fail one actor's storage, by actor and site."""
     for actor, site in dict.fromkeys((fault.target, fault.site) for fault in plan.faults):
         several = [f for f in plan.faults if f.target == actor and f.site == site and f.kind.row.fails]
         if len(several) > 1:
@@ -135,7 +135,7 @@ def lasting(plan: Plan) -> Iterator[Plan]:
 
 
 def renamed(plan: Plan, gone: str, stays: str) -> Plan:
-    """The plan with the operations and faults of one client given to another."""
+    """The plan with one client's operations and faults given to another client."""
     ops = tuple(replace(op, actor=stays) if op.actor == gone else op for op in plan.ops)
     faults = tuple(replace(f, target=stays) if f.target == gone else f for f in plan.faults)
     return replace(plan, ops=ops, faults=faults)

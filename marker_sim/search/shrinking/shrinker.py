@@ -1,4 +1,4 @@
-"""Make a failing plan small: fewer operations and faults, then fewer threads, directories, delays and odd values.
+"""Shrinks a failing plan: fewer operations and faults, then fewer threads, directories, delays and odd values.
 
 Greedy and bounded: every candidate is run, a smaller one is kept if the same guarantee still breaks, and the whole ends
 after `runs_max` runs or `budget_s` seconds, whichever comes first. Passes, again and again until none finds anything:
@@ -59,7 +59,7 @@ SCANNED = 6  # Entries of a plan whose faults are tried at every earlier step.
 
 
 class _Spent(Exception):
-    """The budget is used up; what was found so far is the result."""
+    """The end of the budget; the smallest plan found so far is the result."""
 
 
 class _Shrinker:
@@ -116,7 +116,7 @@ class _Shrinker:
             return self.best
 
     def _remove_ops(self) -> None:
-        """Clients, then operations, in chunks of halving size."""
+        """Remove clients, then operations, in chunks of halving size."""
         self._remove_clients()
         size = max(1, len(self.best.ops) // 2)
         while size:
@@ -127,7 +127,7 @@ class _Shrinker:
             size //= 2
 
     def _attempt_without(self, start: int, size: int) -> bool:
-        """Without some operations; of one client in real time, each fault stays where it is among the others."""
+        """Try a plan without some operations; with one client in real time, faults keep their places in it."""
         ops = self.best.ops
         fewer = replace(self.best, ops=ops[:start] + ops[start + size :])
         if self._alone:
@@ -138,13 +138,13 @@ class _Shrinker:
 
     @property
     def _alone(self) -> bool:
-        """Whether one client makes one call after the other, and latencies cannot be chosen."""
+        """Whether a single client makes one call after the other in real time, where latencies cannot be chosen."""
         return not self._simulated and len({op.actor for op in self.best.ops}) == 1 == max(
             op.copies for op in self.best.ops
         )
 
     def _thin_a_crowd(self) -> None:
-        """The least workloads before anything else, for each of them costs a hundredth; then halves."""
+        """Try the smallest workloads first, each of which costs a hundredth of the plan; then halves."""
         crowded = self._simulated and len(self.best.ops) > CROWD
         least = islice(small_ops(replace(self.best, faults=())), LEAST if crowded else 0)
         if any(map(self.attempt, least)):
@@ -153,7 +153,7 @@ class _Shrinker:
             continue
 
     def _name_places(self) -> None:
-        """Faults of a crowd's plan at sites: a step far into a long plan is another call as soon as anything goes."""
+        """Move a crowd's faults from steps to sites: a late step is another call as soon as anything is removed."""
         if self._simulated and len(self.best.ops) > CROWD:
             for fault in self.best.faults:
                 any(self.attempt(replace(self.best, faults=faults)) for faults in at_sites(self.best.faults, fault))
@@ -170,7 +170,7 @@ class _Shrinker:
             size //= 2
 
     def _remove_writes(self) -> None:
-        """Whole writes, then tasks; again from the beginning whenever one could go."""
+        """Remove whole writes, then tasks; begin again whenever one could be removed."""
         for fewer in (fewer_writes, fewer_tasks):
             while any(self._attempt_earlier(candidate, by) for candidate, by in fewer(self.best)):
                 continue
@@ -179,13 +179,13 @@ class _Shrinker:
         return self.attempt(candidate) or any(self.attempt(sooner) for sooner in earlier(candidate, by))
 
     def _attempt_scaled(self, candidate: Plan) -> bool:
-        """Also with faults earlier in proportion: fewer operations make fewer steps, and a late fault never arms."""
+        """Also try with earlier faults, in proportion: fewer operations make fewer steps, and late faults never arm."""
         if self.attempt(candidate):
             return True
         return self.attempt(candidate.earlier_by(self.best))
 
     def _wait_instead(self, position: int) -> bool:
-        """Remove an operation and let its client wait before the next one about as long as it took."""
+        """Replace an operation by a wait of about its duration before the client's next one."""
         ops = self.best.ops
         actor = ops[position].actor
         follower = next((n for n in range(position + 1, len(ops)) if ops[n].actor == actor), None)
@@ -230,7 +230,7 @@ class _Shrinker:
             size //= 2
 
     def _miniature(self, find: Callable[[Plan], Iterator[Plan]]) -> None:
-        """From the smallest on, and with a part of what is left of the budget only: often there is none that fails."""
+        """Try miniatures, smallest first, with only a part of the remaining budget: often none of them fails."""
         if not self._simulated or self.best.entries <= SMALL or (self.best.writes and self.best.ops):
             return
         runs, now = self._left - self._left // MINIATURES, time.monotonic()
@@ -243,13 +243,13 @@ class _Shrinker:
                 return
 
     def _remove_two(self) -> None:
-        """Any two entries at once: an operation and the fault that it needs, or two operations that need each other."""
+        """Remove pairs of entries: an operation and the fault that it needs, or two that need each other."""
         entries = len(self.best.ops) + len(self.best.faults)
         while 2 < entries <= FEW and any(self._attempt_scanned(candidate) for candidate in without_two(self.best)):
             entries = len(self.best.ops) + len(self.best.faults)
 
     def _attempt_scanned(self, candidate: Plan) -> bool:
-        """A small plan also with one of its faults at every earlier step."""
+        """Try a small plan also with one of its faults at every earlier step."""
         if self.attempt(candidate):
             return True
         for position, fault in enumerate(candidate.faults if candidate.entries <= SCANNED else ()):
@@ -269,7 +269,7 @@ class _Shrinker:
                     break
 
     def _lasting_faults(self) -> None:
-        """One fault that lasts for several that refuse the calls of one actor, where the world has one."""
+        """Replace several faults that refuse one actor's calls by a lasting one, where the world has it."""
         for candidate in lasting(self.best):
             if self.attempt(candidate):
                 return

@@ -20,14 +20,14 @@ _APART = (0, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14)
 
 
 def fewer_writes(plan: Plan) -> Iterator[tuple[Plan, tuple[int, ...]]]:
-    """The plan without one of its writes, the last first, and by how many steps its faults may have to move."""
+    """The plan without one of its writes, the last first, with the number of steps its faults may have to move."""
     for position in reversed(range(len(plan.writes))):
         writes = plan.writes[:position] + plan.writes[position + 1 :]
         yield replace(plan, writes=writes), STEPS_OF_A_WRITE
 
 
 def fewer_tasks(plan: Plan) -> Iterator[tuple[Plan, tuple[int, ...]]]:
-    """The plan without half, a quarter ... one of the tasks of a write."""
+    """The plan with fewer tasks of a write: half of them removed, a quarter and so on, down to one."""
     for position, write in enumerate(plan.writes):
         size = max(1, len(write.tasks) // 2)
         while size:
@@ -51,7 +51,7 @@ def miniatures(plan: Plan) -> Iterator[Plan]:
 
 
 def miniatures_of_two(plan: Plan) -> Iterator[Plan]:
-    """The same workloads with two of the plan's faults, or one of them twice, the second close behind the first."""
+    """The miniatures with two of the plan's faults, or one of them twice, the second soon after the first."""
     for small in _workloads(plan):
         for first in _faults_of(plan):
             for second in _faults_of(plan):
@@ -82,7 +82,7 @@ def _one_executor(actor: str) -> str:
 
 
 def earlier(plan: Plan, by: tuple[int, ...]) -> Iterator[Plan]:
-    """The plan with its faults earlier, all of them or those of one actor."""
+    """The plan with faults at earlier steps, all of them or those of one actor."""
     actors = sorted({fault.target for fault in plan.faults})
     groups = [frozenset(actors)] + ([frozenset({actor}) for actor in actors] if len(actors) > 1 else [])
     for less in by:
@@ -93,7 +93,7 @@ def earlier(plan: Plan, by: tuple[int, ...]) -> Iterator[Plan]:
 
 
 def simpler_writes(plan: Plan) -> Iterator[Plan]:
-    """The same writes with fewer peculiarities."""
+    """The plan with simpler writes: fewer special properties."""
     if plan.earlier is not None:
         yield replace(plan, earlier=None)
         yield from (replace(plan, earlier=life) for life in _simpler_lives(plan.earlier))

@@ -36,7 +36,7 @@ _VERSION_MAX = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jars:
-    """Jars that are wanted together.
+    """Jars that are needed together.
 
     what: their name in sentences.
     coordinates: "group:artifact:version" of each.
@@ -46,16 +46,16 @@ class Jars:
     coordinates: tuple[str, ...]
 
     def paths(self) -> tuple[Path, ...]:
-        """Where each one lies when it is in the cache."""
+        """The path of each jar in the cache."""
         return tuple(cache_directory() / "jars" / _file_name(jar) for jar in self.coordinates)
 
     def cached(self) -> tuple[Path, ...]:
-        """The jars when all of them are in the cache, else none."""
+        """The paths when all jars are in the cache, else none."""
         paths = self.paths()
         return paths if all(path.is_file() for path in paths) else ()
 
     def find(self, progress: Callable[[str], None]) -> tuple[Path, ...]:
-        """The jars, fetched when the cache lacks one; HarnessError says why they cannot be had."""
+        """The paths of the jars, downloaded if the cache lacks one; HarnessError says why they are unavailable."""
         cache = cache_directory()
         found = self.cached()
         if found:
@@ -100,7 +100,7 @@ def _url(jar: str) -> str:
 
 
 def _fetch_jar(url: str, path: Path) -> None:
-    """Fetch a jar and hold it against its SHA-1 before it gets its name; ConnectionError when it cannot be had."""
+    """Download a jar and compare its SHA-1 before naming it; ConnectionError when it is unavailable."""
     part, digest = path.with_suffix(".part"), hashlib.sha1(usedforsecurity=False)
     try:
         with part.open("wb") as file:
@@ -130,7 +130,7 @@ def _pieces(url: str) -> Iterator[bytes]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltBundle:
-    """A bundle by its name in `--sut`.
+    """A bundle, by its name in `--sut`.
 
     sut: that name, with the whole path, so that it can be run again from anywhere.
     jar: None for a released version.
@@ -142,12 +142,12 @@ class BuiltBundle:
 
 
 def is_path(word: str) -> bool:
-    """Whether it is a path, and no version."""
+    """Whether it is a path and not a version."""
     return os.sep in word or word.endswith(".jar") or (word != "" and Path(word).exists())
 
 
 def read_bundle(word: str, name: str, *, writes: bool) -> BuiltBundle:
-    """The bundle at a path; UsageError when there is none, or one that lacks what is judged.
+    """The bundle at a path; UsageError when there is none, or when it lacks a class that is needed.
 
     name: before the colon of `--sut`.
     writes: whether Spark writes with it, and not only its timeline server is started.
@@ -180,7 +180,7 @@ def read_bundle(word: str, name: str, *, writes: bool) -> BuiltBundle:
 
 
 def _version(jar: zipfile.ZipFile, entries: frozenset[str]) -> str:
-    """The version that a jar says it has, "" when it says none."""
+    """The version recorded in a jar, "" when there is none."""
     places = [(_MANIFEST, "Implementation-Version:")] if _MANIFEST in entries else []
     places += [(each, "version=") for each in sorted(entries) if _PROPERTIES.fullmatch(each)]
     for entry, key in places:

@@ -1,4 +1,4 @@
-"""A Java server that starts in a third of the time: its launcher compiled once, its classes from an archive.
+"""Faster start of a Java server (a third of the time): its launcher compiled once, its classes from an archive.
 
 `java Launcher.java` compiles the launcher at each start, and the JVM reads and checks some thousand classes again.
 Both are done once for a class path and kept in the cache (class data sharing, JEP 350). Limits: Java 17 or later; what
@@ -32,7 +32,7 @@ _ASKED = ("create", "exists", "list", "delete")  # What loads the classes that a
 
 
 def quick_start(command: str, progress: Callable[[str], None]) -> str:
-    """The command with its launcher compiled and with an archive of its classes; the same when that cannot be had.
+    """The command with a compiled launcher and an archive of classes; unchanged when these are not available.
 
     command: "java OPTIONS -cp PATHS Launcher.java …" with the placeholders of `--start`.
     """
@@ -58,7 +58,7 @@ def quick_start(command: str, progress: Callable[[str], None]) -> str:
 
 
 def _key(java: str, class_path: list[str], launcher: Path) -> str:
-    """Of everything that the archive depends on."""
+    """The cache key: everything that the archive depends on."""
     told = hashlib.sha256(launcher.read_bytes())
     for path in (Path(os.path.realpath(java)), *_files(class_path)):
         status = path.stat()
@@ -78,7 +78,7 @@ def _files(class_path: list[str]) -> Iterator[Path]:
 
 
 def _compile(java: str, class_path: list[str], launcher: Path, folders: list[str], folder: Path) -> None:
-    """The launcher and the files of folders of the class path, as a jar."""
+    """A jar with the compiled launcher and the files of class path folders."""
     with tempfile.TemporaryDirectory() as classes:
         compiler = [java, "-m", "jdk.compiler/com.sun.tools.javac.Main"]
         paths = os.pathsep.join(map(str, _files(class_path)))  # The compiler leaves out some jars behind a "*".
@@ -94,7 +94,7 @@ def _compile(java: str, class_path: list[str], launcher: Path, folders: list[str
 
 
 def _store(words: list[str]) -> None:
-    """Run a server that stores its classes when it ends; HarnessError when it does not answer or end."""
+    """Run a server that writes its class archive when it ends; HarnessError when it does not answer or end."""
     with tempfile.TemporaryDirectory() as scratch:
         place, root = f"{scratch}/t/.hoodie/.temp/001", Path(scratch)
         around, command = Surroundings({"storage": scratch}, {}), Command(text=shlex.join(words))

@@ -1,4 +1,4 @@
-"""One cluster for the simulated world and for real processes: what they share, once, on a host.
+"""The cluster that the simulated world and real processes share: processes of one run, on a host.
 
 run.py          the phases of a run
 earlier_life.py what tables hold before a run

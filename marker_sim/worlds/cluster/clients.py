@@ -1,4 +1,4 @@
-"""Clients of the marker store alone: each performs its operations in order, over several lives.
+"""Clients of a marker store, without writes: each performs its operations in order, over several lives.
 
 A client never acts again after an unknown outcome: its operations go on in another process.
 """
@@ -21,7 +21,7 @@ class ClusterClients:
         self._at_work = 0
 
     def play(self, ops: tuple[Op, ...]) -> None:
-        """Let one client for each name perform its operations, until all are through or the time is over."""
+        """Let one client for each name perform its operations, until all are done or the time is over."""
         by_actor: dict[str, list[Op]] = {}
         for op in ops:
             by_actor.setdefault(op.actor, []).append(op)
@@ -33,12 +33,12 @@ class ClusterClients:
             self._host.overdue(f"clients did not get through their operations in {self._host.limit_ms // 1000} s")
 
     def go_on(self, before: Any) -> None:
-        """The work of a process goes on in a new one."""
+        """Continue the work of a client in a new process."""
         client: ClientLife = before.life
         self._host.start(client.name, client.role, client)
 
     def died(self, process: Any, after_ms: int) -> None:
-        """A client's process was killed; another one goes on after a while, none if that is less than 0."""
+        """Take in that a client was killed; a new process replaces it after `after_ms`, none if that is negative."""
         if after_ms >= 0:
             self._restarts.expect(process, self.go_on)
             self._host.after(after_ms, self._restarts.due, process)
@@ -46,7 +46,7 @@ class ClusterClients:
             self.left()
 
     def left(self) -> None:
-        """A client is through, or will never go on; the last one ends the phase."""
+        """Take in that a client is done or ended for good; the last one ends the phase."""
         self._at_work -= 1
         if self._at_work == 0:
             self._host.stop()

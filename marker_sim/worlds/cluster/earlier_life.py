@@ -1,4 +1,4 @@
-"""What the tables of a plan hold before the run: completed, archived and unfinished instants with their files. Pure.
+"""The content of a plan's tables before the run: completed, archived and unfinished instants with files. Pure.
 
 An archived commit has left the timeline, and its files are committed for ever. Our write client knows the timeline of
 layout 6 alone, so files of commits in the folders of table version 8 are like those of archived ones to it.
@@ -41,7 +41,7 @@ _ARCHIVED_FIRST = {"millis": 20230101000000000, "seconds": 20230101000000, "boot
 
 @dataclass(slots=True, kw_only=True)
 class EarlierInstant:
-    """One of them.
+    """One instant that a table has before the run.
 
     state: COMPLETED, ARCHIVED or LEFT.
     paths: of its data files, relative to the table.
@@ -55,7 +55,7 @@ class EarlierInstant:
 
 
 def earlier_instants(plan: Plan, number: int, mode: str, rows_as: RowFormat) -> Iterator[EarlierInstant]:
-    """Those of a table of the plan, archived ones first, an unfinished one last; none where nothing is written.
+    """The earlier instants of a table, archived ones first, an unfinished one last; none where nothing is written.
 
     number: of the table. mode: of the markers of the unfinished one, "" to leave that out.
     """
@@ -83,7 +83,7 @@ class _EarlierLife:
             yield self._left(self._named[-1], mode, [path for each in kept for path in each.paths])
 
     def _archived(self, instant: str) -> EarlierInstant:
-        """A base file and a log file of a group of its own, which no write of the plan knows."""
+        """An archived instant: a base file and a log file of a separate group, unknown to all writes of the plan."""
         partition, file_id, token = self._groups[0][0], f"archived{instant[-3:]}-0", WriteToken(0, 0, 0)
         names = (base_file_name(file_id, token, instant), log_file_name(file_id, instant, 1, token))
         paths = tuple(_below(partition, name) for name in names)
@@ -99,7 +99,7 @@ class _EarlierLife:
         return made
 
     def _completed(self, instant: str, log: bool) -> EarlierInstant:
-        """Every group gets a base file, or a log file on the one it has."""
+        """A completed instant: every group gets a base file, or a log file on the one it has."""
         made = EarlierInstant(instant=instant, state=COMPLETED)
         stats = []
         for task, (partition, group) in enumerate(self._groups):
@@ -118,7 +118,7 @@ class _EarlierLife:
         return made
 
     def _left(self, instant: str, mode: str, archived: list[str]) -> EarlierInstant:
-        """Markers of its files and of those of archived commits, its files, its entries."""
+        """An unfinished instant: its timeline entries, files and markers, also markers of archived commits' files."""
         made = EarlierInstant(instant=instant, state=LEFT)
         action, names, paths = self._life.left, [], []
         for task, (partition, group) in enumerate(self._groups):

@@ -1,4 +1,4 @@
-"""What the code of one process of a cluster works with: its seams, its marker stores, and what it asks the cluster."""
+"""The surroundings of the code of one cluster process: its seams, its marker stores, and its cluster."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from marker_sim.writer.attempt import Assignment
 
 
 class ProcessEnvironment(ABC):
-    """One process of a cluster, from inside; the simulated world and real processes fill in the abstract part.
+    """One process of a cluster; the simulated world and real processes implement the abstract part.
 
     me: whose calls are recorded.
     identity: whether every store that it served took the identity of a request.
@@ -51,22 +51,22 @@ class ProcessEnvironment(ABC):
 
     @abstractmethod
     def server_started(self, server: str) -> int | None:
-        """The `started` event of the server behind a name, None where there is none."""
+        """The `started` event of the server with a name, None where there is none."""
 
     @abstractmethod
     def need_server(self) -> None:
-        """See to it that an embedded timeline server is there."""
+        """Ensure that an embedded timeline server is running."""
 
     @abstractmethod
     def began(self, place: MarkerDirectory) -> None:
-        """A write has its instant."""
+        """Take in that a write has its instant."""
 
     @abstractmethod
     def write_file(self, work: Assignment, create: Callable[[str, str], object], slow_ms: int) -> WriteStat:
-        """The system's part of an attempt, in this world's format of rows."""
+        """The system's part of an attempt, with this world's format of rows."""
 
     def context(self, directory: str) -> Context:
-        """What an implementation is given."""
+        """The context that an implementation gets."""
         return Context(
             storage=self.storage,
             runtime=self.runtime,
@@ -77,12 +77,12 @@ class ProcessEnvironment(ABC):
         )
 
     def ended(self) -> None:
-        """The process is dead, and what its stores have outside of the kit goes with it."""
+        """Release what the stores have outside of the kit: the process is dead."""
         if self.system.outside is not None:
             self.system.outside.ended(self._shared)
 
     def client_store(self, mode: str, directory: str, server: str) -> tuple[MarkerStore, Creates]:
-        """The store of a client of the marker store alone, and its create; server: "server" or "second"."""
+        """The store of a client without writes, and its create; server: "server" or "second"."""
         known = self._stores.get((directory, server))
         if known is None:
             store = self._store(mode, directory, server)
@@ -120,7 +120,7 @@ class ProcessEnvironment(ABC):
 
 
 class DriverMarkers:
-    """Where a driver finds markers (writer.client.Markers).
+    """The markers that a driver works with (writer.client.Markers).
 
     mode: of the write.
     """
@@ -134,7 +134,7 @@ class DriverMarkers:
         return self._environment.markers(self._mode, parse_directory(directory))
 
     def stored(self, directory: str) -> tuple[str, ...]:
-        """What a fresh reader finds: the reference's direct store reads every format of Hudi's."""
+        """A fresh reader of stored markers: the reference's direct store reads all of Hudi's formats."""
         environment = self._environment
         factory = environment.system.reader(self._mode)
 

@@ -1,4 +1,4 @@
-"""Faults of processes and their end: who dies, who is paused, who is joined by a second server, how all of it heals."""
+"""Faults of processes: deaths, pauses, second servers, and how all of them are healed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _STRAY = b"f9-0_0-0-0_0.parquet.marker.CREATE\n"
 
 
 class ClusterFaults:
-    """Injects the faults of a plan into the processes of one cluster until everything heals.
+    """Injects a plan's faults into the processes of one cluster until all of them are healed.
 
     own: does what only this world can, given the process and the fault.
     directories: the marker directories so far. hudi: whether markers are in Hudi's format.
@@ -53,7 +53,7 @@ class ClusterFaults:
         self._own = own
 
     def strike(self, process: Any, fault: Fault, attempt: Any = None) -> Instruction:
-        """A fault is due at a step of a process. attempt: the one that makes the step, None for none."""
+        """Inject a fault at a step of a process. attempt: the one that makes the step, None for none."""
         if self.healed or not process.alive:
             return None
         match fault.kind:
@@ -80,22 +80,22 @@ class ClusterFaults:
         return None
 
     def kill(self, process: Any, fault: Fault, value: str | None = None) -> None:
-        """The process dies here and now. value: of the event, None for a fault of the plan."""
+        """Kill the process now. value: of the event, None for a fault of the plan."""
         self._host.kill(process, value, lambda: self.died(process, fault))
 
     def tear(self, process: Any, fault: Fault) -> None:
-        """The process dies in the middle of a write to a local file, or with a request on its way to the store."""
+        """Kill the process in the middle of a write to a local file, or with a request on its way to the store."""
         self._host.record(process.name, process.role, "fault", fault.kind.value)
         self.kill(process, fault)
 
     def heal(self) -> None:
-        """No fault is done any more, and whoever was away is back, unless the plan leaves it dead."""
+        """End all faults, and restart every process that is to come back."""
         self._host.heal()
         self.healed = True
         self._servers.heal()
 
     def died(self, process: Any, fault: Fault | None) -> None:
-        """What follows from a death; fault: None when the process ended by itself."""
+        """Take in a death; fault: None when the process ended by itself."""
         after_ms = fault.settings.restart_ms if fault is not None else 0
         match process.life:
             case ClientLife():

@@ -1,4 +1,4 @@
-"""What a cluster knows of a process, by what the process is for."""
+"""The state that a cluster keeps of each process, by its role."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from marker_sim.plan import Op
 
 @dataclass(slots=True, kw_only=True)
 class ClientLife:
-    """A client of the marker store alone, over all its processes.
+    """A client without writes, over all its processes.
 
     done: how many of its operations were begun.
     """
@@ -52,7 +52,7 @@ class ExecutorLife:
 
 @dataclass(slots=True, kw_only=True)
 class TimelineServerLife:
-    """A timeline server.
+    """A timeline server started by a command.
 
     first: no server was there before it.
     """
@@ -64,26 +64,26 @@ Life = ClientLife | WriteDriverLife | ExecutorLife | TimelineServerLife | None
 
 
 class Restarts:
-    """Processes that were killed and come back later, by name."""
+    """Killed processes that will be restarted, by name."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, tuple[Any, Callable[[Any], None]]] = {}
 
     def expect(self, process: Any, restart: Callable[[Any], None]) -> None:
-        """A process comes back unless somebody forgets it; `due` says when."""
+        """Register a process that will be restarted when `due` is called, unless `forget` is called before."""
         self._waiting[process.name] = (process, restart)
 
     def forget(self, process: Any) -> None:
-        """Somebody else starts what this process was, or nobody does."""
+        """Cancel the restart of a process."""
         self._waiting.pop(process.name, None)
 
     def due(self, process: Any) -> None:
-        """The time has come."""
+        """Restart a process now."""
         _, restart = self._waiting.pop(process.name, (None, None))
         if restart is not None:
             restart(process)
 
     def all_due(self) -> None:
-        """Whoever was to come back comes back now."""
+        """Restart all registered processes now."""
         for process, _ in list(self._waiting.values()):
             self.due(process)

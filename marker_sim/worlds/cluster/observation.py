@@ -1,4 +1,4 @@
-"""How a run is closed: what is stored is read, and recorded as the kit's own observations."""
+"""The end of a run: storage is read and recorded as the kit's observations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def observe(
     tables: Iterable[str],
     rows_as: RowFormat,
 ) -> None:
-    """Record every file and marker directory, and the rows that a reader of completed commits finds in each table.
+    """Record every file and marker directory, and the rows that readers of completed commits find in each table.
 
     began: the index of the last event before storage is read.
     names_read: what a fresh instance lists in a marker directory, None where judges can read the files themselves.

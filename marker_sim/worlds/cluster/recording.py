@@ -1,4 +1,4 @@
-"""Calls as they enter the history: an invocation, what was done, and how it ended.
+"""Calls in the history: an invocation, its effects, and its completion.
 
 How an error of an implementation is taken: Rejected and Refused had no effect (`fail`), every other is `info`, because
 an operation is several storage calls and the last one's error does not speak for those before it.
@@ -19,7 +19,7 @@ _MADE = {made.value: made for made in Created}
 
 
 class Events(Protocol):
-    """Where events go: the simulated scheduler, a host, or a real process's link to the kit."""
+    """The receiver of events: the simulated scheduler, a host, or a real process's link to the kit."""
 
     def record(
         self,
@@ -38,7 +38,7 @@ class Events(Protocol):
 
 
 class Actor(Protocol):
-    """Whose calls they are.
+    """The process and role whose calls are recorded.
 
     invoke: the index of its last invocation.
     part: of a write, as a driver does it: what its calls are for.
@@ -72,7 +72,7 @@ def record_call(
     server: int | None,
     act: Callable[[], Any],
 ) -> CallEnd:
-    """Do something and record it. place: table and instant. server: the `started` event of the server addressed."""
+    """The result of a function, recorded as a call. place: table and instant. server: `started` event of its server."""
     table, instant = place
     invoke = events.record(process.name, process.role, "invoke", operation, table, instant, path, asked, None, server)
     process.invoke = invoke
@@ -109,7 +109,7 @@ def _without_tracebacks(error: Exception) -> Exception:
 
 
 class RecordedMarkers:
-    """A marker store of one process for one directory, every call of which is in the history.
+    """A marker store of one process for one directory that records every call.
 
     server: finds the `started` event of the server that a call goes to, None for direct markers.
     """
@@ -130,7 +130,7 @@ class RecordedMarkers:
         self._server = server
 
     def create(self, name: str, request: str = "") -> Created:
-        """Ask for a marker."""
+        """Create a marker."""
 
         def act() -> str:
             return self._creates(name, request)._value_

@@ -1,4 +1,4 @@
-"""One run of a plan: clients and writes meet faults, everything heals, probes, and storage is read.
+"""One run of a plan: clients and writes with faults, healing, probes, and the final reading of storage.
 
 before   what the tables held before is stored
 faults   every client performs its operations in order, then the driver its writes; faults arm at steps
@@ -58,7 +58,7 @@ class ClusterRun:
         self.host = host
 
     def begin(self) -> None:
-        """Lay out what the tables held before, choose the mode and start the server."""
+        """Store what the tables hold before the run, choose the mode and start the server."""
         self._lay_out()
         self._phase("faults")
         self.host.record("kit", "kit", "observe", "mode", value=self.choice.mode, error=self.choice.reason or None)
@@ -89,7 +89,7 @@ class ClusterRun:
         observe(self.host.record, began, files, directories, fresh.names, self.writes.tables, self.rows_as)
 
     def _lay_out(self) -> None:
-        """The earlier life of every table, in storage and in the history; its markers only in a format that we know."""
+        """Store and record the earlier instants of every table; their markers only in a format known to the kit."""
         mode = self.choice.mode if self.system.layout == "hudi" else ""
         for number, table in enumerate(self.plan.tables if self.plan.earlier is not None else ()):
             for each in earlier_instants(self.plan, number, mode, self.rows_as):
@@ -103,11 +103,11 @@ class ClusterRun:
                     )
 
     def marker_directories(self) -> tuple[MarkerDirectory, ...]:
-        """Those of the plan and those of the writes so far."""
+        """The marker directories of the plan and of the writes so far."""
         return self.settings.directories + tuple(self.writes.instants)
 
     def _own_fault(self, process: Any, fault: Fault) -> Instruction:
-        """A fault that this world alone has; a world that cannot do it does nothing."""
+        """Inject a fault that only this world has; other worlds do nothing."""
         return None
 
     def _phase(self, name: str) -> None:

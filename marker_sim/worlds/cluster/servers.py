@@ -12,7 +12,7 @@ ROLE = "timeline-server"
 
 
 class TimelineServers:
-    """Their births, deaths and addresses."""
+    """Starts, deaths and addresses of the timeline servers."""
 
     def __init__(self, plan: Plan, host: Host, restarts: Restarts) -> None:
         self._plan = plan
@@ -21,14 +21,14 @@ class TimelineServers:
         self._lives: dict[str, Any] = {"server": None, "second": None}
 
     def start(self, name: str) -> Any:
-        """A new life of "server" or "second", which answers when this returns."""
+        """Start a new life of "server" or "second", which answers when this returns."""
         life = TimelineServerLife(first=self._lives["server"] is None)
         process = self._lives[name] = self._host.start(name, ROLE, life)
         self._host.ready(process)
         return process
 
     def need(self) -> None:
-        """An embedded server is started with its driver's write, and where there never was one."""
+        """Start the server that a driver's write needs: an embedded one, or any one that never started."""
         server = self._lives["server"]
         if server is None or (not server.alive and self._plan.embedded):
             if server is not None:
@@ -36,33 +36,33 @@ class TimelineServers:
             self.start("server")
 
     def address(self, name: str) -> Any:
-        """The process behind a name, dead or alive, or None; the first stands in for a second that is gone."""
+        """The process with a server's name, dead or alive, or None; the first replaces a second that is gone."""
         second = self._lives["second"]
         if name == "second" and second is not None and second.alive:
             return second
         return self._lives["server"]
 
     def start_second(self, duration_ms: int) -> None:
-        """Another server on the same storage for a while, once in a run."""
+        """Start a second server on the same storage for a while; once in a run."""
         if self._lives["server"] is not None and self._lives["second"] is None:
             second = self.start("second")
             self._host.record(second.name, second.role, "fault", "second-server", value="begin")
             self._host.after(duration_ms, self._stop_second, second)
 
     def end_embedded(self) -> None:
-        """The driver is gone, and an embedded server with it."""
+        """End an embedded server because its driver has ended."""
         server = self._lives["server"]
         if self._plan.embedded and server is not None and server.alive:
             self._host.kill(server, "with-its-driver")
 
     def died(self, server: Any, after_ms: int) -> None:
-        """A server was killed; it comes back after a while, or never if that is less than 0."""
+        """Take in that a server was killed; it restarts after `after_ms`, never if that is negative."""
         if after_ms >= 0:
             self._restarts.expect(server, lambda process: self.start(process.name.partition("#")[0]))
             self._host.after(after_ms, self._restarts.due, server)
 
     def heal(self) -> None:
-        """Whoever was to come back is back, clients as well, but for a second server, which ends."""
+        """Restart all processes that are to come back, clients too, except a second server, which ends."""
         second, server = self._lives["second"], self._lives["server"]
         if second is not None:
             self._restarts.forget(second)

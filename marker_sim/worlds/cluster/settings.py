@@ -1,4 +1,4 @@
-"""What follows from a plan, a system and the storage that is there."""
+"""The settings of a run that follow from its plan, the system and the storage."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEADLINE_SECS = 30
 
 
 class ClusterSettings:
-    """Of one run.
+    """The settings of one run.
 
     options, later_options: of all processes, and of the timeline servers after the first.
     choice: the marker mode of the plan, as the system takes it.
@@ -44,7 +44,7 @@ class ClusterSettings:
         self.choice = system.choose(self.options, capabilities)
 
     def mode_of(self, markers: str) -> Choice:
-        """The marker mode of a write that asks for `markers`, "" for that of the plan, as far as the system has it."""
+        """The marker mode of a write that requests `markers` ("" for the plan's mode), as far as the system has it."""
         if markers in ("", self.plan.mode) or self.system.layout != "hudi":
             return self.choice  # In a format of its own a mode need not be able to read what the other one has written.
         choice = self.system.chosen(markers, self.capabilities, self.options)

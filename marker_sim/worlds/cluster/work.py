@@ -1,4 +1,4 @@
-"""What clients, executors and drivers do, whatever their processes are made of."""
+"""The work of clients, executors and drivers, for any kind of processes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RunStage = Callable[[WriteClient, str, str], tuple[WriteStat, ...]]
 
 
 class StageBackend(Backend, Protocol):
-    """The executors as the driver of a stage knows them (writer.backend.Backend).
+    """The executors that a driver's stage runs on (writer.backend.Backend).
 
     mode: the marker mode of the write that is under way.
     again: runs every task of its stage once more; None before all are done and after the commit.
@@ -39,7 +39,7 @@ class StageBackend(Backend, Protocol):
 
 
 def perform_operations(environment: ProcessEnvironment, mode: str, ops: Iterable[Op]) -> bool:
-    """Operations of a client of the marker store alone, in order, recorded; False after one with an unknown outcome.
+    """Perform and record operations of a client without writes, in order; False after one with an unknown outcome.
 
     mode: the cluster's, "direct" or "timeline".
     """
@@ -69,7 +69,7 @@ def _perform(environment: ProcessEnvironment, mode: str, op: Op) -> CallEnd:
 
 
 def _address(environment: ProcessEnvironment, op: Op) -> tuple[str, str]:
-    """How a request writes the directory, and the path of what it names; but for a malformed one both are as usual."""
+    """The form in which a request writes the directory, and the path it names; both as usual for a valid one."""
     address = environment.plan.directories[op.directory]
     if op.spelled not in MALFORMED:
         return address, environment.settings.directories[op.directory].path
@@ -118,7 +118,7 @@ def perform_attempt(environment: ProcessEnvironment, work: Assignment, mode: str
 def with_strays(
     environment: ProcessEnvironment, work: Assignment, markers: RecordedMarkers
 ) -> Callable[[str, str], object]:
-    """The create of an attempt whose markers do not fit (plan.Task): it asks for those of others' files first."""
+    """The create of an attempt whose markers do not fit (plan.Task): it requests those of other files first."""
     there = work.slice
     files = (*([there.base] if there.base else []), *there.logs) if there is not None else ()
     kinds = dict[str, str]()
@@ -144,7 +144,7 @@ def perform_write(
     run_stage: RunStage,
     note_part: Callable[..., Any] | None = None,
 ) -> str:
-    """One write of a driver; "", or why the driver cannot go on.
+    """One write of a driver; returns "", or the reason why the driver cannot continue.
 
     ordinal: of the write in its run, from 1.
     run_stage: given the write client, the instant and the marker mode, runs every task; one write stat for each.
@@ -197,7 +197,7 @@ def run_stage(
     instant: str,
     mode: str,
 ) -> tuple[WriteStat, ...]:
-    """The stage of a write on a driver's executors (`RunStage`, once the first four are given)."""
+    """The stage of a write on a driver's executors (`RunStage`, when the first four arguments are given)."""
     plan, system = environment.plan, environment.system
     backend.mode = mode
     stage = system.stage(plan.tables[write.table], instant, write, ordinal, client.slices, plan.merge_on_read)
@@ -207,7 +207,7 @@ def run_stage(
 
 
 def run_stage_again(environment: ProcessEnvironment, backend: StageBackend) -> None:
-    """The fault `stage-retried` strikes a driver: where all tasks are done, their results are computed again."""
+    """The fault `stage-retried` of a driver: when all tasks are done, it computes their results again."""
     if backend.again is not None:
         me = environment.me
         environment.events.record(me.name, "nemesis", "fault", FaultKind.STAGE_RETRIED.value, path="")
@@ -222,7 +222,7 @@ def record_part(
     value: Value,
     body: Callable[[], Any],
 ) -> Any:
-    """Record a part of a write to a table (writer.client.Journal, once the first two are given)."""
+    """Record a part of a write to a table (writer.client.Journal, when the first two arguments are given)."""
     me = environment.me
     before, me.part = me.part, operation
     ended = record_call(environment.events, me, operation, (table, instant), None, value, None, body)

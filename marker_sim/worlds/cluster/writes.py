@@ -1,4 +1,4 @@
-"""A driver and its executors, as Spark runs them: the writes of a plan, one after another.
+"""A driver and its executors, as Spark runs them: a plan's writes, one after another.
 
 A write whose tasks fail leaves its instant behind and the driver goes on with the next; a driver whose own calls fail
 exits. When a driver is gone, its executors go on for a while, its embedded timeline server does not, and the next
@@ -26,7 +26,7 @@ Instruction = tuple[str, int] | None
 
 
 class ClusterWrites:
-    """The writes of one cluster, from the side of its manager.
+    """The writes of one cluster, from the cluster manager's side.
 
     instants: the marker directories of those that began.
     executors: of the driver that there is.
@@ -43,7 +43,7 @@ class ClusterWrites:
         self._tables: dict[int, None] = {}
 
     def play(self, write: Write) -> None:
-        """Let the driver perform one write, until it is through or gone and its successor may begin."""
+        """Let the driver perform one write, until it is done, or the driver is gone and a successor may begin."""
         self._ordinal += 1
         self._tables[write.table] = None
         driver = self._driver or self._start_driver()
@@ -54,7 +54,7 @@ class ClusterWrites:
             self._leave(driver, NOT_GETTING_ON, 0)
 
     def probe(self, writes: tuple[Write, ...]) -> None:
-        """When all is well again, a new driver writes to each table: it must come to an end."""
+        """Let a new driver write to each table after everything is healed; these writes must complete."""
         if self._driver is not None and self._tables:
             self._leave(self._driver, APPLICATION_ENDED, self._host.linger_ms)
         for table in list(self._tables):
@@ -65,18 +65,18 @@ class ClusterWrites:
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """Those that were written to."""
+        """The tables that were written to."""
         return tuple(self._plan.tables[number] for number in self._tables)
 
     def through(self, driver: Any, why: str = "") -> None:
-        """A driver has done what it could for its write; why: it exits, "" when it does not."""
+        """Take in that a driver has finished its write; why: the reason for which it exits, "" when it goes on."""
         if why:
             self._leave(driver, why, 0)
         driver.life.working = False
         self._host.stop()
 
     def driver_died(self, driver: Any, fault: Fault | None) -> None:
-        """The driver was killed, or is gone by itself (None)."""
+        """Take in that the driver was killed, or ended by itself (None)."""
         if driver is not self._driver:
             return
         kills = fault is not None and fault.kind is FaultKind.KILL
@@ -84,7 +84,7 @@ class ClusterWrites:
         self._host.after(max(0, fault.settings.restart_ms) if fault is not None else 0, self._host.stop)
 
     def executor_died(self, executor: Any, after_ms: int) -> None:
-        """An executor is gone; another one replaces it after a while, none if that is less than 0."""
+        """Take in that an executor ended; a new one replaces it after `after_ms`, none if that is negative."""
         life: ExecutorLife = executor.life
         for attempt in self._host.lost_with(executor, life.driver):
             self.lose(life.driver, attempt, LOST_EXECUTOR_MS)
@@ -92,7 +92,7 @@ class ClusterWrites:
             self._host.after(after_ms, self._replace_executor, (life.driver, life.slot))
 
     def strike(self, process: Any, fault: Fault, attempt: Any) -> Instruction:
-        """A fault of a task is due. attempt: the one that makes this step, None for none."""
+        """Inject a fault of a task. attempt: the one that makes this step, None for none."""
         if process is self._driver and fault.kind is FaultKind.STAGE_RETRIED:
             return ("run-again", 0)
         driver = self._driver
@@ -119,7 +119,7 @@ class ClusterWrites:
         self._host.record(process.name, "nemesis", "fault", fault.kind.value, path=attempt.work.path)
 
     def lose(self, driver: Any, attempt: Any, after_ms: float) -> None:
-        """A driver hears in a while that an attempt is lost, if it still expects to hear of it."""
+        """Tell a driver after a while that an attempt is lost, if it still waits for it."""
         if attempt.counted:
             attempt.counted = False
             self._host.tell(driver, "lost", attempt, None, after_ms)
@@ -141,7 +141,7 @@ class ClusterWrites:
             self._host.tell(driver, "executor", None, slot, MESSAGE_MS)
 
     def _leave(self, driver: Any, why: str, linger_ms: int) -> None:
-        """A driver ends by itself."""
+        """End a driver by itself."""
         self._host.exit(driver, why)
         self._without_driver(linger_ms)
 

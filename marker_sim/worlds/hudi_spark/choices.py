@@ -42,7 +42,7 @@ class TableRound:
 
     @property
     def line(self) -> str:
-        """Which it is, for whoever watches."""
+        """The progress line of the plan."""
         return f"run {self.number}: {self.plan.mode}, {table_type(self.plan)}, {shape_of(self.plan).partitions}"
 
 

@@ -47,7 +47,7 @@ class Master:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlayedTable:
-    """A run that is over.
+    """A finished run.
 
     plan: of it, without the steps that there was no time for.
     interrupted: by Ctrl-C.

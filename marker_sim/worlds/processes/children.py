@@ -100,7 +100,7 @@ class Child(ProcessEnvironment):
         self.link.ask("need-server")
 
     def began(self, place: MarkerDirectory) -> None:
-        """A write has its instant."""
+        """Take in that a write has its instant."""
         self.link.ask("began", *place)
 
     def write_file(self, work: Assignment, create: Callable[[str, str], object], slow_ms: int) -> WriteStat:

@@ -281,14 +281,14 @@ class ProcessHost:
         return self._storage.files()
 
     def damage(self, path: str, data: bytes | None, fault: str) -> None:
-        """The kit itself changes what is stored."""
+        """Change stored content, as a fault of the kit."""
         with self._interceptor.lock:
             if data is not None or self._storage.stored(path) is not None:
                 self.record("kit", "nemesis", "fault", fault, path=path)
                 self.restore(path, data)
 
     def restore(self, path: str, data: bytes | None) -> None:
-        """Storage holds something else than was written, as an effect of the kit's."""
+        """Change stored content as an effect of the kit that is no fault."""
         with self._interceptor.lock:
             self._storage.damage(path, data)
             self.record("kit", "kit", "effect", "delete" if data is None else "put", path=path, value=data)

@@ -182,7 +182,7 @@ class ThreadRuntime:
             yield
 
     def unique_id(self) -> str:
-        """New in every process and life."""
+        """A unique id, new in every process and life."""
         return uuid.uuid4().hex
 
 

@@ -88,7 +88,7 @@ class S3ClusterStorage:
         return self._front.objects(path).get(path)
 
     def files(self) -> dict[str, bytes]:
-        """Every object."""
+        """Every stored object."""
         return dict(self._front.objects(""))
 
     def damage(self, path: str, data: bytes | None) -> None:

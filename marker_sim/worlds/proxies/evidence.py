@@ -1,4 +1,4 @@
-"""What one request on a connection of its own shows of the wire: how it ended, when bytes came, when it was closed.
+"""Measures one request on a separate connection: its result, when bytes came, when it was closed.
 
 The request asks to keep the connection (HTTP/1.1). When the reply is whole, this side closes its half, and the time
 until the other side closes too is part of what is seen; not earlier, because a proxy that passes the close on would
@@ -21,7 +21,7 @@ _PIECE_BYTES = 65_536
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """A request and what came of it.
+    """A request with its result and times.
 
     end: a whole reply; refused, reset or closed before one; silent until patience ran out.
     status: of the reply, 0 for none.
@@ -41,7 +41,7 @@ class Exchange:
 
 
 def exchange(port: int, request: bytes, patience_s: float, linger: bool = False) -> Exchange:
-    """Send a request to a port of 127.0.0.1 and watch; never raises for what the wire does.
+    """The result of a request to a port of 127.0.0.1; connection errors are part of it and not raised.
 
     linger: also wait for the end of the connection after a whole reply.
     """
@@ -76,7 +76,7 @@ def exchange(port: int, request: bytes, patience_s: float, linger: bool = False)
 
 
 def _lingered_s(sock: socket.socket, patience_s: float) -> float:
-    """Close this half and wait for the other; -1 when it does not come."""
+    """The seconds until the other side closes after we did; -1 when it does not."""
     began = time.monotonic()
     with contextlib.suppress(OSError):
         sock.shutdown(socket.SHUT_WR)

@@ -1,4 +1,4 @@
-"""Faults of a wire between processes: put on, recorded, and shown to happen.
+"""Faults of connections between processes: applied, recorded, and proven to have an effect.
 
     fault            what is on the wire                    shown by an exchange on a connection of its own
     wire-latency     every chunk is late                    a reply took at least the latency
@@ -61,7 +61,7 @@ _US_PER_MS = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """Whether a fault was seen to happen, in words with figures.
+    """Whether a fault was seen to work, in words with figures.
 
     broken: requests of clients that it touched.
     """
@@ -73,7 +73,7 @@ class Evidence:
 
 
 def _toxic(fault: Fault) -> FaultKind:
-    """The kind of fault that a proxy has, wherever it stands."""
+    """The toxic that implements a fault, at any place of the proxy."""
     return FaultKind(fault.kind.value.removeprefix("storage-"))
 
 
@@ -91,7 +91,7 @@ def _stream(fault: Fault) -> Stream:
 
 @contextmanager
 def afflicted(wire: ProxiedWire, fault: Fault) -> Iterator[None]:
-    """The fault is on the wire in the block; after a lossy one every connection is new."""
+    """A context in which the fault is on the wire; after a lossy fault every connection is new."""
     if _toxic(fault) is FaultKind.WIRE_DOWN:
         wire.cut()
         try:
@@ -110,7 +110,7 @@ def afflicted(wire: ProxiedWire, fault: Fault) -> Iterator[None]:
 
 
 def undisturbed(wire: ProxiedWire, fault: Fault, request: bytes) -> Exchange:
-    """The quickest of some exchanges before a fault is put on, or the first that has no reply."""
+    """The fastest of some exchanges before a fault, or the first without a reply."""
     linger = fault.kind is FaultKind.WIRE_SLOW_CLOSE
     seen: list[Exchange] = []
     for _ in range(TRIES):
@@ -121,7 +121,7 @@ def undisturbed(wire: ProxiedWire, fault: Fault, request: bytes) -> Exchange:
 
 
 def observe(port: int, fault: Fault, request: bytes, calm: Exchange) -> tuple[bool, str]:
-    """Whether the fault that is on the wire shows there, in words. calm: the same exchange before it was put on."""
+    """Whether the active fault shows in an exchange, in words. calm: the same exchange before the fault."""
     seen = "nothing was tried"
     for _ in range(TRIES if fault.settings.percent == 100 else TRIES_OF_SOME):
         happened, seen = _shown(port, fault, request, calm)
@@ -167,7 +167,7 @@ def _shown(port: int, fault: Fault, request: bytes, calm: Exchange) -> tuple[boo
 
 
 def _least_s(fault: Fault, asked: int, answered: int) -> float:
-    """How long an exchange of so many bytes takes at least under a fault, 0 where nothing follows from it."""
+    """The least seconds that an exchange of so many bytes takes under a fault, 0 where there is no such bound."""
     given = _attributes(fault)
     size = answered if not fault.settings.upstream else asked
     match _toxic(fault):
@@ -184,7 +184,7 @@ def _least_s(fault: Fault, asked: int, answered: int) -> float:
 
 
 def _late(met: Exchange, calm: Exchange, least_s: float) -> bool:
-    """Whether a whole reply came no sooner than it should, when without the fault it did."""
+    """Whether a complete reply came no sooner than the fault allows, although it did without the fault."""
     return met.end == "reply" and met.took_s >= least_s * SHARE > calm.took_s
 
 
@@ -197,7 +197,7 @@ def _jitters(port: int, given: dict[str, int], request: bytes) -> tuple[bool, st
 
 
 class WireFaults:
-    """Puts faults on a wire one after another and tells the history.
+    """Applies faults to a wire one after another and records them in the history.
 
     process: whose faults they are there.
     request: what is sent to see whether a fault works; it must have no effect, and a whole reply.
@@ -215,7 +215,7 @@ class WireFaults:
         self._life = life
 
     def strike(self, wire: ProxiedWire, fault: Fault) -> Evidence:
-        """Put a fault on, see whether it works, let it last, take it off. On a wire without replies none is shown."""
+        """Apply a fault, check that it works, keep it for its duration, remove it. Wires without replies: no check."""
         calm = undisturbed(wire, fault, self._request)
         if calm.end != "reply":
             return Evidence(fault=fault, happened=False, seen=f"{calm.end} before the fault was put on")
@@ -226,7 +226,7 @@ class WireFaults:
 
     @contextmanager
     def span(self, wire: ProxiedWire, fault: Fault) -> Iterator[list[int]]:
-        """The fault is on the wire and in the history while the block runs; then the list holds how much it broke."""
+        """A context in which the fault is on the wire and in the history; its list then holds what it broke."""
         came: list[int] = []
         began = self._recorder.fault(self._process, fault.kind.value, "begin", error=described(fault))
         lossy, of_clients = fault.kind.row.fails, fault.kind.row.cls == "wire"
@@ -240,7 +240,7 @@ class WireFaults:
                 self._recorder.fault(self._process, fault.kind.value, "end")
 
     def _never_ended(self) -> frozenset[int]:
-        """The invocations that are open although every connection was cut a moment ago."""
+        """The invocations still open although every connection was just cut."""
         lost = frozenset(filter(self._is_here, self._recorder.open_calls("client")))
         deadline = time.monotonic() + NOTICED_S
         while lost and time.monotonic() < deadline:
@@ -249,11 +249,11 @@ class WireFaults:
         return lost
 
     def _is_here(self, invoke: int) -> bool:
-        """Whether a request was made to the server behind the wire."""
+        """Whether a request was sent to the server behind the wire."""
         return self._recorder.events[invoke].caused_by == self._life
 
     def _tell_broken(self, began: int, lossy: bool, lost: frozenset[int]) -> int:
-        """Record each request that the fault touched; the recorder's lock is held."""
+        """Record each request that the fault disturbed; the recorder's lock is held."""
         broken = set(lost)
         for event in self._recorder.events[max(began, 0) :]:
             if event.role == "client" and event.kind in ("info", "fail") and event.caused_by is not None:
@@ -266,7 +266,7 @@ class WireFaults:
 
 
 def described(fault: Fault) -> str:
-    """A fault in a few words: "latency=200 upstream 0.5"."""
+    """The fault in a few words: "latency=200 upstream 0.5"."""
     words = [f"{name}={value}" for name, value in _attributes(fault).items()]
     words += [_stream(fault)] if words else []
     return " ".join(words + ([f"toxicity={fault.settings.percent / 100}"] if fault.settings.percent < 100 else []))

@@ -1,4 +1,4 @@
-"""The toxiproxy server program: in the kit's cache in one known version, else on PATH, built from its Go module.
+"""The toxiproxy server program: one known version in the kit's cache, else on PATH; built from its Go module.
 
 `go install` takes the module and everything it needs through the user's own Go settings (GOPROXY, GOFLAGS, caches);
 the program appears in the cache whole or not at all. Source: github.com/Shopify/toxiproxy, v2.12.0, cmd/server; its
@@ -28,7 +28,7 @@ _LINES_QUOTED = 3
 
 
 def find_server() -> Path | None:
-    """The program of the cache, else the one on PATH, else None. Nothing is started."""
+    """The program in the cache, else the one on PATH, else None. Nothing is started."""
     cached = _cached()
     if os.access(cached, os.X_OK):
         return cached
@@ -37,7 +37,7 @@ def find_server() -> Path | None:
 
 
 def missing() -> str:
-    """Why no wire can be had here, with the way to get it; "" when one can."""
+    """The reason why wires are unavailable here, with the remedy; "" when they are available."""
     why = lacking("wires")
     if why:
         return f"it needs {why}"
@@ -45,7 +45,7 @@ def missing() -> str:
 
 
 def install_server(progress: Callable[[str], None]) -> Path:
-    """The program in the cache, built first when it is not there; HarnessError when Go is missing or fails."""
+    """The program in the cache, built if necessary; HarnessError when Go is missing or fails."""
     target = _cached()
     if os.access(target, os.X_OK):
         return target
@@ -72,7 +72,7 @@ def _cached() -> Path:
 
 
 def _build(go: str, folder: Path) -> Path:
-    """Build into a folder; the program."""
+    """The program, built in a folder."""
     words = [go, "install", "-ldflags", f"-X {MODULE}.Version={VERSION}", f"{MODULE}/cmd/server@v{VERSION}"]
     # In a folder of its own: a go.mod or go.work of the caller's would have a say.
     code, said = run_to_end(

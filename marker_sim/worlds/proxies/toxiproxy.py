@@ -44,7 +44,7 @@ _REFUSALS = (ProxyExists, NotFound, InvalidToxic)
 
 
 class Toxiproxy:
-    """A server process on 127.0.0.1 while the block runs; its wires and toxics end with it. Safe from any thread."""
+    """A server process on 127.0.0.1 during the block; its wires and toxics end with it. Safe from any thread."""
 
     def __init__(self, program: Path | None = None) -> None:
         self._program = program
@@ -71,12 +71,12 @@ class Toxiproxy:
 
     @property
     def pid(self) -> int:
-        """The server process; it leads a process group of its own."""
+        """The process id of the server, which leads a process group."""
         assert self._process is not None, "the server was not started"
         return self._process.pid
 
     def proxy(self, name: str, upstream_port: int) -> ProxiedWire:
-        """A new wire from a fresh port on 127.0.0.1 to a port there; the upstream need not listen yet."""
+        """A new wire from a fresh port on 127.0.0.1 to a port there, which may open later."""
         given = {"name": name, "listen": "127.0.0.1:0", "upstream": f"127.0.0.1:{upstream_port}"}
         made = self.call("post", "/proxies", given)
         return ProxiedWire(self, name, int(made["listen"].rpartition(":")[2]))
@@ -91,7 +91,7 @@ class Toxiproxy:
             self._log = None
 
     def call(self, method: str, path: str, given: Mapping[str, Any] | None = None) -> Any:
-        """One call of the server's API and what it answered, None for nothing; HarnessError for all else."""
+        """The answer to one call of the server's API, None for an empty one; HarnessError for every error."""
         # A proxy of the environment (HTTP_PROXY) has no business between the kit and its own loopback.
         more: dict[str, Any] = {"timeout": CALL_S, "proxies": {"http": None}}
         if given is not None:
@@ -101,27 +101,27 @@ class Toxiproxy:
         except _REFUSALS as error:
             raise HarnessError(f"toxiproxy refused {method} {path}: {_text(error.args)}") from error
         except requests.RequestException as error:
-            raise HarnessError(f"toxiproxy did not answer {method} {path}: {error}; {self._said()}") from error
+            raise HarnessError(f"toxiproxy did not answer {method} {path}: {error}; {self._last_output()}") from error
         if reply.status_code >= 400:
             raise HarnessError(f"toxiproxy refused {method} {path}: {reply.status_code} {reply.text.strip()[:200]}")
         return reply.json() if reply.content and method != "delete" else None
 
     def _await(self) -> None:
-        """Read back the port that the kernel chose, and wait until the API answers there."""
+        """Read the port that the kernel chose, and wait until the API answers there."""
         assert self._process is not None
         deadline = time.monotonic() + STARTUP_S
         while time.monotonic() < deadline:
             if self._process.poll() is not None:
-                raise HarnessError(f"toxiproxy ended with {self._process.returncode} at once; {self._said()}")
+                raise HarnessError(f"toxiproxy ended with {self._process.returncode} at once; {self._last_output()}")
             port = _listens_at(self._process.pid)
             if port is not None:
                 self._api = type("Consumer", (APIConsumer,), {"host": "127.0.0.1", "port": port})
                 self.call("get", "/proxies")
                 return
             time.sleep(POLL_S)
-        raise HarnessError(f"toxiproxy did not listen within {STARTUP_S:.0f} s; {self._said()}")
+        raise HarnessError(f"toxiproxy did not listen within {STARTUP_S:.0f} s; {self._last_output()}")
 
-    def _said(self) -> str:
+    def _last_output(self) -> str:
         if self._log is None:
             return "it is closed"
         self._log.flush()
@@ -130,7 +130,7 @@ class Toxiproxy:
 
 
 class ProxiedWire:
-    """A port that leads to another one, until it is told otherwise. Made by `Toxiproxy.proxy`."""
+    """A port that forwards to another one. Made by `Toxiproxy.proxy`."""
 
     def __init__(self, toxiproxy: Toxiproxy, name: str, port: int) -> None:
         self.name = name
@@ -139,11 +139,11 @@ class ProxiedWire:
         self._made = 0
 
     def cut(self) -> None:
-        """Nobody listens at the port, and every connection of the wire ends."""
+        """Close the port and every connection of the wire."""
         self._set(enabled=False)
 
     def mend(self) -> None:
-        """The port listens again."""
+        """Open the port again."""
         deadline = time.monotonic() + PORT_BACK_S
         while True:
             try:
@@ -154,12 +154,12 @@ class ProxiedWire:
             time.sleep(POLL_S)  # Somebody's outgoing connection has the port for a moment.
 
     def sever(self) -> None:
-        """Every connection of this moment ends; new ones are taken at once."""
+        """End every present connection; new ones are accepted at once."""
         self.cut()
         self.mend()
 
     def toxic(self, kind: str, stream: Stream = "downstream", toxicity: float = 1.0, **attributes: int) -> Toxic:
-        """Put a toxic on; it works from now on, until it is removed. toxicity: the share of connections it is on.
+        """Add a toxic, active until it is removed. toxicity: the share of connections that it affects.
 
         attributes: toxiproxy's, which ignores those that it does not know.
         """
@@ -169,7 +169,7 @@ class ProxiedWire:
         return Toxic(self, str(given["name"]))
 
     def remove(self, name: str) -> None:
-        """Take a toxic off; one that is gone already is fine."""
+        """Remove a toxic, if it is still there."""
         try:
             self._toxiproxy.call("delete", f"/proxies/{self.name}/toxics/{name}")
         except HarnessError as error:
@@ -181,19 +181,19 @@ class ProxiedWire:
 
 
 class Toxic:
-    """A toxic that is on a wire."""
+    """An active toxic of a wire."""
 
     def __init__(self, wire: ProxiedWire, name: str) -> None:
         self.wire = wire
         self.name = name
 
     def remove(self) -> None:
-        """Take it off; may be called again."""
+        """Remove it; may be called again."""
         self.wire.remove(self.name)
 
 
 def _listens_at(pid: int) -> int | None:
-    """The port a process listens at on 127.0.0.1, None while it does not."""
+    """The port on 127.0.0.1 at which a process listens, None while there is none."""
     try:
         found = psutil.Process(pid).net_connections(kind="tcp4")
     except psutil.Error:

@@ -1,4 +1,4 @@
-"""Asks an S3 endpoint whether it keeps the four promises that markers rest on, by trying to catch it in a lie.
+"""Tests whether an S3 endpoint keeps the four promises that markers depend on, by trying to make it break them.
 
     put_if_absent      of many If-None-Match: * puts on one key at once one is told 200, its content is what is stored,
                        and one more is refused
@@ -34,7 +34,7 @@ _UNKNOWN_TO_STORE = (400, 501)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbedCapabilities:
-    """What an endpoint keeps.
+    """The promises that an endpoint keeps.
 
     tries: rounds decided by promise; seen: a sentence by promise.
     """
@@ -47,7 +47,7 @@ class ProbedCapabilities:
     seen: Mapping[str, str]
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON carries it."""
+        """The JSON form."""
         return {
             "put_if_absent": self.put_if_absent,
             "put_if_unchanged": self.put_if_unchanged,
@@ -59,7 +59,7 @@ class ProbedCapabilities:
 
 
 class BrokenPromise(Exception):
-    """A round showed that a promise is not kept; the message is the sentence."""
+    """A broken promise, shown by a round; the message is a sentence."""
 
 
 def probe_s3(
@@ -73,7 +73,7 @@ def probe_s3(
     rounds: int = ROUNDS,
     racers: int = RACERS,
 ) -> ProbedCapabilities:
-    """Try each promise for some rounds below a fresh prefix, which is empty again afterwards.
+    """The result of trying each promise for some rounds below a fresh prefix, which is emptied afterwards.
 
     UsageError when the bucket is not there or not ours to use; HarnessError when nobody answers, or when what was
     written could not be removed.
@@ -107,7 +107,7 @@ def probe_s3(
 
 
 def _try(check: Callable[[ProbeEndpoint, int], bool], target: ProbeEndpoint, rounds: int) -> tuple[bool, int, str]:
-    """Whether a promise holds, in how many rounds that was decided, and the sentence."""
+    """Whether a promise holds, the number of rounds that decided it, and the sentence."""
     decided = 0
     for number in range(rounds):
         try:

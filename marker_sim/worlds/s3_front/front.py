@@ -1,4 +1,4 @@
-"""An S3 on loopback whose every effect is in the history, in order, before anybody hears of it.
+"""An S3 on loopback that records every effect, in order, before its reply is sent.
 
     client ── HTTP ──► request ──► interceptor: faults, limits ──► moto ──► effects recorded ──► reply
                                    └────────── under its lock ──────────┘
@@ -53,7 +53,7 @@ SPARED_EACH = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestCounts:
-    """What a front did so far: requests by operation, effects, and faults that struck by the word of their kind."""
+    """The counts of a front: requests by operation, effects, and faults that struck by kind."""
 
     requests: Mapping[str, int]
     effects: int
@@ -61,7 +61,7 @@ class RequestCounts:
 
 
 class S3Front:
-    """Serves one bucket from its making until `close`. A process of the history is whoever signs with its name.
+    """Serves one bucket until `close`. The access key of a request names its process in the history.
 
     roles: the role of a process, "timeline-server" where it is not named; may be changed while it serves. spared: a
     process that meets no fault: the kit's own, which reads what is stored.
@@ -101,12 +101,12 @@ class S3Front:
             self.check()
 
     def close(self) -> None:
-        """Nothing runs any more; HarnessError when requests met a defect of the kit or of moto. May be called again."""
+        """Stop serving; HarnessError when requests met a defect of the kit or of moto. May be called again."""
         self.end()
         self.check()
 
     def end(self) -> None:
-        """Nothing runs any more, whatever happened before."""
+        """Stop serving, without checks."""
         self._closing.set()
         try:
             self._server.close()
@@ -120,17 +120,17 @@ class S3Front:
             raise HarnessError(f"the S3 front of bucket {self.bucket} failed at {count} requests, first: {first}")
 
     def objects(self, prefix: str = "") -> dict[str, bytes]:
-        """What is stored, by key, sorted; read past the interceptor."""
+        """The stored objects by key, sorted; read without passing the interceptor."""
         with self.interceptor.lock:
             return self._store.objects(prefix)
 
     def change(self, key: str, data: bytes | None) -> None:
-        """Put or delete an object past the interceptor, behind everybody's back; tells nobody."""
+        """Put or delete an object without the interceptor, and without recording it."""
         with self.interceptor.lock:
             self._store.change(key, data)
 
     def remove(self, prefix: str, process: str) -> None:
-        """Delete what is stored below a prefix as that process would; it meets no fault."""
+        """Delete everything below a prefix in the name of a process; no fault strikes."""
         with self.interceptor.lock:
             for key in self._store.objects(prefix):
                 self._store.change(key, None)
@@ -138,18 +138,18 @@ class S3Front:
                 self.interceptor.applied(None, StorageCall(process, ROLE, "delete", key), "delete", key, None)
 
     def healed(self) -> None:
-        """No more throttling from now on; what is armed stays armed."""
+        """End throttling; what is armed stays armed."""
         with self.interceptor.lock:
             self._limits = None
 
     def limit(self, writes_per_s: float, reads_per_s: float) -> None:
-        """From now on these request limits, with full buckets."""
+        """Set request limits, with full buckets."""
         with self.interceptor.lock:
             self._limits = Limits(writes_per_s, reads_per_s)
 
     @property
     def counts(self) -> RequestCounts:
-        """What happened so far."""
+        """A copy of the counts so far."""
         with self.interceptor.lock:
             return RequestCounts(requests=dict(self._requests), effects=self._effects, faults=dict(self._faults))
 
@@ -182,7 +182,7 @@ class S3Front:
         return self._apply_fault(armed.fault, call, ask, environ)
 
     def _struck(self, ask: S3Request, call: StorageCall) -> ArmedFault | None:
-        """The fault that this call meets: aimed, or else of an empty bucket."""
+        """The fault that strikes this call: an armed one, or else that of an empty bucket."""
         if ask.process == self.spared:
             return None
         armed = self.interceptor.strike(call)
@@ -196,7 +196,7 @@ class S3Front:
         return armed
 
     def _apply_fault(self, fault: Fault, call: StorageCall, ask: S3Request, environ: WSGIEnvironment) -> Response:
-        """What the caller sees of a storage fault; the lock is not held, and waiting ends when the front closes."""
+        """The reply under a storage fault; the lock is not held, and waiting ends when the front closes."""
         match fault.kind:
             case FaultKind.THROTTLED:
                 return replies.slow_down(environ["RAW_URI"])
@@ -216,7 +216,7 @@ class S3Front:
                 raise HarnessError(f"{fault.kind.value} was aimed at {call.path}, and the S3 front cannot do that")
 
     def _silence(self, environ: WSGIEnvironment, duration_ms: int) -> None:
-        """Waits until the time is over, the client gave up or the front closes; both of these end its reading."""
+        """Wait until the time is over, the client hangs up or the front closes; in the latter cases end its reading."""
         connection: socket.socket = environ[SOCKET]
         deadline = time.monotonic() + min(duration_ms, SILENCE_MS_MAX) / 1000
         try:
@@ -235,7 +235,7 @@ class S3Front:
                 self._apply(None, call, ask, environ)
 
     def _apply(self, armed: ArmedFault | None, call: StorageCall, ask: S3Request, environ: WSGIEnvironment) -> Response:
-        """Moto does it, and what changed is recorded; a fault strikes after the last effect. The lock is held."""
+        """Moto's reply, with its changes recorded; a fault strikes after the last effect. The lock is held."""
         before = [(key, self._store.version(key)) for key in ask.keys] if ask.writes else []
         try:
             return self._through(ask, environ)
@@ -250,7 +250,7 @@ class S3Front:
                 self.interceptor.passed_by(armed, call)
 
     def _apply_partly(self, call: StorageCall, ask: S3Request, environ: WSGIEnvironment) -> Response:
-        """A deletion of many that spares each third key and says InternalError for it. The lock is held."""
+        """A deletion of many that leaves each third key and reports InternalError for it. The lock is held."""
         spared = ask.keys[SPARED_EACH - 1 :: SPARED_EACH]
         body = without(environ["wsgi.input"].read(), frozenset(spared))
         environ["wsgi.input"] = io.BytesIO(body)

@@ -1,4 +1,4 @@
-"""Serves a WSGI application on 127.0.0.1, port 0, one thread a connection; `close` leaves no thread behind.
+"""Serves a WSGI application on 127.0.0.1, port 0, one thread for each connection; `close` ends all threads.
 
 Connections are kept alive (HTTP/1.1, Nagle off), a body is read whole before the application is called, and a reply is
 one write. An application that raises `NoReply` ends the connection without a byte. Werkzeug's server was rejected: it
@@ -31,7 +31,7 @@ _BODILESS = (204, 304)
 
 
 class NoReply(Exception):
-    """Ends the connection without a byte; `then` runs afterwards in the same thread, and `close` waits for it."""
+    """Ends the connection without a reply; `then` runs afterwards in its thread, and `close` waits for it."""
 
     def __init__(self, then: Callable[[], object] | None = None) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class NoReply(Exception):
 
 
 class Response(NamedTuple):
-    """A whole reply.
+    """A complete reply.
 
     status: "200 OK".
     """
@@ -55,7 +55,7 @@ class Response(NamedTuple):
 
 
 def call(application: WSGIApplication, environ: WSGIEnvironment) -> Response:
-    """What a WSGI application answers, as one value."""
+    """The answer of a WSGI application as one value."""
     begun: list[tuple[str, list[tuple[str, str]]]] = []
 
     def start_response(status: str, headers: list[tuple[str, str]], exc_info: Any = None, /) -> Callable[..., object]:
@@ -76,7 +76,7 @@ def call(application: WSGIApplication, environ: WSGIEnvironment) -> Response:
 
 
 class HttpServer:
-    """Listens from its making until `close`. troubles: what went wrong in the application, in the order seen."""
+    """Serves until `close`. troubles: errors of the application in the order of their occurrence."""
 
     def __init__(self, application: WSGIApplication, name: str = "http") -> None:
         self.troubles: list[str] = []
@@ -93,7 +93,7 @@ class HttpServer:
         self._thread.start()
 
     def close(self) -> None:
-        """No connection is open and no thread runs any more; HarnessError when one does not end in time. Idempotent."""
+        """Close every connection and end every thread; HarnessError when one does not end in time. May be repeated."""
         deadline = time.monotonic() + END_TIMEOUT_S
         if self._thread.is_alive():
             self._listener.shutdown()
@@ -136,19 +136,19 @@ class _Listener(socketserver.TCPServer):
                 self._open.pop(request, None)
 
     def threads(self) -> list[threading.Thread]:
-        """Those that serve a connection now."""
+        """The threads that serve a connection now."""
         with self._guard:
             return list(self._open.values())
 
     def end_connections(self) -> None:
-        """Whoever reads from a connection finds its end."""
+        """End all connections; those who read from them find the end of the stream."""
         with self._guard:
             for connection in self._open:
                 hang_up(connection)
 
 
 def hang_up(connection: socket.socket) -> None:
-    """Both ends find the end of the stream; what is closed already is fine."""
+    """Shut a connection down in both directions; one that is closed already is fine."""
     try:
         connection.shutdown(socket.SHUT_RDWR)
     except OSError:
@@ -163,7 +163,7 @@ class _Connection(BaseHTTPRequestHandler):
     server: _Listener
 
     def log_message(self, format: str, *args: object) -> None:
-        """Requests are in the history; a log of them would say it twice."""
+        """Nothing: requests are in the history."""
 
     def _serve(self) -> None:
         body = self._body()
@@ -187,7 +187,7 @@ class _Connection(BaseHTTPRequestHandler):
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = do_OPTIONS = do_PATCH = _serve
 
     def _body(self) -> bytes | None:
-        """The whole body, None when it breaks off or is too large to be meant."""
+        """The complete body, None when it is cut off or far too large."""
         if "chunked" in self.headers.get("Transfer-Encoding", "").lower():
             return self._chunks()
         try:

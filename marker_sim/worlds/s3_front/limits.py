@@ -20,7 +20,7 @@ _METADATA = ".hoodie/"
 
 
 def prefix_of(path: str) -> str:
-    """The prefix that a path is counted under."""
+    """The prefix under which a path is counted."""
     before, found, _ = f"/{path}/".partition(f"/{_METADATA}")
     if found:
         return f"{before}/{_METADATA}".removeprefix("/")
@@ -28,7 +28,7 @@ def prefix_of(path: str) -> str:
 
 
 class Limits:
-    """The buckets of every prefix. Whoever calls `take` holds a lock.
+    """The token buckets of all prefixes. Callers of `take` hold a lock.
 
     clock: seconds, monotonic.
     """
@@ -46,7 +46,7 @@ class Limits:
         self._levels: dict[tuple[str, bool], tuple[float, float]] = {}
 
     def take(self, path: str, *, writes: bool, cost: int = 1) -> bool:
-        """Whether the prefix of a path has a token left; if so, `cost` of them are gone."""
+        """Whether the prefix of a path has a token left; if so, take `cost` of them."""
         key, rate, now = (prefix_of(path), writes), self._per_s[writes], self._clock()
         level, since = self._levels.get(key, (max(rate, 1.0), now))
         level = min(max(rate, 1.0), level + (now - since) * rate)

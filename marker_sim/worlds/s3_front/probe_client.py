@@ -1,4 +1,4 @@
-"""A bucket as the probe uses it: what each request was answered, races of several, and all of it removed after."""
+"""A bucket as used by the probe: answers to requests, races of several requests, and removal of everything."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class ProbeReply(NamedTuple):
-    """The answer to one put: HTTP status (0: none came), the ETag if it was taken, and what it wanted stored."""
+    """The answer to one put: HTTP status (0 for none), the ETag if accepted, and the content to be stored."""
 
     status: int
     etag: str
@@ -25,7 +25,7 @@ class ProbeReply(NamedTuple):
 
 
 class ProbeEndpoint:
-    """One storage for all racers, and what was written to it; leaving it removes that.
+    """One storage for all racers, with what was written to it; leaving the context removes that.
 
     Entering it raises UsageError when the bucket is not there or not ours to use, HarnessError when nobody answers.
     """
@@ -38,7 +38,7 @@ class ProbeEndpoint:
 
     def __enter__(self) -> ProbeEndpoint:
         try:
-            self._storage.look()
+            self._storage.check_bucket()
         except StorageError as error:
             self._end()
             status = _status(error)
@@ -60,7 +60,7 @@ class ProbeEndpoint:
         self._storage.close()
 
     def race(self, body: Callable[[int], T]) -> tuple[T, ...]:
-        """What each racer came to; they begin together. A BrokenPromise that one of them saw is raised."""
+        """The results of racers that start together. A BrokenPromise raised by one of them is raised here."""
         barrier = threading.Barrier(self._racers, timeout=MEETING_TIMEOUT_S)
 
         def run(racer: int) -> T:
@@ -72,7 +72,7 @@ class ProbeEndpoint:
     def put(
         self, key: str, text: str, condition: Condition = Condition.NONE, expected: str | None = None
     ) -> ProbeReply:
-        """Put an object, perhaps under a condition."""
+        """The answer to a put, with or without a condition."""
         body = text.encode()
         with self._guard:
             self._written[key] = None
@@ -82,7 +82,7 @@ class ProbeEndpoint:
             return ProbeReply(_status(error), "", body)
 
     def get(self, key: str) -> bytes | None:
-        """What is stored: b"" for nothing, None when it could not be read."""
+        """The stored content: b"" for nothing, None when it could not be read."""
         try:
             return self._storage.get(key).data
         except NotFound:
@@ -91,7 +91,7 @@ class ProbeEndpoint:
             return None
 
     def list(self, start: str) -> tuple[str, ...] | None:
-        """The keys that start so, None when the listing failed."""
+        """The keys with a prefix, None when the listing failed."""
         try:
             return self._storage.list(start)
         except StorageError:
@@ -109,7 +109,7 @@ class ProbeEndpoint:
 
 
 def _status(error: StorageError) -> int:
-    """The HTTP status that an error stands for, 0 when no whole answer came."""
+    """The HTTP status in an error, 0 when no complete answer came."""
     match error:
         case StoreAnswered():
             return error.status

@@ -1,4 +1,4 @@
-"""Replies that the front writes itself, in S3's XML; every other reply is moto's."""
+"""Replies that the front writes itself, in S3's XML; all others are moto's."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def error(code: int, name: str, message: str, resource: str) -> Response:
 
 
 def slow_down(path: str) -> Response:
-    """503: nothing was done, ask later."""
+    """503: nothing was done, try again later."""
     return error(503, "SlowDown", "Please reduce your request rate.", path)
 
 
 def internal_error(path: str) -> Response:
-    """500: the caller cannot know."""
+    """500: the outcome is unknown to the caller."""
     return error(500, "InternalError", "We encountered an internal error. Please try again.", path)
 
 
 def with_errors(response: Response, keys: Iterable[str]) -> Response:
-    """A reply to a deletion of many that says InternalError for some keys besides."""
+    """A reply to a deletion of many with InternalError added for some keys."""
     entries = "".join(
         f"<Error><Key>{escape(key)}</Key><Code>InternalError</Code>"
         "<Message>We encountered an internal error. Please try again.</Message></Error>"

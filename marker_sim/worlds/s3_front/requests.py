@@ -1,4 +1,4 @@
-"""What a request to S3 asks for, read from its head, its query and, where keys are in it, its body.
+"""Parses a request to S3 from its head, its query and, where keys are in it, its body.
 
     PUT key, POST key?uploadId           put      copies, and uploads in parts when they complete
     DELETE key, POST bucket?delete       delete   one call, however many keys
@@ -68,14 +68,14 @@ class S3Request:
 
 
 def process_of(environ: WSGIEnvironment) -> str:
-    """The access key that signed a request."""
+    """The process named by the access key of a request."""
     written = environ.get("HTTP_AUTHORIZATION", "")
     match = _CREDENTIAL.search(written) or _OLD_CREDENTIAL.match(written)
     return match[1] if match else ANONYMOUS
 
 
 def read_ask(environ: WSGIEnvironment, bucket: str) -> S3Request | Response:
-    """What is asked of the bucket, or the reply that refuses it.
+    """The parsed request, or the reply that refuses it.
 
     Refused: other buckets, because names of buckets are shared with other stores of this process; making, removing and
     configuring the bucket, because versions and locks would change what an effect is; forms; what moto
@@ -151,7 +151,7 @@ def _about_bucket(
 
 
 def keys_of(body: bytes) -> tuple[str, ...] | None:
-    """The keys of a deletion of many, None for something else; in order, each once."""
+    """The keys of a deletion of many in order, each once; None for other requests."""
     root = _parsed(body, "Delete")
     if root is None:
         return None
@@ -162,14 +162,14 @@ def keys_of(body: bytes) -> tuple[str, ...] | None:
 
 
 class _NoDoctype(ElementTree.TreeBuilder):
-    """S3 takes no document types, and neither does moto's parser."""
+    """An XML parser that refuses document types, as S3 and moto do."""
 
     def doctype(self, *_: object) -> None:
         raise ElementTree.ParseError("a document type")
 
 
 def _parsed(body: bytes, wanted: str) -> ElementTree.Element | None:
-    """The root of a body as moto reads it, None where it cannot: it takes no prefix in a tag."""
+    """The root of a body as moto reads it, None where it cannot, as with prefixes in tags."""
     parser = ElementTree.XMLParser(target=_NoDoctype())
     try:
         root: ElementTree.Element = ElementTree.fromstring(body, parser)
@@ -179,7 +179,7 @@ def _parsed(body: bytes, wanted: str) -> ElementTree.Element | None:
 
 
 def _is_whole(body: bytes, wanted: str) -> bool:
-    """Whether moto can take the body of a request about a key."""
+    """Whether moto can handle the body of a request about a key."""
     root = _parsed(body, wanted)
     if root is None:
         return False
@@ -205,17 +205,17 @@ def _is_whole(body: bytes, wanted: str) -> bool:
 
 
 def _body(environ: WSGIEnvironment) -> bytes:
-    """The body, which stays to be read."""
+    """The body, which can be read again afterwards."""
     body: bytes = environ["wsgi.input"].read()
     environ["wsgi.input"].seek(0)
     return body
 
 
-def without(body: bytes, spared: frozenset[str]) -> bytes:
+def without(body: bytes, kept: frozenset[str]) -> bytes:
     """The body of a deletion of many without some of its keys."""
     root = ElementTree.fromstring(body)
     for entry in list(root.iterfind("{*}Object")):
-        if entry.findtext("{*}Key", "") in spared:
+        if entry.findtext("{*}Key", "") in kept:
             root.remove(entry)
     namespace = root.tag[1:].partition("}")[0] if root.tag.startswith("{") else None
     return ElementTree.tostring(root, default_namespace=namespace)

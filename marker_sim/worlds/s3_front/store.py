@@ -1,4 +1,4 @@
-"""One bucket of moto's S3, apart from every other in this process, called as a WSGI application and read directly.
+"""One bucket of moto's S3, separate from all others in this process, called as a WSGI application or read directly.
 
 Moto keeps its state per account for the whole process, and one table of bucket names for all accounts. So each store
 has an account of its own, and its bucket is taken out of that table: several stores may hold a bucket of one name.
@@ -30,7 +30,7 @@ _MAKING = threading.Lock()  # Making it compiles syntax trees, which Python 3.11
 
 
 class MotoStore:
-    """A fresh bucket. HarnessError when moto is not installed."""
+    """A new bucket. HarnessError when moto is not installed."""
 
     def __init__(self, bucket: str) -> None:
         with importing("storage s3"):
@@ -52,7 +52,7 @@ class MotoStore:
             self._application: Any = create_backend_app("s3")
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Moto's answer; who asked and under which host name is not moto's business.
+        """Moto's answer, without the caller's identity and host name.
 
         Moto reads keys from RAW_URI. PATH_INFO only finds the handler, and does not find it for a key with a line feed.
         """
@@ -71,17 +71,17 @@ class MotoStore:
         return call(self, environ)
 
     def version(self, key: str) -> object:
-        """What is stored under a key now, by identity: another put of equal content is another version."""
+        """The identity of what a key stores; another put of equal content is another version."""
         stored = self._bucket.keys.get(key)
         return stored if hasattr(stored, "value") else None
 
     def content(self, key: str) -> bytes | None:
-        """What is stored under a key now, None for nothing."""
+        """What a key stores, None for nothing."""
         stored: Any = self.version(key)
         return None if stored is None else bytes(stored.value)
 
     def has_upload(self, key: str, upload: str) -> bool:
-        """Whether an upload in parts is under way for this key, or made what is stored there now.
+        """Whether an upload in parts is in progress for a key, or made what it stores.
 
         Moto raises KeyError for an upload that it does not know, and completes that of another key without a word.
         """
@@ -92,7 +92,7 @@ class MotoStore:
         return made_by is not None and bool(made_by.id == upload)
 
     def objects(self, prefix: str = "") -> dict[str, bytes]:
-        """Everything stored under keys that start with a prefix, sorted."""
+        """Everything stored under keys with a prefix, sorted."""
         found = {}
         for key in sorted(self._bucket.keys):
             content = self.content(key) if key.startswith(prefix) else None
@@ -101,7 +101,7 @@ class MotoStore:
         return found
 
     def change(self, key: str, data: bytes | None) -> None:
-        """Put or delete without a request."""
+        """Put or delete an object without a request."""
         backend: Any = self._backends[self._account][_PARTITION]
         if data is None:
             backend.delete_object(self.bucket, key)
@@ -109,7 +109,7 @@ class MotoStore:
             backend.put_object(self.bucket, key, data)
 
     def close(self) -> None:
-        """The account and its buffers are gone. May be called again."""
+        """Delete the account and its buffers. May be called again."""
         backend = self._backends.pop(self._account, None)
         if backend is None:
             return

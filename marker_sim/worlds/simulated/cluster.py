@@ -27,7 +27,7 @@ def run(plan: Plan, system: System) -> History:
 
 
 class Cluster(ClusterRun):
-    """All processes of one run; may be played piece by piece."""
+    """All processes of one run, which can also be played step by step."""
 
     host: SimulatedHost
 
@@ -61,7 +61,7 @@ class Cluster(ClusterRun):
         return history
 
     def close(self) -> None:
-        """No actor goes on; HarnessError when what the system has outside of the kit failed."""
+        """End all actors; HarnessError when a part of the system outside of the kit failed."""
         self.scheduler.close()
         for process in self.host.processes:
             process.environment.ended()
@@ -69,12 +69,12 @@ class Cluster(ClusterRun):
             self.settings.system.outside.check()
 
     def add_write(self, write: Write) -> None:
-        """One more write at the end of the plan, performed now; the longer plan run at once gives the same history."""
+        """Add a write to the plan and perform it; running the longer plan at once gives the same history."""
         self.plan = replace(self.plan, writes=(*self.plan.writes, write))
         self.writes.play(write)
 
     def add_fault(self, kind: FaultKind, target: str, ahead: int, settings: FaultSettings) -> None:
-        """One more fault in the plan, `ahead` (1 and more) steps of its target from now."""
+        """Add a fault to the plan, `ahead` (1 or more) steps of its target from now."""
         state = self.host.actor(target)
         fault = Fault(kind=kind, target=target, trigger=Step(state.steps + ahead), settings=settings)
         self.plan = replace(self.plan, faults=(*self.plan.faults, fault))
@@ -82,11 +82,11 @@ class Cluster(ClusterRun):
         state.expect(fault)
 
     def history(self) -> History:
-        """What was recorded, with its header; nothing may be recorded any more."""
+        """The recorded history with its header; nothing is recorded after this."""
         return History(self._header(), tuple(self.scheduler.events))
 
     def _strike(self, process: Process, fault: Fault) -> None:
-        """A fault of a process is due; called within the step of one of its actors."""
+        """Inject a fault of a process; called within the step of one of its actors."""
         running: dict[Any, Any] = process.life.running if isinstance(process.life, ExecutorLife) else {}
         match self.faults.strike(process, fault, running.get(getcurrent())):
             case ("end", _):
@@ -103,7 +103,7 @@ class Cluster(ClusterRun):
         return None
 
     def _exited(self, process: Process) -> None:
-        """A process ended by itself, in the middle of what it did; nobody starts it again."""
+        """Take in that a process ended by itself within its work; it is not restarted."""
         self.host.end(process)
         if isinstance(process.life, ClientLife):
             self.clients.left()

@@ -1,4 +1,4 @@
-"""One simulated process from inside: what its code works with, and what its actors do."""
+"""The surroundings of code in one simulated process, and the work of its actors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MESSAGE_NS = int(MESSAGE_MS * MS)
 
 
 class SimulatedEnvironment(ProcessEnvironment):
-    """A process of a simulated cluster; what it asks is answered at once."""
+    """A process of a simulated cluster; its requests to the cluster are answered at once."""
 
     me: Process
     wire: SimWire
@@ -61,21 +61,21 @@ class SimulatedEnvironment(ProcessEnvironment):
         return there.started if there else None
 
     def need_server(self) -> None:
-        """Start an embedded server that is not there."""
+        """Start an embedded server if there is none."""
         self._cluster.servers.need()
 
     def began(self, place: MarkerDirectory) -> None:
-        """A write has its instant."""
+        """Take in that a write has its instant."""
         self._cluster.writes.instants[place] = None
 
     def write_file(self, work: Assignment, create: Callable[[str, str], object], slow_ms: int) -> WriteStat:
-        """An attempt whose rows are lines of text."""
+        """The file of an attempt, whose rows are lines of text."""
         return self.system.write_file(work, self.context(work.table), create, slow_ms)
 
     # Bodies of actors.
 
     def operate(self) -> None:
-        """A client performs the operations that are left to it."""
+        """Perform the operations that a client has left."""
         clients, life = self._cluster.clients, self.me.life
         assert isinstance(life, ClientLife)
         if perform_operations(self, self._cluster.choice.mode, life.rest()):
@@ -85,14 +85,14 @@ class SimulatedEnvironment(ProcessEnvironment):
             clients.go_on(self.me)
 
     def write(self, write: Write, ordinal: int) -> None:
-        """A driver performs a write."""
+        """Perform a write as a driver."""
         backend = self.me.backend
         why = perform_write(self, write, ordinal, partial(run_stage, self, backend, write, ordinal))
         backend.again = None
         self._cluster.writes.through(self.me, why)
 
     def attempt(self, driver: Process, attempt: Attempt, mode: str) -> None:
-        """An executor makes an attempt."""
+        """Perform an attempt as an executor."""
         life = self.me.life
         assert isinstance(life, ExecutorLife)
         life.running[getcurrent()] = attempt
@@ -103,7 +103,7 @@ class SimulatedEnvironment(ProcessEnvironment):
 
 
 def _answer(server: Process, request: Request) -> Reply:
-    """A timeline server answers a request."""
+    """Answer a request as a timeline server."""
     environment: SimulatedEnvironment = server.environment
     served = environment.served_store
     try:
@@ -115,7 +115,7 @@ def _answer(server: Process, request: Request) -> Reply:
 
 
 class SimulatedBackend(StageBackend):
-    """The cluster as the driver of a stage knows it (writer.backend.Backend)."""
+    """The cluster that a driver's stage runs on (writer.backend.Backend)."""
 
     def __init__(self, cluster: ClusterRun, scheduler: Scheduler, driver: Process) -> None:
         self.mailbox = SimMailbox(scheduler, driver)
@@ -148,9 +148,9 @@ class SimulatedBackend(StageBackend):
         return message
 
     def remind(self, message: Message, after_ms: int) -> None:
-        """Tell the driver something later."""
+        """Send the driver a message later."""
         self._cluster.host.tell(self._driver, message.kind, message.attempt, message.result, after_ms)
 
     def speculated(self, path: str) -> None:
-        """Attempts of a task start at once."""
+        """Take in that several attempts of a task start at once."""
         self._scheduler.record(self._driver.name, "nemesis", "fault", "speculative", path=path)

@@ -1,4 +1,4 @@
-"""What the simulated world cannot do; how it does the rest is said in scheduler.py, storage.py, wire.py and host.py."""
+"""The faults that the simulated world lacks; scheduler.py, storage.py, wire.py and host.py have the others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ FOREIGN = {"proxy": "no proxy stands between these processes", "job": "these exe
 
 
 def why_not(fault: Fault) -> str:
-    """Why simulated processes cannot have a fault, "" when they can."""
+    """The reason why simulated processes cannot have a fault, "" when they can."""
     if isinstance(fault.trigger, Call):
         return "it is due at a call on storage, for real processes alone; give it a step or a site"
     return FOREIGN.get(fault.kind.row.family, "")

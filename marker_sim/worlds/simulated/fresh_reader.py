@@ -1,4 +1,4 @@
-"""What storage holds in a foreign format: a fresh instance of the system lists a copy of it, in virtual time.
+"""Stored names in a foreign format: a fresh instance of the system lists a copy of storage, in virtual time.
 
 Every world that stores a foreign format reads it here, at the end of a run: the instance is alone, nothing fails, and
 whatever it does besides listing changes neither the storage of the run nor its history.
@@ -23,7 +23,7 @@ LIMIT_S = 900
 
 
 class FreshReader(NamedTuple):
-    """mode: in which markers were made. storage: the model, by name. files: all that is stored. now_ns: the clock."""
+    """Reads names. mode: of the markers. storage: the model, by name. files: everything stored. now_ns: the clock."""
 
     system: System
     mode: str
@@ -33,7 +33,7 @@ class FreshReader(NamedTuple):
     now_ns: int
 
     def names(self, directory: str) -> tuple[str, ...] | None:
-        """The markers of a directory, sorted; None in Hudi's format, which judges read by themselves.
+        """The markers of a directory, sorted; None in Hudi's format, which judges read themselves.
 
         HarnessError when the instance raises, or does not list within `LIMIT_S` of virtual time.
         """
@@ -48,7 +48,7 @@ def _listed(reader: FreshReader, directory: str) -> tuple[str, ...]:
     context = Context(
         storage=SimStorage(store, process),
         runtime=SimRuntime(scheduler, process, SimHostLocks(scheduler)),
-        wire=SimWire(scheduler, process, lambda _: None, _nobody),
+        wire=SimWire(scheduler, process, lambda _: None, _no_server),
         directory=directory,
         options=reader.options,
         process={},
@@ -77,5 +77,5 @@ def _listed(reader: FreshReader, directory: str) -> tuple[str, ...]:
     return found[0]
 
 
-def _nobody(server: Process, request: Request) -> Reply:
+def _no_server(server: Process, request: Request) -> Reply:
     raise HarnessError(f"{server.name} was asked for {request.path}, and no server is there")

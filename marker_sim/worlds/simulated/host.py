@@ -21,7 +21,7 @@ SETTLE_MS = STORAGE_TIMEOUT_MS + LATE_EFFECT_MS + 500
 
 
 class SimulatedHost:
-    """All processes of one run. A call that the host makes happens in the hub, between two steps of actors.
+    """All processes of one run. The host's callbacks run in the hub, between two steps of actors.
 
     faults: those of the plan so far.
     make_storage: the Storage seam of a process.
@@ -48,7 +48,7 @@ class SimulatedHost:
         self._kit = Process("kit", "kit", ActorState("kit", (), 0))
 
     def actor(self, name: str) -> ActorState:
-        """What the plan knows under a name."""
+        """The state that belongs to a name of the plan."""
         if name not in self.actors:
             faults = () if name == PROBE else tuple(f for f in self.faults if f.target == name)
             self.actors[name] = ActorState(name, faults, self._jitter)
@@ -57,7 +57,7 @@ class SimulatedHost:
     # Processes.
 
     def start(self, name: str, role: str, life: Life = None) -> Process:
-        """A new life under a name of the plan, from now on."""
+        """Start a new life under a name of the plan."""
         self._lives[name] = self._lives.get(name, 0) + 1
         process = Process(f"{name}#{self._lives[name]}", role, self.actor(name), life)
         self.processes.append(process)
@@ -73,22 +73,22 @@ class SimulatedHost:
         return process
 
     def ready(self, *processes: Process) -> None:
-        """They are at once."""
+        """Nothing: new processes work at once."""
 
     def kill(self, process: Process, value: str | None = None, follow: Callable[[], None] | None = None) -> None:
-        """The process dies here and now, and what follows from that begins."""
+        """Kill the process now, and start what follows from that."""
         self.record(process.name, process.role, "fault", "kill", value=value)
         self.end(process)
         if follow is not None:
             follow()
 
     def exit(self, process: Process, why: str) -> None:
-        """The process ends by itself."""
+        """End the process as if by itself."""
         self.record(process.name, process.role, "observe", "exited", error=why)
         self.end(process)
 
     def end(self, process: Process) -> None:
-        """The process is gone: its locks are free, its connections break, its actors never go on."""
+        """Remove the process: its locks are free, its connections break, its actors never continue."""
         process.alive = False
         process.paused_until_ns = 0
         self.locks.drop(process)
@@ -96,13 +96,13 @@ class SimulatedHost:
         process.environment.ended()
 
     def pause(self, process: Process, duration_ms: int) -> None:
-        """No actor of the process goes on for a while."""
+        """Pause all actors of the process for a while."""
         self.record(process.name, process.role, "fault", "pause", value="begin")
         process.paused_until_ns = self.scheduler.now_ns + duration_ms * MS
         self.scheduler.at(process.paused_until_ns, self._resumed, process)
 
     def resume(self, process: Process) -> None:
-        """End a pause ahead of its time."""
+        """End a pause before its time."""
         if process.paused_until_ns:
             process.paused_until_ns = self.scheduler.now_ns
             self._resumed(process)
@@ -113,7 +113,7 @@ class SimulatedHost:
             self.record(process.name, process.role, "fault", "pause", value="end")
 
     def end_all(self) -> None:
-        """Nobody acts after the end: an attempt that its driver gave up would store its marker while the kit reads."""
+        """End all processes, so that no abandoned attempt stores its marker while the kit reads."""
         for process in self.processes:
             if process.alive:
                 self.end(process)
@@ -131,11 +131,11 @@ class SimulatedHost:
         return len(self.scheduler.events) - 1
 
     def after(self, duration_ms: float, call: Callable[[Any], None], argument: Any = None) -> None:
-        """Call in the hub in a while."""
+        """Call a function in the hub after a while."""
         self.scheduler.at(self.scheduler.now_ns + int(duration_ms * MS), call, argument)
 
     def run(self, limit_ms: int) -> bool:
-        """Let virtual time pass until somebody says `stop`, nothing is left to happen, or the limit is reached."""
+        """Let virtual time pass until `stop` is called, nothing is left to happen, or the limit is reached."""
         self.scheduler.run_until_stop(self.scheduler.now_ns + limit_ms * MS)
         return True
 
@@ -144,14 +144,14 @@ class SimulatedHost:
         self.scheduler.stop = True
 
     def overdue(self, message: str) -> None:
-        """What was not answered in virtual time is for judges."""
+        """Nothing: calls without an answer in virtual time are left to judges."""
 
     def settle(self) -> None:
-        """Until what was sent to storage is applied, or never will be."""
+        """Wait until everything sent to storage is applied, or never will be."""
         self.run(SETTLE_MS)
 
     def heal(self) -> None:
-        """Nothing that was armed is done any more."""
+        """Disarm all faults."""
         for state in self.actors.values():
             state.pending, state.next_step, state.sited = [], 0, {}
             state.storage_faults.clear()
@@ -169,16 +169,16 @@ class SimulatedHost:
         self.scheduler.spawn(driver, partial(driver.environment.write, write, ordinal))
 
     def tell(self, driver: Process, kind: str, attempt: Attempt | None, value: Any, after_ms: float) -> None:
-        """Let a driver hear something, if it lives by then."""
-        self.after(after_ms, self._hears, (driver, Message(kind, attempt, value)))
+        """Send the driver a message, if it lives by then."""
+        self.after(after_ms, self._deliver, (driver, Message(kind, attempt, value)))
 
-    def _hears(self, argument: tuple[Process, Message]) -> None:
+    def _deliver(self, argument: tuple[Process, Message]) -> None:
         driver, message = argument
         if driver.alive:
             driver.backend.mailbox.post(message)
 
     def lost_with(self, executor: Process, driver: Process) -> tuple[Attempt, ...]:
-        """What the executor was sent last, and what it works at."""
+        """The attempts sent to an executor last, and those it works on."""
         assert isinstance(executor.life, ExecutorLife)
         attempts = dict.fromkeys([executor.busy, *executor.life.running.values()])
         return tuple(attempt for attempt in attempts if attempt is not None)
@@ -186,22 +186,22 @@ class SimulatedHost:
     # Storage.
 
     def files(self) -> Mapping[str, bytes]:
-        """Every object."""
+        """Every stored object."""
         return self.store.objects
 
     def damage(self, path: str, data: bytes | None, fault: str) -> None:
-        """The kit itself changes what is stored."""
+        """Change stored content, as a fault of the kit."""
         self.record("kit", "nemesis", "fault", fault, path=path)
         self.restore(path, data)
 
     def restore(self, path: str, data: bytes | None) -> None:
-        """Storage holds something else than was written, as an effect of the kit's."""
+        """Change stored content as an effect of the kit that is no fault."""
         self.store.write(self._kit, "delete" if data is None else "put", path, data)
 
     # Faults that the simulated world alone has.
 
     def strike(self, process: Process, fault: Fault) -> None:
-        """Do one of them; `POWER_LOST` is followed by the death of the process."""
+        """Inject a fault of storage; `POWER_LOST` also kills the process."""
         match fault.kind:
             case FaultKind.OVERLOADED:
                 self._overload(process, fault)
@@ -220,7 +220,7 @@ class SimulatedHost:
                 raise AssertionError(fault)
 
     def _overload(self, server: Process, fault: Fault) -> None:
-        """A server takes up requests one after the other, at a pace, for a while."""
+        """Overload a server: for a while it handles requests one after the other, at a slow pace."""
         now_ns, kind = self.scheduler.now_ns, fault.kind.value
         if server.role != ROLE or server.free_ns > now_ns:
             return
@@ -237,7 +237,7 @@ class SimulatedHost:
         self.scheduler.at(until_ns, over)
 
     def _lose_power(self, process: Process, fault: Fault) -> None:
-        """The process dies, and files are again what they were before the last `unsynced_ms`; nothing was synced."""
+        """Kill the process and undo the writes of its last `unsynced_ms`, which were not synced."""
         store = self.store
         if store.model != "local" or store.unsynced is None:
             return

@@ -40,7 +40,7 @@ class SimMailbox:
         self._items.append(item)
 
     def _site_of_put(self) -> str:
-        """A put by whoever serves a request, to whoever does, or neither; only servers have requests."""
+        """The site of a put: of a request, of its answer, or of other work; only servers have requests."""
         if self._process.role != "timeline-server":
             return ""
         serving = [call.handler for call in self._process.calls]
@@ -50,7 +50,7 @@ class SimMailbox:
         return ANSWER_HANDED_OVER if waits is not None and waits in serving else WORKER_REPORTS
 
     def post(self, item: Any) -> None:
-        """The same by the world in the hub: nobody's step, and heard without delay."""
+        """Put an item from outside of all actors, without a step and without delay."""
         waiting = self._waiting
         while waiting:
             ticket = waiting.pop(0)
@@ -81,7 +81,7 @@ class SimMailbox:
 
 
 class SimHostLocks:
-    """Exclusive locks by name; a dead holder has let go.
+    """Exclusive locks by name; a process's death frees its locks.
 
     one_host: every process is on the same host, which shares its locks; else each is on a host of its own.
     """
@@ -93,7 +93,7 @@ class SimHostLocks:
         self._waiting: dict[str, deque[tuple[Process, greenlet]]] = {}
 
     def hold(self, name: str, process: Process) -> AbstractContextManager[None]:
-        """Hold the lock for a block."""
+        """A lock held during the block."""
         return _SimLockHeld(self, name if self._one_host else f"{process.name} {name}", process)
 
     def acquire(self, name: str, process: Process) -> None:
@@ -110,17 +110,17 @@ class SimHostLocks:
         process.locks[name] = None
 
     def release(self, name: str, process: Process) -> None:
-        """Let go; an actor that is being unwound lost the lock when its process died."""
+        """Release the lock; an actor that is unwound lost it when its process died."""
         if not self._scheduler.closed:
             self._release(name, process)
 
     def drop(self, process: Process) -> None:
-        """The process died, and its locks with it."""
+        """Free the locks of a process that died."""
         for name in list(process.locks):
             self._release(name, process)
 
     def drop_actor(self, process: Process, actor: greenlet) -> None:
-        """One actor of a living process ended in the middle of what it did."""
+        """Free the locks of one actor that ended within its work, in a process that lives."""
         for name in list(process.locks):
             if self._holders.get(name) == (process, actor):
                 self._release(name, process)
@@ -161,11 +161,11 @@ class SimRuntime:
         self._ids = 0
 
     def now_ms(self) -> float:
-        """Virtual milliseconds since the run began; a look at the clock is no step."""
+        """Virtual milliseconds since the run began; reading the clock is no step."""
         return self._scheduler.now_ns / MS + self._process.clock_ms
 
     def sleep(self, duration_ms: float) -> None:
-        """Let virtual time pass."""
+        """Wait in virtual time."""
         factor = self._scheduler.step(self._process)
         self._scheduler.sleep(self._process, int(duration_ms * MS + factor * 1_000))
 
@@ -186,6 +186,6 @@ class SimRuntime:
         return self._locks.hold(name, self._process)
 
     def unique_id(self) -> str:
-        """New in every process and life."""
+        """A unique id, new in every process and life."""
         self._ids += 1
         return f"{self._process.name}-{self._ids}"

@@ -41,7 +41,7 @@ class ProcessKilled(BaseException):
 
 @dataclass(slots=True, eq=False)
 class Process:
-    """A life of a client or server: what a kill takes away. `actor` is its name in the plan, over all lives."""
+    """A life of a client or server, which a kill ends. `actor` is its name in the plan, over all lives."""
 
     name: str
     role: str
@@ -63,14 +63,14 @@ class Process:
 
 
 class LinkFault(NamedTuple):
-    """A SLOW_LINK or CUT_LINK between a client and servers, and until when."""
+    """A SLOW_LINK or CUT_LINK between a client and servers, and its end."""
 
     fault: Fault
     until_ns: int
 
 
 class ActorState:
-    """What the plan knows under one name: its steps so far, the faults still to arm and those armed.
+    """The state that belongs to a name of the plan: steps so far, faults still to arm, and armed ones.
 
     sited: the faults that wait for an arrival at their site, by site. arrivals: at those sites, so far.
     """
@@ -91,13 +91,13 @@ class ActorState:
         self.draw = random.Random(f"{jitter}/{name}").random if jitter else None
 
     def expect(self, fault: Fault) -> None:
-        """One more fault, at a step that is still to come."""
+        """Add a fault at a later step."""
         self.pending = sorted([*self.pending, fault], key=lambda f: f.n)
         self.next_step = min(self.next_step, fault.n)
 
 
 class Scheduler:
-    """One heap, one clock, one history in the making.
+    """The event queue, virtual clock and history of one run.
 
     Whoever parks looks itself for what happens next and switches to it, or goes on at once where that is its own
     continuation; the hub, which began the run, is needed only to start a greenlet and to end a phase.
@@ -131,7 +131,7 @@ class Scheduler:
 
     @property
     def steps(self) -> int:
-        """Those of all actors."""
+        """The steps of all actors."""
         return sum(state.steps for state in self.states)
 
     # For the world, in the hub.
@@ -169,7 +169,7 @@ class Scheduler:
         heappush(self._heap, (self.now_ns, inserted, self._begin, (process, body)))
 
     def start(self, process: Process, body: Callable[[], None]) -> None:
-        """The same without delay, for the world: the last thing that a call of it does."""
+        """Start an actor without delay, from the hub: must be the last thing that a callback does."""
         self._begin((process, body))
 
     def _begin(self, work: tuple[Process, Callable[[], None]]) -> None:
@@ -213,7 +213,7 @@ class Scheduler:
         self._ready = (actor, value)
 
     def run_until_stop(self, limit_ns: int) -> None:
-        """Let time pass until somebody sets `stop`, until nothing is left to happen, or until the limit."""
+        """Let time pass until `stop` is set, nothing is left to happen, or the limit is reached."""
         self.stop = False
         self._inserted += 1
         phase = self._phase = LAST + self._inserted
@@ -232,7 +232,7 @@ class Scheduler:
             self.stop = True
 
     def _go_on(self, me: greenlet, entry: _Entry | None = None) -> Any:
-        """Let happen what is next, until somebody resumes `me` (the value) or, in the hub, until this phase is over.
+        """Run what is next, until `me` is resumed (the value) or, in the hub, until this phase is over.
 
         entry: something more that is to happen.
         """
@@ -273,7 +273,7 @@ class Scheduler:
         return None if me is coordinator else coordinator.switch()
 
     def passes(self, time_ns: int) -> bool:
-        """Let time pass until then if nothing else happens before; whether it did."""
+        """Let time pass if nothing else happens before; returns whether it did."""
         if self.stop or self._heap[0][0] <= time_ns:
             return False
         self.now_ns = time_ns
@@ -296,7 +296,7 @@ class Scheduler:
                     continue
 
     def release(self) -> None:
-        """Let go of what a finished run leaves, most of which refers to itself; counts and `armed` stay."""
+        """Drop references within a finished run, most of which form cycles; counts and `armed` stay."""
         self._heap.clear()
         self._actors.clear()
         self._idle.clear()
@@ -305,7 +305,7 @@ class Scheduler:
     # For actors.
 
     def step(self, process: Process) -> float:
-        """Count a step, let faults arm that are due, and return the latency factor of this step."""
+        """Count a step, arm faults that are due, and return the latency factor of this step."""
         state = process.actor
         state.steps = steps = state.steps + 1
         if steps >= state.next_step:
@@ -314,7 +314,7 @@ class Scheduler:
         return 1.0 if draw is None else 0.25 + 3.0 * draw() * draw()
 
     def arrive(self, process: Process, site: str) -> None:
-        """An actor is at a named site; asked only while `process.actor.sited` holds something."""
+        """Take in that an actor is at a named site; called only while `process.actor.sited` holds something."""
         state = process.actor
         waiting = state.sited.get(site)
         if waiting is None or self.closed:
@@ -330,11 +330,11 @@ class Scheduler:
             self._halt(process)
 
     def sleep(self, process: Process, duration_ns: int) -> None:
-        """Park the calling actor for a while."""
+        """Suspend the calling actor for a while."""
         self.sleep_until(process, self.now_ns + duration_ns)
 
     def sleep_until(self, process: Process, time_ns: int) -> None:
-        """Park the calling actor until then."""
+        """Suspend the calling actor until a time."""
         if not self.passes(time_ns):
             self.park_until(time_ns, self.resume, (process, getcurrent(), None))
 
@@ -346,7 +346,7 @@ class Scheduler:
         return self._go_on(getcurrent(), (time_ns, inserted, call, argument))
 
     def park(self) -> Any:
-        """Give control back until somebody resumes this actor; the value it is resumed with."""
+        """Suspend the calling actor until it is resumed; returns the value it is resumed with."""
         if self.closed:
             self._unwind()
         return self._go_on(getcurrent())

@@ -91,7 +91,7 @@ _LATENCY_NS = {"s3": 12 * MS, "s3-unconditional": 12 * MS, "local": MS // 4, "hd
 
 
 class Store:
-    """What all processes share: the objects, and the faults that last."""
+    """The state that all processes share: the objects, and the lasting faults."""
 
     def __init__(self, scheduler: Scheduler, model: str, files: Mapping[str, bytes] | None = None) -> None:
         self.scheduler = scheduler
@@ -110,7 +110,7 @@ class Store:
         self._stamps = dict.fromkeys(self.objects, -1)
 
     def version(self, path: str, data: bytes) -> str:
-        """An ETag where versions are content, otherwise new with every write."""
+        """An ETag where equal content has equal versions, otherwise new for every write."""
         if self.model == "local":
             return str(self._stamps[path])
         return self._versions.setdefault(data, f"e{len(self._versions)}")
@@ -155,13 +155,13 @@ class SimStorage:
         return self._call("put", path, apply, not data, conditional)  # type: ignore[no-any-return]
 
     def _unsupported(self, what: str) -> ValueError:
-        """The error for what this storage has not; the history keeps that it was asked for, whoever hears the error."""
+        """The error for an operation that this storage lacks; the attempt is recorded even if the error is caught."""
         process, model = self._process, self._store.model
         self._scheduler.record(process.name, process.role, "observe", UNSUPPORTED, error=what)
         return ValueError(f"{model} has no {what}: ask storage.capabilities first")
 
     def overwrite(self, path: str, data: bytes) -> None:
-        """Empty the file and write it in two pieces; whoever reads or dies in between finds less."""
+        """Empty the file and write it in two pieces; readers in between find less, and so does a death."""
         if lacks := self.capabilities.lacks("overwrite"):
             raise self._unsupported(lacks)
         process, store, scheduler = self._process, self._store, self._scheduler
@@ -248,7 +248,7 @@ class SimStorage:
     def _call(
         self, operation: str, path: str, apply: Callable[[], Any], empty: bool = False, conditional: bool = False
     ) -> Any:
-        """One request: it travels, is applied, the answer travels; the faults decide which of these happen."""
+        """One request: sent, applied, answered; faults decide which of these happen."""
         process, store, scheduler = self._process, self._store, self._scheduler
         factor = scheduler.step(process)
         if process.actor.sited:
@@ -286,7 +286,7 @@ class SimStorage:
         return result
 
     def _apply_fault(self, fault: Fault, path: str, apply: Callable[[], Any], empty: bool, reply_ns: int) -> int:
-        """What a fault makes of a request; when its answer comes, if it has one."""
+        """The effect of a fault on a request, and the time of its answer, if any."""
         process, store, scheduler = self._process, self._store, self._scheduler
         now_ns, settings = scheduler.now_ns, fault.settings
         match fault.kind:
@@ -350,7 +350,7 @@ class SimStorage:
             del error
 
     def _one_more(self, left_of: dict[str, int], path: str, kind: str) -> bool:
-        """Whether a fault that lasts for some calls in a marker directory hits this call too."""
+        """Whether a fault that lasts for some calls in a marker directory hits this call as well."""
         place = place_of(path)
         left = left_of.get(place, 0)
         if not left:

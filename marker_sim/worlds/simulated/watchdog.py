@@ -1,4 +1,4 @@
-"""Blames the line that blocks outside the seams, where a simulated run would otherwise hang for ever.
+"""Names the line that blocks outside the seams, where a simulated run would otherwise hang for ever.
 
 A run that goes on making steps is not blocked, however long it takes: ten thousand tasks of a system that rewrites a
 file for each take minutes on a busy machine. How many steps a run may make the scheduler knows.
@@ -21,12 +21,12 @@ LIMIT_S = 15.0
 
 
 class _Hung(BaseException):
-    """Not an Exception, so that the code that hangs cannot take it for one of its own."""
+    """The watchdog's exception; no Exception, so that the hanging code does not catch it."""
 
 
 @contextmanager
 def watched(steps: Callable[[], int], limit_s: float = LIMIT_S) -> Iterator[None]:
-    """Raise HarnessError with the blocked line when `steps()` stays the same from one look to the next.
+    """Raise HarnessError with the blocked line when `steps()` is the same at two checks.
 
     limit_s: seconds between two looks, so that a block is noticed after one to two of them.
     """

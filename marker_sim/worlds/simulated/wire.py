@@ -1,4 +1,4 @@
-"""The wire between clients and servers: requests travel, are lost, doubled or late; a dead server's connections break.
+"""The wire between clients and servers: requests arrive, get lost, doubled or late; dead servers break connections.
 
 A paused server accepts requests (its kernel does) and answers when it goes on. One call is one request: the wire
 doubles it only when the plan says so. Each arrival is recorded, so that a judge knows which requests were received.
@@ -22,7 +22,7 @@ Handler = Callable[[Process, Request], Reply]
 
 
 class WireCall:
-    """A request on its way: who waits, who serves it, and whether somebody answered already."""
+    """A request in progress: its client, its server, and whether it was answered."""
 
     __slots__ = ("actor", "arrived", "client", "done", "handler", "invoke", "refused")
 
@@ -94,7 +94,7 @@ class SimWire:
         return result  # type: ignore[no-any-return]
 
     def _spoil(self, fault: Fault) -> None:
-        """The link of this client is slow or cut for a while, whatever it asks and whoever answers."""
+        """Make the link of this client slow or cut for a while, for all requests and servers."""
         scheduler, actor, name = self._scheduler, self._process.actor, self._process.name
         until_ns = scheduler.now_ns + fault.settings.for_ms * MS
         link = actor.link = LinkFault(fault, until_ns)
@@ -108,7 +108,7 @@ class SimWire:
         scheduler.at(until_ns, mended)
 
     def _through_link(self, call: WireCall, arrival_ns: int) -> int:
-        """When something arrives that is sent now over a link with which something is wrong; 0 for never."""
+        """The arrival time of what is sent now over a disturbed link; 0 for never."""
         link = self._process.actor.link
         if link is None:
             return arrival_ns
@@ -118,7 +118,7 @@ class SimWire:
         return 0 if link.fault.settings.lost else max(arrival_ns, link.until_ns)
 
     def break_connections(self, server: Process) -> None:
-        """The server's process died: every open connection is reset."""
+        """Reset every open connection of a server's process that died."""
         for call in server.calls:
             self._scheduler.at(self._scheduler.now_ns + LATENCY_NS, self._arrive, (call, NoAnswer("connection reset")))
         server.calls.clear()
@@ -163,7 +163,7 @@ class SimWire:
             scheduler.spawn(server, serve)
 
     def _queue_up(self, server: Process, serve: Callable[[], None]) -> None:
-        """An overloaded server serves a request when its turn comes, all that are left when the overload is over."""
+        """The time at which an overloaded server handles a request: in turn, or all when the overload is over."""
         begins_ns, (pace_ns, until_ns) = server.free_ns, server.overload
         server.free_ns = min(begins_ns + pace_ns, until_ns)
 
