@@ -21,10 +21,18 @@ from marker_sim.plan import Plan, Task, Write
 from marker_sim.seeds import plan_seed
 from marker_sim.targets.bundles import spark_home
 from marker_sim.targets.hudi import find_java
-from marker_sim.worlds.spark.counts import SparkCounts, count
-from marker_sim.worlds.spark.plans import driver_kill, phase_of, taking_back_fails, task_fault, with_faults
-from marker_sim.worlds.spark.random_plans import TASKS, driver_plan, task_plan
-from marker_sim.worlds.spark.run import SparkRun, run_spark
+from marker_sim.worlds.spark.counts import SparkCounts, SparkRun, count
+from marker_sim.worlds.spark.plans import (
+    TASKS,
+    driver_kill,
+    driver_plan,
+    phase_of,
+    taking_back_fails,
+    task_fault,
+    task_plan,
+    with_faults,
+)
+from marker_sim.worlds.spark.run import run_spark
 from marker_sim.worlds.spark.standalone import Standalone
 
 pytestmark = pytest.mark.spark

@@ -16,8 +16,9 @@ from marker_sim.targets.bundles import spark_home
 from marker_sim.targets.hudi import find_java
 from marker_sim.targets.python import served
 from marker_sim.worker_pool import Keeper
-from marker_sim.worlds.spark.random_plans import driver_plan, task_plan
-from marker_sim.worlds.spark.run import SparkRun, run_spark
+from marker_sim.worlds.spark.counts import SparkRun
+from marker_sim.worlds.spark.plans import driver_plan, task_plan
+from marker_sim.worlds.spark.run import run_spark
 from marker_sim.worlds.spark.standalone import Standalone
 
 KILLS = 4  # So that an application takes a minute or two and not more.

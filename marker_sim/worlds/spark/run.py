@@ -7,21 +7,18 @@ through, everything heals, a last write must leave the table in order, and all t
 from __future__ import annotations
 
 import os
-import pickle
 import shutil
-import sys
 import tempfile
 import threading
 import time
 import uuid
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from marker_sim.errors import HarnessError
-from marker_sim.faults import Fault
 from marker_sim.history import APPLICATION_ENDED, Header, History
 from marker_sim.loading import load_system
 from marker_sim.names import MarkerDirectory
@@ -38,39 +35,15 @@ from marker_sim.worlds.processes.storages import ClusterStorage, LocalClusterSto
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.simulated.fresh_reader import FreshReader
 from marker_sim.worlds.spark.application import Application, Gone
-from marker_sim.worlds.spark.counts import count
-from marker_sim.worlds.spark.fault_injector import SparkFaultInjector
+from marker_sim.worlds.spark.counts import SparkRun, count
+from marker_sim.worlds.spark.fault_injector import JobFaultInjector
 from marker_sim.worlds.spark.plans import DRIVER, SERVER
 from marker_sim.worlds.spark.standalone import Standalone
 
-WRITE_LIMIT_S = 120.0
+WRITE_S = 120.0
 NOT_FIRED = "fault on Spark that did not fire"
 STRAY = "data file on Spark that no commit names at the end"
-READY_S = 60.0
 SERVER_S = 30.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SparkRun:
-    """A run that is over (`targets.target.PlayedRun`).
-
-    missed: the faults of the plan that never struck.
-    drivers: how many there were.
-    """
-
-    history: History
-    plan: Plan
-    missed: tuple[Fault, ...]
-    drivers: int
-    cut: bool = False
-    interrupted: bool = False
-    trouble: str = ""
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """How often what happened."""
-        seen = count(self.history)
-        return {NOT_FIRED: len(self.missed), STRAY: len(seen.strays), "Spark job": seen.jobs}
 
 
 def run_spark(plan: Plan, cluster: Standalone, logs: Path, system: str = "reference") -> SparkRun:
@@ -80,7 +53,9 @@ def run_spark(plan: Plan, cluster: Standalone, logs: Path, system: str = "refere
     """
     jobs = SparkWrites(plan, cluster, logs, system)
     history = jobs.run()
-    return SparkRun(history=history, plan=plan, missed=jobs.injector.missed(), drivers=jobs.drivers)
+    missed, seen = jobs.injector.missed(), count(history)
+    counts = {NOT_FIRED: len(missed), STRAY: len(seen.strays), "Spark job": seen.jobs}
+    return SparkRun(history=history, plan=plan, counts=counts, missed=missed)
 
 
 class SparkWrites:
@@ -95,7 +70,7 @@ class SparkWrites:
         self.system = load_system(system)
         self.identity = True
         self.recorder = Recorder()
-        self.injector = SparkFaultInjector(self)
+        self.injector = JobFaultInjector(self)
         self.interceptor = Interceptor(self.recorder, self.injector.inject)
         self.lives: dict[str, ManagedProcess] = {}
         self.server: ManagedProcess | None = None
@@ -136,7 +111,7 @@ class SparkWrites:
             for number in range(len(self.plan.writes) - 1):
                 self.injector.arm(number + 1)
                 self._write(number)
-                self.injector.disarm()
+                self.interceptor.disarm()
             self.injector.healed = True
             record("kit", "kit", "observe", "phase", value="healed")
             record("kit", "kit", "observe", "phase", value="probe")
@@ -174,7 +149,7 @@ class SparkWrites:
         """One write by the driver that is there, or a new one; it may die of it."""
         application = self._application or self._start_driver()
         try:
-            application.ask({"number": number}, WRITE_LIMIT_S)
+            application.ask({"number": number}, WRITE_S)
         except Gone:
             self._bury(application)
         if self._trouble:
@@ -196,16 +171,10 @@ class SparkWrites:
             "settings": {"spark.master": self.cluster.url},
             "application": uuid.uuid4().hex,
         }
-        path = self._scratch / f"driver-{self.drivers}"
-        path.write_bytes(pickle.dumps(spec))
-        words = [sys.executable, "-m", "marker_sim.worlds.spark", "driver", str(path)]
-        environment = {**self.cluster.environment(), "PYSPARK_PYTHON": sys.executable}
-        application = Application(name, words, environment, self._logs / f"driver-{self.drivers}.log")
+        log = self._logs / f"driver-{self.drivers}.log"
+        application = Application(name, "jobs", spec, self.cluster.environment(), self._scratch, log)
         self._application = application
-        try:
-            application.hear(READY_S)
-        except Gone as gone:
-            raise HarnessError(f"{name} ended before it was ready: {application.last_lines()}") from gone
+        application.wait_ready()
         return application
 
     def _bury(self, application: Application) -> None:

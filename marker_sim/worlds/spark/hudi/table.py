@@ -17,23 +17,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from marker_sim.errors import HarnessError
+from marker_sim.history import Kind
 from marker_sim.names import MarkerDirectory
 from marker_sim.plan import Plan
 from marker_sim.seeds import plan_seed
 from marker_sim.tables import WRITE_KEY, Unreadable, observe_table, read_rows
-from marker_sim.worlds.hudi_spark.drivers import DriverLife, Hangs, OutOfTime, Program
-from marker_sim.worlds.hudi_spark.fault_injector import WriteFaultInjector
-from marker_sim.worlds.hudi_spark.phases import last_data_file
-from marker_sim.worlds.hudi_spark.settings import key_count, partition_names
-from marker_sim.worlds.hudi_spark.steps import DRIVER, TableStep, steps_of, with_steps
-from marker_sim.worlds.hudi_spark.table_storage import TableStorage, TriggerActions
-from marker_sim.worlds.recorder import Recorder
-from marker_sim.worlds.spark.application import Gone
+from marker_sim.worlds.spark.application import Application, Gone, Hangs, OutOfTime
+from marker_sim.worlds.spark.fault_injector import TableFaultInjector
+from marker_sim.worlds.spark.hudi.settings import Program, key_count, partition_names
+from marker_sim.worlds.spark.hudi.steps import TableStep, last_data_file, steps_of, with_steps
+from marker_sim.worlds.spark.hudi.table_storage import TableStorage
+from marker_sim.worlds.spark.plans import DRIVER
 
 KIT = "kit"
 ROWS_MIN, ROWS_MAX = 8, 14
 _Reading = tuple[tuple[str, ...] | None, str | None]  # Rows, or why they cannot be read.
 RECOVERIES_MAX = 3
+ASK_S = 90.0
 READER_S = 30.0
 SLOW_S = 30.0
 AUDIT_AFTER = "an audit after a driver was killed"
@@ -74,8 +74,7 @@ class Table:
     """A table under test and the driver that writes it.
 
     begun: how many steps of the plan were begun.
-    executors: those that are processes of their own.
-
+    begin: starts a driver with a name.
     meddle: called before each audit, for tests of the kit.
     """
 
@@ -84,27 +83,24 @@ class Table:
         *,
         name: str,
         plan: Plan,
-        recorder: Recorder,
         place: TableStorage,
-        target: TriggerActions,
-        begin: Callable[[str], DriverLife],
+        injector: TableFaultInjector,
+        begin: Callable[[str], Application],
         program: Program,
         pace: Pace,
-        executors: Callable[[], tuple[int, ...]],
         meddle: Callable[[TableStorage, str], None] | None = None,
     ) -> None:
         self.name = name
         self.plan = plan
         self.begun = 0
-        self.recorder = recorder
+        self.recorder = injector.recorder
         self.place = place
-        self.target = target
+        self.injector = injector
         self.count = Count()
-        self.life: DriverLife | None = None
+        self.life: Application | None = None
         self._begin = begin
         self._program = program
         self._pace = pace
-        self._executors = executors
         self._meddle = meddle
         self._partitions = partition_names(plan)
         self._ordinal = 0
@@ -163,8 +159,8 @@ class Table:
         assert self.life is not None
         life, rows = self.life, self._draw_rows()
         value = tuple(sorted(f"{key}={content}" for key, _, content, _ in rows))
-        strikes = WriteFaultInjector(step, self.name, life, self.recorder, self._executors)
-        strikes.arm(self.place, self.target)
+        faults = self.injector
+        faults.arm(step, self.place)
         asked = self.recorder.record(life.name, DRIVER, "invoke", "write", self._directory, value=value)
         message = {"do": "write", "rows": rows, "options": {WRITE_KEY: str(self._ordinal)}}
         began = time.monotonic()
@@ -174,28 +170,25 @@ class Table:
             took_s = time.monotonic() - began
             if isinstance(over, OutOfTime) and step is None and self._faults and took_s > SLOW_S:
                 self.count.refused.append(f"it did not end in the {took_s:.0f} s that the budget had left")
-            self.recorder.fault(life.name, "kill", "end-of-run", act=life.strike)
+            self.recorder.fault(life.name, "kill", "end-of-run", act=life.kill_now)
             why = "the run was over"
             self.recorder.record(life.name, DRIVER, "info", "write", self._directory, error=why, caused_by=asked)
             raise
         finally:
-            self.place.disarm()
-            strikes.end()
-        if error is None:
-            done = self.recorder.record(life.name, DRIVER, "ok", "write", self._directory, caused_by=asked)
-            self._completed = True
-        else:
-            done = self.recorder.record(
-                life.name, DRIVER, "info", "write", self._directory, error=error, caused_by=asked
-            )
+            faults.end()
+        kind: Kind = "ok" if error is None else "info"
+        done = self.recorder.record(
+            life.name, DRIVER, kind, "write", self._directory, error=error, caused_by=asked
+        )  # fmt: skip
+        self._completed |= error is None
         self._last = done
         if step is not None and step.name:
             self.count.armed[step.name] += 1
-            self.count.met[step.name] += strikes.met
-            self.count.armed[AUDIT_AFTER] += strikes.deadly
-        self._faults += strikes.fired
-        if strikes.deadly or error is not None:
-            self._bury(error, strikes.deadly)
+            self.count.met[step.name] += faults.met
+            self.count.armed[AUDIT_AFTER] += faults.deadly
+        self._faults += faults.fired
+        if faults.deadly or error is not None:
+            self._bury(error, faults.deadly)
             return True
         self._audit(done)
         return False
@@ -203,13 +196,13 @@ class Table:
     def close(self) -> None:
         """The driver is gone."""
         if self.life is not None:
-            self.life.end()
+            self.life.kill()
             self.life = None
 
-    def _outcome(self, life: DriverLife, message: dict[str, Any]) -> str | None:
+    def _outcome(self, life: Application, message: dict[str, Any]) -> str | None:
         """Why a write is not known to be done, None when it is."""
         try:
-            answer = life.ask(message)
+            answer = life.ask(message, ASK_S)
         except Gone:
             return "the driver died"
         except Hangs:
@@ -222,8 +215,8 @@ class Table:
         assert self.life is not None
         life, self.life = self.life, None
         dead = not life.alive
-        said = life.said()
-        life.end()
+        said = life.last_lines()
+        life.kill()
         if struck:
             return
         if not self._faults and not self._completed:
@@ -237,8 +230,7 @@ class Table:
     def _start(self) -> None:
         self._lives += 1
         name = f"driver-{self._lives}"
-        self.life = self._begin(name)
-        self.target.process = name
+        self.life = self.injector.driver = self._begin(name)
         self.life.wait_ready()
 
     def _draw_rows(self) -> list[tuple[str, str, str, int]]:
@@ -278,9 +270,9 @@ class Table:
     def _read_by_hudi(self) -> _Reading:
         assert self.life is not None
         try:
-            answer = self.life.ask({"do": "read"})
+            answer = self.life.ask({"do": "read"}, ASK_S)
         except (Gone, Hangs) as error:
-            raise HarnessError(f"{self.life.name} did not read its table: {self.life.said()}") from error
+            raise HarnessError(f"{self.life.name} did not read its table: {self.life.last_lines()}") from error
         if "error" in answer:
             return None, str(answer["error"])
         return tuple(sorted(f"{key}={value}" for key, value in answer["rows"])), None
