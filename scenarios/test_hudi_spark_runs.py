@@ -325,11 +325,11 @@ def test_a_table_that_takes_no_write_after_a_kill_is_said_so(
     table, recorder = acted(tmp_path, ["ok", "dies", last])
     with pytest.raises(WriteRefused, match="no write succeeded any more"):
         table.play()
-    assert table.count.met[KILL.name] == 1
+    assert table.met[KILL.name] == 1
     assert [event.operation for event in recorder.events if event.kind == "fault"] == ["kill"]
     infos = [event.error for event in recorder.events if event.kind == "info"]
     assert len(infos) == 4
-    assert table.count.refused[0] == infos[1]
+    assert table.refused[0] == infos[1]
     audited = [event for event in recorder.events if event.operation in ("audit", "rows")]
     assert [event.process for event in audited[-3:]] == ["hudi", "hudi-rs", "kit"], "it was audited once more"
     assert audited[-1].caused_by == max(event.index for event in recorder.events if event.kind == "info")
@@ -342,7 +342,7 @@ def test_a_driver_that_dies_by_itself_after_a_fault_is_not_the_kits_trouble(
     table, _ = acted(tmp_path, ["ok", "dies", "dies"])
     with pytest.raises(WriteRefused, match="no write succeeded any more"):
         table.play()
-    assert "its driver ended by itself" in table.count.refused[0]
+    assert "its driver ended by itself" in table.refused[0]
 
 
 @pytest.mark.parametrize("outcome", ["dies", "hangs", "SparkException: no"])

@@ -23,6 +23,7 @@ from marker_sim.targets.bundles import spark_home
 from marker_sim.targets.hudi import find_java
 from marker_sim.worlds.spark.counts import SparkCounts, SparkRun, count
 from marker_sim.worlds.spark.plans import (
+    STORAGE,
     TASKS,
     driver_kill,
     driver_plan,
@@ -62,6 +63,8 @@ def test_whatever_befalls_tasks_server_and_storage_each_row_is_there_once_and_no
     assert counts.copies, "no copy of a task succeeded beside it"
     assert counts.again, "no task was computed again"
     assert counts.late, "no attempt outlived its instant"
+    failing = {fault.kind.value for fault in run.plan.faults if fault.target == STORAGE}
+    assert failing <= counts.faults.keys(), "a call failed otherwise than its fault says"
 
 
 @pytest.mark.draws(runs=1, one_in=1)

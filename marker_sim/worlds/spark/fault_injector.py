@@ -93,7 +93,7 @@ class JobFaultInjector(SparkFaultInjector):
     """The faults of one run. healed: nothing strikes any more."""
 
     def __init__(self, jobs: StrikableRun) -> None:
-        super().__init__(self.recorder)
+        super().__init__(jobs.recorder)
         self.healed = False
         self._jobs = jobs
         self._taken: set[int] = set()

@@ -22,10 +22,10 @@ from marker_sim.errors import HarnessError
 from marker_sim.history import APPLICATION_ENDED, Header, History
 from marker_sim.loading import load_system
 from marker_sim.names import MarkerDirectory
-from marker_sim.plan import Plan, Task, Write
+from marker_sim.plan import Plan
 from marker_sim.worlds.cluster.observation import observe
 from marker_sim.worlds.cluster.settings import ClusterSettings
-from marker_sim.worlds.cluster.writes import PROBE_GROUP
+from marker_sim.worlds.cluster.writes import probe_of
 from marker_sim.worlds.interceptor import Interceptor
 from marker_sim.worlds.processes.coordinator import Coordinator
 from marker_sim.worlds.processes.fork_server import ManagedProcess
@@ -65,7 +65,7 @@ class SparkWrites:
         if plan.storage not in ("local", "s3"):
             raise HarnessError(f"storage {plan.storage} has no real processes; local and s3 have")
         self.cluster = cluster
-        self.plan = replace(plan, writes=(*plan.writes, _probe(plan)))
+        self.plan = replace(plan, writes=(*plan.writes, probe_of(0, plan.writes)))
         self._given = plan
         self.system = load_system(system)
         self.identity = True
@@ -276,10 +276,3 @@ class SparkWrites:
 
     def _header(self) -> Header:
         return self.settings.header("spark", self._given, self.recorder.events, self.identity)
-
-
-def _probe(plan: Plan) -> Write:
-    """The last write: something new, and something on top of what the table may hold already."""
-    known = next((task for write in plan.writes for task in write.tasks), None)
-    more = (Task(partition=known.partition, group=known.group, kind="APPEND"),) if known else ()
-    return Write(tasks=(Task(group=PROBE_GROUP), *more))

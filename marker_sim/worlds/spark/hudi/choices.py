@@ -11,7 +11,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from marker_sim.campaign.result import Deciding
@@ -66,6 +66,7 @@ class TableRound:
         return f"run {self.number}: {self.plan.mode}, {table_type(self.plan)}, {shape_of(self.plan).partitions}"
 
 
+@dataclass(slots=True)
 class Choices:
     """The runs that fit into a budget.
 
@@ -73,25 +74,17 @@ class Choices:
     met, armed: steps by mode and name, so far.
     """
 
-    def __init__(
-        self,
-        version: str,
-        modes: tuple[str, ...],
-        storage: str,
-        seed: int,
-        budget_s: float,
-        names: tuple[str, ...],
-        met: Mapping[tuple[str, str], int],
-        armed: Mapping[tuple[str, str], int],
-    ) -> None:
-        self.pace = Pace()
-        self._version, self._modes, self._storage, self._seed = version, modes, storage, seed
-        self._names = names
-        self._met, self._armed = met, armed
-        self._number = 0
-        self._runs = dict.fromkeys(modes, 0)
-        kills = int((budget_s / RUNS_WANTED - FIRST_S) / EACH_S)
-        self._kills = min(max(kills, KILLS_MIN), KILLS_MAX)
+    version: str
+    modes: tuple[str, ...]
+    storage: str
+    seed: int
+    budget_s: float
+    names: tuple[str, ...]
+    met: Mapping[tuple[str, str], int]
+    armed: Mapping[tuple[str, str], int]
+    pace: Pace = field(default_factory=Pace)
+    _number: int = 0
+    _runs: Counter[str] = field(default_factory=Counter)
 
     def next(self, left_s: float) -> TableRound | None:
         """The next run, None when no further one fits; the first always does."""
@@ -99,43 +92,43 @@ class Choices:
         if number and left_s < FIRST_S + self.pace.estimate_s("write"):
             return None
         self._number += 1
-        rng = random.Random(f"{self._seed} {number}")
-        mode = max(self._modes, key=lambda each: (len(self._due(each)), -self._runs[each]))
+        rng = random.Random(f"{self.seed} {number}")
+        mode = max(self.modes, key=lambda each: (len(self._due(each)), -self._runs[each]))
         drawn = self._table(rng, mode)
         shape = replace(shape_of(drawn), cluster=self._clustered(mode))
         self._runs[mode] += 1
-        plan = replace(drawn, shape=shape, seed=plan_seed(self._seed, number))
+        plan = replace(drawn, shape=shape, seed=plan_seed(self.seed, number))
         return TableRound(number=number, plan=with_steps(plan, self._steps(rng, plan)))
 
     def _due(self, mode: str) -> frozenset[str]:
         """The places of a mode that were not met yet, but for those that were aimed at in vain again and again."""
-        names = (each.step for each in places_of(mode, self._storage) if not self._names or each.step in self._names)
-        return frozenset(n for n in names if not self._met.get((mode, n)) and self._armed.get((mode, n), 0) < TRIES_MAX)
+        names = (each.step for each in places_of(mode, self.storage) if not self.names or each.step in self.names)
+        return frozenset(n for n in names if not self.met.get((mode, n)) and self.armed.get((mode, n), 0) < TRIES_MAX)
 
     def _table(self, rng: random.Random, mode: str) -> Plan:
         """Of some tables the one with most of the places that are due; with rewrites until a kill met one."""
         due = self._due(mode)
         rewrites = REWRITE in due or (self._has_rewrites(mode) and rng.random() < REWRITES_SHARE)
         number = self._runs[mode]
-        drawn = [draw_table(rng, number, self._version, rewrites=rewrites) for _ in range(SHAPES)]
-        placed = [replace(plan, mode=mode, storage=self._storage) for plan in drawn]
+        drawn = [draw_table(rng, number, self.version, rewrites=rewrites) for _ in range(SHAPES)]
+        placed = [replace(plan, mode=mode, storage=self.storage) for plan in drawn]
         return max(placed, key=lambda plan: sum(each.name in due for each in self._phases(plan)))
 
     def _phases(self, plan: Plan) -> tuple[WritePhase, ...]:
         # At table version 6 a rollback of log files appends command blocks and deletes nothing.
         shape = shape_of(plan)
-        deletes = not plan.merge_on_read or not (shape.version6 or self._version.startswith("0."))
+        deletes = not plan.merge_on_read or not (shape.version6 or self.version.startswith("0."))
         rewrites = has_rewrites(plan) and self._has_rewrites(plan.mode)
         places = partial(phases, plan.mode, metadata=shape.metadata, deletes=deletes, rewrites=rewrites)
         return tuple(each for stage in STAGES for each in places(stage))
 
     def _has_rewrites(self, mode: str) -> bool:
-        return mode == "timeline" and self._storage == "local"
+        return mode == "timeline" and self.storage == "local"
 
     def _clustered(self, mode: str) -> bool:
         """Whether executors of a run are processes: in one of `RUNS_WANTED`, and when nothing else is due."""
-        if self._names:
-            return any(name.startswith("executor") for name in self._names)
+        if self.names:
+            return any(name.startswith("executor") for name in self.names)
         due = self._due(mode)
         return self._runs[mode] % RUNS_WANTED == RUNS_WANTED - 1 or (bool(due) and due <= EXECUTOR_STEPS)
 
@@ -143,12 +136,12 @@ class Choices:
         """Kills at the places met least so far, of a write and of a rollback in turn, and what else goes wrong here."""
         mode, clustered, files = plan.mode, shape_of(plan).cluster, len(partition_names(plan))
         if clustered:
-            others = list(executor_troubles(rng, files, self._storage))
+            others = list(executor_troubles(rng, files, self.storage))
         else:
-            others = list(storage_troubles(rng)) if self._storage == "s3" else []
+            others = list(storage_troubles(rng)) if self.storage == "s3" else []
         there = self._phases(plan)
         found: list[list[TableStep]] = [
-            *([each.step(rng, files, self._storage) for each in there if each.stage == stage] for stage in STAGES),
+            *([each.step(rng, files, self.storage) for each in there if each.stage == stage] for stage in STAGES),
             others,
         ]
         for steps in found:
@@ -158,14 +151,15 @@ class Choices:
         shares = (1, 0, 2) if clustered else (2, 1, 1)
         while any(found):
             for steps, share in zip(found, shares, strict=True):
-                turns += [step for step in steps[:share] if not self._names or step.name in self._names]
+                turns += [step for step in steps[:share] if not self.names or step.name in self.names]
                 del steps[: max(share, 1)]
         turns.sort(key=lambda step: self._tried(mode, step.name))
-        return tuple(turns[: self._kills])
+        kills = int((self.budget_s / RUNS_WANTED - FIRST_S) / EACH_S)
+        return tuple(turns[: min(max(kills, KILLS_MIN), KILLS_MAX)])
 
     def _tried(self, mode: str, name: str) -> tuple[int, int]:
         """Least first: how often a step was met, then how often it was aimed at."""
-        return self._met.get((mode, name), 0), self._armed.get((mode, name), 0)
+        return self.met.get((mode, name), 0), self.armed.get((mode, name), 0)
 
 
 def plan_of_number(version: str, modes: tuple[str, ...], storage: str, seed: int, number: int) -> Plan:

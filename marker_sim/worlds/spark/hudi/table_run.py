@@ -89,11 +89,10 @@ def play_table(
             place.check()
             header = _header(plan, place, sut, version, profile, name)
     shutil.rmtree(here, ignore_errors=True)
-    count = table.count
-    met = {in_mode(step, plan.mode): times for step, times in count.met.items()}
+    met = {in_mode(step, plan.mode): times for step, times in table.met.items()}
     return SparkRun(
-        history=History(header, events), plan=table.played, counts=met | count.counts, armed=count.armed,
-        met=count.met, refused=tuple(count.refused), interrupted=interrupted, cut=cut, trouble=trouble,
+        history=History(header, events), plan=table.played, counts=met | table.counts, armed=table.armed,
+        met=table.met, refused=tuple(table.refused), interrupted=interrupted, cut=cut, trouble=trouble,
     )  # fmt: skip
 
 
