@@ -183,7 +183,7 @@ def test_a_kill_in_a_rewrite_is_met_if_the_file_is_still_short_when_the_driver_i
         "for n in (2, 3, 4):\n"
         "    with open(sys.argv[1], 'wb', buffering=0) as out: time.sleep(0.3); out.write(b'name\\n' * n)\n"
     )
-    injector = TableFaultInjector(Recorder(), "t0", None)
+    injector = TableFaultInjector(Recorder(), "t0")
     with local_storage(injector.recorder, injector.inject, lambda: injector.process, tmp_path, "t0") as place:
         file.parent.mkdir(parents=True)
         file.write_bytes(b"name\n")
@@ -296,7 +296,7 @@ KILL = TableStep(
 
 def acted(tmp_path: Path, outcomes: list[str]) -> tuple[Table, Recorder]:
     """A table of one write that is killed."""
-    injector = TableFaultInjector(Recorder(), "t0", None)
+    injector = TableFaultInjector(Recorder(), "t0")
     plan = with_steps(draw_table(random.Random(3), 0, "1.0.2"), [KILL])
     program = Program(
         home=tmp_path, java="java", jars=(), mark="none", logs=tmp_path, deadline=time.monotonic() + 1_000

@@ -25,7 +25,6 @@ from marker_sim.errors import HarnessError
 
 START_S = 90.0
 MIN_S = 0.05
-SAID_MAX = 1_600
 
 
 class Gone(Exception):
@@ -122,8 +121,7 @@ class Application:
 
     def last_lines(self) -> str:
         """The end of its log, for messages."""
-        lines = self.log.read_text(errors="replace").splitlines()
-        return " | ".join(line.strip() for line in lines if line.strip())[-SAID_MAX:] or "(no output)"
+        return supervisor.last_lines(self.log)
 
     def _listen(self) -> None:
         assert self._popen.stdout is not None

@@ -262,10 +262,11 @@ class TableFaultInjector(SparkFaultInjector):
     cluster: of executors that are processes, None where they are none.
     """
 
-    def __init__(self, recorder: Recorder, table: str, cluster: Standalone | None) -> None:
+    def __init__(self, recorder: Recorder, table: str) -> None:
         super().__init__(recorder)
         self.driver: Application | None = None
-        self._table, self._cluster = table, cluster
+        self.cluster: Standalone | None = None
+        self._table = table
         self._faults: tuple[Fault, ...] = ()
         self._word = ""
         self._place: TableStorage | None = None
@@ -323,7 +324,7 @@ class TableFaultInjector(SparkFaultInjector):
             self.recorder.fault(self.process, "kill", path=call.path, act=self.driver.kill_now, error=self._word)
             self._path = call.path
             return True
-        there = () if self._cluster is None else self._cluster.executors().values()
+        there = () if self.cluster is None else self.cluster.executors().values()
         if not (executors := [process for found in there for process in found]):
             return False
         executor, name = random.Random(call.path).choice(executors), f"executor-of-{self.process}"

@@ -90,7 +90,8 @@ class Standalone:
         """HarnessError when a process of the cluster ended by itself."""
         for name, process in self._processes.items():
             if process.poll() is not None:
-                raise HarnessError(f"the Spark process {name} ended with {process.returncode}: {self._said(name)}")
+                said = supervisor.last_lines(self._log(name))
+                raise HarnessError(f"the Spark process {name} ended with {process.returncode}: {said}")
 
     def _start(self) -> None:
         self._scratch.mkdir(parents=True, exist_ok=True)
@@ -107,23 +108,22 @@ class Standalone:
         words = [self._java, *_SMALL, "-cp", str(self._home / "jars" / "*"), main]
         words += ["--port", "0", "--webui-port", "0", *arguments]
         environment = {**self.environment(), "SPARK_LOCAL_IP": host, "SPARK_SCALA_VERSION": SCALA}
-        with (self._scratch / f"{name}.log").open("wb") as log:
+        with self._log(name).open("wb") as log:
             self._processes[name] = supervisor.start(words, environment, stdout=log, dies_with_kit=True)
 
     def _wait(self, name: str, said: re.Pattern[str]) -> str:
         deadline = time.monotonic() + START_S
-        while (found := said.search(self._log(name))) is None:
+        log = self._log(name)
+        while (found := said.search(log.read_text(errors="replace"))) is None:
             self.check()
             if time.monotonic() > deadline:
-                raise HarnessError(f"the Spark process {name} was not there within {START_S:.0f} s: {self._said(name)}")
+                end = supervisor.last_lines(log)
+                raise HarnessError(f"the Spark process {name} was not there within {START_S:.0f} s: {end}")
             time.sleep(POLL_S)
         return found[1]
 
-    def _log(self, name: str) -> str:
-        return (self._scratch / f"{name}.log").read_text(errors="replace")
-
-    def _said(self, name: str) -> str:
-        return " | ".join(self._log(name).strip().splitlines()[-4:]) or "(no output)"
+    def _log(self, name: str) -> Path:
+        return self._scratch / f"{name}.log"
 
     def _end(self) -> None:
         for process in self._processes.values():

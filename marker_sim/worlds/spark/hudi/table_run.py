@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 
 from marker_sim import __version__
@@ -57,37 +58,30 @@ def play_table(
     name = f"t{number}"
     here = scratch / name
     interrupted, cut, trouble = False, False, ""
-    with _cluster(plan, program, here) as cluster:
-        injector = TableFaultInjector(Recorder(), name, cluster)
-        with _storage(plan, injector, here, name) as place:
-
-            def begin(process: str) -> Application:
-                url, own = (LOCAL_MASTER, {}) if cluster is None else (cluster.url, ON_CLUSTER)
-                conf = spark_conf(url, program.jars, here) | own | place.conf(process)
-                spec = {"settings": conf, "options": hudi_options(plan, version), "table": place.uri}
-                log = program.logs / f"{name}-{process}.txt"
-                return Application(process, "hudi", spec, program.environment(), here, log, program.deadline)
-
-            table = Table(
-                name=name, plan=plan, place=place, injector=injector, begin=begin, program=program, pace=pace,
-                meddle=meddle,
-            )  # fmt: skip
-            try:
-                table.play()
-                cut = table.begun < len(steps_of(plan))
-            except OutOfTime:
-                cut = True
-            except WriteRefused:
-                pass
-            except KeyboardInterrupt:
-                interrupted = True
-            except HarnessError as error:
-                trouble = str(error)
-            finally:
-                table.close()
-                events = injector.recorder.close()
-            place.check()
-            header = _header(plan, place, sut, version, profile, name)
+    injector = TableFaultInjector(Recorder(), name)
+    with _storage(plan, injector, here, name) as place, _cluster(plan, program, here) as cluster:
+        injector.cluster = cluster
+        begin = partial(_start, plan, version, program, here, place, cluster)
+        table = Table(
+            name=name, plan=plan, place=place, injector=injector, begin=begin, program=program, pace=pace,
+            meddle=meddle,
+        )  # fmt: skip
+        try:
+            table.play()
+            cut = table.begun < len(steps_of(plan))
+        except OutOfTime:
+            cut = True
+        except WriteRefused:
+            pass
+        except KeyboardInterrupt:
+            interrupted = True
+        except HarnessError as error:
+            trouble = str(error)
+        finally:
+            table.close()
+            events = injector.recorder.close()
+        place.check()
+        header = _header(plan, place, sut, version, profile, name)
     shutil.rmtree(here, ignore_errors=True)
     met = {in_mode(step, plan.mode): times for step, times in table.met.items()}
     return SparkRun(
@@ -101,6 +95,17 @@ def _cluster(plan: Plan, program: Program, here: Path) -> AbstractContextManager
     if not shape_of(plan).cluster:
         return nullcontext()
     return Standalone(here / "cluster", java=program.java, home=program.home, cores=1)
+
+
+def _start(
+    plan: Plan, version: str, program: Program, here: Path, place: TableStorage, cluster: Standalone | None, name: str
+) -> Application:
+    """A driver with a name."""
+    url, own = (LOCAL_MASTER, {}) if cluster is None else (cluster.url, ON_CLUSTER)
+    conf = spark_conf(url, program.jars, here) | own | place.conf(name)
+    spec = {"settings": conf, "options": hudi_options(plan, version), "table": place.uri}
+    log = program.logs / f"{here.name}-{name}.txt"
+    return Application(name, "hudi", spec, program.environment(), here, log, program.deadline)
 
 
 def _storage(plan: Plan, injector: TableFaultInjector, here: Path, name: str) -> AbstractContextManager[TableStorage]:
