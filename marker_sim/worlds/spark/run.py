@@ -11,7 +11,6 @@ import shutil
 import tempfile
 import threading
 import time
-import uuid
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
@@ -31,7 +30,7 @@ from marker_sim.worlds.processes.coordinator import Coordinator
 from marker_sim.worlds.processes.fork_server import ManagedProcess
 from marker_sim.worlds.processes.parquet import PARQUET
 from marker_sim.worlds.processes.steps import Counters
-from marker_sim.worlds.processes.storages import ClusterStorage, LocalClusterStorage, S3ClusterStorage
+from marker_sim.worlds.processes.storages import check_storage, open_storage
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.simulated.fresh_reader import FreshReader
 from marker_sim.worlds.spark.application import Application, Gone
@@ -62,8 +61,7 @@ class SparkWrites:
     """All processes of one run. lives: those that said hello, by name. server: the timeline server of the driver."""
 
     def __init__(self, plan: Plan, cluster: Standalone, logs: Path, system: str) -> None:
-        if plan.storage not in ("local", "s3"):
-            raise HarnessError(f"storage {plan.storage} has no real processes; local and s3 have")
+        check_storage(plan.storage)
         self.cluster = cluster
         self.plan = replace(plan, writes=(*plan.writes, probe_of(0, plan.writes)))
         self._given = plan
@@ -75,27 +73,22 @@ class SparkWrites:
         self.lives: dict[str, ManagedProcess] = {}
         self.server: ManagedProcess | None = None
         self.over = threading.Event()
-        self.drivers = 0
-        self._servers = 0
+        self._drivers = self._servers = 0
         self._serving = threading.Condition()
         self._application: Application | None = None
         self._instants: dict[MarkerDirectory, None] = {}
         self._trouble: list[BaseException] = []
         self._system_name, self._logs = system, logs
         self._scratch = Path(tempfile.mkdtemp(prefix="marker-sim-spark-")).resolve()
-        self.world: ClusterStorage = (
-            LocalClusterStorage(self._scratch / "storage")
-            if self.plan.storage == "local"
-            else S3ClusterStorage(self.interceptor)
-        )
-        self.settings = ClusterSettings(self.plan, self.system, self.world.capabilities)
+        self.storage = open_storage(plan.storage, self.interceptor, self._scratch / "storage")
+        self.settings = ClusterSettings(self.plan, self.system, self.storage.capabilities)
         self.choice = self.settings.choice
         Counters(self._scratch / "steps")
         self._coordinator = Coordinator(self._scratch / "hub")
         self._coordinator.attach(
             self.interceptor,
             self._answers(),
-            self.world.stored,
+            self.storage.stored,
             paused=lambda _: False,
             failed=self._trouble.append,
             dead=self._dead,
@@ -131,7 +124,7 @@ class SparkWrites:
         self.over.set()
         with ExitStack() as last_first:
             last_first.callback(shutil.rmtree, self._scratch, ignore_errors=True)
-            last_first.callback(self.world.close)
+            last_first.callback(self.storage.close)
             last_first.callback(self._coordinator.close)
             if self._application is not None:
                 last_first.callback(self._application.kill)
@@ -156,8 +149,8 @@ class SparkWrites:
             raise self._trouble[0]
 
     def _start_driver(self) -> Application:
-        self.drivers += 1
-        name = f"driver#{self.drivers}"
+        self._drivers += 1
+        name = f"driver#{self._drivers}"
         spec = {
             "plan": self.plan,
             "system": self._system_name,
@@ -165,13 +158,11 @@ class SparkWrites:
             "counters": str(self._scratch / "steps"),
             "slot": 0,
             "faults": (),
-            "ops": (),
-            "storage": self.world.spec(),
+            "storage": self.storage.spec(),
             "driver": name,
             "settings": {"spark.master": self.cluster.url},
-            "application": uuid.uuid4().hex,
         }
-        log = self._logs / f"driver-{self.drivers}.log"
+        log = self._logs / f"driver-{self._drivers}.log"
         application = Application(name, "jobs", spec, self.cluster.environment(), self._scratch, log)
         self._application = application
         application.wait_ready()
@@ -223,7 +214,7 @@ class SparkWrites:
         life = ManagedProcess(name, host, role)
         life.pid = pid
         self._coordinator.expect(name, role)
-        self.world.expect(name, role)
+        self.storage.expect(name, role)
         self.lives[name] = life
 
     def _new_server(self, _: str) -> str:
@@ -269,7 +260,7 @@ class SparkWrites:
 
     def _observe(self) -> None:
         tables = [self.plan.tables[number] for number in sorted({write.table for write in self.plan.writes})]
-        files, began = self.world.files(), self.recorder.mark()
+        files, began = self.storage.files(), self.recorder.mark()
         options = self.settings.options
         fresh = FreshReader(self.system, self.choice.mode, self.plan.storage, options, files, time.time_ns())
         observe(self.recorder.record_row, began, files, self._instants, fresh.names, tables, PARQUET)
