@@ -224,25 +224,16 @@ class Table:
     def _audit(self, caused_by: int) -> None:
         if self.meddle is not None:
             self.meddle(self.place, self.name)
-        found = self._read()
-        observe_table(self.injector.recorder, self.name, self.place.tree, caused_by)
-        self._record_rows(found)
-        self.injector.recorder.record(KIT, KIT, "observe", "audit", self._directory, value="end", caused_by=caused_by)
+        recorder, found = self.injector.recorder, {"hudi": self._read_by_hudi()}
+        if self._hudi_rs:
+            found["hudi-rs"] = self._read_by_hudi_rs(found["hudi"][0])
+        observe_table(recorder, self.name, self.place.tree, caused_by)
+        for reader, (rows, error) in found.items():
+            recorder.record(reader, KIT, "observe", "rows", self._directory, value=rows, error=error)
+            self.counts[f"rows read by {reader}"] += error is None
+        recorder.record(KIT, KIT, "observe", "audit", self._directory, value="end", caused_by=caused_by)
         self.counts["audit"] += 1
         self.met[AUDIT_AFTER] += self._faults > 0
-
-    def _read(self) -> dict[str, _Reading]:
-        """What each reader finds."""
-        rows, error = self._read_by_hudi()
-        found = {"hudi": (rows, error)}
-        if self._hudi_rs:
-            found["hudi-rs"] = self._read_by_hudi_rs(rows)
-        return found
-
-    def _record_rows(self, found: dict[str, _Reading]) -> None:
-        for reader, (rows, error) in found.items():
-            self.injector.recorder.record(reader, KIT, "observe", "rows", self._directory, value=rows, error=error)
-            self.counts[f"rows read by {reader}"] += error is None
 
     def _read_by_hudi(self) -> _Reading:
         assert self.life is not None
