@@ -20,8 +20,8 @@ from marker_sim.errors import HarnessError
 from marker_sim.surroundings.java import find_java, spark_home
 from marker_sim.targets.hudi import bundle
 from marker_sim.worlds.http.servers import VARIABLE
-from marker_sim.worlds.hudi_spark.settings import spark_conf
 from marker_sim.worlds.spark.application import Application
+from marker_sim.worlds.spark.hudi.settings import spark_conf
 
 PARALLEL = (
     "hoodie.upsert.shuffle.parallelism",
@@ -243,13 +243,11 @@ class HudiTable:
         scratch = self.spark.scratch / f"killed-{self.name}"
         scratch.mkdir(parents=True, exist_ok=True)
         conf = spark_conf("local[1]", self.spark.jars, scratch)
-        spec = {"conf": conf, "options": options, "table": str(self.path)}
-        (scratch / "spec.json").write_text(json.dumps(spec), encoding="utf-8")
-        words = [sys.executable, "-m", "marker_sim.worlds.hudi_spark", str(scratch / "spec.json")]
+        spec = {"settings": conf, "options": options, "table": str(self.path)}
         environment = {**os.environ, VARIABLE: f"audit-tables-{os.getpid()}"}
-        driver = Application("killed", words, environment, scratch / "log.txt")
+        driver = Application("killed", "hudi", spec, environment, scratch, scratch / "log.txt")
         try:
-            driver.hear(KILL_S)
+            driver.wait_ready()
             driver.tell({"do": "write", "rows": [list(row) for row in found], "options": {}})
             deadline = time.monotonic() + KILL_S
             while not seen(self.path) and driver.alive and time.monotonic() < deadline:

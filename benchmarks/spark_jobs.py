@@ -24,7 +24,7 @@ from marker_sim.outcome.failure import failures_in
 from marker_sim.search.seeds import plan_seed
 from marker_sim.surroundings.java import find_java, spark_home
 from marker_sim.worlds.spark.counts import SparkCounts, count
-from marker_sim.worlds.spark.random_plans import driver_plan, task_plan
+from marker_sim.worlds.spark.plans import DRIVER, driver_plan, task_plan
 from marker_sim.worlds.spark.run import run_spark
 from marker_sim.worlds.spark.standalone import Standalone
 
@@ -67,7 +67,7 @@ def _row(kind: str, mode: str, storage: str, given: argparse.Namespace, cluster:
         run = run_spark(plan, cluster, logs, given.sut)
         counts = count(run.history)
         total.add(counts)
-        drivers += run.drivers
+        drivers += len({event.process for event in run.history.events if event.role == DRIVER})
         missed += run.missed
         found = [
             f"{failure.guarantee}: {failure.message} {failure.evidence}"

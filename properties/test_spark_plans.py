@@ -12,8 +12,7 @@ from marker_sim.plan import Plan
 from marker_sim.report.words import plan_sentences
 from marker_sim.search.shrinking.jobs import smaller
 from marker_sim.search.shrinking.shrinker import shrink
-from marker_sim.worlds.spark.plans import PHASES, driver_kill, phase_of, upgraded, with_faults
-from marker_sim.worlds.spark.random_plans import driver_plan, task_plan
+from marker_sim.worlds.spark.plans import PHASES, driver_kill, driver_plan, phase_of, task_plan, upgraded, with_faults
 
 DRAWN = [
     draw(seed, mode, "s3") for draw in (driver_plan, task_plan) for mode in ("direct", "timeline") for seed in (1, 2)

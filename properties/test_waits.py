@@ -65,7 +65,6 @@ ALLOWED = {
     "surroundings/spark_session.py _end_jvm": "py4j sends one line and closes its sockets",
     "worlds/http/plan_wires.py PlanWires._stop": BOUNDED_CALLS,
     "worlds/http/plan_wires.py PlanWires.heal": "what was not cancelled has ended by then",
-    "worlds/hudi_spark/job.py main": CHILD,
     "worlds/processes/coordinator.py Coordinator._apply": "it was polled, with a time-out",
     "worlds/processes/coordinator.py Coordinator._listen": DAEMON,
     "worlds/processes/coordinator.py Coordinator._serve": DAEMON,
@@ -83,7 +82,7 @@ ALLOWED = {
     "worlds/simulated/environment.py SimulatedBackend.receive": OF_THE_WORLD,
     "worlds/spark/application.py Application._listen": DAEMON,
     "worlds/spark/driver.py DriverChild._keep_server": CHILD,
-    "worlds/spark/driver.py drive": CHILD,
+    "worlds/spark/session.py answer_kit": CHILD,
     "worlds/spark/tasks.py WriteTasks.__call__": "no wait: the context of a task of Spark",
 }
 

@@ -30,7 +30,7 @@ from marker_sim.targets.hudi_spark import HudiSparkTarget
 from marker_sim.targets.jvm.bundles import Jars
 from marker_sim.targets.target import CampaignRequest
 from marker_sim.worlds.http.servers import VARIABLE
-from marker_sim.worlds.hudi_spark.table_storage import TableStorage
+from marker_sim.worlds.spark.hudi.table_storage import TableStorage
 
 NIGHTLY = os.environ.get("MARKER_SIM_PROFILE") == "nightly"
 VERSIONS = ("0.15.0", "1.0.2", "1.1.1", "1.2.0")

@@ -22,18 +22,26 @@ from marker_sim.tables.entries import Unreadable
 from marker_sim.tables.sources import DirectorySource
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import ServerOptions
-from marker_sim.worlds.hudi_spark.choices import Choices
-from marker_sim.worlds.hudi_spark.drivers import DriverLife, Hangs, OutOfTime, Program
-from marker_sim.worlds.hudi_spark.fault_injector import WriteFaultInjector
-from marker_sim.worlds.hudi_spark.phases import DATA, PHASES, REWRITE
-from marker_sim.worlds.hudi_spark.runs import in_mode
-from marker_sim.worlds.hudi_spark.settings import draw_table, has_rewrites, key_count, partition_names
-from marker_sim.worlds.hudi_spark.steps import KILLED_AT, TableStep, armed, call_of, steps_of, with_steps
-from marker_sim.worlds.hudi_spark.table import Pace, Table, WriteRefused
-from marker_sim.worlds.hudi_spark.table_storage import TableStorage, TriggerActions, local_place
 from marker_sim.worlds.interceptor import ArmedFault, StorageCall
 from marker_sim.worlds.recorder import Recorder
-from marker_sim.worlds.spark.application import Gone
+from marker_sim.worlds.spark.application import Application, Gone, Hangs, OutOfTime
+from marker_sim.worlds.spark.fault_injector import TableFaultInjector
+from marker_sim.worlds.spark.hudi.choices import Choices
+from marker_sim.worlds.spark.hudi.settings import Program, draw_table, has_rewrites, key_count, partition_names
+from marker_sim.worlds.spark.hudi.steps import (
+    DATA,
+    KILLED_AT,
+    PHASES,
+    REWRITE,
+    TableStep,
+    aimed_at,
+    call_of,
+    steps_of,
+    with_steps,
+)
+from marker_sim.worlds.spark.hudi.table import Pace, Table, WriteRefused
+from marker_sim.worlds.spark.hudi.table_run import in_mode
+from marker_sim.worlds.spark.hudi.table_storage import TableStorage, local_storage
 
 I1, I2 = "20261121172129786", "20261121172133948"
 FILE_ID = "f7a62827-d340-4e43-94d2-6206a470252b-0"
@@ -84,7 +92,7 @@ NEVER_AIMED_AT = (
 def fitting(operation: str, path: str, process: str = "driver-1") -> set[str]:
     call = StorageCall(process, "driver", operation, f"t0/{path}")
     rng = random.Random(0)
-    return {phase.word for phase in PHASES if armed(phase.fault(rng), "t0", "driver-1").fits(call)}
+    return {phase.word for phase in PHASES if aimed_at(phase.fault(rng), "t0", "driver-1").fits(call)}
 
 
 @pytest.mark.parametrize("word", sorted(EFFECTS))
@@ -176,21 +184,21 @@ def test_a_kill_in_a_rewrite_is_met_if_the_file_is_still_short_when_the_driver_i
         "for n in (2, 3, 4):\n"
         "    with open(sys.argv[1], 'wb', buffering=0) as out: time.sleep(0.3); out.write(b'name\\n' * n)\n"
     )
-    recorder, target = Recorder(), TriggerActions(process="driver-1")
-    with local_place(recorder, target, tmp_path, "t0") as place:
+    injector = TableFaultInjector(Recorder(), "t0")
+    with local_storage(injector.recorder, injector.inject, lambda: injector.process, tmp_path, "t0") as place:
         file.parent.mkdir(parents=True)
         file.write_bytes(b"name\n")
         with subprocess.Popen([sys.executable, "-c", program, str(file)], stdin=subprocess.PIPE) as driver:
-            life = cast(DriverLife, SimpleNamespace(name="driver-1", strike=(lambda: None) if late else driver.kill))
-            strikes = WriteFaultInjector(rewriting.step(random.Random(0), 1, "local"), "t0", life, recorder, tuple)
-            strikes.arm(place, target)
+            kill = (lambda: None) if late else driver.kill
+            injector.driver = cast(Application, SimpleNamespace(name="driver-1", kill_now=kill))
+            injector.arm(rewriting.step(random.Random(0), 1, "local"), place)
             assert driver.stdin is not None
             driver.stdin.write(b"\n")
             driver.stdin.flush()
             assert driver.wait(20.0) == (0 if late else -9)
-        place.disarm()
-        assert strikes.deadly
-        assert strikes.met is not late
+        injector.end()
+        assert injector.deadly
+        assert injector.met is not late
         assert file.read_bytes() == (b"name\n" * 4 if late else b"")
 
 
@@ -242,7 +250,7 @@ class Driver:
 
     def wait_ready(self) -> None: ...
 
-    def ask(self, message: dict[str, Any]) -> dict[str, Any]:
+    def ask(self, message: dict[str, Any], timeout_s: float) -> dict[str, Any]:
         if message["do"] == "read":
             return {"rows": []}
         outcome = self._outcomes.pop(0) if len(self._outcomes) > 1 else self._outcomes[0]
@@ -255,28 +263,27 @@ class Driver:
             raise Hangs
         return {"ok": True} if outcome == "ok" else {"error": outcome}
 
-    def strike(self) -> None:
+    def kill_now(self) -> None:
         self.alive = False
 
-    def end(self) -> None:
+    def kill(self) -> None:
         self.alive = False
 
-    def said(self) -> str:
+    def last_lines(self) -> str:
         return "its last words"
 
 
 class Nowhere:
     """Storage that nothing happens to, but for what is aimed: an aim strikes when it is armed."""
 
-    def __init__(self, root: Path, target: TriggerActions) -> None:
+    def __init__(self, root: Path, injector: TableFaultInjector) -> None:
         self.files, self.uri = DirectorySource(root, 1), str(root)
         self.reader: tuple[str, dict[str, str]] = (str(root), {})
-        self._target = target
+        self._injector = injector
 
-    def arm(self, *faults: ArmedFault, at: str = "whole") -> None:
-        for aimed in faults:
-            aimed.fired += 1
-            self._target.acts[aimed](StorageCall(self._target.process, "driver", "put", "t0/p0/x.parquet"))
+    def arm(self, fault: ArmedFault, at: str) -> None:
+        fault.fired += 1
+        self._injector.inject(fault, StorageCall(self._injector.process, "driver", "put", "t0/p0/x.parquet"))
 
     def disarm(self) -> None: ...
 
@@ -290,20 +297,20 @@ KILL = TableStep(
 
 def acted(tmp_path: Path, outcomes: list[str]) -> tuple[Table, Recorder]:
     """A table of one write that is killed."""
-    recorder, target = Recorder(), TriggerActions()
+    injector = TableFaultInjector(Recorder(), "t0")
     plan = with_steps(draw_table(random.Random(3), 0, "1.0.2"), [KILL])
     program = Program(
         home=tmp_path, java="java", jars=(), mark="none", logs=tmp_path, deadline=time.monotonic() + 1_000
     )  # fmt: skip
     table = Table(
-        name="t0", plan=plan, recorder=recorder, place=cast(TableStorage, Nowhere(tmp_path, target)), target=target,
-        begin=lambda name: cast(DriverLife, Driver(name, outcomes)), program=program, pace=Pace(), executors=tuple,
+        name="t0", plan=plan, place=cast(TableStorage, Nowhere(tmp_path, injector)), injector=injector,
+        begin=lambda name: cast(Application, Driver(name, outcomes)), program=program, pace=Pace(),
     )  # fmt: skip
-    return table, recorder
+    return table, injector.recorder
 
 
 def test_a_budget_that_ends_in_a_write_blames_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("marker_sim.worlds.hudi_spark.table.read_rows", lambda *_, **__: ())
+    monkeypatch.setattr("marker_sim.worlds.spark.hudi.table.read_rows", lambda *_, **__: ())
     table, recorder = acted(tmp_path, ["ok", "out of time"])
     with pytest.raises(OutOfTime):
         table.play()
@@ -315,15 +322,15 @@ def test_a_budget_that_ends_in_a_write_blames_nobody(tmp_path: Path, monkeypatch
 def test_a_table_that_takes_no_write_after_a_kill_is_said_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: str
 ) -> None:
-    monkeypatch.setattr("marker_sim.worlds.hudi_spark.table.read_rows", lambda *_, **__: ())
+    monkeypatch.setattr("marker_sim.worlds.spark.hudi.table.read_rows", lambda *_, **__: ())
     table, recorder = acted(tmp_path, ["ok", "dies", last])
     with pytest.raises(WriteRefused, match="no write succeeded any more"):
         table.play()
-    assert table.count.met[KILL.name] == 1
+    assert table.met[KILL.name] == 1
     assert [event.operation for event in recorder.events if event.kind == "fault"] == ["kill"]
     infos = [event.error for event in recorder.events if event.kind == "info"]
     assert len(infos) == 4
-    assert table.count.refused[0] == infos[1]
+    assert table.refused[0] == infos[1]
     audited = [event for event in recorder.events if event.operation in ("audit", "rows")]
     assert [event.process for event in audited[-3:]] == ["hudi", "hudi-rs", "kit"], "it was audited once more"
     assert audited[-1].caused_by == max(event.index for event in recorder.events if event.kind == "info")
@@ -332,11 +339,11 @@ def test_a_table_that_takes_no_write_after_a_kill_is_said_so(
 def test_a_driver_that_dies_by_itself_after_a_fault_is_not_the_kits_trouble(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("marker_sim.worlds.hudi_spark.table.read_rows", lambda *_, **__: ())
+    monkeypatch.setattr("marker_sim.worlds.spark.hudi.table.read_rows", lambda *_, **__: ())
     table, _ = acted(tmp_path, ["ok", "dies", "dies"])
     with pytest.raises(WriteRefused, match="no write succeeded any more"):
         table.play()
-    assert "its driver ended by itself" in table.count.refused[0]
+    assert "its driver ended by itself" in table.refused[0]
 
 
 @pytest.mark.parametrize("outcome", ["dies", "hangs", "SparkException: no"])
@@ -355,7 +362,7 @@ def test_what_a_reader_cannot_read_before_any_fault_is_its_own_limit(
         asked.append(uri)
         raise Unreadable("no such codec")
 
-    monkeypatch.setattr("marker_sim.worlds.hudi_spark.table.read_rows", unreadable)
+    monkeypatch.setattr("marker_sim.worlds.spark.hudi.table.read_rows", unreadable)
     table, recorder = acted(tmp_path, ["ok", "dies", "ok"])
     table.play()
     said = [event.error for event in recorder.events if event.operation == "rows" and event.process == "hudi-rs"]

@@ -20,10 +20,19 @@ from marker_sim.outcome.failure import failures_in
 from marker_sim.plan import Plan, Task, Write
 from marker_sim.search.seeds import plan_seed
 from marker_sim.surroundings.java import find_java, spark_home
-from marker_sim.worlds.spark.counts import SparkCounts, count
-from marker_sim.worlds.spark.plans import driver_kill, phase_of, taking_back_fails, task_fault, with_faults
-from marker_sim.worlds.spark.random_plans import TASKS, driver_plan, task_plan
-from marker_sim.worlds.spark.run import SparkRun, run_spark
+from marker_sim.worlds.spark.counts import SparkCounts, SparkRun, count
+from marker_sim.worlds.spark.plans import (
+    STORAGE,
+    TASKS,
+    driver_kill,
+    driver_plan,
+    phase_of,
+    taking_back_fails,
+    task_fault,
+    task_plan,
+    with_faults,
+)
+from marker_sim.worlds.spark.run import run_spark
 from marker_sim.worlds.spark.standalone import Standalone
 
 pytestmark = pytest.mark.spark
@@ -53,6 +62,8 @@ def test_whatever_befalls_tasks_server_and_storage_each_row_is_there_once_and_no
     assert counts.copies, "no copy of a task succeeded beside it"
     assert counts.again, "no task was computed again"
     assert counts.late, "no attempt outlived its instant"
+    failing = {fault.kind.value for fault in run.plan.faults if fault.target == STORAGE}
+    assert failing <= counts.faults.keys(), "a call failed otherwise than its fault says"
 
 
 @pytest.mark.draws(runs=1, one_in=1)

@@ -23,6 +23,7 @@ from marker_sim.errors import HarnessError
 
 END_S = 10.0
 POLL_S = 0.02
+SAID_MAX = 1_600
 _PR_SET_PDEATHSIG = 1
 _MOUNT = "marker-sim-"
 Stream = int | IO[bytes]
@@ -99,6 +100,12 @@ def _in_session(session: int) -> Iterator[int]:
         with suppress(psutil.Error, OSError):
             if os.getsid(pid) == session and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
                 yield pid
+
+
+def last_lines(log: Path) -> str:
+    """The end of what a process wrote into its log, in one line for messages."""
+    lines = log.read_text(errors="replace").splitlines()
+    return " | ".join(line.strip() for line in lines if line.strip())[-SAID_MAX:] or "(no output)"
 
 
 def marked(variable: str, mark: str) -> Iterator[psutil.Process]:

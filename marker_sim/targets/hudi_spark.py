@@ -22,7 +22,7 @@ from marker_sim.targets.target import (
 )
 
 if TYPE_CHECKING:
-    from marker_sim.worlds.hudi_spark.table_storage import TableStorage
+    from marker_sim.worlds.spark.hudi.table_storage import TableStorage
 
 NAME = "hudi-spark"
 OF_WRITE_PATH = TargetCapabilities(profile=NAME, world=TABLES, alone=True)
@@ -49,20 +49,20 @@ class HudiSparkTarget(Target):
 
     def forecast(self, request: CampaignRequest) -> str:
         """The sentence about the places that the budget has no room for."""
-        from marker_sim.worlds.hudi_spark.forecast import forecast
+        from marker_sim.worlds.spark.hudi.choices import forecast
 
         return forecast(self.version, request.modes, request.storage, request.seed, request.budget_s).sentence
 
     def plan_of(self, seed: int, number: int, storage: str, server: ServerOptions) -> Plan | None:
         """The plan of a run number, as if every earlier run had met its aims."""
-        from marker_sim.worlds.hudi_spark.choices import plan_of_number
+        from marker_sim.worlds.spark.hudi.choices import plan_of_number
 
         return plan_of_number(self.version, self.can.modes, storage, seed, number)
 
     def goals(self, storage: str, server: ServerOptions) -> tuple[str, ...]:
         """The goals: each step in its mode."""
-        from marker_sim.worlds.hudi_spark.deciding_faults import places_of
-        from marker_sim.worlds.hudi_spark.runs import in_mode
+        from marker_sim.worlds.spark.hudi.steps import places_of
+        from marker_sim.worlds.spark.hudi.table_run import in_mode
 
         return tuple(in_mode(each.step, mode) for mode in self.can.modes for each in places_of(mode, storage))
 

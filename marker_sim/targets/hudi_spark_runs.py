@@ -2,7 +2,7 @@
 
 Kills go to the places that were met least so far, so that a campaign covers all of them before it repeats one. Each
 run is a plan. Real time decides what meets what, so a plan gives the same writes and faults and not the same run. A
-place that was not met leaves inconclusive what it decides (deciding_faults.py); a table to which nothing could be
+place that was not met leaves inconclusive what it decides (steps.py); a table to which nothing could be
 written any more, the whole campaign.
 """
 
@@ -25,11 +25,12 @@ from marker_sim.surroundings.supervisor import end_marked
 from marker_sim.targets.run_environment import scratch_directory
 from marker_sim.targets.target import CampaignRequest
 from marker_sim.worlds.http.servers import VARIABLE
-from marker_sim.worlds.hudi_spark.choices import Choices, TableRound
-from marker_sim.worlds.hudi_spark.deciding_faults import TABLE, deciding
-from marker_sim.worlds.hudi_spark.drivers import Program
-from marker_sim.worlds.hudi_spark.runs import PlayedTable, play_table
-from marker_sim.worlds.hudi_spark.table_storage import TableStorage
+from marker_sim.worlds.spark.counts import SparkRun
+from marker_sim.worlds.spark.hudi.choices import Choices, TableRound, deciding
+from marker_sim.worlds.spark.hudi.settings import Program
+from marker_sim.worlds.spark.hudi.steps import TABLE
+from marker_sim.worlds.spark.hudi.table_run import play_table
+from marker_sim.worlds.spark.hudi.table_storage import TableStorage
 
 CLOSING_S = 3.0
 ENDING_S = 1.0  # Of a driver that the time ran out for.
@@ -91,11 +92,11 @@ class TableRuns:
         """The next run, None when none fits into the budget; the first always does."""
         return self.choices.next(self.program.left_s() - self.spared_s)
 
-    def play(self, drawn: TableRound) -> PlayedTable:
+    def play(self, drawn: TableRound) -> SparkRun:
         """The result of the drawn run."""
         return self._run(drawn.plan, self.program.deadline - self.spared_s)
 
-    def again(self, plan: Plan, deadline: float, fresh: bool = False, probing: bool = True) -> PlayedTable:
+    def again(self, plan: Plan, deadline: float, fresh: bool = False, probing: bool = True) -> SparkRun:
         """The result of a plan on a separate table; HarnessError when the surroundings fail."""
         played = self._run(plan, deadline - ENDING_S)
         if played.interrupted:
@@ -104,7 +105,7 @@ class TableRuns:
             raise HarnessError(played.trouble)
         return played
 
-    def _run(self, plan: Plan, deadline: float) -> PlayedTable:
+    def _run(self, plan: Plan, deadline: float) -> SparkRun:
         number, self.tables = self.tables, self.tables + 1
         return play_table(
             plan, number=number, version=self.version, program=replace(self.program, deadline=deadline),
@@ -116,11 +117,11 @@ class TableRuns:
         """Reserve a share of the budget for shrinking."""
         self.spared_s = share * self.request.budget_s
 
-    def took(self, drawn: TableRound, played: PlayedTable) -> None:
+    def took(self, drawn: TableRound, played: SparkRun) -> None:
         """Take in that a run has ended."""
-        for counter, counts in ((self.armed, played.count.armed), (self.met, played.count.met)):
+        for counter, counts in ((self.armed, played.armed), (self.met, played.met)):
             counter.update({(drawn.plan.mode, name): number for name, number in sorted(counts.items())})
-        self.refused += played.count.refused
+        self.refused += played.refused
 
     def close(self) -> None:
         """Nothing: each run ends its own processes."""

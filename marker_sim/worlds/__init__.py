@@ -5,8 +5,7 @@ host.py         what that cluster asks of the ground it stands on
 simulated/      one process, virtual time
 processes/      the same plans, every actor a process that can be killed
 http/           a foreign timeline server, started by a command, by plans of requests and faults
-spark/          the reference's write path as jobs of a Spark application
-hudi_spark/     the write path of a released Hudi as PySpark jobs
+spark/          the write path as jobs of a Spark application, the reference's and that of a released Hudi
 s3_front/       the kit's S3: it records storage requests and makes them fail
 proxies/        toxiproxy on the connections of clients, servers and storage
 interceptor.py  every storage call passes it, and its effect is recorded before any process sees the reply

@@ -7,15 +7,16 @@ long an executor retries is our decision.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from marker_sim.markers.files import retry_until_decided
 from marker_sim.markers.store import Context, Rejected
 from marker_sim.names import MarkerType, marker_name
+from marker_sim.plan import Task
 from marker_sim.seams import Runtime, SeamError, Storage
 from marker_sim.timeline import WriteStat, WriteToken, base_file_name, log_file_name
-from marker_sim.writer.slices import LINES, RowFormat, Slice
+from marker_sim.writer.slices import LINES, Group, RowFormat, Slice
 
 TRIES = 5
 PAUSE_MS = 100.0
@@ -42,6 +43,20 @@ class Assignment(NamedTuple):
     rows: tuple[tuple[str, str], ...]
     slice: Slice | None = None
     strays: tuple[str, ...] = ()
+
+    def by(self, token: WriteToken, rows: tuple[tuple[str, str], ...]) -> Assignment:
+        """The work of the attempt with a token."""
+        path = path_of(self.instant, self.partition, self.file_id, self.kind, token, self.slice)
+        return self._replace(token=token, path=path, rows=rows)
+
+
+def assigned(task: Task, place: tuple[str, str], slices: Mapping[Group, Slice], merge_on_read: bool) -> Assignment:
+    """The work of a task on what a table holds of its file group, without a token. place: table and instant."""
+    file_id = f"{task.group}-0"
+    there = slices.get((task.partition, file_id))
+    kind = "APPEND" if task.kind == "APPEND" and merge_on_read else "MERGE"
+    kind = "CREATE" if there is None else kind
+    return Assignment(*place, task.partition, file_id, kind, WriteToken(0, 0, 0), "", (), there, task.strays)
 
 
 def path_of(instant: str, partition: str, file_id: str, kind: str, token: WriteToken, there: Slice | None) -> str:

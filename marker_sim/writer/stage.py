@@ -11,7 +11,7 @@ from collections import deque
 
 from marker_sim.plan import Task, Write
 from marker_sim.timeline import WriteStat, WriteToken
-from marker_sim.writer.attempt import Assignment, path_of
+from marker_sim.writer.attempt import Assignment, assigned
 from marker_sim.writer.backend import Attempt, Backend, JobFailed, Message, Worker
 from marker_sim.writer.slices import Group, Slice
 
@@ -89,20 +89,11 @@ class Stage:
         backend.launch(attempt)
 
     def _assignment(self, spec: Task, token: WriteToken) -> Assignment:
-        file_id = f"{spec.group}-0"
-        there = self._slices.get((spec.partition, file_id))
-        if there is None:
-            kind = "CREATE"
-        elif spec.kind == "APPEND" and self._merge_on_read:
-            kind = "APPEND"
-        else:
-            kind = "MERGE"
         key, value = f"{spec.partition}/{spec.group}", str(self._ordinal)
-        path = path_of(self._instant, spec.partition, file_id, kind, token, there)
         parity = "odd" if self._ordinal % 2 else "even"
         rows = ((f"{key}/all", value), (f"{key}/{parity}", value), (f"{key}/{self._ordinal}", value))
-        place = (self._table, self._instant, spec.partition, file_id)
-        return Assignment(*place, kind, token, path, rows, there, spec.strays)
+        work = assigned(spec, (self._table, self._instant), self._slices, self._merge_on_read)
+        return work.by(token, rows)
 
     def _take_message(self, message: Message) -> None:
         attempt = message.attempt

@@ -20,11 +20,8 @@ from marker_sim.outcome.statistics import Statistics
 from marker_sim.report.notes import remarks
 from marker_sim.report.verdict import VerdictOutcome, judge_campaign
 from marker_sim.targets.http_plans import PLANS_DECIDE
-from marker_sim.worlds.hudi_spark.choices import EXECUTOR_STEPS, Choices
-from marker_sim.worlds.hudi_spark.deciding_faults import TABLE, deciding, places_of
-from marker_sim.worlds.hudi_spark.forecast import forecast
-from marker_sim.worlds.hudi_spark.phases import PHASES
-from marker_sim.worlds.hudi_spark.storage_faults import executor_troubles, storage_troubles
+from marker_sim.worlds.spark.hudi.choices import EXECUTOR_STEPS, Choices, deciding, forecast
+from marker_sim.worlds.spark.hudi.steps import PHASES, TABLE, executor_troubles, places_of, storage_troubles
 from properties.cli.campaigns import campaign, history
 
 DOCS = Path(__file__).parents[2] / "docs" / "hudi-spark.md"

@@ -14,8 +14,8 @@ from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.outcome.failure import Failure
 from marker_sim.plan import Plan, TableShape
 from marker_sim.report.words import plan_sentences
-from marker_sim.worlds.hudi_spark.choices import Choices
-from marker_sim.worlds.hudi_spark.steps import TableStep, steps_of
+from marker_sim.worlds.spark.hudi.choices import Choices
+from marker_sim.worlds.spark.hudi.steps import TableStep, steps_of
 from properties.tables.frozen import Writes
 
 PROFILE = load_profile("hudi-spark")

@@ -18,11 +18,9 @@ from marker_sim.plan import Plan
 from marker_sim.report.scripts.shell_script import FailureDescription
 from marker_sim.report.scripts.table_script import script_of
 from marker_sim.targets.target import ServerOptions
-from marker_sim.worlds.hudi_spark.choices import Choices
-from marker_sim.worlds.hudi_spark.phases import PHASES
-from marker_sim.worlds.hudi_spark.settings import draw_table, shape_of
-from marker_sim.worlds.hudi_spark.steps import with_steps
-from marker_sim.worlds.hudi_spark.storage_faults import executor_troubles
+from marker_sim.worlds.spark.hudi.choices import Choices
+from marker_sim.worlds.spark.hudi.settings import draw_table, shape_of
+from marker_sim.worlds.spark.hudi.steps import PHASES, executor_troubles, with_steps
 
 LITTLE_HUDI = Path(__file__).with_name("little_hudi.py")
 

@@ -29,18 +29,18 @@ from marker_sim.errors import HarnessError
 from marker_sim.surroundings import supervisor
 from marker_sim.surroundings.spark_session import open_session, said_by, ship
 from marker_sim.surroundings.worker_pool import VARIABLE, Answer, guarded
+from marker_sim.worlds.spark.session import JVM
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
 SCHEMA = "answer binary"
-_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 SETTINGS = {
     "spark.driver.memory": "512m",
-    "spark.driver.extraJavaOptions": _JVM,
+    "spark.driver.extraJavaOptions": JVM,
     "spark.executor.memory": "512m",
-    "spark.executor.extraJavaOptions": _JVM,
+    "spark.executor.extraJavaOptions": JVM,
     "spark.locality.wait": "0",
     "spark.python.worker.reuse": "true",  # The kit is loaded once by each.
     "spark.task.maxFailures": "4",

@@ -15,8 +15,9 @@ from marker_sim.search.seeds import plan_seed
 from marker_sim.surroundings.java import find_java, spark_home
 from marker_sim.surroundings.worker_pool import Keeper
 from marker_sim.targets.python import served
-from marker_sim.worlds.spark.random_plans import driver_plan, task_plan
-from marker_sim.worlds.spark.run import SparkRun, run_spark
+from marker_sim.worlds.spark.counts import SparkRun
+from marker_sim.worlds.spark.plans import driver_plan, task_plan
+from marker_sim.worlds.spark.run import run_spark
 from marker_sim.worlds.spark.standalone import Standalone
 
 KILLS = 4  # So that an application takes a minute or two and not more.

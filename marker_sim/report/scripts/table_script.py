@@ -17,10 +17,11 @@ from marker_sim.plan import Plan
 from marker_sim.report.scripts.shell_script import FailureDescription, environment, shell_script
 from marker_sim.report.words import printable
 from marker_sim.tables.entries import WRITE_KEY
-from marker_sim.worlds.hudi_spark.phases import last_data_file
-from marker_sim.worlds.hudi_spark.settings import JVM, hudi_options, key_count, partition_names
-from marker_sim.worlds.hudi_spark.steps import DRIVER, call_of, moment_of
-from marker_sim.worlds.hudi_spark.table import ROWS_MAX, ROWS_MIN
+from marker_sim.worlds.spark.hudi.settings import hudi_options, key_count, partition_names
+from marker_sim.worlds.spark.hudi.steps import call_of, last_data_file, moment_of
+from marker_sim.worlds.spark.hudi.table import ROWS_MAX, ROWS_MIN
+from marker_sim.worlds.spark.plans import DRIVER
+from marker_sim.worlds.spark.session import JVM
 
 JUDGED = ("G14", "G15", "G16", "G18", "G19", "G24", "G25")
 _HOW = (

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from marker_sim.history import History
 from marker_sim.plan import Plan, TableShape, Write
-from marker_sim.worlds.hudi_spark.steps import EXECUTOR
+from marker_sim.worlds.spark.plans import EXECUTOR
 
 Part = tuple[Write, ...]
 

@@ -58,10 +58,7 @@ class ClusterWrites:
         if self._driver is not None and self._tables:
             self._leave(self._driver, APPLICATION_ENDED, self._host.linger_ms)
         for table in list(self._tables):
-            # Something new, and something on top of what the table may hold already.
-            known = next((task for write in writes if write.table == table for task in write.tasks), None)
-            more = (Task(partition=known.partition, group=known.group, kind="APPEND"),) if known else ()
-            self.play(Write(table=table, tasks=(Task(group=PROBE_GROUP), *more)))
+            self.play(probe_of(table, writes))
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -154,3 +151,10 @@ class ClusterWrites:
     def _follow(self, executor: Any) -> None:
         if executor.alive:
             self._host.exit(executor, "its driver is gone")
+
+
+def probe_of(table: int, writes: tuple[Write, ...]) -> Write:
+    """The last write to a table: something new, and something on top of what the table may hold already."""
+    known = next((task for write in writes if write.table == table for task in write.tasks), None)
+    more = (Task(partition=known.partition, group=known.group, kind="APPEND"),) if known else ()
+    return Write(table=table, tasks=(Task(group=PROBE_GROUP), *more))

@@ -27,7 +27,7 @@ from marker_sim.worlds.processes.fork_server import ForkServer, ManagedProcess
 from marker_sim.worlds.processes.host import ProcessAttempt, ProcessHost
 from marker_sim.worlds.processes.parquet import PARQUET
 from marker_sim.worlds.processes.steps import Counters
-from marker_sim.worlds.processes.storages import ClusterStorage, LocalClusterStorage, S3ClusterStorage
+from marker_sim.worlds.processes.storages import check_storage, open_storage
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.simulated.steps import by_steps
 
@@ -52,8 +52,7 @@ class ProcessCluster(ClusterRun):
     rows_as = PARQUET
 
     def __init__(self, plan: Plan, system: str, fork_server: ForkServer) -> None:
-        if plan.storage not in ("local", "s3"):
-            raise HarnessError(f"storage {plan.storage} has no real processes; local and s3 have")
+        check_storage(plan.storage)
         why = lacking(f"real processes on {plan.storage}")
         if why:
             raise HarnessError(f"real processes need {why}")
@@ -65,11 +64,7 @@ class ProcessCluster(ClusterRun):
         self.interceptor.arm(*(ArmedFault(fault) for _, fault in possible if isinstance(fault.trigger, Call)))
         self._at_steps = tuple(each for each in possible if not isinstance(each[1].trigger, Call))
         self._scratch = Path(tempfile.mkdtemp(prefix="run-", dir=fork_server.scratch))
-        self.storage: ClusterStorage = (
-            LocalClusterStorage(self._scratch / "storage")
-            if plan.storage == "local"
-            else S3ClusterStorage(self.interceptor)
-        )
+        self.storage = open_storage(plan.storage, self.interceptor, self._scratch / "storage")
         host = ProcessHost(
             fork_server,
             self.storage,

@@ -162,5 +162,4 @@ class ForkServer:
     def last_words(self) -> str:
         """The end of what children wrote, for messages."""
         self._log.flush()
-        text = Path(self._log.name).read_text(errors="replace").strip()
-        return " | ".join(text.splitlines()[-8:]) or "(no output)"
+        return supervisor.last_lines(Path(self._log.name))

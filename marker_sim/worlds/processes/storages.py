@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
+from marker_sim.errors import HarnessError
 from marker_sim.seams import Capabilities
 from marker_sim.storages.local import LocalStorage
 from marker_sim.storages.s3 import S3Storage
@@ -25,6 +26,17 @@ class ClusterStorage(Protocol):
     def damage(self, path: str, data: bytes | None) -> None: ...
     def expect(self, process: str, role: str) -> None: ...
     def close(self) -> None: ...
+
+
+def check_storage(storage: str) -> None:
+    """HarnessError for a storage of plans that real processes have not."""
+    if storage not in ("local", "s3"):
+        raise HarnessError(f"storage {storage} has no real processes; local and s3 have")
+
+
+def open_storage(storage: str, interceptor: Interceptor, root: Path) -> ClusterStorage:
+    """A fresh storage for one run, in a directory that is made at `root`, or behind a front."""
+    return LocalClusterStorage(root) if storage == "local" else S3ClusterStorage(interceptor)
 
 
 class LocalClusterStorage:

@@ -1,67 +1,95 @@
-"""One life of a Spark driver: a Python program with the JVM that PySpark starts for it, in a session of its own.
+"""The driver of a Spark application from the kit's side: a Python program with the JVM that PySpark starts for it.
 
-It is asked with one JSON line on its standard input and answers each with one JSON line on its standard output; what
-else it says goes to its log. It must end when its input ends, so that nothing outlives the kit. Killing it is SIGKILL
-for the whole session at once: Python, JVM and what they started.
+It leads a session of processes of its own and is asked with one JSON line, which it answers with one (session.py); what
+else it says goes to its log. It ends when its input ends, so that nothing outlives the kit. Killing it is SIGKILL for
+the whole session at once: Python, JVM and what they started.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import pickle
 import queue
 import signal
 import subprocess
+import sys
 import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from marker_sim.errors import HarnessError
 from marker_sim.surroundings import supervisor
 
-END_S = 10.0
-POLL_S = 0.05
-SAID_MAX = 1_600
+START_S = 90.0
+MIN_S = 0.05
 
 
 class Gone(Exception):
     """The driver ended before it answered."""
 
 
+class Hangs(HarnessError):
+    """The driver did not answer within its time; it is alive."""
+
+
+class OutOfTime(Exception):
+    """The budget ended while the driver worked; that says nothing about it."""
+
+
 class Application:
     """A driver.
 
     name: its process in the history.
-    words: the program.
-    log: where its other output goes.
+    program: what it runs, as worlds/spark/__main__.py names it.
+    spec: what the program is given, in a file beside its log's.
+    deadline: when the budget is over (time.monotonic).
     """
 
-    def __init__(self, name: str, words: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
+    def __init__(
+        self,
+        name: str,
+        program: str,
+        spec: Mapping[str, Any],
+        environment: Mapping[str, str],
+        scratch: Path,
+        log: Path,
+        deadline: float = math.inf,
+    ) -> None:
         self.name = name
         self.log = log
-        self._answers: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        log.parent.mkdir(parents=True, exist_ok=True)
+        self._deadline = deadline
+        self._answers: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        given = scratch / f"{name}.spec"
+        for path in (given, log):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        given.write_bytes(pickle.dumps(spec))
+        words = [sys.executable, "-m", "marker_sim.worlds.spark", program, str(given)]
         with log.open("ab") as errors:
             self._popen = supervisor.start(words, environment, stdin=subprocess.PIPE, stderr=errors)
-        threading.Thread(target=self._listen, daemon=True, name=f"hears-{name}").start()
-
-    @property
-    def pid(self) -> int:
-        """The Python process; it leads its session and process group."""
-        return self._popen.pid
+        threading.Thread(target=self._listen, daemon=True, name=f"answers-of-{name}").start()
 
     @property
     def alive(self) -> bool:
         """Whether its Python runs."""
         return self._popen.poll() is None
 
+    def wait_ready(self) -> None:
+        """Its session is there. HarnessError when it cannot be had, OutOfTime."""
+        try:
+            self._answer(START_S)
+        except Gone as gone:
+            raise HarnessError(f"the driver {self.name} did not start: {self.last_lines()}") from gone
+
     def ask(self, message: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
-        """Its answer. Gone when it ended instead; HarnessError after `timeout_s`."""
+        """Its answer. Gone when it ended instead; Hangs after `timeout_s`; OutOfTime when the budget ends before."""
         self.tell(message)
-        return self.hear(timeout_s)
+        return self._answer(timeout_s)
 
     def tell(self, message: Mapping[str, Any]) -> None:
-        """Send a line, to hear the answer later. Gone when it ended."""
+        """Ask, and leave the answer. Gone when it ended."""
         assert self._popen.stdin is not None
         try:
             self._popen.stdin.write(json.dumps(message).encode() + b"\n")
@@ -69,14 +97,16 @@ class Application:
         except OSError as error:
             raise Gone(self.name) from error
 
-    def hear(self, timeout_s: float) -> dict[str, Any]:
-        """The next answer. Gone when it ended instead; HarnessError after `timeout_s`."""
+    def _answer(self, timeout_s: float) -> dict[str, Any]:
+        left_s = self._deadline - time.monotonic()
         try:
-            line = self._answers.get(timeout=timeout_s)
+            line = self._answers.get(timeout=max(MIN_S, min(timeout_s, left_s)))
         except queue.Empty as error:
-            raise HarnessError(f"{self.name} did not answer in {timeout_s:.0f} s: {self.last_lines()}") from error
-        if line is None:
-            self._answers.put(None)
+            if time.monotonic() >= self._deadline:
+                raise OutOfTime from error
+            raise Hangs(f"{self.name} did not answer in {timeout_s:.0f} s: {self.last_lines()}") from error
+        if not line:
+            self._answers.put(line)
             raise Gone(self.name)
         answer: dict[str, Any] = json.loads(line)
         return answer
@@ -91,14 +121,11 @@ class Application:
 
     def last_lines(self) -> str:
         """The end of its log, for messages."""
-        lines = self.log.read_text(errors="replace").splitlines()
-        return " | ".join(line.strip() for line in lines if line.strip())[-SAID_MAX:] or "(no output)"
+        return supervisor.last_lines(self.log)
 
     def _listen(self) -> None:
         assert self._popen.stdout is not None
-        for raw in self._popen.stdout:
-            text = raw.decode(errors="replace").strip()
-            if text.startswith("{"):
-                self._answers.put(text)
+        for line in self._popen.stdout:
+            self._answers.put(line)
         self._popen.wait()
-        self._answers.put(None)
+        self._answers.put(b"")

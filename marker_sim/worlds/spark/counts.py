@@ -1,15 +1,43 @@
-"""What really happened in a run on Spark, counted from its history alone. Pure functions."""
+"""A run on Spark that is over, and what really happened in one of the reference's, from its history alone. Pure."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 
+from marker_sim.faults import Fault
 from marker_sim.history import History
 from marker_sim.names import data_path
+from marker_sim.plan import Plan
 from marker_sim.timeline import ROLLBACK, State, decode_commit, parse_data_file, parse_entry
 
 TOO_LATE = "after its instant was over"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkRun:
+    """A run that is over (`targets.target.PlayedRun`), by plans of jobs or of a table.
+
+    plan: without the steps that there was no time for.
+    counts: how often what happened.
+    missed: the faults of jobs that never had their effect.
+    armed, met: steps of a table by name, how often each was tried and met. refused: why it took no write any more.
+    interrupted: by Ctrl-C.
+    cut: there was no time for the rest of it.
+    trouble: of the kit's surroundings, which ended it.
+    """
+
+    history: History
+    plan: Plan
+    counts: Mapping[str, int]
+    missed: tuple[Fault, ...] = ()
+    armed: Mapping[str, int] = field(default_factory=dict)
+    met: Mapping[str, int] = field(default_factory=dict)
+    refused: tuple[str, ...] = ()
+    interrupted: bool = False
+    cut: bool = False
+    trouble: str = ""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,18 +69,8 @@ class SparkCounts:
 
     def add(self, other: SparkCounts) -> None:
         """Add the counts of another run."""
-        self.jobs += other.jobs
-        self.completed += other.completed
-        self.rollbacks += other.rollbacks
-        self.kills += other.kills
-        self.faults += other.faults
-        self.attempts += other.attempts
-        self.copies += other.copies
-        self.again += other.again
-        self.late += other.late
-        self.strays += other.strays
-        self.unlisted += other.unlisted
-        self.abandoned += other.abandoned
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
 
 def count(history: History) -> SparkCounts:

@@ -1,15 +1,23 @@
-"""Injects the faults of a plan into the processes of a Spark application, and counts what happened.
+"""Does the faults of a plan to the processes of Spark applications, and counts what had its effect.
 
-A task fault happens when an attempt reports where it is; a driver dies at a storage effect (the interceptor calls
-`inject`) or between two of its steps; a server at an effect of its own. The death of a process is recorded under the
-recorder's lock at the moment of the signal, so none of its consequences comes before it in the history.
+    SparkFaultInjector   faults at storage calls, of every run on Spark: armed for a write, done when they are due
+    JobFaultInjector     of the reference's own jobs, all of whose processes talk to the kit: faults of tasks as well,
+                         when an attempt reports where it is, and deaths of the driver between two of its steps
+    TableFaultInjector   of a table that Hudi writes, of whose processes the driver and the executors' JVMs are known
+
+A death is recorded under the recorder's lock at the moment of the signal, so none of its consequences comes before it
+in the history.
 """
 
 from __future__ import annotations
 
+import random
 import signal
 import threading
+from abc import ABC, abstractmethod
 from collections import Counter
+from contextlib import suppress
+from functools import partial
 from typing import Protocol
 
 import psutil
@@ -20,12 +28,50 @@ from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
 from marker_sim.worlds.processes.faults import CallerIsDead
 from marker_sim.worlds.processes.fork_server import ManagedProcess
 from marker_sim.worlds.recorder import Recorder
+from marker_sim.worlds.spark.application import Application
+from marker_sim.worlds.spark.hudi.steps import TableStep, aimed_at, moment_of
+from marker_sim.worlds.spark.hudi.table_storage import TableStorage
 from marker_sim.worlds.spark.plans import DRIVER, EXECUTOR, MOMENTS, PHASES, armed, phase_of
 from marker_sim.worlds.spark.standalone import Standalone
 
 HELD_S = 6.0  # An attempt that waits for something, or makes Spark start a copy of it.
 OTHERS_S = 8.0
 MARKERS_GONE_S = 0.4
+
+
+class SparkFaultInjector(ABC):
+    """Faults at storage calls. A death or a pause is done here; what fails a call, its holder does, as everywhere.
+
+    struck: how often each fault had its effect, by its number; what calls met is in `times` alone.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.struck: Counter[int] = Counter()
+        self.recorder = recorder
+        self._armed: dict[ArmedFault, int] = {}
+
+    @abstractmethod
+    def strike(self, number: int, fault: Fault, call: StorageCall) -> bool:
+        """Kill or pause at a call, with the recorder's lock held; whether that affected anybody."""
+
+    def inject(self, due: ArmedFault, call: StorageCall) -> None:
+        """What an interceptor asks for when a fault is due at a call; its lock is held."""
+        number = self._armed.get(due)
+        if number is None:
+            return
+        if _is_of_processes(due.fault):
+            self.struck[number] += self.strike(number, due.fault, call)
+        else:
+            self.recorder.record(call.process, "nemesis", "fault", due.kind.value, path=call.path)
+
+    def times(self, number: int) -> int:
+        """How often a fault had its effect: at calls each time it was due, on processes those that affected one."""
+        met = sum(aimed.fired for aimed, n in self._armed.items() if n == number and not _is_of_processes(aimed.fault))
+        return self.struck[number] + met
+
+
+def _is_of_processes(fault: Fault) -> bool:
+    return fault.kind in (FaultKind.KILL, FaultKind.PAUSE)
 
 
 class StrikableRun(Protocol):
@@ -43,18 +89,13 @@ class StrikableRun(Protocol):
     def kill_application(self) -> None: ...
 
 
-class SparkFaultInjector:
-    """The faults of one run.
-
-    struck: those of the plan that had their effect, by number.
-    healed: nothing strikes any more.
-    """
+class JobFaultInjector(SparkFaultInjector):
+    """The faults of one run. healed: nothing strikes any more."""
 
     def __init__(self, jobs: StrikableRun) -> None:
+        super().__init__(jobs.recorder)
         self.healed = False
-        self.struck: Counter[int] = Counter()
         self._jobs = jobs
-        self._armed: dict[ArmedFault, int] = {}
         self._taken: set[int] = set()
         self._met: dict[tuple[int, int], set[int]] = {}
         self._ended: dict[int, set[int]] = {}
@@ -77,19 +118,11 @@ class SparkFaultInjector:
         self._armed[aimed] = number
         self._jobs.interceptor.arm(aimed)
 
-    def disarm(self) -> None:
-        """The write is over; what did not strike by now never will."""
-        for each in self._jobs.interceptor.disarm():
-            if each.fired and each.kind is not FaultKind.KILL:
-                self.struck[self._armed[each]] += each.fired
-
-    def inject(self, due: ArmedFault, call: StorageCall) -> None:
-        """A fault at the interceptor strikes; its lock is held."""
-        number = self._armed[due]
-        if phase := phase_of(due.fault):
-            self.struck[number] += self.kill_driver(phase, call.path)
-        else:
-            self.struck[number] += self._kill(self._jobs.lives[call.process], call.path)
+    def strike(self, number: int, fault: Fault, call: StorageCall) -> bool:
+        """The driver dies at a call of whichever process, or a process at one of its own."""
+        if phase := phase_of(fault):
+            return self.kill_driver(phase, call.path)
+        return self._kill(self._jobs.lives[call.process], call.path)
 
     def step(self, _: str, name: str, write: int) -> None:
         """The driver stands between two steps of a write; does not return to one that dies here."""
@@ -110,15 +143,15 @@ class SparkFaultInjector:
     def kill_driver(self, phase: str, path: str | None) -> bool:
         """SIGKILL for the driver's session, of which the timeline server is a part; False when it was dead already."""
         jobs = self._jobs
-        with jobs.recorder.lock:
+        with self.recorder.lock:
             driver, server = jobs.driver_life(), jobs.server
             if driver is None or driver.kill_sent:
                 return False
             driver.kill_sent = True
-            jobs.recorder.record(driver.name, DRIVER, "fault", "kill", path=path, error=phase)
+            self.recorder.record(driver.name, DRIVER, "fault", "kill", path=path, error=phase)
             if server is not None and not server.kill_sent:
                 server.kill_sent = True
-                jobs.recorder.record(server.name, server.role, "fault", "kill", value="with-its-driver")
+                self.recorder.record(server.name, server.role, "fault", "kill", value="with-its-driver")
             jobs.kill_application()
             return True
 
@@ -143,7 +176,7 @@ class SparkFaultInjector:
 
     def _task(self, number: int, kind: FaultKind, write: int, life: ManagedProcess) -> str | None:
         answer = None
-        self._jobs.recorder.record(life.name, "nemesis", "fault", kind.value)
+        self.recorder.record(life.name, "nemesis", "fault", kind.value)
         match kind:
             case FaultKind.TASK_FAILED:
                 self.struck[number] += 1
@@ -178,7 +211,7 @@ class SparkFaultInjector:
             self._turn.notify_all()
             if self._turn.wait_for(lambda: len(met) > 1, HELD_S) and not self.struck[number]:
                 self.struck[number] += 1
-                self._jobs.recorder.record(name, "nemesis", "fault", FaultKind.SPECULATIVE.value)
+                self.recorder.record(name, "nemesis", "fault", FaultKind.SPECULATIVE.value)
 
     def _await_others(self, write: int) -> None:
         """Until every other task of the write has written its file, and a little for its result to be told."""
@@ -190,7 +223,7 @@ class SparkFaultInjector:
     def _kill_executors(self, host: str) -> int:
         """SIGKILL for the executors of a host, each with its Python workers; how many there were."""
         jobs, killed = self._jobs, 0
-        with jobs.recorder.lock:
+        with self.recorder.lock:
             for jvm in jobs.cluster.executors()[host]:
                 try:
                     below = jvm.children(recursive=True)
@@ -209,14 +242,113 @@ class SparkFaultInjector:
 
     def _kill(self, life: ManagedProcess, path: str | None) -> bool:
         """SIGKILL for one process; False when it was dead already."""
-        with self._jobs.recorder.lock:
+        with self.recorder.lock:
             if life.kill_sent:
                 return False
             life.kill_sent = True
-            self._jobs.recorder.record(life.name, life.role, "fault", FaultKind.KILL.value, path=path)
+            self.recorder.record(life.name, life.role, "fault", FaultKind.KILL.value, path=path)
             life.signal(signal.SIGKILL)
             return True
 
     def missed(self) -> tuple[Fault, ...]:
         """The faults of the plan that never struck."""
-        return tuple(fault for number, fault in enumerate(self._jobs.plan.faults) if not self.struck[number])
+        return tuple(fault for number, fault in enumerate(self._jobs.plan.faults) if not self.times(number))
+
+
+class TableFaultInjector(SparkFaultInjector):
+    """What the steps of a run do to the drivers and executors of a table.
+
+    driver: the one whose calls storage sees now.
+    cluster: of executors that are processes, None where they are none.
+    """
+
+    def __init__(self, recorder: Recorder, table: str) -> None:
+        super().__init__(recorder)
+        self.driver: Application | None = None
+        self.cluster: Standalone | None = None
+        self._table = table
+        self._faults: tuple[Fault, ...] = ()
+        self._word = ""
+        self._place: TableStorage | None = None
+        self._path = ""
+        self._stopped: dict[psutil.Process, threading.Timer] = {}
+        self._guard = threading.Lock()
+
+    @property
+    def process(self) -> str:
+        """Whose calls they are, in the history."""
+        return "" if self.driver is None else self.driver.name
+
+    def arm(self, step: TableStep | None, place: TableStorage) -> None:
+        """A write begins, with the faults of a step, None for none; they are armed until `end`."""
+        self.struck.clear()
+        self._armed = {}
+        self._faults, self._word = ((), "") if step is None else (step.faults, step.word)
+        self._place = place
+        for number, fault in enumerate(self._faults):
+            aimed = aimed_at(fault, self._table, self.process)
+            self._armed[aimed] = number
+            place.arm(aimed, moment_of(fault))
+
+    def end(self) -> None:
+        """The write is over: nothing is armed any more, and each executor that was stopped goes on."""
+        assert self._place is not None
+        self._place.disarm()
+        for executor, timer in list(self._stopped.items()):
+            timer.cancel()
+            self._go_on(executor)
+
+    @property
+    def fired(self) -> int:
+        """How often faults affected something."""
+        return sum(self.times(number) for number in range(len(self._faults)))
+
+    @property
+    def met(self) -> bool:
+        """Whether the last fault affected something, and not when a file that was cut was whole again."""
+        if not self._faults or not self.times(len(self._faults) - 1):
+            return False
+        return moment_of(self._faults[-1]) != "cut" or (
+            self._place is not None and self._place.stayed_short(self._path)
+        )
+
+    @property
+    def deadly(self) -> bool:
+        """Whether the driver was killed."""
+        return any(fault.target == DRIVER and self.struck[number] for number, fault in enumerate(self._faults))
+
+    def strike(self, number: int, fault: Fault, call: StorageCall) -> bool:
+        """Kill the driver, or kill or stop an executor; which one made the call is not known, so the path draws one."""
+        if fault.target == DRIVER:
+            assert self.driver is not None
+            self.recorder.fault(self.process, "kill", path=call.path, act=self.driver.kill_now, error=self._word)
+            self._path = call.path
+            return True
+        there = () if self.cluster is None else self.cluster.executors().values()
+        if not (executors := [process for found in there for process in found]):
+            return False
+        executor, name = random.Random(call.path).choice(executors), f"executor-of-{self.process}"
+        try:
+            executor.suspend()
+        except psutil.NoSuchProcess:
+            return False
+        if fault.kind is FaultKind.KILL:
+            self.recorder.fault(name, "kill-executor", path=call.path, act=executor.kill, error=self._word)
+            return True
+        self.recorder.fault(name, "pause", "begin", path=call.path, error=self._word)
+        timer = threading.Timer(fault.settings.for_ms / 1000, self._go_on, (executor,))
+        timer.daemon = True
+        self._stopped[executor] = timer
+        timer.start()
+        return True
+
+    def _go_on(self, executor: psutil.Process) -> None:
+        with self._guard:
+            if self._stopped.pop(executor, None) is None:
+                return
+        self.recorder.fault(f"executor-of-{self.process}", "pause", "end", act=partial(_resume, executor))
+
+
+def _resume(executor: psutil.Process) -> None:
+    with suppress(psutil.NoSuchProcess):
+        executor.resume()

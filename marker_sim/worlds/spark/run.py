@@ -7,70 +7,42 @@ through, everything heals, a last write must leave the table in order, and all t
 from __future__ import annotations
 
 import os
-import pickle
 import shutil
-import sys
 import tempfile
 import threading
 import time
-import uuid
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from marker_sim.errors import HarnessError
-from marker_sim.faults import Fault
 from marker_sim.history import APPLICATION_ENDED, Header, History
 from marker_sim.loading import load_system
 from marker_sim.names import MarkerDirectory
-from marker_sim.plan import Plan, Task, Write
+from marker_sim.plan import Plan
 from marker_sim.worlds.cluster.observation import observe
 from marker_sim.worlds.cluster.settings import ClusterSettings
-from marker_sim.worlds.cluster.writes import PROBE_GROUP
+from marker_sim.worlds.cluster.writes import probe_of
 from marker_sim.worlds.interceptor import Interceptor
 from marker_sim.worlds.processes.coordinator import Coordinator
 from marker_sim.worlds.processes.fork_server import ManagedProcess
 from marker_sim.worlds.processes.parquet import PARQUET
 from marker_sim.worlds.processes.steps import Counters
-from marker_sim.worlds.processes.storages import ClusterStorage, LocalClusterStorage, S3ClusterStorage
+from marker_sim.worlds.processes.storages import check_storage, open_storage
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.simulated.fresh_reader import FreshReader
 from marker_sim.worlds.spark.application import Application, Gone
-from marker_sim.worlds.spark.counts import count
-from marker_sim.worlds.spark.fault_injector import SparkFaultInjector
+from marker_sim.worlds.spark.counts import SparkRun, count
+from marker_sim.worlds.spark.fault_injector import JobFaultInjector
 from marker_sim.worlds.spark.plans import DRIVER, SERVER
 from marker_sim.worlds.spark.standalone import Standalone
 
-WRITE_LIMIT_S = 120.0
+WRITE_S = 120.0
 NOT_FIRED = "fault on Spark that did not fire"
 STRAY = "data file on Spark that no commit names at the end"
-READY_S = 60.0
 SERVER_S = 30.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SparkRun:
-    """A run that is over (`targets.target.PlayedRun`).
-
-    missed: the faults of the plan that never struck.
-    drivers: how many there were.
-    """
-
-    history: History
-    plan: Plan
-    missed: tuple[Fault, ...]
-    drivers: int
-    cut: bool = False
-    interrupted: bool = False
-    trouble: str = ""
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """How often what happened."""
-        seen = count(self.history)
-        return {NOT_FIRED: len(self.missed), STRAY: len(seen.strays), "Spark job": seen.jobs}
 
 
 def run_spark(plan: Plan, cluster: Standalone, logs: Path, system: str = "reference") -> SparkRun:
@@ -80,47 +52,43 @@ def run_spark(plan: Plan, cluster: Standalone, logs: Path, system: str = "refere
     """
     jobs = SparkWrites(plan, cluster, logs, system)
     history = jobs.run()
-    return SparkRun(history=history, plan=plan, missed=jobs.injector.missed(), drivers=jobs.drivers)
+    missed, seen = jobs.injector.missed(), count(history)
+    counts = {NOT_FIRED: len(missed), STRAY: len(seen.strays), "Spark job": seen.jobs}
+    return SparkRun(history=history, plan=plan, counts=counts, missed=missed)
 
 
 class SparkWrites:
     """All processes of one run. lives: those that said hello, by name. server: the timeline server of the driver."""
 
     def __init__(self, plan: Plan, cluster: Standalone, logs: Path, system: str) -> None:
-        if plan.storage not in ("local", "s3"):
-            raise HarnessError(f"storage {plan.storage} has no real processes; local and s3 have")
+        check_storage(plan.storage)
         self.cluster = cluster
-        self.plan = replace(plan, writes=(*plan.writes, _probe(plan)))
+        self.plan = replace(plan, writes=(*plan.writes, probe_of(0, plan.writes)))
         self._given = plan
         self.system = load_system(system)
         self.identity = True
         self.recorder = Recorder()
-        self.injector = SparkFaultInjector(self)
+        self.injector = JobFaultInjector(self)
         self.interceptor = Interceptor(self.recorder, self.injector.inject)
         self.lives: dict[str, ManagedProcess] = {}
         self.server: ManagedProcess | None = None
         self.over = threading.Event()
-        self.drivers = 0
-        self._servers = 0
+        self._drivers = self._servers = 0
         self._serving = threading.Condition()
         self._application: Application | None = None
         self._instants: dict[MarkerDirectory, None] = {}
         self._trouble: list[BaseException] = []
         self._system_name, self._logs = system, logs
         self._scratch = Path(tempfile.mkdtemp(prefix="marker-sim-spark-")).resolve()
-        self.world: ClusterStorage = (
-            LocalClusterStorage(self._scratch / "storage")
-            if self.plan.storage == "local"
-            else S3ClusterStorage(self.interceptor)
-        )
-        self.settings = ClusterSettings(self.plan, self.system, self.world.capabilities)
+        self.storage = open_storage(plan.storage, self.interceptor, self._scratch / "storage")
+        self.settings = ClusterSettings(self.plan, self.system, self.storage.capabilities)
         self.choice = self.settings.choice
         Counters(self._scratch / "steps")
         self._coordinator = Coordinator(self._scratch / "hub")
         self._coordinator.attach(
             self.interceptor,
             self._answers(),
-            self.world.stored,
+            self.storage.stored,
             paused=lambda _: False,
             failed=self._trouble.append,
             dead=self._dead,
@@ -136,7 +104,7 @@ class SparkWrites:
             for number in range(len(self.plan.writes) - 1):
                 self.injector.arm(number + 1)
                 self._write(number)
-                self.injector.disarm()
+                self.interceptor.disarm()
             self.injector.healed = True
             record("kit", "kit", "observe", "phase", value="healed")
             record("kit", "kit", "observe", "phase", value="probe")
@@ -156,7 +124,7 @@ class SparkWrites:
         self.over.set()
         with ExitStack() as last_first:
             last_first.callback(shutil.rmtree, self._scratch, ignore_errors=True)
-            last_first.callback(self.world.close)
+            last_first.callback(self.storage.close)
             last_first.callback(self._coordinator.close)
             if self._application is not None:
                 last_first.callback(self._application.kill)
@@ -174,15 +142,15 @@ class SparkWrites:
         """One write by the driver that is there, or a new one; it may die of it."""
         application = self._application or self._start_driver()
         try:
-            application.ask({"number": number}, WRITE_LIMIT_S)
+            application.ask({"number": number}, WRITE_S)
         except Gone:
             self._bury(application)
         if self._trouble:
             raise self._trouble[0]
 
     def _start_driver(self) -> Application:
-        self.drivers += 1
-        name = f"driver#{self.drivers}"
+        self._drivers += 1
+        name = f"driver#{self._drivers}"
         spec = {
             "plan": self.plan,
             "system": self._system_name,
@@ -190,22 +158,14 @@ class SparkWrites:
             "counters": str(self._scratch / "steps"),
             "slot": 0,
             "faults": (),
-            "ops": (),
-            "storage": self.world.spec(),
+            "storage": self.storage.spec(),
             "driver": name,
             "settings": {"spark.master": self.cluster.url},
-            "application": uuid.uuid4().hex,
         }
-        path = self._scratch / f"driver-{self.drivers}"
-        path.write_bytes(pickle.dumps(spec))
-        words = [sys.executable, "-m", "marker_sim.worlds.spark", "driver", str(path)]
-        environment = {**self.cluster.environment(), "PYSPARK_PYTHON": sys.executable}
-        application = Application(name, words, environment, self._logs / f"driver-{self.drivers}.log")
+        log = self._logs / f"driver-{self._drivers}.log"
+        application = Application(name, "jobs", spec, self.cluster.environment(), self._scratch, log)
         self._application = application
-        try:
-            application.hear(READY_S)
-        except Gone as gone:
-            raise HarnessError(f"{name} ended before it was ready: {application.last_lines()}") from gone
+        application.wait_ready()
         return application
 
     def _bury(self, application: Application) -> None:
@@ -254,7 +214,7 @@ class SparkWrites:
         life = ManagedProcess(name, host, role)
         life.pid = pid
         self._coordinator.expect(name, role)
-        self.world.expect(name, role)
+        self.storage.expect(name, role)
         self.lives[name] = life
 
     def _new_server(self, _: str) -> str:
@@ -300,17 +260,10 @@ class SparkWrites:
 
     def _observe(self) -> None:
         tables = [self.plan.tables[number] for number in sorted({write.table for write in self.plan.writes})]
-        files, began = self.world.files(), self.recorder.mark()
+        files, began = self.storage.files(), self.recorder.mark()
         options = self.settings.options
         fresh = FreshReader(self.system, self.choice.mode, self.plan.storage, options, files, time.time_ns())
         observe(self.recorder.record_row, began, files, self._instants, fresh.names, tables, PARQUET)
 
     def _header(self) -> Header:
         return self.settings.header("spark", self._given, self.recorder.events, self.identity)
-
-
-def _probe(plan: Plan) -> Write:
-    """The last write: something new, and something on top of what the table may hold already."""
-    known = next((task for write in plan.writes for task in write.tasks), None)
-    more = (Task(partition=known.partition, group=known.group, kind="APPEND"),) if known else ()
-    return Write(tasks=(Task(group=PROBE_GROUP), *more))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 import time
 import uuid
 from pathlib import Path
@@ -25,11 +26,23 @@ from marker_sim.worlds.http.servers import VARIABLE
 HOSTS = ("127.0.0.2", "127.0.0.3")
 SCALA = "2.12"  # Of PySpark's jars; a worker that is not told looks for a build directory.
 START_S = 60.0
-END_S = 10.0
 POLL_S = 0.05
 # Of the processes of the cluster itself, which do little. Executors get what their application asks for.
 _SMALL = ("-Xmx192m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
 _LISTENS = re.compile(r"Starting Spark master at (spark://[\w.:]+)")
+
+
+def spark_environment(java: str, home: Path, mark: str) -> dict[str, str]:
+    """Variables of the processes of an application: where Java, Spark and the kit are, and the mark in VARIABLE."""
+    return {
+        VARIABLE: mark,
+        "SPARK_HOME": str(home),
+        "JAVA_HOME": str(Path(java).resolve().parent.parent),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+    }
 
 
 class Standalone:
@@ -42,7 +55,7 @@ class Standalone:
     def __init__(self, scratch: Path, *, java: str, home: Path, cores: int = 2, memory_mb: int = 4096) -> None:
         self.mark = f"{os.getpid()}-{uuid.uuid4().hex}"
         self.url = ""
-        self.home = home
+        self._home = home
         self._java = java
         self._scratch = scratch
         self._cores = cores
@@ -62,10 +75,11 @@ class Standalone:
 
     def environment(self) -> dict[str, str]:
         """What a driver of this cluster needs besides its own settings."""
-        return {VARIABLE: self.mark, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(self.home)}
+        return spark_environment(self._java, self._home, self.mark)
 
     def executors(self) -> dict[str, list[psutil.Process]]:
-        """The executor JVMs that live, by host of their worker."""
+        """The executor JVMs that live, by host of their worker; HarnessError when the cluster does not."""
+        self.check()
         found: dict[str, list[psutil.Process]] = {}
         for host in HOSTS:
             worker = self._processes[host]
@@ -76,7 +90,8 @@ class Standalone:
         """HarnessError when a process of the cluster ended by itself."""
         for name, process in self._processes.items():
             if process.poll() is not None:
-                raise HarnessError(f"the Spark process {name} ended with {process.returncode}: {self._said(name)}")
+                said = supervisor.last_lines(self._log(name))
+                raise HarnessError(f"the Spark process {name} ended with {process.returncode}: {said}")
 
     def _start(self) -> None:
         self._scratch.mkdir(parents=True, exist_ok=True)
@@ -90,26 +105,25 @@ class Standalone:
             self._wait(host, re.compile("(Successfully registered) with master"))
 
     def _launch(self, name: str, host: str, main: str, *arguments: str) -> None:
-        words = [self._java, *_SMALL, "-cp", str(self.home / "jars" / "*"), main]
+        words = [self._java, *_SMALL, "-cp", str(self._home / "jars" / "*"), main]
         words += ["--port", "0", "--webui-port", "0", *arguments]
         environment = {**self.environment(), "SPARK_LOCAL_IP": host, "SPARK_SCALA_VERSION": SCALA}
-        with (self._scratch / f"{name}.log").open("wb") as log:
+        with self._log(name).open("wb") as log:
             self._processes[name] = supervisor.start(words, environment, stdout=log, dies_with_kit=True)
 
     def _wait(self, name: str, said: re.Pattern[str]) -> str:
         deadline = time.monotonic() + START_S
-        while (found := said.search(self._log(name))) is None:
+        log = self._log(name)
+        while (found := said.search(log.read_text(errors="replace"))) is None:
             self.check()
             if time.monotonic() > deadline:
-                raise HarnessError(f"the Spark process {name} was not there within {START_S:.0f} s: {self._said(name)}")
+                end = supervisor.last_lines(log)
+                raise HarnessError(f"the Spark process {name} was not there within {START_S:.0f} s: {end}")
             time.sleep(POLL_S)
         return found[1]
 
-    def _log(self, name: str) -> str:
-        return (self._scratch / f"{name}.log").read_text(errors="replace")
-
-    def _said(self, name: str) -> str:
-        return " | ".join(self._log(name).strip().splitlines()[-4:]) or "(no output)"
+    def _log(self, name: str) -> Path:
+        return self._scratch / f"{name}.log"
 
     def _end(self) -> None:
         for process in self._processes.values():

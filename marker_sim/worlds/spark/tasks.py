@@ -29,8 +29,7 @@ from marker_sim.worlds.processes.children import Child
 from marker_sim.worlds.processes.parquet import PARQUET
 from marker_sim.worlds.spark.counts import TOO_LATE
 from marker_sim.worlds.spark.plans import EXECUTOR
-from marker_sim.writer.attempt import Assignment, path_of
-from marker_sim.writer.slices import Slice
+from marker_sim.writer.attempt import Assignment
 
 STAGES_MAX = 10_000
 
@@ -43,26 +42,18 @@ class TooLate(SeamError):
     """The instant was over before this attempt had written its file: a copy that Spark no longer counts."""
 
 
-class Draft(NamedTuple):
-    """What the driver wants of a task, whichever attempt does it."""
-
-    partition: str
-    file_id: str
-    kind: str
-    slice: Slice | None
-
-
 class WriteTasks(NamedTuple):
     """The body of every task of a write, sent to the executors.
 
     ordinal: of the write, from 1.
+    works: of the tasks, whichever attempt does them.
     """
 
     spec: bytes
     place: MarkerDirectory
     mode: str
     ordinal: int
-    drafts: tuple[Draft, ...]
+    works: tuple[Assignment, ...]
 
     def __call__(self, index: int, rows: Iterable[tuple[Any, Any]]) -> Iterable[tuple[int, tuple[Any, ...]]]:
         """Write the rows of a task, (its index, (key, value)) each; its write stat, keyed for whoever collects them."""
@@ -73,7 +64,8 @@ class WriteTasks(NamedTuple):
         child = child_of(self.spec)
         attempt = SparkAttempt(child, self.ordinal, index, context.attemptNumber())
         stage = int(self.place.instant[8:]) * STAGES_MAX + context.stageId()
-        work = self._assignment(index, WriteToken(index, stage, context.taskAttemptId()), rows)
+        token = WriteToken(index, stage, context.taskAttemptId())
+        work = self.works[index].by(token, tuple(row for _, row in rows))
         markers = child.markers(self.mode, self.place)
         create = attempt.after_marker(markers.create)
         around = replace(child.context(work.table), storage=attempt)
@@ -103,27 +95,10 @@ class WriteTasks(NamedTuple):
             attempt.moment("closed")
             return stat
 
-        token = str(work.token)
-        ended = record_call(child.link, child.me, "attempt", self.place, work.path, token, None, act)
+        ended = record_call(child.link, child.me, "attempt", self.place, work.path, str(token), None, act)
         if ended.error is not None:
             raise ended.error
         return ((0, tuple(ended.value)),)
-
-    def _assignment(self, index: int, token: WriteToken, rows: Iterable[Any]) -> Assignment:
-        draft = self.drafts[index]
-        there = None if draft.slice is None else Slice(*draft.slice)
-        path = path_of(self.place.instant, draft.partition, draft.file_id, draft.kind, token, there)
-        return Assignment(
-            self.place.table,
-            self.place.instant,
-            draft.partition,
-            draft.file_id,
-            draft.kind,
-            token,
-            path,
-            tuple(row for _, row in rows),
-            there,
-        )
 
 
 class SparkAttempt:

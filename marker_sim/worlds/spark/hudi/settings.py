@@ -7,11 +7,15 @@ clustering of the data table never run. Bloom filters are small, so that files a
 from __future__ import annotations
 
 import random
+import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from marker_sim.errors import UsageError
 from marker_sim.plan import Partitions, Plan, TableShape
 from marker_sim.tables.entries import WRITE_KEY
+from marker_sim.worlds.spark.session import SETTINGS
+from marker_sim.worlds.spark.standalone import spark_environment
 
 MARKERS_TYPES = {"direct": "DIRECT", "timeline": "TIMELINE_SERVER_BASED"}
 TABLE_TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
@@ -38,11 +42,30 @@ _PARALLEL = (
     "hoodie.rollback.parallelism",
     "hoodie.markers.delete.parallelism",
 )
-# Hudi measures objects by attaching an agent to its own process, which takes two seconds and changes nothing.
-JVM = (
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
-    " -Djol.skipDynamicAttach=true -Djol.skipHotspotSAAttach=true"
-)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """What every driver of a campaign has in common.
+
+    mark: in the environment of every process of a driver, so that none outlives the campaign.
+    deadline: when all must be over (time.monotonic).
+    """
+
+    home: Path
+    java: str
+    jars: tuple[Path, ...]
+    mark: str
+    logs: Path
+    deadline: float
+
+    def environment(self) -> dict[str, str]:
+        """Of a driver's processes."""
+        return spark_environment(self.java, self.home, self.mark)
+
+    def left_s(self) -> float:
+        """What is left of the campaign's time."""
+        return self.deadline - time.monotonic()
 
 
 def partition_names(plan: Plan) -> tuple[str, ...]:
@@ -143,18 +166,11 @@ def spark_conf(master: str, jars: tuple[Path, ...], scratch: Path) -> dict[str, 
     """The settings of every session. scratch: for Spark's own files."""
     path = ":".join(map(str, jars))
     return {
+        **SETTINGS,
         "spark.master": master,
-        "spark.app.name": "marker-sim",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
-        "spark.executor.memory": "512m",
         "spark.driver.extraClassPath": path,
         "spark.executor.extraClassPath": path,
-        "spark.driver.extraJavaOptions": JVM,
-        "spark.executor.extraJavaOptions": JVM,
         "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
         "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
         "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",

@@ -17,43 +17,29 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from marker_sim.errors import HarnessError
+from marker_sim.history import Kind
 from marker_sim.names import MarkerDirectory
 from marker_sim.plan import Plan
 from marker_sim.search.seeds import plan_seed
 from marker_sim.tables.entries import WRITE_KEY, Unreadable
 from marker_sim.tables.hudi_rs import read_rows
-from marker_sim.worlds.hudi_spark.drivers import DriverLife, Hangs, OutOfTime, Program
-from marker_sim.worlds.hudi_spark.fault_injector import WriteFaultInjector
-from marker_sim.worlds.hudi_spark.phases import last_data_file
-from marker_sim.worlds.hudi_spark.settings import key_count, partition_names
-from marker_sim.worlds.hudi_spark.steps import DRIVER, TableStep, steps_of, with_steps
-from marker_sim.worlds.hudi_spark.table_storage import TableStorage, TriggerActions
-from marker_sim.worlds.recorder import Recorder, observe_table
-from marker_sim.worlds.spark.application import Gone
+from marker_sim.worlds.recorder import observe_table
+from marker_sim.worlds.spark.application import Application, Gone, Hangs, OutOfTime
+from marker_sim.worlds.spark.fault_injector import TableFaultInjector
+from marker_sim.worlds.spark.hudi.settings import Program, key_count, partition_names
+from marker_sim.worlds.spark.hudi.steps import TableStep, last_data_file, steps_of, with_steps
+from marker_sim.worlds.spark.hudi.table_storage import TableStorage
+from marker_sim.worlds.spark.plans import DRIVER
 
 KIT = "kit"
 ROWS_MIN, ROWS_MAX = 8, 14
 _Reading = tuple[tuple[str, ...] | None, str | None]  # Rows, or why they cannot be read.
 RECOVERIES_MAX = 3
+ASK_S = 90.0
 READER_S = 30.0
 SLOW_S = 30.0
 AUDIT_AFTER = "an audit after a driver was killed"
 _READER_DIED = ("did not end within", "ended with -")
-
-
-@dataclass(slots=True, kw_only=True)
-class Count:
-    """What a run came to.
-
-    met, armed: steps by name.
-    counts: what else happened.
-    refused: why writes were.
-    """
-
-    met: Counter[str] = field(default_factory=Counter)
-    armed: Counter[str] = field(default_factory=Counter)
-    counts: Counter[str] = field(default_factory=Counter)
-    refused: list[str] = field(default_factory=list)
 
 
 class Pace:
@@ -71,63 +57,54 @@ class Pace:
         self._took_s[stage] = 0.5 * self._took_s[stage] + 0.5 * seconds * 1.2
 
 
+@dataclass(slots=True, kw_only=True)
 class Table:
     """A table under test and the driver that writes it.
 
-    begun: how many steps of the plan were begun.
-    executors: those that are processes of their own.
-
+    begin: starts a driver with a name.
     meddle: called before each audit, for tests of the kit.
+    life: the driver that there is, None for none.
+    begun: how many steps of the plan were begun.
+    met, armed: steps by name. counts: what else happened. refused: why writes were.
     """
 
-    def __init__(
-        self,
-        *,
-        name: str,
-        plan: Plan,
-        recorder: Recorder,
-        place: TableStorage,
-        target: TriggerActions,
-        begin: Callable[[str], DriverLife],
-        program: Program,
-        pace: Pace,
-        executors: Callable[[], tuple[int, ...]],
-        meddle: Callable[[TableStorage, str], None] | None = None,
-    ) -> None:
-        self.name = name
-        self.plan = plan
-        self.begun = 0
-        self.recorder = recorder
-        self.place = place
-        self.target = target
-        self.count = Count()
-        self.life: DriverLife | None = None
-        self._begin = begin
-        self._program = program
-        self._pace = pace
-        self._executors = executors
-        self._meddle = meddle
-        self._partitions = partition_names(plan)
-        self._ordinal = 0
-        self._lives = 0
-        self._directory = MarkerDirectory(name, "")
-        self._hudi_rs = True
-        self._faults = 0
-        self._completed = False
-        self._last = -1
+    name: str
+    plan: Plan
+    place: TableStorage
+    injector: TableFaultInjector
+    begin: Callable[[str], Application]
+    program: Program
+    pace: Pace
+    meddle: Callable[[TableStorage, str], None] | None = None
+    life: Application | None = None
+    begun: int = 0
+    met: Counter[str] = field(default_factory=Counter)
+    armed: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)
+    refused: list[str] = field(default_factory=list)
+    _ordinal: int = 0
+    _lives: int = 0
+    _hudi_rs: bool = True
+    _faults: int = 0
+    _completed: bool = False
+    _last: int = -1
+
+    @property
+    def _directory(self) -> MarkerDirectory:
+        return MarkerDirectory(self.name, "")
 
     def play(self) -> None:
         """Every step that fits into the time, and a recovery after the last; OutOfTime when it ends in the middle."""
         self.recover()
         for step in steps_of(self.plan):
-            if self._program.left_s() < self._pace.estimate_s(step.stage):
+            if self.program.left_s() < self.pace.estimate_s(step.stage):
                 break
             began = time.monotonic()
             if self.life is None:
                 self.recover()
             self.begun += 1
             self.carry_out(step)
-            self._pace.took(step.stage, time.monotonic() - began)
+            self.pace.took(step.stage, time.monotonic() - began)
         if self.life is None:
             self.recover()
 
@@ -139,7 +116,7 @@ class Table:
     def carry_out(self, step: TableStep) -> None:
         """One kill; the table is left as the dead driver left it."""
         if step.stage == "rollback":
-            if not self.write(last_data_file(len(self._partitions))):
+            if not self.write(last_data_file(len(partition_names(self.plan)))):
                 return  # The driver survived, so there is nothing to roll back.
             self._start()
         self.write(step)
@@ -156,17 +133,18 @@ class Table:
                 return
         self._start()
         self._audit(self._last)  # A table that cannot be read any more breaks more than one that is not written.
-        self.count.refused.append(f"no write succeeded any more on table {self.name}")
-        raise WriteRefused(self.count.refused[-1])
+        self.refused.append(f"no write succeeded any more on table {self.name}")
+        raise WriteRefused(self.refused[-1])
 
     def write(self, step: TableStep | None) -> bool:
         """One write, with faults or without; whether it failed or its driver is dead. After success: an audit."""
         assert self.life is not None
         life, rows = self.life, self._draw_rows()
         value = tuple(sorted(f"{key}={content}" for key, _, content, _ in rows))
-        strikes = WriteFaultInjector(step, self.name, life, self.recorder, self._executors)
-        strikes.arm(self.place, self.target)
-        asked = self.recorder.record(life.name, DRIVER, "invoke", "write", self._directory, value=value)
+        faults = self.injector
+        faults.arm(step, self.place)
+        recorder, place = self.injector.recorder, self._directory
+        asked = recorder.record(life.name, DRIVER, "invoke", "write", place, value=value)
         message = {"do": "write", "rows": rows, "options": {WRITE_KEY: str(self._ordinal)}}
         began = time.monotonic()
         try:
@@ -174,47 +152,40 @@ class Table:
         except (OutOfTime, KeyboardInterrupt) as over:
             took_s = time.monotonic() - began
             if isinstance(over, OutOfTime) and step is None and self._faults and took_s > SLOW_S:
-                self.count.refused.append(f"it did not end in the {took_s:.0f} s that the budget had left")
-            self.recorder.fault(life.name, "kill", "end-of-run", act=life.strike)
-            why = "the run was over"
-            self.recorder.record(life.name, DRIVER, "info", "write", self._directory, error=why, caused_by=asked)
+                self.refused.append(f"it did not end in the {took_s:.0f} s that the budget had left")
+            recorder.fault(life.name, "kill", "end-of-run", act=life.kill_now)
+            recorder.record(life.name, DRIVER, "info", "write", place, error="the run was over", caused_by=asked)
             raise
         finally:
-            self.place.disarm()
-            strikes.end()
-        if error is None:
-            done = self.recorder.record(life.name, DRIVER, "ok", "write", self._directory, caused_by=asked)
-            self._completed = True
-        else:
-            done = self.recorder.record(
-                life.name, DRIVER, "info", "write", self._directory, error=error, caused_by=asked
-            )
-        self._last = done
+            faults.end()
+        kind: Kind = "ok" if error is None else "info"
+        self._last = recorder.record(life.name, DRIVER, kind, "write", place, error=error, caused_by=asked)
+        self._completed |= error is None
         if step is not None and step.name:
-            self.count.armed[step.name] += 1
-            self.count.met[step.name] += strikes.met
-            self.count.armed[AUDIT_AFTER] += strikes.deadly
-        self._faults += strikes.fired
-        if strikes.deadly or error is not None:
-            self._bury(error, strikes.deadly)
+            self.armed[step.name] += 1
+            self.met[step.name] += faults.met
+            self.armed[AUDIT_AFTER] += faults.deadly
+        self._faults += faults.fired
+        if faults.deadly or error is not None:
+            self._bury(error, faults.deadly)
             return True
-        self._audit(done)
+        self._audit(self._last)
         return False
 
     def close(self) -> None:
         """The driver is gone."""
         if self.life is not None:
-            self.life.end()
+            self.life.kill()
             self.life = None
 
-    def _outcome(self, life: DriverLife, message: dict[str, Any]) -> str | None:
+    def _outcome(self, life: Application, message: dict[str, Any]) -> str | None:
         """Why a write is not known to be done, None when it is."""
         try:
-            answer = life.ask(message)
+            answer = life.ask(message, ASK_S)
         except Gone:
             return "the driver died"
         except Hangs:
-            self.count.counts["write hung"] += 1
+            self.counts["write hung"] += 1
             return "the driver did not answer"
         return str(answer["error"]) if "error" in answer else None
 
@@ -223,29 +194,28 @@ class Table:
         assert self.life is not None
         life, self.life = self.life, None
         dead = not life.alive
-        said = life.said()
-        life.end()
+        said = life.last_lines()
+        life.kill()
         if struck:
             return
         if not self._faults and not self._completed:
             raise HarnessError(f"{life.name} failed without a fault ({error}): {said}")
         if not self._faults:
-            self.count.counts["write failed without a fault"] += 1
+            self.counts["write failed without a fault"] += 1
             return  # The table took a write before: whether this one had a reason is judged.
-        self.count.counts["write refused after a fault"] += 1
-        self.count.refused.append(f"{error}; its driver ended by itself: {said}" if dead else str(error))
+        self.counts["write refused after a fault"] += 1
+        self.refused.append(f"{error}; its driver ended by itself: {said}" if dead else str(error))
 
     def _start(self) -> None:
         self._lives += 1
         name = f"driver-{self._lives}"
-        self.life = self._begin(name)
-        self.target.process = name
+        self.life = self.injector.driver = self.begin(name)
         self.life.wait_ready()
 
     def _draw_rows(self) -> list[tuple[str, str, str, int]]:
         """Rows of the next write: some keys of each partition, each at most once; the partition of a key is fixed."""
         self._ordinal += 1
-        names, rng = self._partitions, random.Random(plan_seed(self.plan.seed, self._ordinal))
+        names, rng = partition_names(self.plan), random.Random(plan_seed(self.plan.seed, self._ordinal))
         keys = [f"k{number:02d}" for number in range(key_count(self.plan))]
         first = {names[index]: rng.choice(keys[index :: len(names)]) for index in range(len(names))}
         chosen = set(first.values()) | set(rng.sample(keys, rng.randint(ROWS_MIN, ROWS_MAX)))
@@ -254,34 +224,25 @@ class Table:
         ]
 
     def _audit(self, caused_by: int) -> None:
-        if self._meddle is not None:
-            self._meddle(self.place, self.name)
-        found = self._read()
-        observe_table(self.recorder, self.name, self.place.files, caused_by)
-        self._record_rows(found)
-        self.recorder.record(KIT, KIT, "observe", "audit", self._directory, value="end", caused_by=caused_by)
-        self.count.counts["audit"] += 1
-        self.count.met[AUDIT_AFTER] += self._faults > 0
-
-    def _read(self) -> dict[str, _Reading]:
-        """What each reader finds."""
-        rows, error = self._read_by_hudi()
-        found = {"hudi": (rows, error)}
+        if self.meddle is not None:
+            self.meddle(self.place, self.name)
+        recorder, found = self.injector.recorder, {"hudi": self._read_by_hudi()}
         if self._hudi_rs:
-            found["hudi-rs"] = self._read_by_hudi_rs(rows)
-        return found
-
-    def _record_rows(self, found: dict[str, _Reading]) -> None:
+            found["hudi-rs"] = self._read_by_hudi_rs(found["hudi"][0])
+        observe_table(recorder, self.name, self.place.files, caused_by)
         for reader, (rows, error) in found.items():
-            self.recorder.record(reader, KIT, "observe", "rows", self._directory, value=rows, error=error)
-            self.count.counts[f"rows read by {reader}"] += error is None
+            recorder.record(reader, KIT, "observe", "rows", self._directory, value=rows, error=error)
+            self.counts[f"rows read by {reader}"] += error is None
+        recorder.record(KIT, KIT, "observe", "audit", self._directory, value="end", caused_by=caused_by)
+        self.counts["audit"] += 1
+        self.met[AUDIT_AFTER] += self._faults > 0
 
     def _read_by_hudi(self) -> _Reading:
         assert self.life is not None
         try:
-            answer = self.life.ask({"do": "read"})
+            answer = self.life.ask({"do": "read"}, ASK_S)
         except (Gone, Hangs) as error:
-            raise HarnessError(f"{self.life.name} did not read its table: {self.life.said()}") from error
+            raise HarnessError(f"{self.life.name} did not read its table: {self.life.last_lines()}") from error
         if "error" in answer:
             return None, str(answer["error"])
         return tuple(sorted(f"{key}={value}" for key, value in answer["rows"])), None
@@ -292,11 +253,11 @@ class Table:
         if error is not None and any(words in error for words in _READER_DIED):
             rows, error = self._ask_hudi_rs()
             if error is not None and any(words in error for words in _READER_DIED):
-                self.count.counts["hudi-rs did not answer"] += 1
+                self.counts["hudi-rs did not answer"] += 1
                 return None, f"unsupported: {error}"  # Twice: nobody knows what it would have found.
         if not self._faults and (error is not None or rows != expected):
             self._hudi_rs = False
-            self.count.counts["table that hudi-rs cannot read"] += 1
+            self.counts["table that hudi-rs cannot read"] += 1
             why = error or "it does not find the rows that Hudi finds"
             return None, why if why.startswith("unsupported:") else f"unsupported: before any fault: {why}"
         return rows, error
@@ -304,9 +265,9 @@ class Table:
     def _ask_hudi_rs(self) -> _Reading:
         uri, options = self.place.reader
         try:
-            return read_rows(uri, options, deadline_s=max(1.0, min(READER_S, self._program.left_s()))), None
+            return read_rows(uri, options, deadline_s=max(1.0, min(READER_S, self.program.left_s()))), None
         except Unreadable as unreadable:
-            if self._program.left_s() <= 0:
+            if self.program.left_s() <= 0:
                 raise OutOfTime from unreadable
             return None, str(unreadable)
 

@@ -1,0 +1,281 @@
+"""The steps of a run on a table that Hudi writes: what each does to it, where that is, and which guarantees it decides.
+
+A step is one write, or one rollback, and the faults that it meets. A plan has the steps as its writes: one that is
+abandoned comes before each whose rollback is what meets the faults.
+
+    write      requested · inflight · marker (direct) or flush, rewrite, type-file (timeline) · data-file
+               · last-data-file · metadata · before-commit · after-commit · marker-deletion
+    rollback   rollback-requested · rollback-inflight · rollback-deletion · rollback-before-completion
+               · rollback-after-completion · rollback-marker-deletion
+    executors  one is killed, or stopped for a while, at a data file: its tasks run again, or a speculative copy of them
+               beside it, and what is not accepted must be gone when the write is committed
+    storage    503, 500, slow puts, puts that are done and not answered: some are repeated by S3A, others fail a task
+               attempt, whose file is then there and not accepted
+
+A driver is killed at a put or a deletion of a path of either timeline layout, seen with Hudi 0.15.0, 1.0.2, 1.1.1 and
+1.2.0. On S3 it dies before or after the request is applied; on a local file system as soon as the kernel told of the
+moment, which is when a file was made (so that it may be torn), closed, or cut to be written again (`rewrite`). Limits:
+before means nothing there. Executors are there on a standalone cluster alone (standalone.py); storage fails on the
+kit's S3 alone. docs/hudi-spark.md has the table of what decides which guarantee.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
+
+from marker_sim.faults import Call, Fault, FaultKind, When
+from marker_sim.faults.trigger import CUT
+from marker_sim.plan import Plan, Write
+from marker_sim.worlds.interceptor import ArmedFault
+from marker_sim.worlds.spark.plans import DRIVER, EXECUTOR, STORAGE
+
+Stage = Literal["write", "rollback"]
+At = Literal["made", "whole", "cut"]
+KILLED_AT = "driver killed at "
+_TIMELINE = r"\.hoodie/(timeline/)?"
+_WHOLE = r"(\.[0-9a-f-]{36})?$"  # Since 1.1 an entry is written under another name first, on a local file system.
+DATA = r"(?!\.hoodie/)(.*/)?([^/.][^/]*\.parquet|\.[^/]*\.log\.\d+_[\d-]+)$"
+PAUSE_MS = (2_000, 6_000)
+REPEATED = 8  # Requests that S3A makes for a put before it gives up, with the settings of settings.py.
+_FIRST_TASK = r"(?!\.hoodie/)(.*/)?([^/.][^/]*_0-\d+-\d+_\d+\.parquet|\.[^/]*\.log\.\d+_0-\d+-\d+)$"
+_READS = ("get", "list")
+_BOTH: tuple[When, ...] = ("before", "after")
+_TEMP = r"\.hoodie/\.temp/"
+_MARKER_FILES = _TEMP + r"\d+/(?!.*\.crc$)"
+_MARKERS = _TEMP + r"\d+/MARKERS\d+$"
+_ROLLBACK = _TIMELINE + r"\d+(_\d+)?\.rollback"
+_COMPLETED = _TIMELINE + r"\d+(_\d+)?\.(delta)?commit"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableStep:
+    """One step of a run, met when its last fault happened.
+
+    name: how it is counted, "" for one that is not.
+    stage: "rollback" when the write before it must fail first.
+    faults: of its driver, an executor or the storage, each at a call on paths below the table.
+    """
+
+    name: str
+    stage: Stage
+    faults: tuple[Fault, ...]
+
+    @property
+    def word(self) -> str:
+        """The place, in `fault` events of kills."""
+        return self.name.removeprefix(KILLED_AT)
+
+
+def steps_of(plan: Plan) -> tuple[TableStep, ...]:
+    """The steps of a plan."""
+    found, left_behind = list[TableStep](), False
+    for write in plan.writes:
+        if not write.abandon:
+            faults = tuple(plan.faults[number] for number in write.faults)
+            found.append(TableStep(name=write.name, stage="rollback" if left_behind else "write", faults=faults))
+        left_behind = write.abandon
+    return tuple(found)
+
+
+def with_steps(plan: Plan, steps: Iterable[TableStep]) -> Plan:
+    """The plan with other steps."""
+    writes, faults = list[Write](), list[Fault]()
+    for step in steps:
+        writes += [Write(abandon=True)] if step.stage == "rollback" else []
+        writes.append(Write(name=step.name, faults=tuple(range(len(faults), len(faults) + len(step.faults)))))
+        faults += step.faults
+    return replace(plan, writes=tuple(writes), faults=tuple(faults))
+
+
+def call_of(fault: Fault) -> Call:
+    """Where it strikes."""
+    assert isinstance(fault.trigger, Call), f"{fault} is not due at a call"
+    return fault.trigger
+
+
+def moment_of(fault: Fault) -> At:
+    """Of a file on a local file system, where before the call there is nothing to see: when it is made, or whole."""
+    call = call_of(fault)
+    return "cut" if CUT in call.operations else "made" if call.when == "before" else "whole"
+
+
+def aimed_at(fault: Fault, table: str, process: str) -> ArmedFault:
+    """It in a write of a process; a fault of executors leaves the driver's calls alone."""
+    call = call_of(fault)
+    there = call._replace(pattern=f"^{table}/{call.pattern}")
+    exempt = (DRIVER,) if fault.target == EXECUTOR else ()
+    return ArmedFault(replace(fault, trigger=there), process, exempt)
+
+
+@dataclass(frozen=True, slots=True)
+class WritePhase:
+    """A place where a driver is killed.
+
+    guarantees: those that a death here decides.
+    pattern: of paths below the table.
+    nths: which of the effects that fit.
+    whens: on S3.
+    seen: on a local file system, where before is when a file is made and after when it is whole.
+    mode: the mode that has it, "" for both.
+    metadata: whether only a table with a metadata table has it.
+    deletes: whether only a table has it whose rollbacks delete log files, and not append to them.
+    rewrites: whether only a write has it that writes marker files again, on a local file system.
+    """
+
+    word: str
+    stage: Stage
+    guarantees: tuple[str, ...]
+    pattern: str
+    operation: Literal["put", "delete", "cut"] = "put"
+    nths: tuple[int, ...] = (1,)
+    whens: tuple[When, ...] = _BOTH
+    seen: tuple[When, ...] = ("after",)
+    mode: str = ""
+    metadata: bool = False
+    deletes: bool = False
+    rewrites: bool = False
+
+    @property
+    def name(self) -> str:
+        """What is counted."""
+        return KILLED_AT + self.word
+
+    def step(self, rng: random.Random, files: int, storage: str) -> TableStep:
+        """A kill of the driver at this place, its details drawn; files: how many a write makes at least."""
+        return TableStep(name=self.name, stage=self.stage, faults=(self.fault(rng, files, storage),))
+
+    def fault(self, rng: random.Random, files: int = 1, storage: str = "s3") -> Fault:
+        """The kill alone."""
+        when = rng.choice(self.whens if storage == "s3" else self.seen)
+        call = Call(self.pattern, (self.operation,), min(rng.choice(self.nths), files), when)
+        return Fault.of(FaultKind.KILL, DRIVER, call)
+
+
+PHASES = (
+    WritePhase("requested", "write", ("G19",), _TIMELINE + r"\d+\.(delta)?commit\.requested$", seen=_BOTH),
+    WritePhase("inflight", "write", ("G19",), _TIMELINE + r"\d+(\.deltacommit)?\.inflight$"),
+    WritePhase("flush", "write", ("G13", "G15"), _MARKERS, nths=(1, 1, 2), seen=_BOTH, mode="timeline"),
+    WritePhase(
+        "rewrite", "write", ("G13", "G15"), _MARKERS, "cut", whens=("before",), seen=("before",), mode="timeline",
+        rewrites=True,
+    ),
+    WritePhase("type-file", "write", ("G15", "G18"), _TEMP + r"\d+/MARKERS\.type$", seen=("before",), mode="timeline"),
+    WritePhase(
+        "marker", "write", ("G13", "G15"), _TEMP + r".*\.marker\.(CREATE|MERGE|APPEND)$", nths=(1, 2, 4), mode="direct"
+    ),
+    WritePhase("data-file", "write", ("G13", "G15", "G19", "G24"), DATA, nths=(1, 2, 3), seen=_BOTH),
+    WritePhase(
+        "metadata", "write", ("G15", "G24"), r"\.hoodie/metadata/\.hoodie/(timeline/)?\d+(_\d+)?\.deltacommit$",
+        metadata=True,
+    ),
+    WritePhase("before-commit", "write", ("G14", "G24"), _COMPLETED + _WHOLE, whens=("before",), seen=("before",)),
+    WritePhase("after-commit", "write", ("G14", "G18", "G24"), _COMPLETED + "$", whens=("after",)),
+    WritePhase("marker-deletion", "write", ("G18",), _MARKER_FILES, "delete", nths=(1, 1, 2)),
+    WritePhase("rollback-requested", "rollback", ("G16",), _TIMELINE + r"\d+\.rollback\.requested$"),
+    WritePhase("rollback-inflight", "rollback", ("G16",), _TIMELINE + r"\d+\.rollback\.inflight$"),
+    WritePhase("rollback-deletion", "rollback", ("G15", "G16"), DATA, "delete", nths=(1, 2, 3), deletes=True),
+    WritePhase(
+        "rollback-before-completion", "rollback", ("G16", "G24"), _ROLLBACK + _WHOLE, whens=("before",),
+        seen=("before",),
+    ),
+    WritePhase("rollback-after-completion", "rollback", ("G16", "G18"), _ROLLBACK + "$", whens=("after",)),
+    WritePhase("rollback-marker-deletion", "rollback", ("G16", "G18"), _MARKER_FILES, "delete", nths=(1, 1, 2)),
+)  # fmt: skip
+REWRITE = next(phase for phase in PHASES if phase.rewrites).name
+# The deletion of what an attempt left that was not accepted.
+RECONCILE = WritePhase("reconcile", "write", ("G14", "G15"), DATA, "delete")
+
+
+def last_data_file(count: int) -> TableStep:
+    """A kill when everything of a write is on storage but its commit: what a rollback has most to do with."""
+    phase = WritePhase("last-data-file", "write", (), DATA, nths=(count,), whens=("after",))
+    return phase.step(random.Random(0), count, "s3")
+
+
+def phases(mode: str, stage: Stage, *, metadata: bool, deletes: bool, rewrites: bool) -> tuple[WritePhase, ...]:
+    """The places of a stage that a write in this mode has; metadata, deletes, rewrites: as in a Phase."""
+    return tuple(
+        each
+        for each in PHASES
+        if each.stage == stage
+        and each.mode in ("", mode)
+        and (metadata or not each.metadata)
+        and (deletes or not each.deletes)
+        and (rewrites or not each.rewrites)
+    )
+
+
+def executor_troubles(rng: random.Random, files: int, storage: str) -> tuple[TableStep, ...]:
+    """A killed executor, a paused one, a driver that dies while it deletes what was left. files: of a write."""
+    call = Call(DATA, ("put",), min(rng.choice((1, 2, 3)), files), rng.choice(("before", "after")))
+    killed = Fault.of(FaultKind.KILL, EXECUTOR, call)
+    paused = Fault.of(FaultKind.PAUSE, EXECUTOR, call, for_ms=rng.randint(*PAUSE_MS))
+    return (
+        _step("executor killed", killed),
+        _step("executor paused", paused),
+        _step(RECONCILE.name, killed.at(1), RECONCILE.fault(rng, 1, storage)),
+    )
+
+
+def storage_troubles(rng: random.Random) -> tuple[TableStep, ...]:
+    """Each way in which the object store fails, during one write each."""
+    lost = _failing(FaultKind.TIMEOUT_APPLIED, Call(_FIRST_TASK, ("put",)), calls=REPEATED, for_ms=200)
+    times = rng.choice((1, 3, REPEATED))
+    every = Call("", ("put", "delete", *_READS), rng.randint(1, 20))
+    throttled = _failing(FaultKind.THROTTLED, every, calls=rng.randint(2, 10))
+    unread = _failing(
+        FaultKind.SERVER_ERROR, Call("", _READS, rng.randint(1, 30)), calls=rng.choice((1, 3))
+    )  # fmt: skip
+    first = rng.randint(1, 12)
+    return (
+        _step(RECONCILE.name, lost, RECONCILE.fault(rng)),
+        _step("attempt failed after its file was put", lost),
+        _step("puts refused", _failing(FaultKind.SERVER_ERROR, Call("", ("put",), first), calls=times)),
+        _step("puts slow", _failing(FaultKind.SLOW_STORAGE, Call("", ("put",)), calls=12, late_ms=400)),
+        _step("requests throttled", throttled),
+        _step("reads refused", unread),
+        _step(
+            "storage failed in a rollback",
+            _failing(FaultKind.SERVER_ERROR, Call(r"\.hoodie/", ("put",), 2), calls=times),
+            stage="rollback",
+        ),
+    )
+
+
+def _failing(kind: FaultKind, call: Call, **how: int) -> Fault:
+    return Fault.of(kind, STORAGE, call, **how)
+
+
+def _step(name: str, *faults: Fault, stage: Stage = "write") -> TableStep:
+    return TableStep(name=name, stage=stage, faults=faults)
+
+
+class Decides(NamedTuple):
+    """A step, the guarantees it decides, and where there is one: "" for both modes, for both storages."""
+
+    step: str
+    guarantees: tuple[str, ...]
+    mode: str = ""
+    storage: str = ""
+
+
+TABLE = (
+    *(Decides(each.name, each.guarantees, each.mode, "local" if each.rewrites else "") for each in PHASES),
+    Decides("executor killed", ("G14",)),
+    Decides("executor paused", ("G14",)),
+    Decides(RECONCILE.name, RECONCILE.guarantees),
+    Decides("attempt failed after its file was put", ("G14",), storage="s3"),
+    Decides("puts refused", ("G19",), storage="s3"),
+    Decides("puts slow", (), storage="s3"),
+    Decides("requests throttled", ("G19",), storage="s3"),
+    Decides("reads refused", ("G19",), storage="s3"),
+    Decides("storage failed in a rollback", ("G16",), storage="s3"),
+)
+
+
+def places_of(mode: str, storage: str) -> tuple[Decides, ...]:
+    """What there is to meet in a mode on a storage. G25 is decided by the writes between the steps, in every run."""
+    return tuple(each for each in TABLE if each.mode in ("", mode) and each.storage in ("", storage))

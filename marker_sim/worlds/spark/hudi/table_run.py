@@ -1,0 +1,140 @@
+"""A run: a fresh storage, a table of one shape on it, the drivers that write it, and the history of all of it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from pathlib import Path
+
+from marker_sim import __version__
+from marker_sim.errors import HarnessError
+from marker_sim.history import Header, History
+from marker_sim.plan import Plan
+from marker_sim.worlds.recorder import Recorder
+from marker_sim.worlds.spark.application import Application, OutOfTime
+from marker_sim.worlds.spark.counts import SparkRun
+from marker_sim.worlds.spark.fault_injector import TableFaultInjector
+from marker_sim.worlds.spark.hudi.settings import Program, describe, hudi_options, shape_of, spark_conf
+from marker_sim.worlds.spark.hudi.steps import steps_of
+from marker_sim.worlds.spark.hudi.table import Pace, Table, WriteRefused
+from marker_sim.worlds.spark.hudi.table_storage import TableStorage, bucket_storage, local_storage
+from marker_sim.worlds.spark.session import SPECULATION
+from marker_sim.worlds.spark.standalone import Standalone
+
+LOCAL_MASTER = "local[2,4]"
+# A copy of a task that stands still starts before half of its stage is done.
+ON_CLUSTER = {"spark.executor.cores": "1", **SPECULATION, "spark.speculation.quantile": "0.4"}
+
+
+def in_mode(name: str, mode: str) -> str:
+    """A step of a mode, as campaigns count it."""
+    return f"{name}, {mode} mode"
+
+
+def play_table(
+    plan: Plan,
+    *,
+    number: int,
+    version: str,
+    program: Program,
+    scratch: Path,
+    pace: Pace,
+    sut: str,
+    profile: str,
+    meddle: Callable[[TableStorage, str], None] | None = None,
+) -> SparkRun:
+    """Run a plan on a fresh table.
+
+    number: of the table.
+    version: of Hudi.
+    sut, profile: for the header.
+    meddle: called before each audit, for tests of the kit.
+
+    HarnessError when the kit's surroundings failed before there was anything to judge, UsageError for a plan that is
+    not of a table.
+    """
+    name = f"t{number}"
+    here = scratch / name
+    interrupted, cut, trouble = False, False, ""
+    injector = TableFaultInjector(Recorder(), name)
+    with _storage(plan, injector, here, name) as place, _cluster(plan, program, here) as cluster:
+        injector.cluster = cluster
+        begin = partial(_start, plan, version, program, here, place, cluster)
+        table = Table(
+            name=name, plan=plan, place=place, injector=injector, begin=begin, program=program, pace=pace,
+            meddle=meddle,
+        )  # fmt: skip
+        try:
+            table.play()
+            cut = table.begun < len(steps_of(plan))
+        except OutOfTime:
+            cut = True
+        except WriteRefused:
+            pass
+        except KeyboardInterrupt:
+            interrupted = True
+        except HarnessError as error:
+            trouble = str(error)
+        finally:
+            table.close()
+            events = injector.recorder.close()
+        place.check()
+        header = _header(plan, place, sut, version, profile, name)
+    shutil.rmtree(here, ignore_errors=True)
+    met = {in_mode(step, plan.mode): times for step, times in table.met.items()}
+    return SparkRun(
+        history=History(header, events), plan=table.played, counts=met | table.counts, armed=table.armed,
+        met=table.met, refused=tuple(table.refused), interrupted=interrupted, cut=cut, trouble=trouble,
+    )  # fmt: skip
+
+
+def _cluster(plan: Plan, program: Program, here: Path) -> AbstractContextManager[Standalone | None]:
+    """Executors that are processes, where the plan asks for them."""
+    if not shape_of(plan).cluster:
+        return nullcontext()
+    return Standalone(here / "cluster", java=program.java, home=program.home, cores=1)
+
+
+def _start(
+    plan: Plan, version: str, program: Program, here: Path, place: TableStorage, cluster: Standalone | None, name: str
+) -> Application:
+    """A driver with a name."""
+    url, own = (LOCAL_MASTER, {}) if cluster is None else (cluster.url, ON_CLUSTER)
+    conf = spark_conf(url, program.jars, here) | own | place.conf(name)
+    spec = {"settings": conf, "options": hudi_options(plan, version), "table": place.uri}
+    log = program.logs / f"{here.name}-{name}.txt"
+    return Application(name, "hudi", spec, program.environment(), here, log, program.deadline)
+
+
+def _storage(plan: Plan, injector: TableFaultInjector, here: Path, name: str) -> AbstractContextManager[TableStorage]:
+    recorder, inject = injector.recorder, injector.inject
+    if plan.storage != "local":
+        return bucket_storage(recorder, inject, name)
+    return local_storage(recorder, inject, lambda: injector.process, here / "storage", name)
+
+
+def _header(plan: Plan, place: TableStorage, sut: str, version: str, profile: str, table: str) -> Header:
+    return Header(
+        world="spark",
+        mode="direct" if plan.mode == "direct" else "timeline",
+        sut=sut,
+        sut_version=version,
+        kit_version=__version__,
+        profile=profile,
+        identity=False,
+        num_threads=plan.num_threads,
+        seed=plan.seed,
+        options={**describe(plan), "table_version": _table_version(place, table)},
+        **place.describe(),
+    )
+
+
+def _table_version(place: TableStorage, table: str) -> str:
+    """As hoodie.properties has it, "" when no write came that far."""
+    path = f"{table}/.hoodie/hoodie.properties"
+    if path not in place.files.list():
+        return ""
+    lines = place.files.read(path).decode("utf-8", "replace").splitlines()
+    return next((line.partition("=")[2] for line in lines if line.startswith("hoodie.table.version=")), "")
