@@ -12,6 +12,7 @@ from marker_sim import __version__
 from marker_sim.errors import HarnessError
 from marker_sim.history import Header, History
 from marker_sim.plan import Plan
+from marker_sim.tables.parts import NAME, parse_properties
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.spark.application import Application, OutOfTime
 from marker_sim.worlds.spark.counts import SparkRun
@@ -133,8 +134,6 @@ def _header(plan: Plan, place: TableStorage, sut: str, version: str, profile: st
 
 def _table_version(place: TableStorage, table: str) -> str:
     """As hoodie.properties has it, "" when no write came that far."""
-    path = f"{table}/.hoodie/hoodie.properties"
-    if path not in place.files.list():
-        return ""
-    lines = place.files.read(path).decode("utf-8", "replace").splitlines()
-    return next((line.partition("=")[2] for line in lines if line.startswith("hoodie.table.version=")), "")
+    place.files.tree(table)  # Takes the snapshot that is read of.
+    version = parse_properties(place.files.read(f"{table}/{NAME}") or b"").version
+    return str(version) if version else ""
