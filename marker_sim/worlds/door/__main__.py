@@ -49,10 +49,10 @@ def main() -> None:
     if not os.WIFSIGNALED(status):
         sys.exit(os.waitstatus_to_exitcode(status))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    number = os.WTERMSIG(status)
-    if number != signal.SIGKILL:
-        signal.signal(number, signal.SIG_DFL)
-    os.kill(os.getpid(), number)
+    ended_by = os.WTERMSIG(status)
+    if ended_by != signal.SIGKILL:
+        signal.signal(ended_by, signal.SIG_DFL)
+    os.kill(os.getpid(), ended_by)
 
 
 def _become(library: ctypes.CDLL, control: socket.socket, seccomp: int, program: bytes, words: list[str]) -> None:

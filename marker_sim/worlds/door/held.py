@@ -10,6 +10,7 @@ import resource
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from marker_sim.errors import HarnessError
 from marker_sim.worlds.door import kernel
 from marker_sim.worlds.door.kernel import Notice
 from marker_sim.worlds.door.table import LOW
@@ -71,8 +72,14 @@ class HeldCall:
         return signed(self.arguments[argument])
 
     def memory(self, address: int, size: int) -> bytes:
-        """What is at an address, as far as it can be read; OSError when this process may not look."""
-        file = os.open(f"/proc/{self.thread}/mem", os.O_RDONLY | os.O_CLOEXEC)
+        """What is at an address, as far as it can be read; HarnessError when this process may not look."""
+        try:
+            file = os.open(f"/proc/{self.thread}/mem", os.O_RDONLY | os.O_CLOEXEC)
+        except PermissionError as error:
+            raise HarnessError(
+                f"the memory of a process that the kit started cannot be read ({error.strerror}): it has the rights of"
+                " another user, or kernel.yama.ptrace_scope is 2 or more"
+            ) from None
         try:
             return os.pread(file, size, address)
         except (OSError, OverflowError):  # The kernel says EFAULT to the process when it gets there.

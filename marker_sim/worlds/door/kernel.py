@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import NamedTuple
 
+from marker_sim.errors import HarnessError
 from marker_sim.worlds.door.table import numbers, this_machine
 
 # _IOWR('!', 0, struct seccomp_notif), and so on.
@@ -126,6 +127,13 @@ def copy_of(process: int, thread: int, number: int) -> int:
         handle = os.pidfd_open(process)
     try:
         return system_call("pidfd_getfd", handle, number, 0)
+    except OSError as error:
+        if error.errno in (errno.EPERM, errno.EACCES, errno.ENOSYS):
+            raise HarnessError(
+                f"pidfd_getfd is refused ({error.strerror}), so the files of a process cannot be reached; a container"
+                " needs CAP_SYS_PTRACE for it, or a profile that allows it"
+            ) from None
+        raise
     finally:
         os.close(handle)
 
