@@ -60,6 +60,8 @@ class Scope:
     unseen: set[str] = field(default_factory=set)
 
 
+Data = Callable[[], bytes | None]
+"""Reads what is to be written; None at a bad address, of which the kernel tells the process."""
 Found = Act | int | None
 """An act, the errno with which a call is refused, or None: the process does it itself."""
 
@@ -198,12 +200,14 @@ def _file(held: HeldCall, scope: Scope, number: int) -> tuple[OpenFile, str] | N
     return None if inside is None else (file, inside)
 
 
-def _write(held: HeldCall, scope: Scope, data: Callable[[], bytes], offset: int | None = None, flags: int = 0) -> Found:
+def _write(held: HeldCall, scope: Scope, data: Data, offset: int | None = None, flags: int = 0) -> Found:
     number = held.number(0)
     found = _file(held, scope, number)
     if found is None or not stat.S_ISREG(found[0].mode) or not found[0].flags & os.O_ACCMODE:
         return None
     file, content = found[0], data()
+    if content is None:
+        return None
     begin = file.offset if offset is None else offset
     call = _shown(held, scope, "write", found[1])._replace(
         flags=file.flags, offset=begin, data=content, size_before=file.size
@@ -239,16 +243,18 @@ def _put(file: int, data: bytes, offset: int, flags: int, of_file: int, cut: boo
                 fcntl.fcntl(file, fcntl.F_SETFL, of_file)
 
 
-def _bytes(held: HeldCall, address: int, size: int) -> Callable[[], bytes]:
-    return lambda: held.memory(address, min(size, WRITE_BYTES_MAX))
+def _bytes(held: HeldCall, address: int, size: int) -> Data:
+    size = min(size, WRITE_BYTES_MAX)
+    return lambda: held.memory(address, size) or (None if size else b"")
 
 
-def _vector(held: HeldCall, address: int, count: int) -> Callable[[], bytes]:
+def _vector(held: HeldCall, address: int, count: int) -> Data:
     """The pieces that a process has in several places, in order."""
 
-    def data() -> bytes:
-        pieces = struct.iter_unpack("=QQ", held.memory(address, 16 * min(count, _IOV_MAX)))
-        return b"".join(held.memory(begin, min(size, WRITE_BYTES_MAX)) for begin, size in pieces if size)
+    def data() -> bytes | None:
+        pieces = tuple(struct.iter_unpack("=QQ", held.memory(address, 16 * min(count, _IOV_MAX))))
+        whole = b"".join(held.memory(begin, min(size, WRITE_BYTES_MAX)) for begin, size in pieces if size)
+        return whole or (None if any(size for _, size in pieces) or len(pieces) < count else b"")
 
     return data
 

@@ -74,7 +74,7 @@ class HeldCall:
     def memory(self, address: int, size: int) -> bytes:
         """What is at an address, as far as it can be read; HarnessError when this process may not look."""
         try:
-            file = os.open(f"/proc/{self.thread}/mem", os.O_RDONLY | os.O_CLOEXEC)
+            file = open_memory(f"/proc/{self.thread}/mem")
         except PermissionError as error:
             raise HarnessError(
                 f"the memory of a process that the kit started cannot be read ({error.strerror}): it has the rights of"
@@ -159,6 +159,11 @@ class HeldCall:
             yield
         finally:
             kernel.act_as(*mine, groups)
+
+
+def open_memory(path: str) -> int:
+    """The memory of a process, open for reading."""
+    return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
 
 def signed(value: int) -> int:

@@ -23,7 +23,7 @@ from marker_sim.worlds.door.table import this_machine
 
 START_S = 10.0
 BASE_MAX = 10_000
-_LAUNCHER = Path(__file__).with_name("__main__.py")
+LAUNCHER = Path(__file__).with_name("__main__.py")
 
 
 @dataclass(slots=True, eq=False)
@@ -87,7 +87,7 @@ def start(
     listeners: list[int] = []
     try:
         with theirs:
-            launcher = [sys.executable, "-I", "-S", str(_LAUNCHER), str(theirs.fileno()), str(own_numbers()["seccomp"])]
+            launcher = [sys.executable, "-I", "-S", str(LAUNCHER), str(theirs.fileno()), str(own_numbers()["seccomp"])]
             popen = supervisor.start(
                 [*launcher, *words],
                 environment,
