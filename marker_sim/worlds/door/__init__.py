@@ -2,7 +2,9 @@
 
 door.py      watches a directory, starts commands, answers their calls one at a time
 calls.py     a call, what can become of it, what became of it
-effects.py   what each system call means and how it is done in the place of the process
+meanings.py  the meaning of each system call: an act on a path or on a number, by the name of the call
+effects.py   acts on paths, done in the place of the process
+open_files.py acts on open files by their numbers
 paths.py     where a path leads, and whether that is below the directory
 held.py      a held process: its memory, open files, umask and user; free numbers for its files
 kernel.py    messages of the listener, and calls that Python has no names for

@@ -75,7 +75,7 @@ def _become(library: ctypes.CDLL, control: socket.socket, seccomp: int, program:
         listener = library.syscall(seccomp, _MODE_FILTER, flags, ctypes.byref(_Program(len(program) // 8, program)))
         if listener < 0:
             raise OSError(ctypes.get_errno(), "")
-        socket.send_fds(control, [b"listener %d" % os.getpid()], [listener])
+        socket.send_fds(control, [b"listener %d" % os.getpid()], [listener, os.pidfd_open(os.getpid())])
         os.close(listener)
         doing = "exec"
         os.execvp(words[0], words)

@@ -19,6 +19,7 @@ import heapq
 import itertools
 import os
 import select
+import signal
 import subprocess
 import threading
 import time
@@ -30,10 +31,11 @@ from marker_sim import supervisor
 from marker_sim.errors import HarnessError
 from marker_sim.worlds.door import kernel, launch
 from marker_sim.worlds.door.calls import CallOutcome, Decision, FileCall
-from marker_sim.worlds.door.effects import Act, Scope, read_call
+from marker_sim.worlds.door.effects import Act, Scope
 from marker_sim.worlds.door.held import HeldCall, free_number
 from marker_sim.worlds.door.kernel import Notice
 from marker_sim.worlds.door.launch import DoorCommand
+from marker_sim.worlds.door.meanings import read_call
 
 Decide = Callable[[FileCall], Decision]
 Applied = Callable[[FileCall, CallOutcome], object]
@@ -136,8 +138,9 @@ class Door:
     def close(self) -> None:
         """All commands are ended and nothing is watched any more. The caller does not hold the lock."""
         try:
-            for command in self._started:
-                command.end()
+            with contextlib.ExitStack() as ends:
+                for command in self._started:
+                    ends.callback(command.end)
         finally:
             self._closing = True
             os.write(self._wake[1], b"x")
@@ -155,6 +158,7 @@ class Door:
 
     def _serve(self) -> None:
         kernel.leave_common_directory()
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # A request must not be interrupted.
         while not self._closing:
             wait_s = max(0.0, self._late[0][0] - time.monotonic()) if self._late else None
             for number, events in self._poll.poll(wait_s):

@@ -28,8 +28,9 @@ LAUNCHER = Path(__file__).with_name("__main__.py")
 
 @dataclass(slots=True, eq=False)
 class DoorCommand:
-    """A command behind the door. `popen` is its launcher, which ends as the command ends; `pid` is the command itself.
+    """A command behind the door. `popen` is its launcher, which ends as the command ends.
 
+    pid, handle: the command itself, by the kernel's number and by a descriptor of the kit.
     listener: where its calls arrive, and those of all processes that it starts; -1 once it has none.
     base: numbers of watched files begin here. ended: nobody of it is answered any more.
     gone: processes of it that were killed alone. cursors: where to look for the next free number, by process.
@@ -39,6 +40,7 @@ class DoorCommand:
     role: str
     popen: subprocess.Popen[bytes]
     pid: int
+    handle: int
     listener: int
     base: int
     control: socket.socket
@@ -49,10 +51,10 @@ class DoorCommand:
     def end(self) -> int:
         """SIGKILL for the command and all that it started; how it ended, when nothing of it is left."""
         self.ended = True
-        if self.popen.poll() is None:
-            for pid, number in ((self.pid, signal.SIGKILL), (self.popen.pid, signal.SIGCONT)):
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, number)
+        if self.popen.poll() is None and self.handle >= 0:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self.handle, signal.SIGKILL)
+            self.popen.send_signal(signal.SIGCONT)  # A launcher that was stopped as well would end nothing.
         self.control.close()
         try:
             return self.popen.wait(supervisor.END_S)
@@ -60,11 +62,11 @@ class DoorCommand:
             raise HarnessError(f"{self.name} did not end after SIGKILL") from error
 
     def forget(self) -> None:
-        """In a forked child of the kit: its copies would keep held processes from ending with the kit."""
+        """The kit's numbers are closed; in a forked child of it they would keep held processes from ending with it."""
         self.control.close()
-        if self.listener >= 0:
-            os.close(self.listener)
-            self.listener = -1
+        for number in {self.listener, self.handle} - {-1}:
+            os.close(number)
+        self.listener = self.handle = -1
 
 
 def start(
@@ -84,7 +86,7 @@ def start(
     base = min(BASE_MAX, hard // 2)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     popen: subprocess.Popen[bytes] | None = None
-    listeners: list[int] = []
+    numbers: list[int] = []
     try:
         with theirs:
             launcher = [sys.executable, "-I", "-S", str(LAUNCHER), str(theirs.fileno()), str(own_numbers()["seccomp"])]
@@ -99,12 +101,12 @@ def start(
             )
         ours.settimeout(START_S)
         ours.send(assemble(this_machine(), base, reads))
-        text, listeners, _, _ = socket.recv_fds(ours, 100, 1, socket.MSG_CMSG_CLOEXEC)
-        state = ours.recv(100) if listeners else text
+        text, numbers, _, _ = socket.recv_fds(ours, 100, 2, socket.MSG_CMSG_CLOEXEC)
+        state = ours.recv(100) if numbers else text
         if state != b"running":
             raise HarnessError(_refusal(words, state.decode()))
     except (OSError, HarnessError) as error:
-        for number in listeners:
+        for number in numbers:
             os.close(number)
         ours.close()  # Which ends the launcher.
         if popen is not None:
@@ -112,7 +114,8 @@ def start(
         if isinstance(error, HarnessError):
             raise
         raise HarnessError(f"{words[0]} could not be started behind the door: {error}") from error
-    return DoorCommand(name, role, popen, int(text.split()[1]), listeners[0], base, ours)
+    listener, handle = numbers
+    return DoorCommand(name, role, popen, int(text.split()[1]), handle, listener, base, ours)
 
 
 def _refusal(words: Sequence[str], text: str) -> str:

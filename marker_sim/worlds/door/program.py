@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import struct
 
-from marker_sim.worlds.door.table import LOW, STOPPED, Condition, Machine, SystemCall, numbers
+from marker_sim.worlds.door.table import LOW, STOPPED, ArgumentTest, Machine, SystemCall, numbers
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06  # BPF_LD|W|ABS, BPF_JMP|..., BPF_RET
 _KILL, _NOTIFY, _ERROR, _ALLOW = 0x8000_0000, 0x7FC0_0000, 0x0005_0000, 0x7FFF_0000  # SECCOMP_RET_*
@@ -54,7 +54,7 @@ def _block(row: SystemCall, base: int, reads: bool) -> list[Step]:
     ]
 
 
-def _tests(condition: Condition, base: int) -> list[Step]:
+def _tests(condition: ArgumentTest, base: int) -> list[Step]:
     """The argument is loaded and compared: onwards when it fits."""
     load = (_LOAD, 0, 0, _ARGUMENTS_AT + 8 * condition.argument)
     match condition.test:

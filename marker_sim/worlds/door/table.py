@@ -19,7 +19,7 @@ _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _MAP_SHARED, _PROT_WRITE = 1, 2
 
 
-class Condition(NamedTuple):
+class ArgumentTest(NamedTuple):
     """What an argument must be for a call to stop. test: any-bit of a mask, one-of some values, or a watched number."""
 
     argument: int
@@ -36,7 +36,7 @@ class SystemCall(NamedTuple):
     name: str
     x86_64: int
     aarch64: int
-    when: tuple[Condition, ...] = ()
+    when: tuple[ArgumentTest, ...] = ()
     error: str = ""
     reads: bool = False
 
@@ -52,12 +52,12 @@ class Machine(NamedTuple):
 MACHINES = (Machine("x86_64", 0xC000003E, 0x40000000), Machine("aarch64", 0xC00000B7, 0))
 
 
-def _on(argument: int) -> tuple[Condition, ...]:
-    return (Condition(argument, "watched"),)
+def _on(argument: int) -> tuple[ArgumentTest, ...]:
+    return (ArgumentTest(argument, "watched"),)
 
 
-def _with(argument: int, mask: int) -> tuple[Condition, ...]:
-    return (Condition(argument, "any-bit", (mask,)),)
+def _with(argument: int, mask: int) -> tuple[ArgumentTest, ...]:
+    return (ArgumentTest(argument, "any-bit", (mask,)),)
 
 
 STOPPED = (
@@ -93,11 +93,11 @@ STOPPED = (
     SystemCall("copy_file_range", 326, 285, _on(2)),
     SystemCall("sendfile", 40, 71, _on(0)),
     SystemCall("splice", 275, 76, _on(2)),
-    SystemCall("ioctl", 16, 29, (Condition(1, "one-of", (FICLONE, FICLONERANGE)), *_on(0))),
+    SystemCall("ioctl", 16, 29, (ArgumentTest(1, "one-of", (FICLONE, FICLONERANGE)), *_on(0))),
     SystemCall("dup", 32, 23, _on(0)),
     SystemCall("dup2", 33, 0, _on(0)),
     SystemCall("dup3", 292, 24, _on(0)),
-    SystemCall("fcntl", 72, 25, (Condition(1, "one-of", (fcntl.F_DUPFD, fcntl.F_DUPFD_CLOEXEC)), *_on(0))),
+    SystemCall("fcntl", 72, 25, (ArgumentTest(1, "one-of", (fcntl.F_DUPFD, fcntl.F_DUPFD_CLOEXEC)), *_on(0))),
     SystemCall("mmap", 9, 222, (*_with(2, _PROT_WRITE), *_with(3, _MAP_SHARED), *_on(4))),
     SystemCall("openat2", 437, 437, error="ENOSYS"),
     SystemCall("io_uring_setup", 425, 425, error="ENOSYS"),

@@ -11,19 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.worlds.door.available import refused
 from marker_sim.worlds.door.calls import CallOutcome, Decision, FileCall
 from marker_sim.worlds.door.door import Door
 from marker_sim.worlds.door.launch import DoorCommand
 
 ENDS_S = 60.0
 Rule = Callable[[FileCall], Decision | None]
-
-
-def needs_a_door() -> None:
-    """Skip a module where there is none, with the reason."""
-    if why := refused():
-        pytest.skip(f"needs a door: {why}", allow_module_level=True)
 
 
 @dataclass(slots=True, eq=False)
@@ -85,11 +78,3 @@ def program(tmp_path: Path, name: str, *words: str) -> str:
     except FileNotFoundError:
         pytest.skip(f"needs {words[0]} on PATH")
     return str(tmp_path / name)
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """The watched directory."""
-    made = tmp_path / "root"
-    made.mkdir()
-    return made

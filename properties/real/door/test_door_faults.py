@@ -15,9 +15,8 @@ import pytest
 
 from marker_sim.errors import HarnessError
 from marker_sim.worlds.door.calls import Decision, FileCall
-from properties.real.door.behind import ENDS_S, Seen, at, ended, needs_a_door, python, run
-
-needs_a_door()
+from marker_sim.worlds.door.launch import DoorCommand
+from properties.real.door.behind import ENDS_S, Seen, at, ended, python, run
 
 # Makes a few files, then does each call once, by itself or in a child for each, and says how each ended.
 EACH = """
@@ -60,8 +59,9 @@ os.mkdir("end")
 print(json.dumps(said))
 """
 CALLS = (
-    "write pwrite64 writev open ftruncate truncate fallocate fsync rename unlink link symlink mkdir rmdir mknod".split()
-)
+    "write", "pwrite64", "writev", "open", "ftruncate", "truncate", "fallocate", "fsync", "rename", "unlink", "link",
+    "symlink", "mkdir", "rmdir", "mknod",
+)  # fmt: skip
 
 
 def between(decision: Decision) -> Seen:
@@ -81,12 +81,12 @@ def state(root: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() if path.is_file() else b"" for path in root.iterdir()}
 
 
-BEFORE = {name: b"0123456789" for name in ("w", "p", "v", "c", "t", "f", "s", "old", "gone", "linked")}
+BEFORE = dict.fromkeys(("w", "p", "v", "c", "t", "f", "s", "old", "gone", "linked"), b"0123456789")
 BEFORE |= {"empty": b"", "begin": b""}
 AFTER = {
-    "w": b"new3456789", "p": b"01new56789", "v": b"new3456789", "c": b"012", "t": b"012", "f": b"0123456789" + bytes(90),
-    "s": b"0123456789", "moved": b"0123456789", "linked": b"0123456789", "second": b"0123456789", "made": b"",
-    "soft": b"new3456789", "folder": b"", "node": b"", "begin": b"",
+    "w": b"new3456789", "p": b"01new56789", "v": b"new3456789", "c": b"012", "t": b"012", "s": b"0123456789",
+    "f": b"0123456789" + bytes(90), "moved": b"0123456789", "linked": b"0123456789", "second": b"0123456789",
+    "made": b"", "soft": b"new3456789", "folder": b"", "node": b"", "begin": b"",
 }  # fmt: skip
 
 
@@ -210,7 +210,7 @@ os.write(file, b"never")
 
 def test_a_kill_from_within_a_decision_leaves_nothing_to_answer(root: Path) -> None:
     """As the interceptor does it: whoever decides ends the command, and the call is not done."""
-    commands = []
+    commands: list[DoorCommand] = []
 
     def rule(call: FileCall) -> Decision | None:
         if call.path == "b":

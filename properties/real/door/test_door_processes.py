@@ -17,10 +17,8 @@ from marker_sim.errors import HarnessError
 from marker_sim.supervisor import end_process
 from marker_sim.worlds.door.calls import Decision, FileCall
 from marker_sim.worlds.door.door import Door
-from properties.real.door.behind import ENDS_S, Seen, at, ended, needs_a_door, python, run
+from properties.real.door.behind import ENDS_S, Seen, at, ended, python, run
 from properties.volume import volume
-
-needs_a_door()
 
 HERE = Path(__file__).parents[3]
 OPENS = volume(50_000, quick=2_500)
@@ -291,7 +289,7 @@ def _as_nobody(root: Path, python3: Path, folder: Path) -> bytes:
         os.setgid(65534)
         os.setuid(65534)
         sys.executable = str(python3)
-        launch.LAUNCHER = copied  # type: ignore[misc]
+        launch.LAUNCHER = copied
         seen = Seen()
         with seen.door(root) as door:
             code, said = run(door, root, "sh", "-c", "echo x > a && mv a b")

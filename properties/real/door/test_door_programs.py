@@ -9,12 +9,8 @@ import signal
 import sqlite3
 from pathlib import Path
 
-import pytest
-
 from marker_sim.worlds.door.calls import Decision
-from properties.real.door.behind import Seen, at, needs_a_door, program, python, run
-
-needs_a_door()
+from properties.real.door.behind import Rule, Seen, at, program, python, run
 
 SQLITE = """
 import sqlite3, sys
@@ -158,7 +154,7 @@ def test_a_database_of_sqlite_is_whole_after_a_kill_at_any_of_its_calls(root: Pa
         for path in root.iterdir():
             path.unlink()
         decision = Decision(kill="after", bytes_max=11) if number % 2 else Decision(kill="before")
-        again = Seen([lambda call, number=number, decision=decision: decision if call.number == number else None])
+        again = Seen([nth(number, decision)])
         with again.door(root) as door:
             code, said = run(door, root, *python(SQLITE))
         assert code == -signal.SIGKILL and len(again.calls) == number
@@ -166,6 +162,11 @@ def test_a_database_of_sqlite_is_whole_after_a_kill_at_any_of_its_calls(root: Pa
             assert base.execute("PRAGMA integrity_check").fetchone() == ("ok",)
             stored = {n for (n,) in base.execute("SELECT n FROM t")} if said else set()
         assert {int(word) for word in said.split()} <= stored, "what was committed is there"
+
+
+def nth(number: int, decision: Decision) -> Rule:
+    """A decision for the call with this number."""
+    return lambda call: decision if call.number == number else None
 
 
 def full() -> Seen:
@@ -188,7 +189,7 @@ def test_a_shell_s_redirections_are_seen(root: Path) -> None:
             "three": "a\n", "moved": "b\nc\ne\n", "copy": "b\nc\ne\n", "rest": "out\nagain\n", "in": "inner\n",
             "soft": "b\nc\ne\n",
         }  # fmt: skip
-        by_writes = {path: b"" for path in ("d/three", "d/b", "d/copy", "d/second", "d/rest", "d/in")}
+        by_writes = dict.fromkeys(("d/three", "d/b", "d/copy", "d/second", "d/rest", "d/in"), b"")
         for call in seen.calls:
             if call.operation == "write":
                 by_writes[call.path] += call.data
