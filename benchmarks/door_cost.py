@@ -1,4 +1,4 @@
-"""What the door costs: microseconds a call of a program that does nothing else, and requests a second of a server in Go.
+"""What the door costs: microseconds a call of a program that does nothing else, requests a second of a server in Go.
 
 The server answers a request by writing a file of 100 bytes under a temporary name and renaming it, as many programs
 store something; its clients are four threads here. With the door and without it, in turns; medians. A program in Python

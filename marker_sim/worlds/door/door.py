@@ -92,7 +92,7 @@ class Door:
     @property
     def unseen(self) -> tuple[str, ...]:
         """Sentences about writes that are known to have escaped, so that nothing follows from what was not seen."""
-        return tuple(sorted({sentence for scope in self._scopes for sentence in scope.unseen}))
+        return tuple(sorted({sentence for scope in self._scopes for sentence in tuple(scope.unseen)}))
 
     def start(
         self,
@@ -137,6 +137,8 @@ class Door:
 
     def close(self) -> None:
         """All commands are ended and nothing is watched any more. The caller does not hold the lock."""
+        if self._closing:
+            return
         try:
             with contextlib.ExitStack() as ends:
                 for command in self._started:
@@ -157,6 +159,14 @@ class Door:
                 os.close(number)
 
     def _serve(self) -> None:
+        try:
+            self._answer_all()
+        except BaseException as error:
+            self.troubles.append(error)
+            for command in self._started:  # Else they would wait for ever.
+                command.end()
+
+    def _answer_all(self) -> None:
         kernel.leave_common_directory()
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # A request must not be interrupted.
         while not self._closing:
@@ -210,7 +220,7 @@ class Door:
 
     def _take(self, command: DoorCommand, scope: Scope, held: HeldCall) -> None:
         """A call that just arrived: what it is, and what becomes of it."""
-        if command.ended or held.pid in command.gone:
+        if command.ended:
             return
         found = read_call(held, scope)
         if found is None:
@@ -246,8 +256,7 @@ class Door:
 
     def _waits(self, command: DoorCommand, held: HeldCall) -> bool:
         """Whether the caller is alive, as far as anybody should see, and waits for its answer."""
-        over = command.ended or held.pid in command.gone
-        return not over and kernel.is_held(command.listener, held.notice.id)
+        return not command.ended and kernel.is_held(command.listener, held.notice.id)
 
     def _kill(self, command: DoorCommand, held: HeldCall, decision: Decision) -> None:
         """The end of a process, or of all of its command; what the kit has open of it goes first, with its locks."""
@@ -255,7 +264,6 @@ class Door:
         if not decision.alone:
             command.end()
             return
-        command.gone.add(held.pid)
         with contextlib.suppress(ProcessLookupError):
             supervisor.end_process(held.pid)
 

@@ -45,7 +45,7 @@ class Scope:
     base: int
     process: str
     role: str
-    unseen: set[str] = field(default_factory=set)
+    unseen: list[str] = field(default_factory=list)
 
 
 Found = Act | int | None
@@ -64,7 +64,7 @@ def _find(held: HeldCall, scope: Scope, number: int, address: int, follow: bool)
     if path is None:
         return None
     if os.readlink(f"/proc/{held.thread}/root") != "/":
-        scope.unseen.add(f"process {held.pid} has a root directory of its own")
+        scope.unseen.append(f"process {held.pid} has a root directory of its own")
         return None
     return find(held, scope.root, signed(number), path, follow) if path else None
 
@@ -144,7 +144,7 @@ def two_paths(held: HeldCall, scope: Scope, operation: str, args: tuple[int, int
     if source is None or target is None or (source.inside is None and target.inside is None):
         return None
     if operation == "rename" and source.inside is None:
-        scope.unseen.add(f"{target.inside} was moved in from outside, and may have been written there")
+        scope.unseen.append(f"{target.inside} was moved in from outside, and may have been written there")
     call = shown(held, scope, operation, source.inside, target.inside)
     call = call._replace(flags=flags, size_before=target.size)
     name = "renameat2" if operation == "rename" else "linkat"

@@ -175,11 +175,15 @@ def signed(value: int) -> int:
 def free_number(held: HeldCall, base: int, cursors: dict[int, int], least: int = 0) -> int | None:
     """A number from the base upwards that a process has not open, None when all are taken.
 
+    HarnessError where the process may have no such number, because it lowered its limit.
+
     Numbers go round, because the one after the last is probably free; what is free is what /proc says, since nobody
     sees a process close a number, forks begin with those of their parents, and a taken one would be replaced silently.
     """
     end = held.limit(resource.RLIMIT_NOFILE) or resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     first = max(base, least)
+    if base >= end:
+        raise HarnessError(f"process {held.pid} lowered its limit of open files to {end}; watched ones begin at {base}")
     if first >= end:
         return None
     at = cursors.get(held.pid, first)
@@ -212,6 +216,7 @@ def _status(thread: int) -> Status:
     except (FileNotFoundError, ProcessLookupError):
         raise kernel.CallerGone from None
     found = _STATUS.search(text)
-    assert found is not None, text
+    if found is None:  # It is dead, and its parent has not yet asked for it.
+        raise kernel.CallerGone
     umask, pid, user, group, groups = found.groups()
     return Status(int(pid), int(umask, 8), int(user), int(group), tuple(map(int, groups.split())))

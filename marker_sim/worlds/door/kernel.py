@@ -60,6 +60,8 @@ def receive(listener: int) -> Notice:
 
 def is_held(listener: int, id_: int) -> bool:
     """Whether the thread still waits for the answer; before that, what was read of it may be somebody else's."""
+    if listener < 0:
+        return False
     try:
         fcntl.ioctl(listener, _VALID, struct.pack("=Q", id_))
     except OSError:

@@ -22,7 +22,7 @@ from marker_sim.worlds.door.program import assemble
 from marker_sim.worlds.door.table import this_machine
 
 START_S = 10.0
-BASE_MAX = 10_000
+BASE_MAX = 2_000  # Low enough for scripts that lower the limit to 4,096, and above what most programs have open.
 LAUNCHER = Path(__file__).with_name("__main__.py")
 
 
@@ -33,7 +33,7 @@ class DoorCommand:
     pid, handle: the command itself, by the kernel's number and by a descriptor of the kit.
     listener: where its calls arrive, and those of all processes that it starts; -1 once it has none.
     base: numbers of watched files begin here. ended: nobody of it is answered any more.
-    gone: processes of it that were killed alone. cursors: where to look for the next free number, by process.
+    cursors: where to look for the next free number, by process.
     """
 
     name: str
@@ -45,7 +45,6 @@ class DoorCommand:
     base: int
     control: socket.socket
     ended: bool = False
-    gone: set[int] = field(default_factory=set)
     cursors: dict[int, int] = field(default_factory=dict)
 
     def end(self) -> int:
@@ -83,7 +82,7 @@ def start(
 ) -> DoorCommand:
     """Start a command; HarnessError when the kernel refuses the filter, or when there is no such command."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    base = min(BASE_MAX, hard // 2)
+    base = BASE_MAX if hard == resource.RLIM_INFINITY else min(BASE_MAX, hard // 2)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     popen: subprocess.Popen[bytes] | None = None
     numbers: list[int] = []

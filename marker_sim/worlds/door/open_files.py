@@ -181,7 +181,7 @@ def copied_to(held: HeldCall, scope: Scope, target: int) -> Found:
     target = signed(target)
     found = None if watched(target, scope.base) else _file(held, scope, held.number(0))
     if found is not None and found[0].flags & os.O_ACCMODE:
-        scope.unseen.add(f"{found[1]} was copied to number {target}, on which writes do not stop")
+        scope.unseen.append(f"{found[1]} was copied to number {target}, on which writes do not stop")
     return None
 
 
@@ -189,7 +189,7 @@ def mapped(held: HeldCall, scope: Scope) -> Found:
     """mmap of a file for writing, which is not seen."""
     found = _file(held, scope, held.number(4))
     if found is not None:
-        scope.unseen.add(f"{found[1]} is mapped, and what is written to memory does not stop")
+        scope.unseen.append(f"{found[1]} is mapped, and what is written to memory does not stop")
     return None
 
 

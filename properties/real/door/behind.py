@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -64,6 +65,18 @@ def run(door: Door, root: Path, *words: str, process: str = "server-1") -> tuple
 def ended(command: DoorCommand) -> tuple[int, str]:
     said = command.popen.communicate(timeout=ENDS_S)[0].decode()
     return command.popen.returncode, said
+
+
+def at_work(root: Path) -> list[str]:
+    """Processes whose working directory is the root."""
+    found = []
+    for name in os.listdir("/proc"):
+        try:
+            if name.isdecimal() and os.readlink(f"/proc/{name}/cwd") == str(root):
+                found.append(name)
+        except OSError:
+            continue
+    return found
 
 
 def python(code: str) -> tuple[str, ...]:
