@@ -22,12 +22,11 @@ _SYMLINK_FOLLOW, REMOVEDIR, _EMPTY_PATH, SYMLINK_NOFOLLOW = 0x400, 0x200, 0x1000
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Act:
-    """A call below the root. perform does it, a write up to so many bytes, and returns the result.
+    """A call below the root.
 
-    call: as it is shown; None for a copy of a number, which nobody is asked about. perform: None when the process does
-    it itself.
-    opens: what is returned is a number of the kit, which `held` keeps, to be given to the process as `number_min` or
-        higher.
+    call: as it is shown; None for a copy of a number, which nobody is asked about.
+    perform: does it, a write up to so many bytes, and returns the result; None when the process does it itself.
+    opens: the result is a number of the kit, which `held` keeps; the process gets `number_min` or a higher one for it.
     """
 
     call: FileCall | None
@@ -54,9 +53,8 @@ Found = Act | int | None
 
 def shown(held: HeldCall, scope: Scope, operation: str, path: str | None, target: str | None = "") -> FileCall:
     """A call as it is shown, of which the particulars are still to be added."""
-    return FileCall(
-        scope.process, scope.role, held.pid, held.thread, held.name, operation, path or "", target or ""
-    )  # fmt: skip
+    who = (scope.process, scope.role, held.pid, held.thread)
+    return FileCall(*who, held.name, operation, path or "", target or "")
 
 
 def _find(held: HeldCall, scope: Scope, number: int, address: int, follow: bool) -> FoundPath | None:
@@ -88,17 +86,10 @@ def open_path(held: HeldCall, scope: Scope, number: int, address: int, flags: in
 
 
 def change_path(
-    held: HeldCall,
-    scope: Scope,
-    operation: str,
-    name: str,
-    number: int,
-    address: int,
-    *words: int,
-    follow: bool = False,
+    held: HeldCall, scope: Scope, operation: str, name: str, number: int, address: int, *words: int
 ) -> Found:
-    """A call of the kernel on one path."""
-    found = _find(held, scope, number, address, follow)
+    """A call of the kernel on one name, which follows no link."""
+    found = _find(held, scope, number, address, follow=False)
     if found is None or found.inside is None:
         return None
     call = shown(held, scope, operation, found.inside)._replace(size_before=found.size)
@@ -175,9 +166,7 @@ def asked(held: HeldCall, scope: Scope, operation: str, found: FoundPath | None)
     """A call that reads: it is shown, and the process does it itself."""
     if found is None or found.inside is None:
         return None
-    return Act(
-        call=shown(held, scope, operation, found.inside)._replace(size_before=found.size), perform=None
-    )  # fmt: skip
+    return Act(call=shown(held, scope, operation, found.inside)._replace(size_before=found.size), perform=None)
 
 
 def look(held: HeldCall, scope: Scope, number: int, address: int, flags: int = 0) -> Found:

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -108,6 +109,13 @@ def test_a_fork_of_the_kit_holds_nobody(root: Path) -> None:
         assert command.listener >= 0
 
 
+def reachable(root: Path) -> None:
+    """Let other users pass through the directories of a test."""
+    for folder in (root, *root.parents):
+        if folder.is_relative_to(tempfile.gettempdir()) and str(folder) != tempfile.gettempdir():
+            folder.chmod(folder.stat().st_mode | 0o011)
+
+
 AS_NOBODY = """
 import os
 os.umask(0o022)
@@ -128,8 +136,7 @@ os.write(file, b"x")
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become another user")
 def test_a_command_that_becomes_another_user_reaches_what_that_user_may(root: Path) -> None:
-    for folder in (root, *root.parents[:3]):
-        folder.chmod(folder.stat().st_mode | 0o011)
+    reachable(root)
     for name, mode in (("open", 0o777), ("closed", 0o700)):
         (root / name).mkdir()
         (root / name).chmod(mode)
@@ -148,8 +155,7 @@ def test_a_command_that_becomes_another_user_reaches_what_that_user_may(root: Pa
 @pytest.mark.skipif(os.geteuid() != 0, reason="the kit is another user than root already")
 def test_the_kit_needs_no_root(root: Path) -> None:
     """Forked, so that what is imported need not be readable."""
-    for folder in (root, *root.parents[:3]):
-        folder.chmod(folder.stat().st_mode | 0o011)
+    reachable(root)
     os.chown(root, 65534, 65534)
     launcher = Path("/usr/bin/python3")
     if not launcher.exists():
