@@ -29,7 +29,7 @@ BESIDE = ("properties", "scenarios", "benchmarks", "tools")
 SUITES = tuple(sorted(path for folder in BESIDE for path in (ROOT / folder).rglob("*.py")))
 LINES_MAX = 400
 FUNCTION_LINES_MAX = 60
-PACKAGE_LINES_MAX = 58_786  # Lowered when an issue ends; raised with a sentence in docs/decisions.md alone.
+PACKAGE_LINES_MAX = 58_788  # Lowered when an issue ends; raised with a sentence in docs/decisions.md alone.
 # Where the contents of a table belong to somebody else: to an implementation (`Context.process`, the place that the
 # stores of a process share), or to a host, whose processes have a class of its own.
 LOOSE = {"marker_sim.serve.server", "marker_sim.worlds.cluster.environment", "marker_sim.worlds.cluster.servers"}

@@ -4,11 +4,13 @@
                                           └──────────────── under `lock` ───────────────┘
 
 One thread answers all commands. So calls have an order, an effect is known before any process can see its result, and a
-kill is a place in that order. That thread waits for no managed process but one that it kills, and a lock that `decide`
-or `applied` take must not be held by somebody who waits for such a process.
+kill is a place in that order. `decide` and `applied` may end commands (`DoorCommand.end`): a call of theirs is then not
+done, or not answered. That thread waits for no managed process but one that it kills, and a lock that they take must
+not be held by somebody who waits for such a process.
 
 Not seen: writes to mapped memory, numbers that were handed over a socket, what other programs do, and files that were
 open before the command was started, but for those on numbers below 10. `unseen` says what is known to have escaped.
+A process of root that gave up capabilities is served with those of the kit.
 """
 
 from __future__ import annotations

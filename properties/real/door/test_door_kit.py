@@ -19,7 +19,7 @@ from properties.real.door.behind import ENDS_S, Seen, at_work, ended, run
 from properties.volume import volume
 
 HERE = Path(__file__).parents[3]
-OPENS = volume(50_000, quick=2_500)
+OPENS = volume(5_000, quick=2_500, nightly=50_000)
 
 
 def kit(*words: str) -> str:

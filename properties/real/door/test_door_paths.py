@@ -7,12 +7,13 @@ import json
 import os
 from pathlib import Path
 
-from properties.real.door.behind import Seen, python, run
+from marker_sim.worlds.door.calls import Decision
+from properties.real.door.behind import Seen, at, python, run
 
 
-def shown(root: Path, code: str, *, folder: Path | None = None, reads: bool = False) -> tuple[Seen, str]:
+def shown(root: Path, code: str, *, folder: Path | None = None) -> tuple[Seen, str]:
     seen = Seen()
-    with seen.door(root, reads=reads) as door:
+    with seen.door(root) as door:
         command = door.start(python(code), {}, process="server-1", folder=folder or root)
         said = command.popen.communicate(timeout=60)[0].decode()
         assert command.popen.returncode == 0, said
@@ -132,20 +133,23 @@ os.rename("in", "{tmp_path}/out")
     ]  # fmt: skip
 
 
-def test_reads_are_shown_where_they_are_asked_for(root: Path) -> None:
-    (root / "a").write_text("x")
+def test_reads_are_shown_and_refused_where_they_are_asked_for(root: Path) -> None:
+    for name in ("a", "broken"):
+        (root / name).write_text("x")
     code = """
 import os
 os.stat("a")
 open("a").read()
 os.listdir(".")
-try:
-    open("missing")
-except FileNotFoundError:
-    print("missing")
+for name in ("missing", "broken"):
+    try:
+        open(name)
+    except OSError as error:
+        print(error.errno)
 """
-    seen, said = shown(root, code, reads=True)
-    assert said == "missing\n"
+    seen = Seen([at("get", "broken", 1, Decision(error=errno.EIO))])
+    with seen.door(root, reads=True) as door:
+        assert run(door, root, *python(code)) == (0, "2\n5\n")
     assert {("stat", "a"), ("get", "a"), ("list", ""), ("get", "missing")} <= set(seen.told())
     assert not shown(root, code)[0].calls
 
