@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+import select
 import signal
 import subprocess
 import time
@@ -38,11 +39,13 @@ def start(
     stderr: Stream = subprocess.STDOUT,
     folder: Path | None = None,
     dies_with_kit: bool = False,
+    numbers: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
     """A started program, with these variables besides the kit's environment; HarnessError when it does not start.
 
     folder: where it works, None for here.
     dies_with_kit: it is killed when the thread that started it ends.
+    numbers: of open files that it inherits besides its streams.
     """
     prctl = ctypes.CDLL(None, use_errno=True).prctl
     try:
@@ -54,6 +57,7 @@ def start(
             stderr=stderr,
             cwd=folder,
             start_new_session=True,
+            pass_fds=numbers,
             # One system call and nothing of Python's that another thread might hold a lock of.
             preexec_fn=(lambda: prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)) if dies_with_kit else None,  # noqa: PLW1509
         )
@@ -93,6 +97,19 @@ def end(process: subprocess.Popen[Any]) -> int:
             raise HarnessError(f"process {process.pid} or another of its session did not end after SIGKILL")
         time.sleep(POLL_S)
     return int(process.returncode)
+
+
+def end_process(pid: int) -> None:
+    """SIGKILL for one process; HarnessError when it, or a thread of it, is still there after a while."""
+    handle = os.pidfd_open(pid)
+    try:
+        signal.pidfd_send_signal(handle, signal.SIGKILL)
+        poll = select.poll()
+        poll.register(handle, select.POLLIN)
+        if not poll.poll(END_S * 1000):
+            raise HarnessError(f"process {pid} did not end after SIGKILL")
+    finally:
+        os.close(handle)
 
 
 def _in_session(session: int) -> Iterator[int]:

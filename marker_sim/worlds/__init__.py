@@ -7,6 +7,7 @@ processes/      the same plans, every actor a process that can be killed
 http/           a foreign timeline server, started by a command, by plans of requests and faults
 spark/          the write path as jobs of a Spark application, the reference's and that of a released Hudi
 s3_front/       the kit's S3: it records storage requests and makes them fail
+door/           storage calls of unmodified commands below a directory, each stopped, done or refused by the kit
 proxies/        toxiproxy on the connections of clients, servers and storage
 interceptor.py  every storage call passes it, and its effect is recorded before any process sees the reply
 file_watch.py, file_permissions.py  the next best for foreign processes on local files: inotify and fanotify

@@ -1,0 +1,292 @@
+"""The door: unmodified commands below it, whose storage calls in one directory stop at the kit, one at a time.
+
+    process ── system call ──► filter ──► decide(call) ──► done by the kit ──► applied(call, outcome) ──► answer
+                                          └──────────────── under `lock` ───────────────┘
+
+One thread answers all commands. So calls have an order, an effect is known before any process can see its result, and a
+kill is a place in that order. `decide` and `applied` may end commands (`DoorCommand.end`): a call of theirs is then not
+done, or not answered. That thread waits for no managed process but one that it kills, and a lock that they take must
+not be held by somebody who waits for such a process.
+
+Not seen: writes to mapped memory, numbers that were handed over a socket, what other programs do, and files that were
+open before the command was started, but for those on numbers below 10. `unseen` says what is known to have escaped.
+A process of root that gave up capabilities is served with those of the kit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import heapq
+import itertools
+import os
+import select
+import signal
+import subprocess
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from marker_sim.errors import HarnessError
+from marker_sim.surroundings import supervisor
+from marker_sim.worlds.door import kernel, launch
+from marker_sim.worlds.door.calls import CallOutcome, Decision, FileCall
+from marker_sim.worlds.door.effects import Act, Scope
+from marker_sim.worlds.door.held import HeldCall, free_number
+from marker_sim.worlds.door.kernel import Notice
+from marker_sim.worlds.door.launch import DoorCommand
+from marker_sim.worlds.door.meanings import read_call
+
+Decide = Callable[[FileCall], Decision]
+Applied = Callable[[FileCall, CallOutcome], object]
+_END_S = 10.0
+_Late = tuple[float, int, DoorCommand, HeldCall, Act, FileCall, Decision]
+
+
+class Door:
+    """Watches a directory from its making until `close`. `start` runs a command behind it.
+
+    decide: what becomes of a call, asked in their order; applied: what became of it, before the caller is answered.
+    lock: held from `decide` until `applied` returned, the interceptor's for instance.
+    reads: opens for reading, listings and looks stop as well.
+    unseen: what is known to have escaped. troubles: what failed in the kit; `check` raises it.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        decide: Decide,
+        applied: Applied = lambda call, outcome: None,
+        *,
+        lock: contextlib.AbstractContextManager[object] | None = None,
+        reads: bool = False,
+    ) -> None:
+        self.lock = lock if lock is not None else threading.RLock()
+        self.troubles: list[BaseException] = []
+        self._root = os.path.realpath(root)
+        self._decide, self._applied = decide, applied
+        self._reads = reads
+        self._names = {number: name for name, number in kernel.own_numbers().items()}
+        self._calls = itertools.count(1)
+        self._commands: dict[int, tuple[DoorCommand, Scope]] = {}
+        self._started: list[DoorCommand] = []
+        self._scopes: list[Scope] = []
+        self._late: list[_Late] = []
+        self._poll = select.epoll()
+        self._wake = os.pipe()
+        self._poll.register(self._wake[0], select.EPOLLIN)
+        self._closing = False
+        self._thread = threading.Thread(target=self._serve, daemon=True, name="door")
+        self._thread.start()
+        forget = weakref.WeakMethod(self._forget)
+        os.register_at_fork(after_in_child=lambda: (method := forget()) and method())
+
+    def __enter__(self) -> Door:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.close()
+        if kind is None:
+            self.check()
+
+    @property
+    def unseen(self) -> tuple[str, ...]:
+        """Sentences about writes that are known to have escaped, so that nothing follows from what was not seen."""
+        return tuple(sorted({sentence for scope in self._scopes for sentence in tuple(scope.unseen)}))
+
+    def start(
+        self,
+        words: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        process: str,
+        role: str = "timeline-server",
+        stdin: supervisor.Stream = subprocess.DEVNULL,
+        stdout: supervisor.Stream = subprocess.PIPE,
+        stderr: supervisor.Stream = subprocess.STDOUT,
+        folder: Path | None = None,
+    ) -> DoorCommand:
+        """A command behind the door, with these variables besides the kit's own; HarnessError when it cannot run so.
+
+        It has to stay in the foreground: when it ends, everything that it started is ended.
+        """
+        command = launch.start(
+            words,
+            environment,
+            name=process,
+            role=role,
+            reads=self._reads,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            folder=folder,
+        )
+        kernel.hand_over_at_once(command.listener)
+        scope = Scope(self._root, command.base, process, role)
+        self._started.append(command)
+        self._scopes.append(scope)
+        self._commands[command.listener] = command, scope
+        self._poll.register(command.listener, select.EPOLLIN)
+        return command
+
+    def check(self) -> None:
+        """HarnessError when the kit failed at a call, so that no command is blamed for it."""
+        if self.troubles:
+            first, count = self.troubles[0], len(self.troubles)
+            raise HarnessError(f"the door failed at {count} calls, first: {type(first).__name__}: {first}") from first
+
+    def close(self) -> None:
+        """All commands are ended and nothing is watched any more. The caller does not hold the lock."""
+        if self._closing:
+            return
+        try:
+            with contextlib.ExitStack() as ends:
+                for command in self._started:
+                    ends.callback(command.end)
+        finally:
+            self._closing = True
+            os.write(self._wake[1], b"x")
+            self._thread.join(_END_S)
+            self._forget()
+
+    def _forget(self) -> None:
+        for command in self._started:
+            command.forget()
+        self._commands.clear()
+        if not self._poll.closed:
+            self._poll.close()
+            for number in self._wake:
+                os.close(number)
+
+    def _serve(self) -> None:
+        try:
+            self._answer_all()
+        except BaseException as error:
+            self.troubles.append(error)
+            for command in self._started:  # Else they would wait for ever.
+                command.end()
+
+    def _answer_all(self) -> None:
+        kernel.leave_common_directory()
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # A request must not be interrupted.
+        while not self._closing:
+            wait_s = max(0.0, self._late[0][0] - time.monotonic()) if self._late else None
+            for number, events in self._poll.poll(wait_s):
+                if number in self._commands:
+                    self._listen(number, *self._commands[number], events)
+            while self._late and self._late[0][0] <= time.monotonic():
+                _, _, command, held, act, call, decision = heapq.heappop(self._late)
+                with self._answering(command, held), self.lock:
+                    self._carry_out(command, held, act, call, decision)
+
+    def _listen(self, listener: int, command: DoorCommand, scope: Scope, events: int) -> None:
+        if not events & select.EPOLLIN:
+            self._poll.unregister(listener)  # Nobody is left whom it filters.
+            del self._commands[listener]
+            command.listener = -1
+            os.close(listener)
+            return
+        notice = None
+        try:
+            notice = kernel.receive(listener)
+            held = HeldCall(notice, self._names[notice.number])
+        except kernel.CallerGone:
+            return
+        except Exception as error:
+            self._failed(command, notice, error)
+            return
+        with self._answering(command, held):
+            self._take(command, scope, held)
+
+    @contextlib.contextmanager
+    def _answering(self, command: DoorCommand, held: HeldCall) -> Iterator[None]:
+        """Within the block a call is answered, or its caller dies, or it is put off."""
+        try:
+            yield
+        except kernel.CallerGone:
+            pass
+        except Exception as error:
+            if kernel.is_held(command.listener, held.notice.id):
+                self._failed(command, held.notice, error)
+        finally:
+            if not any(held is late[3] for late in self._late):
+                held.close()
+
+    def _failed(self, command: DoorCommand, notice: Notice | None, error: Exception) -> None:
+        self.troubles.append(error)
+        if notice is not None:
+            with contextlib.suppress(kernel.CallerGone, OSError):
+                kernel.answer(command.listener, notice.id, error=errno.EIO)
+
+    def _take(self, command: DoorCommand, scope: Scope, held: HeldCall) -> None:
+        """A call that just arrived: what it is, and what becomes of it."""
+        if command.ended:
+            return
+        found = read_call(held, scope)
+        if found is None:
+            kernel.let_pass(command.listener, held.notice.id)
+        elif isinstance(found, int):
+            kernel.answer(command.listener, held.notice.id, error=found)
+        elif not kernel.is_held(command.listener, held.notice.id):
+            return
+        elif found.call is None:
+            self._answer(command, held, found, _done(found, Decision()))
+        else:
+            with self.lock:
+                call = found.call._replace(number=next(self._calls))
+                decision = self._decide(call)
+                if decision.late_ms and not command.ended:
+                    due = time.monotonic() + decision.late_ms / 1000
+                    heapq.heappush(self._late, (due, call.number, command, held, found, call, decision))
+                else:
+                    self._carry_out(command, held, found, call, decision)
+
+    def _carry_out(self, command: DoorCommand, held: HeldCall, act: Act, call: FileCall, decision: Decision) -> None:
+        """A call is done, or not, and answered, or not. The lock is held."""
+        if decision.kill == "before":
+            self._kill(command, held, decision)
+        outcome = CallOutcome(False, error=decision.error)
+        if self._waits(command, held) and (decision.applied or not decision.error):
+            outcome = _done(act, decision)
+        self._applied(call, outcome._replace(result=0) if act.opens else outcome)
+        if decision.kill == "after":
+            self._kill(command, held, decision)
+        if self._waits(command, held):
+            self._answer(command, held, act, outcome)
+
+    def _waits(self, command: DoorCommand, held: HeldCall) -> bool:
+        """Whether the caller is alive, as far as anybody should see, and waits for its answer."""
+        return not command.ended and kernel.is_held(command.listener, held.notice.id)
+
+    def _kill(self, command: DoorCommand, held: HeldCall, decision: Decision) -> None:
+        """The end of a process, or of all of its command; what the kit has open of it goes first, with its locks."""
+        held.close()
+        if not decision.alone:
+            command.end()
+            return
+        with contextlib.suppress(ProcessLookupError):
+            supervisor.end_process(held.pid)
+
+    def _answer(self, command: DoorCommand, held: HeldCall, act: Act, outcome: CallOutcome) -> None:
+        listener, id_ = command.listener, held.notice.id
+        if outcome.error:
+            kernel.answer(listener, id_, error=outcome.error)
+        elif act.perform is None:
+            kernel.let_pass(listener, id_)
+        elif not act.opens:
+            kernel.answer(listener, id_, outcome.result)
+        elif (number := free_number(held, command.base, command.cursors, act.number_min)) is None:
+            kernel.answer(listener, id_, error=errno.EMFILE)
+        else:
+            kernel.answer_with_file(listener, id_, outcome.result, number, os.O_CLOEXEC if act.close_on_exec else 0)
+
+
+def _done(act: Act, decision: Decision) -> CallOutcome:
+    """What the kernel made of a call; one that only reads is done by the process afterwards."""
+    try:
+        result = act.perform(decision.bytes_max) if act.perform is not None else 0
+    except OSError as error:
+        return CallOutcome(False, error=error.errno or errno.EIO)
+    return CallOutcome(True, result, decision.error)

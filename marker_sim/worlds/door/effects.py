@@ -1,0 +1,175 @@
+"""Calls on paths: what each means below the root, and how the kit does it in the place of the process.
+
+A path is found by `paths.py`; then the kit makes the same call from an open directory and a name, with the umask, user
+and groups of the process. What a call names outside of the root, and whatever is no storage (a pipe, a device), the
+process does itself.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from marker_sim.worlds.door import kernel
+from marker_sim.worlds.door.calls import FileCall
+from marker_sim.worlds.door.held import HeldCall, signed
+from marker_sim.worlds.door.paths import AT_FDCWD, FoundPath, find
+
+_SYMLINK_FOLLOW, REMOVEDIR, _EMPTY_PATH, SYMLINK_NOFOLLOW = 0x400, 0x200, 0x1000, 0x100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Act:
+    """A call below the root.
+
+    call: as it is shown; None for a copy of a number, which nobody is asked about.
+    perform: does it, a write up to so many bytes, and returns the result; None when the process does it itself.
+    opens: the result is a number of the kit, which `held` keeps; the process gets `number_min` or a higher one for it.
+    """
+
+    call: FileCall | None
+    perform: Callable[[int | None], int] | None
+    opens: bool = False
+    close_on_exec: bool = False
+    number_min: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Scope:
+    """What is watched: files below `root` with numbers from `base`. unseen: what escaped, by sentence."""
+
+    root: str
+    base: int
+    process: str
+    role: str
+    unseen: list[str] = field(default_factory=list)
+
+
+Found = Act | int | None
+"""An act, the errno with which a call is refused, or None: the process does it itself."""
+
+
+def shown(held: HeldCall, scope: Scope, operation: str, path: str | None, target: str | None = "") -> FileCall:
+    """A call as it is shown, of which the particulars are still to be added."""
+    who = (scope.process, scope.role, held.pid, held.thread)
+    return FileCall(*who, held.name, operation, path or "", target or "")
+
+
+def _find(held: HeldCall, scope: Scope, number: int, address: int, follow: bool) -> FoundPath | None:
+    path = held.text(address)
+    if path is None:
+        return None
+    if os.readlink(f"/proc/{held.thread}/root") != "/":
+        scope.unseen.append(f"process {held.pid} has a root directory of its own")
+        return None
+    return find(held, scope.root, signed(number), path, follow) if path else None
+
+
+def open_path(held: HeldCall, scope: Scope, number: int, address: int, flags: int, mode: int) -> Found:
+    """An open that writes or creates; one that only reads is shown and left to the process."""
+    flags = signed(flags)
+    exclusive = flags & os.O_CREAT and flags & os.O_EXCL
+    found = _find(held, scope, number, address, follow=not (flags & os.O_NOFOLLOW or exclusive))
+    if found is None or found.inside is None or not found.storage or flags & os.O_PATH:
+        return None
+    if not flags & (os.O_ACCMODE | os.O_CREAT | os.O_TRUNC):
+        return None if stat.S_ISDIR(found.mode) else asked(held, scope, "get", found)
+    call = shown(held, scope, "open", found.inside)._replace(flags=flags, size_before=found.size)
+
+    def perform(_: int | None) -> int:
+        with held.acting():
+            return held.keep(os.open(found.name, flags, mode & 0o7777, dir_fd=found.directory))
+
+    return Act(call=call, perform=perform, opens=True, close_on_exec=bool(flags & os.O_CLOEXEC))
+
+
+def change_path(
+    held: HeldCall, scope: Scope, operation: str, name: str, number: int, address: int, *words: int
+) -> Found:
+    """A call of the kernel on one name, which follows no link."""
+    found = _find(held, scope, number, address, follow=False)
+    if found is None or found.inside is None:
+        return None
+    call = shown(held, scope, operation, found.inside)._replace(size_before=found.size)
+
+    def perform(_: int | None) -> int:
+        with held.acting():
+            return kernel.system_call(name, found.directory, found.name, *words)
+
+    return Act(call=call, perform=perform)
+
+
+def unlink(held: HeldCall, scope: Scope, number: int, address: int, flags: int) -> Found:
+    """unlinkat: of a name, or of an empty directory."""
+    operation = "rmdir" if flags & REMOVEDIR else "delete"
+    return change_path(held, scope, operation, "unlinkat", number, address, flags)
+
+
+def truncate(held: HeldCall, scope: Scope, address: int, size: int) -> Found:
+    """truncate: the length of a file by its path."""
+    found = _find(held, scope, AT_FDCWD, address, follow=True)
+    if found is None or found.inside is None:
+        return None
+    call = shown(held, scope, "cut", found.inside)._replace(size_before=found.size, size=size)
+
+    def perform(_: int | None) -> int:
+        with held.acting():
+            os.truncate(b"/proc/self/fd/%d/%b" % (found.directory, found.name), size)
+        return 0
+
+    return Act(call=call, perform=perform)
+
+
+def two_paths(held: HeldCall, scope: Scope, operation: str, args: tuple[int, int, int, int, int]) -> Found:
+    """A rename or a link; one of the two paths may lie outside."""
+    number, old, other, new, flags = args
+    source: FoundPath | None
+    if flags & _EMPTY_PATH and operation == "link" and held.text(old) == b"":
+        own = b"/proc/self/fd/%d" % signed(number)
+        source, flags = find(held, scope.root, AT_FDCWD, own, follow=True), _SYMLINK_FOLLOW
+    else:
+        source = _find(held, scope, number, old, follow=operation == "link" and bool(flags & _SYMLINK_FOLLOW))
+    target = _find(held, scope, other, new, follow=False)
+    if source is None or target is None or (source.inside is None and target.inside is None):
+        return None
+    if operation == "rename" and source.inside is None:
+        scope.unseen.append(f"{target.inside} was moved in from outside, and may have been written there")
+    call = shown(held, scope, operation, source.inside, target.inside)
+    call = call._replace(flags=flags, size_before=target.size)
+    name = "renameat2" if operation == "rename" else "linkat"
+
+    def perform(_: int | None) -> int:
+        with held.acting():
+            words = (source.directory, source.name, target.directory, target.name)
+            return kernel.system_call(name, *words, flags)
+
+    return Act(call=call, perform=perform)
+
+
+def symlink(held: HeldCall, scope: Scope, text: int, number: int, address: int) -> Found:
+    """symlinkat: `target` is the text of the link."""
+    found, leads = _find(held, scope, number, address, follow=False), held.text(text)
+    if found is None or found.inside is None or leads is None:
+        return None
+    call = shown(held, scope, "symlink", found.inside, os.fsdecode(leads))._replace(size_before=found.size)
+
+    def perform(_: int | None) -> int:
+        with held.acting():
+            return kernel.system_call("symlinkat", leads, found.directory, found.name)
+
+    return Act(call=call, perform=perform)
+
+
+def asked(held: HeldCall, scope: Scope, operation: str, found: FoundPath | None) -> Found:
+    """A call that reads: it is shown, and the process does it itself."""
+    if found is None or found.inside is None:
+        return None
+    return Act(call=shown(held, scope, operation, found.inside)._replace(size_before=found.size), perform=None)
+
+
+def look(held: HeldCall, scope: Scope, number: int, address: int, flags: int = 0) -> Found:
+    """stat and its like, which only read."""
+    found = _find(held, scope, number, address, follow=not flags & SYMLINK_NOFOLLOW)
+    return asked(held, scope, "stat", found)

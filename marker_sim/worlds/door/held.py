@@ -1,0 +1,222 @@
+"""A process that is held at a call: what the kit reads of it, and how the kit acts in its place."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import resource
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from marker_sim.errors import HarnessError
+from marker_sim.worlds.door import kernel
+from marker_sim.worlds.door.kernel import Notice
+from marker_sim.worlds.door.table import LOW
+
+PATH_BYTES_MAX = 4096
+WRITE_BYTES_MAX = 0x7FFF_F000  # The kernel writes no more at once (MAX_RW_COUNT).
+_OF_ITSELF = (
+    (re.compile(rb"/+proc/+(?:self|thread-self)(?=/|$)"), b"/proc/%d"),
+    (re.compile(rb"/+dev/+fd(?=/|$)"), b"/proc/%d/fd"),
+    (re.compile(rb"/+dev/+std(in|out|err)$"), b"/proc/%d/fd/"),
+)
+_STATUS = re.compile(
+    rb"\nUmask:\s*(\d+)\n.*?\nTgid:\s*(\d+)\n.*?\nUid:(?:\s+\d+){3}\s+(\d+)\nGid:(?:\s+\d+){3}\s+(\d+)\n"
+    rb".*?Groups:([ \d]*)",
+    re.DOTALL,
+)
+_STREAMS = {b"in": b"0", b"out": b"1", b"err": b"2"}
+
+
+class Status(NamedTuple):
+    """What `/proc/TID/status` says: the process, and as whom it reaches files."""
+
+    pid: int
+    umask: int
+    user: int
+    group: int
+    groups: tuple[int, ...]
+
+
+class OpenFile(NamedTuple):
+    """A file that a process has open: its path as it is now, and what the kit's `fstat` and F_GETFL say of it."""
+
+    path: str
+    mode: int
+    size: int
+    device: int
+    flags: int
+    offset: int
+
+
+class HeldCall:
+    """A thread held at a call. `keep` holds directories that the kit opened for it until `close`."""
+
+    def __init__(self, notice: Notice, name: str) -> None:
+        self.notice = notice
+        self.name = name
+        self.thread = notice.thread
+        self.arguments = notice.arguments
+        self.status = _status(notice.thread)
+        self._kept: list[int] = []
+
+    @property
+    def pid(self) -> int:
+        """The process of the thread."""
+        return self.status.pid
+
+    def number(self, argument: int) -> int:
+        """An argument that is an int: a number of a file, AT_FDCWD, flags."""
+        return signed(self.arguments[argument])
+
+    def memory(self, address: int, size: int) -> bytes:
+        """What is at an address, as far as it can be read; HarnessError when this process may not look."""
+        try:
+            file = open_memory(f"/proc/{self.thread}/mem")
+        except PermissionError as error:
+            raise HarnessError(
+                f"the memory of a process that the kit started cannot be read ({error.strerror}): it has the rights of"
+                " another user, or kernel.yama.ptrace_scope is 2 or more"
+            ) from None
+        try:
+            return os.pread(file, size, address)
+        except (OSError, OverflowError):  # The kernel says EFAULT to the process when it gets there.
+            return b""
+        finally:
+            os.close(file)
+
+    def text(self, address: int) -> bytes | None:
+        """The path at an address, None when there is none."""
+        data, end, _ = self.memory(address, PATH_BYTES_MAX).partition(b"\0")
+        return data if end else None
+
+    def keep(self, file: int) -> int:
+        """A number that is closed with this."""
+        self._kept.append(file)
+        return file
+
+    def close(self) -> None:
+        """Close what was kept."""
+        while self._kept:
+            os.close(self._kept.pop())
+
+    def linked(self, number: int) -> str:
+        """Where the kernel says that an open file is, "" for a number that is not open."""
+        try:
+            return os.readlink(f"/proc/{self.thread}/fd/{number}")
+        except OSError:
+            return ""
+
+    @contextlib.contextmanager
+    def copy(self, number: int) -> Iterator[int]:
+        """The same open file as a number of the kit, for a moment: it keeps locks of a process that dies meanwhile."""
+        copied = kernel.copy_of(self.pid, self.thread, number)
+        try:
+            yield copied
+        finally:
+            os.close(copied)
+
+    def open_file(self, number: int) -> OpenFile:
+        """A look at an open file."""
+        with self.copy(number) as file:
+            status, flags = os.fstat(file), fcntl.fcntl(file, fcntl.F_GETFL)
+            try:
+                offset = status.st_size if flags & os.O_APPEND else os.lseek(file, 0, os.SEEK_CUR)
+            except OSError:
+                offset = 0
+        return OpenFile(self.linked(number), status.st_mode, status.st_size, status.st_dev, flags, offset)
+
+    def own(self, path: bytes) -> bytes:
+        """A path in which `/proc/self` and `/dev/fd` are those of the process."""
+        for pattern, instead in _OF_ITSELF:
+            if found := pattern.match(path):
+                begin = instead % self.pid + (_STREAMS[found[1]] if found.re.groups else b"")
+                return begin + path[found.end() :]
+        return path
+
+    def limit(self, kind: int) -> int | None:
+        """A soft limit of the process (resource.RLIMIT_NOFILE), None for unlimited or one that must not be asked."""
+        try:
+            soft = resource.prlimit(self.pid, kind)[0]
+        except PermissionError:
+            return None
+        return None if soft == resource.RLIM_INFINITY else soft
+
+    @contextlib.contextmanager
+    def acting(self) -> Iterator[None]:
+        """Within the block this thread reaches files as the process would: its umask, user and groups."""
+        status = self.status
+        os.umask(status.umask)
+        mine = (os.geteuid(), os.getegid())
+        if (status.user, status.group) == mine and (mine[0] != 0 or status.groups == _groups()):
+            yield
+            return
+        groups = os.getgroups()
+        kernel.act_as(status.user, status.group, status.groups)
+        try:
+            yield
+        finally:
+            kernel.act_as(*mine, groups)
+
+
+def open_memory(path: str) -> int:
+    """The memory of a process, open for reading."""
+    return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+
+def signed(value: int) -> int:
+    """The int in the lower half of an argument."""
+    value &= 0xFFFF_FFFF
+    return value - (1 << 32) if value & 0x8000_0000 else value
+
+
+def free_number(held: HeldCall, base: int, cursors: dict[int, int], least: int = 0) -> int | None:
+    """A number from the base upwards that a process has not open, None when all are taken.
+
+    HarnessError where the process may have no such number, because it lowered its limit.
+
+    Numbers go round, because the one after the last is probably free; what is free is what /proc says, since nobody
+    sees a process close a number, forks begin with those of their parents, and a taken one would be replaced silently.
+    """
+    end = held.limit(resource.RLIMIT_NOFILE) or resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    first = max(base, least)
+    if base >= end:
+        raise HarnessError(f"process {held.pid} lowered its limit of open files to {end}; watched ones begin at {base}")
+    if first >= end:
+        return None
+    at = cursors.get(held.pid, first)
+    at = at if first <= at < end else first
+    folder = f"/proc/{held.pid}/fd"
+    if os.path.lexists(f"{folder}/{at}"):
+        taken = {int(name) for name in os.listdir(folder)}
+        free = (number for number in (*range(at, end), *range(first, at)) if number not in taken)
+        found = next(free, None)
+        if found is None:
+            return None
+        at = found
+    cursors[held.pid] = at + 1
+    return at
+
+
+def watched(number: int, base: int) -> bool:
+    """Whether writes on a number stop."""
+    return 0 <= number < LOW or number >= base
+
+
+def _groups() -> tuple[int, ...]:
+    return tuple(os.getgroups())
+
+
+def _status(thread: int) -> Status:
+    try:
+        with open(f"/proc/{thread}/status", "rb", buffering=0) as file:
+            text = file.read(4096)
+    except (FileNotFoundError, ProcessLookupError):
+        raise kernel.CallerGone from None
+    found = _STATUS.search(text)
+    if found is None:  # It is dead, and its parent has not yet asked for it.
+        raise kernel.CallerGone
+    umask, pid, user, group, groups = found.groups()
+    return Status(int(pid), int(umask, 8), int(user), int(group), tuple(map(int, groups.split())))

@@ -1,0 +1,132 @@
+"""Commands that run behind the door: started through the launcher (`__main__.py`), ended with all that they started."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import platform
+import resource
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from marker_sim.errors import HarnessError
+from marker_sim.surroundings import supervisor
+from marker_sim.worlds.door.kernel import own_numbers
+from marker_sim.worlds.door.program import assemble
+from marker_sim.worlds.door.table import this_machine
+
+START_S = 10.0
+BASE_MAX = 2_000  # Low enough for scripts that lower the limit to 4,096, and above what most programs have open.
+LAUNCHER = Path(__file__).with_name("__main__.py")
+
+
+@dataclass(slots=True, eq=False)
+class DoorCommand:
+    """A command behind the door. `popen` is its launcher, which ends as the command ends.
+
+    pid, handle: the command itself, by the kernel's number and by a descriptor of the kit.
+    listener: where its calls arrive, and those of all processes that it starts; -1 once it has none.
+    base: numbers of watched files begin here. ended: nobody of it is answered any more.
+    cursors: where to look for the next free number, by process.
+    """
+
+    name: str
+    role: str
+    popen: subprocess.Popen[bytes]
+    pid: int
+    handle: int
+    listener: int
+    base: int
+    control: socket.socket
+    ended: bool = False
+    cursors: dict[int, int] = field(default_factory=dict)
+
+    def end(self) -> int:
+        """SIGKILL for the command and all that it started; how it ended, when nothing of it is left."""
+        self.ended = True
+        if self.popen.poll() is None and self.handle >= 0:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self.handle, signal.SIGKILL)
+            self.popen.send_signal(signal.SIGCONT)  # A launcher that was stopped as well would end nothing.
+        self.control.close()
+        try:
+            return self.popen.wait(supervisor.END_S)
+        except subprocess.TimeoutExpired as error:
+            raise HarnessError(f"{self.name} did not end after SIGKILL") from error
+
+    def forget(self) -> None:
+        """The kit's numbers are closed; in a forked child of it they would keep held processes from ending with it."""
+        self.control.close()
+        for number in {self.listener, self.handle} - {-1}:
+            os.close(number)
+        self.listener = self.handle = -1
+
+
+def start(
+    words: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    name: str,
+    role: str,
+    reads: bool,
+    stdin: supervisor.Stream,
+    stdout: supervisor.Stream,
+    stderr: supervisor.Stream,
+    folder: Path | None,
+) -> DoorCommand:
+    """Start a command; HarnessError when the kernel refuses the filter, or when there is no such command."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    base = BASE_MAX if hard == resource.RLIM_INFINITY else min(BASE_MAX, hard // 2)
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    popen: subprocess.Popen[bytes] | None = None
+    numbers: list[int] = []
+    try:
+        with theirs:
+            launcher = [sys.executable, "-I", "-S", str(LAUNCHER), str(theirs.fileno()), str(own_numbers()["seccomp"])]
+            popen = supervisor.start(
+                [*launcher, *words],
+                environment,
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                folder=folder,
+                numbers=(theirs.fileno(),),
+            )
+        ours.settimeout(START_S)
+        ours.send(assemble(this_machine(), base, reads))
+        text, numbers, _, _ = socket.recv_fds(ours, 100, 2, socket.MSG_CMSG_CLOEXEC)
+        state = ours.recv(100) if numbers else text
+        if state != b"running":
+            raise HarnessError(_refusal(words, state.decode()))
+    except (OSError, HarnessError) as error:
+        for number in numbers:
+            os.close(number)
+        ours.close()  # Which ends the launcher.
+        if popen is not None:
+            popen.wait(supervisor.END_S)
+        if isinstance(error, HarnessError):
+            raise
+        raise HarnessError(f"{words[0]} could not be started behind the door: {error}") from error
+    listener, handle = numbers
+    return DoorCommand(name, role, popen, int(text.split()[1]), handle, listener, base, ours)
+
+
+def _refusal(words: Sequence[str], text: str) -> str:
+    """The sentence for what a launcher says was refused."""
+    _, doing, number = text.split() if text else ("", "nothing", "0")
+    why = f"{errno.errorcode.get(int(number), number)} ({os.strerror(int(number))})"
+    match doing, int(number):
+        case "exec", _:
+            return f"{words[0]} cannot be started: {os.strerror(int(number))}"
+        case "seccomp", errno.EBUSY:
+            return "seccomp refuses the filter (EBUSY): this process is under the listener of another program already"
+        case "seccomp", errno.EINVAL:
+            return f"seccomp refuses the filter ({why}): Linux 5.19 or later is needed, this is {platform.release()}"
+        case _:
+            return f"{doing} is refused: {why}"

@@ -1,0 +1,94 @@
+"""The meaning of each system call that stops, by its name."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from collections.abc import Callable
+
+from marker_sim.worlds.door.effects import (
+    REMOVEDIR,
+    SYMLINK_NOFOLLOW,
+    Found,
+    Scope,
+    change_path,
+    look,
+    open_path,
+    symlink,
+    truncate,
+    two_paths,
+    unlink,
+)  # fmt: skip
+from marker_sim.worlds.door.held import HeldCall, signed
+from marker_sim.worlds.door.open_files import (
+    allocate,
+    copied,
+    copied_to,
+    listed,
+    mapped,
+    on_number,
+    one_piece,
+    pieces,
+    refused,
+    sync_all,
+    sync_system,
+    write,
+)  # fmt: skip
+from marker_sim.worlds.door.paths import AT_FDCWD
+
+_CURRENT = (1 << 64) - 1  # The offset of pwritev2 that means the file's own.
+_C = AT_FDCWD
+_MEANINGS: dict[str, Callable[[HeldCall, Scope, tuple[int, ...]], Found]] = {
+    "write": lambda h, s, a: write(h, s, one_piece(h, a[1], a[2])),
+    "pwrite64": lambda h, s, a: write(h, s, one_piece(h, a[1], a[2]), a[3]),
+    "writev": lambda h, s, a: write(h, s, pieces(h, a[1], a[2])),
+    "pwritev": lambda h, s, a: write(h, s, pieces(h, a[1], a[2]), a[3]),
+    "pwritev2": lambda h, s, a: write(h, s, pieces(h, a[1], a[2]), None if a[3] == _CURRENT else a[3], signed(a[5])),
+    "open": lambda h, s, a: open_path(h, s, _C, a[0], a[1], a[2]),
+    "openat": lambda h, s, a: open_path(h, s, a[0], a[1], a[2], a[3]),
+    "creat": lambda h, s, a: open_path(h, s, _C, a[0], os.O_CREAT | os.O_WRONLY | os.O_TRUNC, a[1]),
+    "fsync": lambda h, s, a: on_number(h, s, "sync", os.fsync),
+    "fdatasync": lambda h, s, a: on_number(h, s, "sync", os.fdatasync),
+    "sync": lambda h, s, a: sync_all(h, s),
+    "syncfs": lambda h, s, a: sync_system(h, s),
+    "ftruncate": lambda h, s, a: on_number(h, s, "cut", lambda file: os.ftruncate(file, a[1]), a[1]),
+    "fallocate": lambda h, s, a: allocate(h, s, signed(a[1]), a[2], a[3]),
+    "truncate": lambda h, s, a: truncate(h, s, a[0], a[1]),
+    "rename": lambda h, s, a: two_paths(h, s, "rename", (_C, a[0], _C, a[1], 0)),
+    "renameat": lambda h, s, a: two_paths(h, s, "rename", (a[0], a[1], a[2], a[3], 0)),
+    "renameat2": lambda h, s, a: two_paths(h, s, "rename", (a[0], a[1], a[2], a[3], signed(a[4]))),
+    "unlink": lambda h, s, a: unlink(h, s, _C, a[0], 0),
+    "unlinkat": lambda h, s, a: unlink(h, s, a[0], a[1], signed(a[2])),
+    "mkdir": lambda h, s, a: change_path(h, s, "mkdir", "mkdirat", _C, a[0], a[1]),
+    "mkdirat": lambda h, s, a: change_path(h, s, "mkdir", "mkdirat", a[0], a[1], a[2]),
+    "rmdir": lambda h, s, a: unlink(h, s, _C, a[0], REMOVEDIR),
+    "link": lambda h, s, a: two_paths(h, s, "link", (_C, a[0], _C, a[1], 0)),
+    "linkat": lambda h, s, a: two_paths(h, s, "link", (a[0], a[1], a[2], a[3], signed(a[4]))),
+    "symlink": lambda h, s, a: symlink(h, s, a[0], _C, a[1]),
+    "symlinkat": lambda h, s, a: symlink(h, s, a[0], a[1], a[2]),
+    "mknod": lambda h, s, a: change_path(h, s, "mknod", "mknodat", _C, a[0], a[1], a[2]),
+    "mknodat": lambda h, s, a: change_path(h, s, "mknod", "mknodat", a[0], a[1], a[2], a[3]),
+    "copy_file_range": lambda h, s, a: refused(h, s, 2, errno.EXDEV),
+    "sendfile": lambda h, s, a: refused(h, s, 0, errno.EINVAL),
+    "splice": lambda h, s, a: refused(h, s, 2, errno.EINVAL),
+    "ioctl": lambda h, s, a: refused(h, s, 0, errno.EOPNOTSUPP),
+    "dup": lambda h, s, a: copied(h, s),
+    "dup2": lambda h, s, a: copied_to(h, s, a[1]),
+    "dup3": lambda h, s, a: copied_to(h, s, a[1]),
+    "fcntl": lambda h, s, a: copied(h, s, signed(a[2]), signed(a[1]) == fcntl.F_DUPFD_CLOEXEC),
+    "mmap": lambda h, s, a: mapped(h, s),
+    "getdents64": lambda h, s, a: listed(h, s),
+    "stat": lambda h, s, a: look(h, s, _C, a[0]),
+    "lstat": lambda h, s, a: look(h, s, _C, a[0], SYMLINK_NOFOLLOW),
+    "newfstatat": lambda h, s, a: look(h, s, a[0], a[1], signed(a[3])),
+    "statx": lambda h, s, a: look(h, s, a[0], a[1], signed(a[2])),
+    "access": lambda h, s, a: look(h, s, _C, a[0]),
+    "faccessat": lambda h, s, a: look(h, s, a[0], a[1]),
+    "faccessat2": lambda h, s, a: look(h, s, a[0], a[1], signed(a[3])),
+}
+
+
+def read_call(held: HeldCall, scope: Scope) -> Found:
+    """What a held call is."""
+    return _MEANINGS[held.name](held, scope, held.arguments)

@@ -1,0 +1,199 @@
+"""Calls on numbers of open files: what each means below the root, and how the kit does it in the place of the process.
+
+The kit gets a copy of the open file for a moment, so the offset and the flags are shared. splice, sendfile,
+copy_file_range and reflinks into a file below the root are refused as by a file system that has no such thing: callers
+go back to writing, which is seen byte by byte. A copy of a number gets a watched number, so that writes on it stop too.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import mmap
+import os
+import resource
+import signal
+import stat
+import struct
+from collections.abc import Callable
+
+from marker_sim.worlds.door import kernel
+from marker_sim.worlds.door.effects import Act, Found, Scope, shown
+from marker_sim.worlds.door.held import WRITE_BYTES_MAX, HeldCall, OpenFile, signed, watched
+from marker_sim.worlds.door.paths import relative
+
+_IOV_MAX = 1024
+Data = Callable[[], bytes | None]
+"""Reads what is to be written; None at a bad address, of which the kernel tells the process."""
+
+
+def _file(held: HeldCall, scope: Scope, number: int) -> tuple[OpenFile, str] | None:
+    """An open file below the root, with its path there; None for any other."""
+    if relative(scope.root, held.linked(number)) is None:
+        return None
+    try:
+        file = held.open_file(number)
+    except OSError as error:
+        if error.errno == errno.EBADF:
+            return None
+        raise
+    inside = relative(scope.root, file.path)
+    return None if inside is None else (file, inside)
+
+
+def write(held: HeldCall, scope: Scope, data: Data, offset: int | None = None, flags: int = 0) -> Found:
+    """A write to a file, at an offset or where the open file is."""
+    number = held.number(0)
+    found = _file(held, scope, number)
+    if found is None or not stat.S_ISREG(found[0].mode) or not found[0].flags & os.O_ACCMODE:
+        return None
+    file, content = found[0], data()
+    if content is None:
+        return None
+    begin = file.offset if offset is None else offset
+    call = shown(held, scope, "write", found[1])._replace(
+        flags=file.flags, offset=begin, data=content, size_before=file.size
+    )
+
+    def perform(bytes_max: int | None) -> int:
+        piece = content if bytes_max is None else content[:bytes_max]
+        room = held.limit(resource.RLIMIT_FSIZE)
+        if room is not None and piece and begin + len(piece) > room:
+            if begin >= room:
+                kernel.system_call("tgkill", held.pid, held.thread, signal.SIGXFSZ)
+                raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+            piece = piece[: room - begin]
+        with held.copy(number) as copy:
+            return _put(copy, piece, -1 if offset is None else offset, flags, file.flags, bytes_max is not None)
+
+    return Act(call=call, perform=perform)
+
+
+def _put(file: int, data: bytes, offset: int, flags: int, of_file: int, cut: bool) -> int:
+    """Write at an offset, -1 for the file's own. Past the page cache (O_DIRECT) data begins with a page of memory."""
+    if not of_file & os.O_DIRECT or not data:
+        return os.write(file, data) if offset < 0 and not flags else os.pwritev(file, [data], offset, flags)
+    with mmap.mmap(-1, len(data)) as pages:
+        pages[:] = data
+        if cut:
+            fcntl.fcntl(file, fcntl.F_SETFL, of_file & ~os.O_DIRECT)
+        try:
+            with memoryview(pages) as whole:
+                return os.pwritev(file, [whole], offset, flags)
+        finally:
+            if cut:
+                fcntl.fcntl(file, fcntl.F_SETFL, of_file)
+
+
+def one_piece(held: HeldCall, address: int, size: int) -> Data:
+    """What is to be written, from one place."""
+    size = min(size, WRITE_BYTES_MAX)
+    return lambda: held.memory(address, size) or (None if size else b"")
+
+
+def pieces(held: HeldCall, address: int, count: int) -> Data:
+    """The pieces that a process has in several places, in order."""
+
+    def data() -> bytes | None:
+        pieces = tuple(struct.iter_unpack("=QQ", held.memory(address, 16 * min(count, _IOV_MAX))))
+        whole = b"".join(held.memory(begin, min(size, WRITE_BYTES_MAX)) for begin, size in pieces if size)
+        return whole or (None if any(size for _, size in pieces) or len(pieces) < count else b"")
+
+    return data
+
+
+def on_number(
+    held: HeldCall, scope: Scope, operation: str, act: Callable[[int], object], size: int = 0, offset: int = 0
+) -> Found:
+    """A call on one open file that returns nothing."""
+    number = held.number(0)
+    found = _file(held, scope, number)
+    if found is None or not (stat.S_ISREG(found[0].mode) or stat.S_ISDIR(found[0].mode)):
+        return None
+    call = shown(held, scope, operation, found[1])._replace(
+        flags=found[0].flags, size=size, offset=offset, size_before=found[0].size
+    )
+
+    def perform(_: int | None) -> int:
+        with held.copy(number) as copy:
+            act(copy)
+        return 0
+
+    return Act(call=call, perform=perform)
+
+
+def allocate(held: HeldCall, scope: Scope, mode: int, offset: int, size: int) -> Found:
+    """fallocate: `size` of the call is where the allocated part ends."""
+    words = (mode, offset, size)
+    return on_number(
+        held, scope, "allocate", lambda file: kernel.system_call("fallocate", file, *words), offset + size, offset
+    )  # fmt: skip
+
+
+def sync_all(held: HeldCall, scope: Scope) -> Found:
+    """sync: of everything."""
+
+    def perform(_: int | None) -> int:
+        os.sync()
+        return 0
+
+    return Act(call=shown(held, scope, "sync", ""), perform=perform)
+
+
+def sync_system(held: HeldCall, scope: Scope) -> Found:
+    """syncfs: of the root's file system through any number."""
+    number = held.number(0)
+    try:
+        if os.stat(f"/proc/{held.thread}/fd/{number}").st_dev != os.stat(scope.root).st_dev:
+            return None
+    except OSError:
+        return None
+
+    def perform(_: int | None) -> int:
+        with held.copy(number) as copy:
+            return kernel.system_call("syncfs", copy)
+
+    return Act(call=shown(held, scope, "sync", ""), perform=perform)
+
+
+def refused(held: HeldCall, scope: Scope, argument: int, error: int) -> Found:
+    """A way into a file that cannot be seen."""
+    return error if _file(held, scope, held.number(argument)) is not None else None
+
+
+def copied(held: HeldCall, scope: Scope, least: int = 0, close_on_exec: bool = False) -> Found:
+    """dup and F_DUPFD: the copy gets a watched number, of which nobody is asked."""
+    number = held.number(0)
+    found = _file(held, scope, number)
+    if found is None or not found[0].flags & os.O_ACCMODE or least < 0:
+        return None
+    return Act(
+        call=None,
+        perform=lambda _: held.keep(kernel.copy_of(held.pid, held.thread, number)),
+        opens=True,
+        close_on_exec=close_on_exec,
+        number_min=least,
+    )
+
+
+def copied_to(held: HeldCall, scope: Scope, target: int) -> Found:
+    """dup2: the process does it; a number between those that are watched escapes."""
+    target = signed(target)
+    found = None if watched(target, scope.base) else _file(held, scope, held.number(0))
+    if found is not None and found[0].flags & os.O_ACCMODE:
+        scope.unseen.append(f"{found[1]} was copied to number {target}, on which writes do not stop")
+    return None
+
+
+def mapped(held: HeldCall, scope: Scope) -> Found:
+    """mmap of a file for writing, which is not seen."""
+    found = _file(held, scope, held.number(4))
+    if found is not None:
+        scope.unseen.append(f"{found[1]} is mapped, and what is written to memory does not stop")
+    return None
+
+
+def listed(held: HeldCall, scope: Scope) -> Found:
+    """getdents64, which only reads."""
+    inside = relative(scope.root, held.linked(held.number(0)))
+    return None if inside is None else Act(call=shown(held, scope, "list", inside), perform=None)

@@ -1,0 +1,134 @@
+"""The system calls that stop at the door, with their numbers on x86-64 and aarch64, and which of them stop.
+
+aarch64 has the forms with a directory alone; its numbers come from the kernel's headers (asm-generic/unistd.h) and were
+not tried on such a machine.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import platform
+from typing import NamedTuple
+
+from marker_sim.errors import HarnessError
+
+LOW = 10  # Writes on numbers below it are watched as well: a shell copies an opened file to 1.
+FICLONE, FICLONERANGE = 0x40049409, 0x4020940D
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+_MAP_SHARED, _PROT_WRITE = 1, 2
+
+
+class ArgumentTest(NamedTuple):
+    """What an argument must be for a call to stop. test: any-bit of a mask, one-of some values, or a watched number."""
+
+    argument: int
+    test: str
+    values: tuple[int, ...] = ()
+
+
+class SystemCall(NamedTuple):
+    """A row: numbers by machine (0 where a machine has no such call), and the conditions under which it stops.
+
+    error: what every such call gets without stopping, "" for none. reads: it stops only where reads are watched.
+    """
+
+    name: str
+    x86_64: int
+    aarch64: int
+    when: tuple[ArgumentTest, ...] = ()
+    error: str = ""
+    reads: bool = False
+
+
+class Machine(NamedTuple):
+    """A kind of processor. audit: its number in a filter's data. x32: the bit of its second interface, 0 for none."""
+
+    name: str
+    audit: int
+    x32: int
+
+
+MACHINES = (Machine("x86_64", 0xC000003E, 0x40000000), Machine("aarch64", 0xC00000B7, 0))
+
+
+def _on(argument: int) -> tuple[ArgumentTest, ...]:
+    return (ArgumentTest(argument, "watched"),)
+
+
+def _with(argument: int, mask: int) -> tuple[ArgumentTest, ...]:
+    return (ArgumentTest(argument, "any-bit", (mask,)),)
+
+
+STOPPED = (
+    SystemCall("write", 1, 64, _on(0)),
+    SystemCall("pwrite64", 18, 68, _on(0)),
+    SystemCall("writev", 20, 66, _on(0)),
+    SystemCall("pwritev", 296, 70, _on(0)),
+    SystemCall("pwritev2", 328, 287, _on(0)),
+    SystemCall("open", 2, 0, _with(1, _WRITES)),
+    SystemCall("openat", 257, 56, _with(2, _WRITES)),
+    SystemCall("creat", 85, 0),
+    SystemCall("fsync", 74, 82),
+    SystemCall("fdatasync", 75, 83),
+    SystemCall("sync", 162, 81),
+    SystemCall("syncfs", 306, 267),
+    SystemCall("ftruncate", 77, 46, _on(0)),
+    SystemCall("fallocate", 285, 47, _on(0)),
+    SystemCall("truncate", 76, 45),
+    SystemCall("rename", 82, 0),
+    SystemCall("renameat", 264, 38),
+    SystemCall("renameat2", 316, 276),
+    SystemCall("unlink", 87, 0),
+    SystemCall("unlinkat", 263, 35),
+    SystemCall("mkdir", 83, 0),
+    SystemCall("mkdirat", 258, 34),
+    SystemCall("rmdir", 84, 0),
+    SystemCall("link", 86, 0),
+    SystemCall("linkat", 265, 37),
+    SystemCall("symlink", 88, 0),
+    SystemCall("symlinkat", 266, 36),
+    SystemCall("mknod", 133, 0),
+    SystemCall("mknodat", 259, 33),
+    SystemCall("copy_file_range", 326, 285, _on(2)),
+    SystemCall("sendfile", 40, 71, _on(0)),
+    SystemCall("splice", 275, 76, _on(2)),
+    SystemCall("ioctl", 16, 29, (ArgumentTest(1, "one-of", (FICLONE, FICLONERANGE)), *_on(0))),
+    SystemCall("dup", 32, 23, _on(0)),
+    SystemCall("dup2", 33, 0, _on(0)),
+    SystemCall("dup3", 292, 24, _on(0)),
+    SystemCall("fcntl", 72, 25, (ArgumentTest(1, "one-of", (fcntl.F_DUPFD, fcntl.F_DUPFD_CLOEXEC)), *_on(0))),
+    SystemCall("mmap", 9, 222, (*_with(2, _PROT_WRITE), *_with(3, _MAP_SHARED), *_on(4))),
+    SystemCall("openat2", 437, 437, error="ENOSYS"),
+    SystemCall("io_uring_setup", 425, 425, error="ENOSYS"),
+    SystemCall("io_submit", 209, 2, error="ENOSYS"),
+    SystemCall("getdents64", 217, 61, reads=True),
+    SystemCall("stat", 4, 0, reads=True),
+    SystemCall("lstat", 6, 0, reads=True),
+    SystemCall("newfstatat", 262, 79, reads=True),
+    SystemCall("statx", 332, 291, reads=True),
+    SystemCall("access", 21, 0, reads=True),
+    SystemCall("faccessat", 269, 48, reads=True),
+    SystemCall("faccessat2", 439, 439, reads=True),
+)
+# Those that the kit makes itself and Python has no function for.
+OWN = (
+    SystemCall("seccomp", 317, 277),
+    SystemCall("pidfd_getfd", 438, 438),
+    SystemCall("setgroups", 116, 159),
+    SystemCall("tgkill", 234, 131),
+)
+
+
+def this_machine() -> Machine:
+    """The machine that this process runs on; HarnessError for one that is not in the table."""
+    for machine in MACHINES:
+        if machine.name == platform.machine():
+            return machine
+    raise HarnessError(f"system calls of {platform.machine()} cannot be watched: only x86_64 and aarch64 are known")
+
+
+def numbers(machine: Machine) -> dict[str, int]:
+    """The numbers of all rows that a machine has, by name."""
+    found = {row.name: row.x86_64 if machine.name == "x86_64" else row.aarch64 for row in (*STOPPED, *OWN)}
+    return {name: number for name, number in found.items() if number}
