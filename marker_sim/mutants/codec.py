@@ -123,7 +123,7 @@ CODEC = (
         name="torn-line-read",
         record="plausible: files are rewritten in place, and what a crash left of the last line is taken for a name",
         module="names",
-        before='    whole = data[: data.rfind(b"\\n") + 1]\n',
+        before='    whole = data if torn else data[: data.rfind(b"\\n") + 1]\n',
         after="    whole = data\n",
         kills="G4",
         also=(

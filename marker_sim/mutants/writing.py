@@ -307,9 +307,9 @@ WRITING = (
     Mutant(
         name="logs-in-any-table",
         record="plausible: updates go into log files, whatever the table is",
-        module="writer.stage",
-        before='        elif spec.kind == "APPEND" and self._merge_on_read:\n',
-        after='        elif spec.kind == "APPEND":\n',
+        module="writer.attempt",
+        before='"APPEND" if task.kind == "APPEND" and merge_on_read else',
+        after='"APPEND" if task.kind == "APPEND" else',
         kills="G24",
     ),
 )
