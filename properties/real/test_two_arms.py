@@ -114,3 +114,13 @@ def test_a_write_that_dies_of_its_own_error_is_seen_in_both_arms(mode: str, fork
         findings = {finding.guarantee: finding for finding in judge(history)}
         assert {guarantee for guarantee, finding in findings.items() if finding.breaches} == {"G25"}
         assert "a stage is under way already" in findings["G25"].breaches[0].message
+
+
+@pytest.mark.parametrize("trigger", [Step(3), Call(r"\.marker\.CREATE$", ("put",))])
+def test_a_full_disk_refuses_a_write_and_kills_nobody(trigger: Step | Call, fork_server: ForkServer) -> None:
+    fault = Fault.of(FaultKind.DISK_FULL, "executor-0", trigger)
+    history = run_real(_plan("direct", "local", faults=(fault,)), fork_server=fork_server)
+    (full,) = (event for event in history.events if event.kind == "fault" and event.operation == "disk-full")
+    failed = [event for event in history.events[full.index :] if event.kind == "info" and event.process == full.process]
+    assert failed and failed[0].error == full.path and not _deaths(history)
+    assert sound(history)
