@@ -72,7 +72,7 @@ def counted(body: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def draw_fault(data: st.DataObject, kinds: tuple[FaultKind, ...]) -> tuple[FaultKind, dict[str, Any]]:
-    """A strategy for one of the fault kinds, with settings from its row of the table."""
+    """One of the fault kinds, with settings from its row of the table, all drawn."""
     kind = data.draw(st.sampled_from(kinds), label="kind")
     drawn = {name: data.draw(st.sampled_from(choices), label=name) for name, choices in kind.row.settings.items()}
     return kind, drawn

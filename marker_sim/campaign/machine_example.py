@@ -51,7 +51,7 @@ class Example(JudgedExample):
         return self._write
 
     def start(self, faults_max: int, **changes: Any) -> None:
-        """Begin a run of writes. faults: the most that one write may have; the other arguments are fields of Plan.
+        """Begin a run of writes. faults_max: the most that one write may have; the other arguments are fields of Plan.
 
         One fault or task too many finishes the open write, so that examples in which the rule `finish` is off have
         more than one write too.

@@ -66,7 +66,7 @@ def _hunt(
     directory: Path,
     as_json: bool,
 ) -> int:
-    """The results in order, each hunt timed on one core; when interrupted, the finished ones are stored."""
+    """Hunt, store and print the matrix; returns the exit code. When it ends early, the finished hunts are stored."""
 
     def line_of(kills: list[Kill]) -> str:
         last = kills[-1]
@@ -89,7 +89,7 @@ def _hunt(
 def hunted(
     tasks: Sequence[HuntTask], processes: int, line_of: Callable[[list[Any]], str], ends: Callable[[Any], bool]
 ) -> tuple[list[Any], bool, HarnessError | None]:
-    """The results of the tasks in order, whether they were interrupted, and the error that did it.
+    """The results of the tasks in order, whether it ended early, and the error that ended it, None for Ctrl-C.
 
     line_of: the progress after each. ends: whether one of them is the last.
     """

@@ -74,7 +74,7 @@ def unwritable(directory: Path, error: OSError) -> HarnessError:
 
 
 def _hold(directory: Path, stack: ExitStack) -> None:
-    """A lock on the directory itself, which leaves no file."""
+    """Lock the directory itself, which leaves no file; UsageError when another process holds it."""
     try:
         stack.enter_context(held(directory))
     except BlockingIOError as error:
