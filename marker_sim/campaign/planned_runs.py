@@ -200,7 +200,7 @@ class PlannedRuns(Keeper):
             yield request.target.sut, piece
 
     def _plant(self) -> None:
-        """Hunt a canary, for at most a share of the budget."""
+        """Hunt a canary, for a share of the budget, or for CANARY_MIN_S where that is longer."""
         settings = self._settings
         drawn = canary.draw(settings.seed, settings.places, settings.guarantees, settings.profile)
         if drawn is not None:

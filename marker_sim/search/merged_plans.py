@@ -313,7 +313,7 @@ def _within_latin(name: str) -> str:
 
 
 def _accepted(op: Op) -> Op:
-    """The operation, a create without byte order marks, which may be refused: such a create decides little."""
+    """The operation; a create loses byte order marks in its name, for one that may be refused decides little."""
     return replace(op, name=op.name.replace("\ufeff", "")) if op.kind == "create" else op
 
 

@@ -67,7 +67,7 @@ class HudiTarget(HttpTarget):
         check_surroundings(request)
 
     def command(self, request: CampaignRequest, progress: Callable[[str], None]) -> str:
-        """The launcher on the class path of the version."""
+        """The command that starts the version's launcher, quickly where its classes can be archived."""
         from marker_sim.targets.jvm.java_start import quick_start  # It needs the packages of HTTP targets.
 
         jars = find_jars(self.version, NAME, request.storage, progress, self.built)

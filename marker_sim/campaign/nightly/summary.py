@@ -95,7 +95,7 @@ def summary_of(totals: Totals) -> dict[str, Any]:
 
 
 def columns(totals: Totals) -> tuple[str, ...]:
-    """The columns of the table; the version and a column for each stream only where there are such."""
+    """The columns of the table: with version and streams of a foreign system, else with the usual streams."""
     foreign = bool(totals.nights) and any(stage in night.stages for night in totals.nights for stage in FOREIGN_SHARES)
     return (*_BEFORE, *(("system", *FOREIGN) if foreign else _USUAL), *_AFTER)
 

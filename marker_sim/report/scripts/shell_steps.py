@@ -168,7 +168,7 @@ def _on_server(fault: Fault) -> str:
 
 
 def _beside(fault: Fault, plan: Plan) -> list[str]:
-    """The lines for a fault that waits in the background, beside the requests of the clients."""
+    """The lines for a fault at the server's storage, which happens beside the requests of the clients."""
     if isinstance(fault.trigger, Call):
         below = [n for n, path in enumerate(plan.directories) if re.search(fault.trigger.pattern, f"{path}/")]
         does = f"obstruct {fault.settings.for_ms} {' '.join(map(str, below))}"
