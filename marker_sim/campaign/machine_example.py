@@ -66,7 +66,7 @@ class Example(JudgedExample):
         self._write = replace(self._write, **changes)
 
     def add_task(self, group: Group, **changes: Any) -> Group:
-        """Add a task to the next write, or change the one that it has for that file group."""
+        """Add a task to the next write, or change the one that it has for that file group; returns the group."""
         if len(self._tasks) >= TASKS_MAX:
             self.play(abandon=False)
         partition, name = group

@@ -258,7 +258,7 @@ class PlannedRuns(Keeper):
 
 
 def hunt_canary(mutant: Mutant, place: canary.CanaryPlace, seed: int, profile: Profile, deadline: float) -> Canary:
-    """Hunt a canary as the system under test is hunted, until it is caught."""
+    """The result of hunting a canary as the system under test is hunted: until it is caught, PLANS_MAX or a time."""
     asked = frozenset({mutant.kills})
     settings = SearchSettings(places=(place,), seed=seed, guarantees=asked, profile=profile, stop_at_first=True)
     piece = Piece(settings=settings, first=0, count=canary.PLANS_MAX, until=deadline)

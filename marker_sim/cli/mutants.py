@@ -41,7 +41,7 @@ def mutants(
     as_json: bool,
     argv: Sequence[str],
 ) -> int:
-    """Hunt the given mutants; 0 when each was killed by its guarantee, 1 with a survivor, 130 when interrupted."""
+    """Hunt the given mutants; returns 0 if their guarantees killed all, 1 with a survivor, 130 when interrupted."""
     starts = parse_number(seeds, "--seeds", SEEDS_MAX)
     if runs is not None and budget_per_mutant is not None:
         raise UsageError(f"--runs {runs} and --budget-per-mutant {budget_per_mutant} were given; write one of them")
