@@ -64,7 +64,7 @@ def newest_earlier(directory: Path) -> Path | None:
 
 
 def unwritable(directory: Path, error: OSError) -> HarnessError:
-    """The sentence for a directory that cannot be written."""
+    """The error for a directory that cannot be written."""
     reason = error.strerror or str(error)
     if error.filename and Path(os.fsdecode(error.filename)) != directory:
         reason = f"{reason}: {os.fsdecode(error.filename)}"

@@ -146,7 +146,7 @@ _WAYS = {"violated": "failure", "inconclusive": "error", "not-promised": "skippe
 
 
 def junit_xml(outcome: VerdictOutcome) -> str:
-    """The document; names of markers are escaped, so that any reader takes it."""
+    """The verdict as JUnit XML; names of markers are escaped, so that any reader takes it."""
     campaign = outcome.campaign
     suite = ElementTree.Element("testsuite", name=printable(f"marker-sim {campaign.sut}"))
     suite.set("time", f"{campaign.duration_s:.3f}")

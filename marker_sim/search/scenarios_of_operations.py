@@ -47,7 +47,7 @@ def deleted_by_the_other(rng: random.Random, plan: Plan) -> Plan:
 
 
 def asked_again_after_a_deletion(rng: random.Random, plan: Plan) -> Plan:
-    """A directory is deleted, often through another server; then clients ask for the same again, and whether it is."""
+    """A directory is deleted, often through another server; then clients create its names anew and ask if it exists."""
     deleted_ms = rng.choice((300, 800))
     first = [_create(n, rng.randint(0, 100)) for n in range(rng.randint(1, 4))]
     ops = [*first, Op(actor="driver", kind="delete", after_ms=deleted_ms, server=rng.choice((1, 1, 0)))]

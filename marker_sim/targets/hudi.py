@@ -127,7 +127,7 @@ def start_command(version: str, java: str, jars: tuple[Path, ...], s3a: tuple[Pa
 
 
 def launcher_of(version: str, on_s3: bool) -> str:
-    """The file of the launcher, a resource of this package."""
+    """The file of the launcher, a resource of the package `jvm`."""
     return STORAGE_LAUNCHER if on_s3 and version.startswith(TOLD_ITS_STORAGE) else LAUNCHER
 
 
