@@ -65,7 +65,7 @@ class PlayedRuns(Keeper):
             self._runs.reserve(WAITING_SHARE if waits else SHRINK_SHARE)
 
     def shrink(self) -> None:
-        """Shrink the failures in the order found; what the same run also broke is not shrunk separately."""
+        """Shrink the failures, those under no fault first; what a small plan also breaks is not shrunk separately."""
         search, request = self._search, self._search.request
         if not request.shrinking:
             return
