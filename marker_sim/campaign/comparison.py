@@ -105,7 +105,7 @@ class Comparison:
 
 
 def its_share(request: CampaignRequest, runs: int | None = None) -> CampaignRequest:
-    """The request for one of the two campaigns. runs: the number of runs of the other, where it can be set."""
+    """The request for one of the two campaigns. runs: how many the other one made, where they can be counted."""
     return replace(request, budget_s=request.budget_s * CAMPAIGN_SHARE, runs=request.runs or runs)
 
 

@@ -72,7 +72,7 @@ def counted(body: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def draw_fault(data: st.DataObject, kinds: tuple[FaultKind, ...]) -> tuple[FaultKind, dict[str, Any]]:
-    """A strategy for one of the fault kinds, with settings from its row of the table."""
+    """One of the fault kinds, with settings from its row of the table, all drawn."""
     kind = data.draw(st.sampled_from(kinds), label="kind")
     drawn = {name: data.draw(st.sampled_from(choices), label=name) for name, choices in kind.row.settings.items()}
     return kind, drawn
@@ -176,7 +176,7 @@ class JudgedExample(RuleBasedStateMachine):
         return type(plain)("\n".join(lines), failure.breach)
 
     def _store(self, plan: Plan, name: str) -> Path:
-        """Write the plan; a directory that is created for it is ignored by git, as Hypothesis does."""
+        """Write the plan and return its path; a directory made for it is ignored by git, as Hypothesis does."""
         missing = [folder for folder in (self.plans, *self.plans.parents) if not folder.exists()]
         self.plans.mkdir(parents=True, exist_ok=True)
         if missing:
@@ -225,7 +225,7 @@ def machine_for(
 
 
 def attack(machine: type[JudgedExample], **changes: Any) -> SeenExamples:
-    """Run a machine for the number of examples in the Hypothesis profile; the statistics of its examples.
+    """Run a machine for the number of examples in the Hypothesis profile; returns the statistics of its examples.
 
     changes: other Hypothesis settings (max_examples, database, phases, ...). Raises the violation of the smallest
     example, with the command that replays it: of one from the example database, else of the first one. It is shrunk

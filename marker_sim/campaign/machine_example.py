@@ -51,7 +51,7 @@ class Example(JudgedExample):
         return self._write
 
     def start(self, faults_max: int, **changes: Any) -> None:
-        """Begin a run of writes. faults: the most that one write may have; the other arguments are fields of Plan.
+        """Begin a run of writes. faults_max: the most that one write may have; the other arguments are fields of Plan.
 
         One fault or task too many finishes the open write, so that examples in which the rule `finish` is off have
         more than one write too.
@@ -66,7 +66,7 @@ class Example(JudgedExample):
         self._write = replace(self._write, **changes)
 
     def add_task(self, group: Group, **changes: Any) -> Group:
-        """Add a task to the next write, or change the one that it has for that file group."""
+        """Add a task to the next write, or change the one that it has for that file group; returns the group."""
         if len(self._tasks) >= TASKS_MAX:
             self.play(abandon=False)
         partition, name = group

@@ -82,7 +82,7 @@ class MarkerMachine(JudgedExample):
     @rule(op=asked, after_ms=_PAUSE_MS, server=_SERVER)
     @counted
     def delete_and_ask_again(self, op: Op, after_ms: int, server: int) -> None:
-        """The driver deletes a directory, and clients that had asked for a name in it ask again."""
+        """The driver deletes a directory, and the client that had asked for a name in it asks anew."""
         self._ask(0, kind="delete", directory=op.directory, server=server)
         self._add(replace(op, request=f"r{len(self._plan.ops)}", after_ms=after_ms))
 

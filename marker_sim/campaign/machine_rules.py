@@ -39,7 +39,7 @@ _BACK_MS = st.sampled_from((0, 20, 100, 400))
 
 
 def _step(**drawn: Any) -> Callable[[Callable[..., Any]], Any]:
-    """A rule that counts its uses; one that makes a fault is disabled where that fault cannot happen."""
+    """The decorator of a rule: its uses are counted, and one that makes a fault is disabled where none can happen."""
 
     def decorate(body: Callable[..., Any]) -> Any:
         as_rule: Callable[[Any], Any] = rule(**drawn)

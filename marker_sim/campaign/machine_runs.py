@@ -56,7 +56,7 @@ class MachineRuns(PlannedRuns):
             yield piece
 
     def shrink(self) -> None:
-        """Shrink the failures, one of each guarantee that no smaller plan breaks too, whatever its cause.
+        """Shrink one failure of each guarantee, whatever its cause, unless a plan shrunk before breaks that one too.
 
         With a baseline each cause by itself, because some of them may be known.
         """

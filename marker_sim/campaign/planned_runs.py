@@ -106,7 +106,7 @@ class PlannedRuns(Keeper):
         return self._search.statistics.runs > 0
 
     def pieces(self) -> Iterator[PieceResult]:
-        """The results of the canary, then of the plans in order."""
+        """The results of the plans, in their order; a canary is hunted before the first one."""
         if self._request.canaries:
             self._plant()
         yield from in_order(self._tasks(), lambda task: do(task, self._system), self._pool)
@@ -123,7 +123,7 @@ class PlannedRuns(Keeper):
             search.progress(search.line("runs", "steps"))
 
     def shrink(self) -> None:
-        """Shrink the first failure of each guarantee; the other kinds, mostly of the same cause, stay as they are."""
+        """Shrink the first failure of each guarantee; the other kinds, mostly the same defect, stay as they are."""
         if not self._request.shrinking:
             return
         search, (seconds, runs) = self._search, self._limits()
@@ -183,7 +183,7 @@ class PlannedRuns(Keeper):
         )
 
     def _tasks(self) -> Iterator[tuple[str, Piece]]:
-        """The tasks of the search; once there are failures, a share of the time is kept for shrinking them."""
+        """The tasks of the search, piece by piece; once there are failures, a share of the time is for shrinking."""
         search, request = self._search, self._request
         begin = request.first * len(self._settings.places)
         end = _NO_END if request.runs is None else begin + request.runs
@@ -200,7 +200,7 @@ class PlannedRuns(Keeper):
             yield request.target.sut, piece
 
     def _plant(self) -> None:
-        """Hunt a canary, for at most a share of the budget."""
+        """Hunt a canary, for a share of the budget, or for CANARY_MIN_S where that is longer."""
         settings = self._settings
         drawn = canary.draw(settings.seed, settings.places, settings.guarantees, settings.profile)
         if drawn is not None:
@@ -258,7 +258,7 @@ class PlannedRuns(Keeper):
 
 
 def hunt_canary(mutant: Mutant, place: canary.CanaryPlace, seed: int, profile: Profile, deadline: float) -> Canary:
-    """Hunt a canary as the system under test is hunted, until it is caught."""
+    """The result of hunting a canary as the system under test is hunted: until it is caught, PLANS_MAX or a time."""
     asked = frozenset({mutant.kills})
     settings = SearchSettings(places=(place,), seed=seed, guarantees=asked, profile=profile, stop_at_first=True)
     piece = Piece(settings=settings, first=0, count=canary.PLANS_MAX, until=deadline)
@@ -279,7 +279,7 @@ class Shrinking:
 
 
 def do(task: tuple[str, Piece | Shrinking], system: System) -> PieceResult | Failure | None:
-    """The result of a task: the findings of a piece, or the smallest failing plan."""
+    """The result of a task: that of a piece, or the failure of the smallest plan, None when it does not fail again."""
     _, asked = task
     if isinstance(asked, Piece):
         return explore(asked, Swarm(system, asked.settings))

@@ -65,7 +65,7 @@ class PlayedRuns(Keeper):
             self._runs.reserve(WAITING_SHARE if waits else SHRINK_SHARE)
 
     def shrink(self) -> None:
-        """Shrink the failures in the order found; what the same run also broke is not shrunk separately."""
+        """Shrink the failures, those under no fault first; what a small plan also breaks is not shrunk separately."""
         search, request = self._search, self._search.request
         if not request.shrinking:
             return
@@ -107,7 +107,7 @@ class PlayedRuns(Keeper):
         """Nothing: runs in real time cannot be repeated exactly, so there is none to compare."""
 
     def complete(self, campaign: Campaign) -> Campaign:
-        """What the target says of its runs, and whether the judges see a false statement in the last history."""
+        """The result completed by the target, with whether the judges detect a false statement in the last history."""
         planted = find_false_statement(campaign.last) if self._search.request.canaries else None
         return replace(self._runs.complete(campaign), canary=planted)
 
@@ -170,7 +170,7 @@ def numbered(number: int, played: PlayedRun) -> NumberedRun:
 
 
 def share_of(kind: Kind, left: Sequence[Kind]) -> float:
-    """The time that one failure gets of what is left: most of it, unless a much slower failure comes next."""
+    """The share of the time left that one failure gets: most, unless one that takes much longer comes after it."""
     if not left:
         return 1.0
     return FIRST_SHARE if kind[0] in WAITING or not any(each[0] in WAITING for each in left) else 1 - FIRST_SHARE

@@ -148,7 +148,7 @@ class PlayedShrinker:
         return best if best.failed else given
 
     def _last_runs(self, kept: SmallPlan, until: float) -> SmallPlan:
-        """The results of ten last runs; fewer when the time is over, or when too many kept the guarantee.
+        """A plan with its ten last runs (four slow ones); fewer when time is over, or when too many kept the guarantee.
 
         Where there is no time for one, the runs for which the plan was kept stand. The last of them have probes, so
         that whatever else breaks is seen.
@@ -166,7 +166,7 @@ class PlayedShrinker:
         return small
 
     def _first(self, seen: list[Failure], fails: Callable[[Plan, float], bool], until: float) -> None:
-        """The first failing candidate, where all runs' candidates take turns and each is played once."""
+        """Try the candidates of all runs in turn, each candidate once, until one fails."""
         tried = set[Plan]()
         turns = [((broken, candidate) for candidate in _candidates(broken)) for broken in seen]
         for each in (each for turn in zip_longest(*turns) for each in turn if each is not None):

@@ -186,7 +186,7 @@ def shrink_on_servers(
 def shrink_simulated(
     plan: Plan, sut: str, profile: Profile, guarantee: str, cause: str, budget_s: float
 ) -> tuple[SmallPlan | None, int]:
-    """The smaller plan found in the simulated world, where one run decides."""
+    """The smaller plan found in the simulated world, where one run decides; None when it did not fail there again."""
     system, began = load_system(sut), time.monotonic()
     seen = failure_of(Kind(guarantee, plan.mode, plan.storage, cause), plan, system, profile)
     if seen is None:

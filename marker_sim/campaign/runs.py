@@ -56,7 +56,7 @@ def findings_in(history: History, system: System, guarantees: frozenset[str] | N
 
 
 def lacking(system: System | None, history: History) -> str:
-    """The first operation that a third-party class called and this storage lacks, else ""; its error is ignored."""
+    """The first operation that a third-party class called and this storage lacks, whatever it raised; else ""."""
     asked = (e for e in history.events if e.kind == "observe" and e.operation == UNSUPPORTED)
     event = next(asked, None) if system and system.layout == "names" else None
     return "" if event is None else event.error or "an operation"

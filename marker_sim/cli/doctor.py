@@ -88,7 +88,7 @@ def _package(needed: Requirement) -> Check:
 
 
 def _permissions() -> Check:
-    """Whether the kernel lets us suspend a process before it opens a file and while it truncates one (fanotify)."""
+    """The check whether the kernel lets us suspend a process at the open or the truncation of a file (fanotify)."""
     with tempfile.TemporaryDirectory() as folder:
         operations, refused = granted(Path(folder))
     how = "root, Linux 6.14 or later, and TMPDIR on ext4, xfs or btrfs" + (refused and f"; refused: {refused}")

@@ -94,7 +94,7 @@ def _file_name(name: str, taken: set[str]) -> str:
 
 
 def failure_description(stored: StoredPlan, sut: str | None) -> FailureDescription:
-    """The content of a script for a stored failure; UsageError for a failure that no shell script can show."""
+    """What a script or a text states about a stored failure; UsageError for a failure that no script can show."""
     system = sut or stored.sut
     target = parse_target(system)
     if stored.guarantee is None:

@@ -41,7 +41,7 @@ def mutants(
     as_json: bool,
     argv: Sequence[str],
 ) -> int:
-    """Hunt the given mutants; 0 when each was killed by its guarantee, 1 with a survivor, 130 when interrupted."""
+    """Hunt the given mutants; returns 0 if their guarantees killed all, 1 with a survivor, 130 when interrupted."""
     starts = parse_number(seeds, "--seeds", SEEDS_MAX)
     if runs is not None and budget_per_mutant is not None:
         raise UsageError(f"--runs {runs} and --budget-per-mutant {budget_per_mutant} were given; write one of them")
@@ -66,7 +66,7 @@ def _hunt(
     directory: Path,
     as_json: bool,
 ) -> int:
-    """The results in order, each hunt timed on one core; when interrupted, the finished ones are stored."""
+    """Hunt, store and print the matrix; returns the exit code. When it ends early, the finished hunts are stored."""
 
     def line_of(kills: list[Kill]) -> str:
         last = kills[-1]
@@ -89,7 +89,7 @@ def _hunt(
 def hunted(
     tasks: Sequence[HuntTask], processes: int, line_of: Callable[[list[Any]], str], ends: Callable[[Any], bool]
 ) -> tuple[list[Any], bool, HarnessError | None]:
-    """The results of the tasks in order, whether they were interrupted, and the error that did it.
+    """The results of the tasks in order, whether it ended early, and the error that ended it, None for Ctrl-C.
 
     line_of: the progress after each. ends: whether one of them is the last.
     """

@@ -182,7 +182,7 @@ def _run_one(stored: StoredPlan, wanted: Wanted, console: Console) -> str:
 
 
 def _again(stored: StoredPlan, system: str, profile: Profile, times: int | None) -> Replayed:
-    """The status of a stored plan after another run in its world."""
+    """The result of running a stored plan again in its world."""
     plan, guarantee, cause = stored.plan, stored.guarantee, stored.cause
     assert plan is not None
     if stored.world == SERVER and not parse_target(system).can.plans:
@@ -198,7 +198,7 @@ def _again(stored: StoredPlan, system: str, profile: Profile, times: int | None)
 
 
 def profile_of(stored: StoredPlan, system: str) -> Profile:
-    """The profile to judge by: the one stored with the failure, else the one shipped for the system."""
+    """The profile to judge by: for its own system the one stored with the failure, else the one shipped."""
     if system == stored.sut and stored.profile is not None:
         return stored.profile
     return load_profile(parse_target(system).can.profile)

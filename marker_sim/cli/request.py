@@ -165,7 +165,7 @@ def parse_against(
 
 
 def _check_same_placeholders(one: str, other: str) -> None:
-    """UsageError when only one of two servers gets a batching option, because their plans would differ."""
+    """UsageError when one server alone is told how to batch: plans would differ. The kit's own commands tell it."""
     for name in ("{threads}", "{interval_ms}"):
         has = [name in command or not command for command in (one, other)]
         if has[0] != has[1]:
@@ -226,7 +226,7 @@ def parse_number(text: str, option: str, most: int) -> int:
 
 
 def _storages(target: Target, mode: str, storage: str | None) -> tuple[str, ...]:
-    """The storages that `--storage` stands for; UsageError for one that the mode does not have."""
+    """The storages that `--storage` stands for; UsageError for a mode or a storage that the target does not have."""
     can = target.can
     if not set(MODES[mode]) & set(can.modes):
         raise UsageError(f"--mode was given {mode!r}, but --sut {target.sut} is a timeline server; leave --mode out")

@@ -126,7 +126,7 @@ def _compared(
 
 
 def _write_second(comparison: Comparison, asked: CampaignRequest) -> None:
-    """The report of the system of `--against`, from which its failures can be replayed."""
+    """Write the report of the system of `--against`, from which its failures can be replayed."""
     judged = judge_campaign(comparison.second, asked.profile, None, asked.report, asked.argv, asked.guarantees)
     write_outcome(judged, asked.report)
 

@@ -65,7 +65,7 @@ class ProgramLine:
 
 
 class Hello(NamedTuple):
-    """A program's first answer: protocol, roles and abilities.
+    """A program's first answer: its name, version, marker modes and abilities.
 
     identity: creates honour the identity of a request.
     reset: another `start` makes it forget everything, so it can be used for one process after another.

@@ -116,7 +116,7 @@ class ProgramProcess:
         return frozenset(number for number, _ in poll.poll(left_s * 1000))
 
     def _how_it_ended(self, deadline: float) -> str:
-        """The error for a program that closed its standard output."""
+        """How a program ended that closed its standard output, and what it wrote on standard error."""
         with suppress(TimeoutExpired):
             self._process.wait(max(0.1, deadline - time.monotonic()))
         code = self._process.poll()
@@ -135,7 +135,7 @@ class ProgramProcess:
         return " | ".join(text.splitlines()[-4:]) or "(nothing)"
 
     def end(self) -> None:
-        """Kill the program and its process group with SIGKILL; both have ended when this returns."""
+        """Kill the program and its process group with SIGKILL; the program has ended when this returns."""
         self.usable = False
         supervisor.signal_session(self._process, signal.SIGKILL)
         self._process.wait(supervisor.END_S)

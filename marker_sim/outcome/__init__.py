@@ -1,4 +1,4 @@
-"""What runs came to: what was counted in them, which failures they show, and the result of a campaign.
+"""The outcome of runs: their counts, the failures that they show, and the result of a campaign.
 
 statistics.py     the findings of many runs added up
 failure.py        a violation, as found and as stored; which violations are one defect's

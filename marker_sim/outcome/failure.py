@@ -35,7 +35,7 @@ class Kind(NamedTuple):
 
     @property
     def place(self) -> str:
-        """The guarantee and where it was broken; one more violation of the same place is not worth shrinking."""
+        """The guarantee and where it was broken; how often that was seen decides whether one more is shrunk."""
         return f"{self.guarantee}/{self.mode}/{self.storage}"
 
 
@@ -89,7 +89,7 @@ class Failure:
 
     @property
     def own_plan(self) -> Plan:
-        """The plan that was made for this failure itself, where it has one."""
+        """Its plan; AssertionError where it has none."""
         assert self.plan is not None, "a run without a plan cannot be repeated"
         return self.plan
 

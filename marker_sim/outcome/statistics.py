@@ -194,7 +194,7 @@ class Statistics(RunCounts):
         return self.faults_by_phase.get(kind, Counter())
 
     def judged_in(self, guarantee: str, mode: str, storage: str) -> int | None:
-        """The number of judgements of a guarantee in one mode and storage over all worlds; None where it has none."""
+        """The number of judgements of a guarantee in one mode and storage, all worlds; None where it never applied."""
         cells = [c for key, c in self._cells.items() if key[:2] == (guarantee, mode) and key[3] == storage]
         applied = [cell.judged for cell in cells if cell.applicable]
         return sum(applied) if applied else None

@@ -64,7 +64,7 @@ def newest_earlier(directory: Path) -> Path | None:
 
 
 def unwritable(directory: Path, error: OSError) -> HarnessError:
-    """The sentence for a directory that cannot be written."""
+    """The error for a directory that cannot be written."""
     reason = error.strerror or str(error)
     if error.filename and Path(os.fsdecode(error.filename)) != directory:
         reason = f"{reason}: {os.fsdecode(error.filename)}"
@@ -74,7 +74,7 @@ def unwritable(directory: Path, error: OSError) -> HarnessError:
 
 
 def _hold(directory: Path, stack: ExitStack) -> None:
-    """A lock on the directory itself, which leaves no file."""
+    """Lock the directory itself, which leaves no file; UsageError when another process holds it."""
     try:
         stack.enter_context(held(directory))
     except BlockingIOError as error:

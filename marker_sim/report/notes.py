@@ -26,7 +26,7 @@ OWN_DEFECT = (
 class Note:
     """Notes of one kind.
 
-    title: the sort, in words that follow a number.
+    title: the kind, in words that follow a number.
     count: of what; lines: whole sentences, mostly one for each.
     urgent: it is about the run itself, and shown without being asked for.
     brief: what a terminal shows instead, "" for the lines.

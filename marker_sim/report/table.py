@@ -138,7 +138,7 @@ def print_outcome(outcome: VerdictOutcome, console: Console, where: str, headlin
 
 
 def print_failure(outcome: VerdictOutcome, failure: Failure, console: Console, besides: str = "") -> None:
-    """The guarantee's sentence, the message, the evidence, the plan as sentences, the replay command."""
+    """Print the guarantee's sentence, the message, the evidence, the plan as sentences, the replay command."""
     known = BY_ID[failure.guarantee]
     head = Text(f"{known.id} {known.slug}", style=STYLES["violated"])
     _say(console, Text.assemble(head, f" in {failure.kind.mode} mode on {failure.kind.storage}: {known.sentence}"))

@@ -216,7 +216,7 @@ def _listed(row: VerdictRow) -> dict[str, Any]:
 
 
 def _stored(number: int, failure: Failure, again: str, told: int) -> dict[str, Any]:
-    """The JSON form of a failure: its files, and its plan, "" where there is none; told: the story it belongs to."""
+    """The JSON form of a failure: its files, and its plan, "" where there is none; told: its story's number."""
     return failure.kind._asdict() | {
         "message": failure.message,
         "evidence": list(failure.evidence),

@@ -23,7 +23,7 @@ _ACTORS = {
 
 
 def plan_sentences(plan: Plan) -> tuple[str, ...]:
-    """The set-up, then each actor's operations in their order, then the faults by actor and step."""
+    """A plan as sentences: the set-up, each actor's operations in their order, the faults by actor and step."""
     if plan.shape is not None:
         return (_table(plan, plan.shape), *(_write_of_hudi(plan, number) for number in range(len(plan.writes))))
     places = ", ".join((*plan.directories, *(plan.tables if plan.writes else ())))

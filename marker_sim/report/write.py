@@ -44,7 +44,7 @@ JSONL_EVENTS_MAX = 10_000
 
 
 def write_outcome(outcome: VerdictOutcome, directory: Path) -> dict[str, Any]:
-    """The content of verdict.json, after writing all files of a judged campaign; HarnessError when that fails."""
+    """Write all files of a judged campaign; returns the content of verdict.json. HarnessError when that fails."""
     content = outcome.to_dict()
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -146,7 +146,7 @@ _WAYS = {"violated": "failure", "inconclusive": "error", "not-promised": "skippe
 
 
 def junit_xml(outcome: VerdictOutcome) -> str:
-    """The document; names of markers are escaped, so that any reader takes it."""
+    """The verdict as JUnit XML; names of markers are escaped, so that any reader takes it."""
     campaign = outcome.campaign
     suite = ElementTree.Element("testsuite", name=printable(f"marker-sim {campaign.sut}"))
     suite.set("time", f"{campaign.duration_s:.3f}")
@@ -171,7 +171,7 @@ def junit_xml(outcome: VerdictOutcome) -> str:
 
 
 def _counts(row: VerdictRow, outcome: VerdictOutcome) -> bool:
-    """Whether a violation is not in the baseline, or there is none."""
+    """Whether a violation counts: it is not in the baseline, or there is no baseline."""
     if outcome.differences is None:
         return True
     place = (row.id, row.mode, row.storage)

@@ -87,7 +87,7 @@ class ArrowFacts:
 
 
 def _of(columns: pa.Table, facts: pa.ChunkedArray, numbers: dict[str, int], fact: str) -> pa.Table:
-    """The facts of the kind with a number; facts about a directory have no key."""
+    """The facts of one kind, with their moments; those about a directory have no key."""
     if fact not in numbers:
         return columns.slice(0, 0)
     own = columns.filter(pc.equal(facts, numbers[fact]))

@@ -66,7 +66,7 @@ class RecordedDataFiles:
             self._ends.setdefault(row["caused_by"], row)
 
     def facts(self) -> Iterator[FactRow]:
-        """The committed, rolled back and present files; nothing without a step of a write."""
+        """Facts about committed, removed and present files and finished instants; none without a step of a write."""
         tables = {step["table"] for step in self._steps.values() if step["operation"] == "begin"}
         if not tables:
             return
@@ -78,7 +78,7 @@ class RecordedDataFiles:
         yield from self._owned(prefixes, files)
 
     def _present(self) -> dict[str, int]:
-        """The data files stored at the end, by full path, with the event since which they are."""
+        """The data files stored at the end, by full path, with the event since which they are there."""
         effects = pa.concat_tables(self._effects)
         gone = effects.filter(effects["gone"]).group_by("path").aggregate([("index", "max")])
         put = effects.filter(pc.invert(effects["gone"]))
@@ -149,7 +149,7 @@ class RecordedDataFiles:
     def _over(
         self, commits: list[tuple[int, str, str, bytes]], rollbacks: list[tuple[int, str, str]]
     ) -> Iterator[FactRow]:
-        """The event before which the markers of each finished instant were listed."""
+        """For each finished instant, the event at which its markers were listed, or an earlier one."""
         about: dict[tuple[str, str], list[tuple[int, str]]] = {}
         for index, step in self._steps.items():
             about.setdefault((step["table"], step["instant"]), []).append((index, step["operation"]))

@@ -62,9 +62,7 @@ class FactFiles:
         return str(found[0]) if found else str(number)
 
     def counted(self, spark_master: str | None) -> FactCounts:
-        """The number of facts by kind and the result of each rule, by Spark or in memory; UsageError when they are
-        no facts.
-        """
+        """The kinds of facts and the result of each rule, by Spark or in memory; UsageError when they are no facts."""
         if spark_master is not None:
             return counted_by_spark(self.places, self.form, self.text, spark_master)
         try:

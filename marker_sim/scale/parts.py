@@ -178,7 +178,7 @@ def _merged(guarantee: str, findings: Sequence[Finding]) -> Finding:
 
 
 def _doubted(finding: Finding, large: Sequence[Sequence[str]], events: int, table_max: int) -> Finding:
-    """A finding with a note about what was not judged."""
+    """The finding; where something was not judged it is undecided, with the reason."""
     if finding.guarantee in OF_ALL_TABLES:
         why = f"it is about all tables at once, and is judged up to {WHOLE_MAX:,} events; this history has {events:,}"
         return replace(finding, undecided=why)

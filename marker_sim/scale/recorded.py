@@ -129,7 +129,7 @@ class RecordedFacts:
                 self._rows.append(("requested", place, _storable(name), row["index"]))
 
     def _there_before(self, effects: pa.Table) -> None:
-        """Take in names stored before the run, which no call of the run requested."""
+        """Take in names stored before the run as requested, for no call of the run requests them."""
         for row in effects.to_pylist():
             for directory, name in _names_in(row["path"], row["value"]):
                 self._rows.append(("requested", directory, name, row["index"]))
@@ -194,7 +194,7 @@ def _storable(text: str) -> str:
 
 
 def _unescaped(batch: pa.Table) -> pa.Table:
-    """The texts of rows that hold JSON literals because one of their texts is not UTF-8."""
+    """The rows; the texts of those with JSON literals, because one of them is not UTF-8, are read from these."""
     if not pc.any(batch["escaped"]).as_py():
         return batch
     rows = batch.to_pylist()

@@ -39,7 +39,7 @@ class SqlFacts:
 
 
 def counted_by_spark(places: list[str], form: str, text: Callable[[int], str], master: str) -> FactCounts:
-    """The number of facts by kind in files that Spark reads, and the result of each rule, computed on the cluster of
+    """The kinds of facts in files that Spark reads, and the result of each rule, computed on the cluster of
     `master`; UsageError if it cannot read them.
     """
     with (
@@ -59,7 +59,7 @@ def counted_by_spark(places: list[str], form: str, text: Callable[[int], str], m
 
 
 def unreadable(place: str, error: Exception) -> UsageError:
-    """The sentence about files that hold no facts."""
+    """The error for files that hold no facts."""
     return UsageError(
         f"{place} cannot be read as facts ({_first_line(error)}); give Parquet, CSV or JSON files with the columns"
         f" {', '.join(COLUMNS)}, as in docs/scale.md"

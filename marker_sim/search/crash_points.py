@@ -52,7 +52,7 @@ class Watched:
 
 
 def watch(plan: Plan, system: System, crashed: tuple[Fault, ...] = (), before: int = 0) -> Watched:
-    """Run a plan as `run` does, and note crash points after the last of those faults of the plan named in `crashed`.
+    """The run of a plan, with the crash points after the last of those faults of the plan that are in `crashed`.
 
     Without any they are those of all writes but the first `before`.
     """

@@ -46,7 +46,7 @@ def short_scripts(rng: random.Random, directories: dict[str, int], second: bool)
 
 
 def _any_order(rng: random.Random) -> list[tuple[str, int]]:
-    """Operations in every order of two, some of them for the second server."""
+    """Operations in a drawn order, in which each may follow each other one; some are for the second server."""
     second = rng.choice((0.0, 0.3, 0.5))
     kinds = rng.choices(tuple(SCRIPTED), tuple(SCRIPTED.values()), k=rng.choice((6, 10, 20)))
     return [(kind, int(rng.random() < second)) for kind in kinds]

@@ -159,7 +159,7 @@ def batches(rng: random.Random, threads: tuple[int, ...], intervals_ms: tuple[in
 
 
 def in_other_forms(seed: int, ops: Iterable[Op]) -> tuple[Op, ...]:
-    """Some of the requests in other valid forms, without long ones and without those of crowds."""
+    """The requests, some of them in another valid form that means the same, but none that is long or of a crowd."""
     rng = random.Random(f"forms/1/{seed}")
     return tuple(
         replace(op, form=rng.choice(REQUEST_FORMS))
@@ -230,7 +230,7 @@ def _crash(rng: random.Random) -> tuple[Fault, ...]:
 
 
 def _late(rng: random.Random, fault: Fault, asked: int) -> Fault:
-    """The faults with half of the deaths and pauses of servers moved later, when the servers know many names.
+    """The fault; half of the deaths and pauses of servers are moved later, when these know many names.
 
     asked: how many operations clients perform.
     """
@@ -313,7 +313,7 @@ def _within_latin(name: str) -> str:
 
 
 def _accepted(op: Op) -> Op:
-    """The name without a byte order mark, which servers may refuse: a create that may be refused decides little."""
+    """The operation; a create loses byte order marks in its name, for one that may be refused decides little."""
     return replace(op, name=op.name.replace("\ufeff", "")) if op.kind == "create" else op
 
 

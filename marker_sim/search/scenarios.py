@@ -28,7 +28,7 @@ REFUSALS = {
 
 
 class Scenario(NamedTuple):
-    """A scenario. share: of the fitting plans that become it. places: (mode, storage) that it fits, "" for any."""
+    """A scenario. share: of the fitting plans that become it. mode, storages: that it fits, empty for any."""
 
     make: Callable[[random.Random, Plan], Plan]
     share: float

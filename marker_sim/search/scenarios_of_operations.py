@@ -47,7 +47,7 @@ def deleted_by_the_other(rng: random.Random, plan: Plan) -> Plan:
 
 
 def asked_again_after_a_deletion(rng: random.Random, plan: Plan) -> Plan:
-    """A directory is deleted, often through another server; then clients ask for the same again, and whether it is."""
+    """A directory is deleted, often through another server; then clients create its names anew and ask if it exists."""
     deleted_ms = rng.choice((300, 800))
     first = [_create(n, rng.randint(0, 100)) for n in range(rng.randint(1, 4))]
     ops = [*first, Op(actor="driver", kind="delete", after_ms=deleted_ms, server=rng.choice((1, 1, 0)))]
@@ -203,7 +203,7 @@ def slow_deletion(rng: random.Random, plan: Plan) -> Plan:
 
 
 def answered_late(rng: random.Random, plan: Plan) -> Plan:
-    """A put of a server that is answered late, after another server deleted the file; clients ask for it again."""
+    """A server's read or put is answered late; another one deletes the file by then, and clients ask for it again."""
     late_ms = rng.choice((900, 2000))
     first = [_create(n, rng.randint(0, 20)) for n in range(rng.randint(1, 3))]
     deleted_ms = rng.randint(200, 400)

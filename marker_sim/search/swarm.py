@@ -116,7 +116,7 @@ def _operations(rng: random.Random, clients: list[str], directories: int) -> tup
 
 
 def _hostile(rng: random.Random, actor: str) -> Op:
-    """A hostile name or directory, which must be refused."""
+    """An operation with a hostile name or directory, which must be refused."""
     if rng.random() < 0.2:
         return Op(actor=actor, kind="hostile", name=_name(rng, 0), spelled=rng.choice(MALFORMED))
     return Op(actor=actor, kind="hostile", name=rng.choice(HOSTILE_NAMES))

@@ -76,7 +76,7 @@ def draw(rng: random.Random, cls: str, turn: int) -> tuple[Fault, ...]:
 
 
 def kinds_of(cls: str) -> tuple[FaultKind, ...]:
-    """The kinds that a proxy can make before servers ("wire") or before their object store ("storage")."""
+    """The kinds of faults that a proxy can make before servers ("wire") or their object store ("storage")."""
     return tuple(kind for kind in FaultKind if (kind.row.family, kind.row.cls) == ("proxy", cls))
 
 

@@ -72,7 +72,7 @@ def run(
     open_storage: Callable[[bool, str], Storage] | None = None,
     factory: Factory = served_markers,
 ) -> int:
-    """Serve until SIGTERM or SIGINT; the exit code. `ready` gets the URL. Call it in the main thread of a process.
+    """Serve until SIGTERM or SIGINT; returns the exit code. `ready` gets the URL. Call it in a main thread.
 
     open_storage: makes the storage for (whether it is local, directory or bucket), instead of those of `storages`.
     factory: makes the store of a marker directory, by default the reference's.

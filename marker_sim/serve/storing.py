@@ -27,7 +27,7 @@ class LoopStorage:
         self._run = runtime.in_thread
 
     def put(self, path: str, data: bytes, condition: Condition = Condition.NONE, expected: str | None = None) -> str:
-        """Replace atomically, under a condition."""
+        """Replace atomically, under a condition; returns the new version."""
         version: str = self._run(place_of(path), partial(self._inner.put, path, data, condition, expected))
         return version
 

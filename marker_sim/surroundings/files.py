@@ -44,8 +44,8 @@ def synced(directory: Path) -> None:
 def held(path: Path, *, wait: bool = False) -> Iterator[None]:
     """A lock that one process of this machine holds during the block; it ends with its holder.
 
-    path: a directory, or a file, which is made if need be. BlockingIOError when another process holds it and nobody
-    is to wait, another OSError when it cannot be held at all.
+    path: a directory, or a file, which is made if need be. BlockingIOError when another process holds it and `wait`
+    is false, another OSError when it cannot be held at all.
     """
     how = os.O_RDONLY | os.O_DIRECTORY if path.is_dir() else os.O_RDWR | os.O_CREAT
     handle = os.open(path, how | os.O_CLOEXEC, 0o644)

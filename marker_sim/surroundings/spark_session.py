@@ -158,7 +158,7 @@ def _home_of_workers(scratch: Path, logs: Path) -> Path:
 
 @contextmanager
 def _environment(own: dict[str, str]) -> Iterator[None]:
-    """Environment variables for a process that PySpark starts with this one's environment."""
+    """A context with more variables in this process's environment, for a process that PySpark starts with it."""
     before = {name: os.environ.get(name) for name in own}
     os.environ.update(own)
     try:

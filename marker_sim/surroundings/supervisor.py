@@ -88,7 +88,7 @@ def signal_session(process: subprocess.Popen[Any], number: signal.Signals) -> No
 
 
 def end(process: subprocess.Popen[Any]) -> int:
-    """Kill a whole session, also without its leader; returns the exit code when no process of it is left."""
+    """SIGKILL for a whole session, also without its leader; the exit code when all of it ended, else HarnessError."""
     deadline = time.monotonic() + END_S
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
@@ -134,7 +134,7 @@ def marked(variable: str, mark: str) -> Iterator[psutil.Process]:
 
 
 def end_marked(variable: str, mark: str) -> None:
-    """Kill all marked processes but this one, and unmount what dead kits left; HarnessError when one survives."""
+    """SIGKILL for all marked processes but this one; unmounts what dead kits left. HarnessError when one survives."""
     deadline = time.monotonic() + END_S
     while left := [process for process in marked(variable, mark) if process.pid != os.getpid()]:
         for process in left:

@@ -86,7 +86,7 @@ class TimeLimit:
 
 
 def main() -> None:
-    """The main function of the clock process: each line of standard input sets a limit with its reason."""
+    """The clock process, until its standard input ends: each line of that sets a limit and says of what."""
     kit, left_s, what, seconds = int(sys.argv[1]), None, "", ""
     while select.select([0], [], [], left_s)[0]:
         lines = os.read(0, 1 << 16).decode(errors="replace").splitlines()

@@ -104,7 +104,7 @@ class TaskPool(Protocol):
         ...
 
     def answers(self, timeout_s: float) -> Iterator[Answer]:
-        """The answers that arrive until the first one, or within `timeout_s`."""
+        """The answers that are there within `timeout_s`, or as soon as there is one."""
         ...
 
     def abandon(self) -> list[Any]:
@@ -169,7 +169,7 @@ class WorkerPool:
             return
 
     def answers(self, timeout_s: float) -> Iterator[Answer]:
-        """The answers that arrive until the first one, or within `timeout_s`.
+        """The answers that are there within `timeout_s`, or as soon as there is one.
 
         A worker that dies at a task, or takes longer than LIMIT_S, answers with `died`, and is replaced.
         """

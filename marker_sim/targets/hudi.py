@@ -67,7 +67,7 @@ class HudiTarget(HttpTarget):
         check_surroundings(request)
 
     def command(self, request: CampaignRequest, progress: Callable[[str], None]) -> str:
-        """The launcher on the class path of the version."""
+        """The command that starts the version's launcher, quickly where its classes can be archived."""
         from marker_sim.targets.jvm.java_start import quick_start  # It needs the packages of HTTP targets.
 
         jars = find_jars(self.version, NAME, request.storage, progress, self.built)
@@ -127,7 +127,7 @@ def start_command(version: str, java: str, jars: tuple[Path, ...], s3a: tuple[Pa
 
 
 def launcher_of(version: str, on_s3: bool) -> str:
-    """The file of the launcher, a resource of this package."""
+    """The file of the launcher, a resource of the package `jvm`."""
     return STORAGE_LAUNCHER if on_s3 and version.startswith(TOLD_ITS_STORAGE) else LAUNCHER
 
 

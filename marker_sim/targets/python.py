@@ -52,7 +52,7 @@ class PythonTarget(Target):
 
 
 def try_every_call(system: System, mode: str, storage: str) -> History:
-    """Run a plan without faults that makes every call; UsageError for an answer against the contract."""
+    """The history of a plan without faults that makes every call; UsageError for an answer against the contract."""
     cluster = Cluster(Plan(mode=mode, storage=storage, ops=EVERY_CALL), system)
     with watched(lambda: cluster.scheduler.steps):
         return cluster.run()

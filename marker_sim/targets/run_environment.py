@@ -30,7 +30,7 @@ from marker_sim.worlds.proxies.install import missing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnvironment:
-    """The surroundings. world: the storage. wires: connections that can fail. left_out: what is impossible here.
+    """The surroundings of runs. world: the storage. wires: connections that can fail. left_out: what cannot be done.
 
     probed: what the honesty probe found, None for a file system.
     """
@@ -74,7 +74,7 @@ def open_ground(storage: str, dir_format: str, reader: str, endpoint: Endpoint |
 def _object_store(
     scratch: Path, form: str, reader: str, endpoint: Endpoint | None, wires: tuple[str, ...]
 ) -> RunEnvironment:
-    """The embedded object store, imported here so that local storage needs neither boto3 nor moto."""
+    """The surroundings on an object store; imported here, so that local storage needs neither boto3 nor moto."""
     from marker_sim.worlds.http import external_s3, front_world
 
     if endpoint is None:

@@ -115,7 +115,7 @@ class TamperedHistory(NamedTuple):
 
 
 def find_false_statement(history: History | None) -> Canary | None:
-    """The first false statement that a judge detects, tried one after the other; None where none is possible.
+    """The first false statement that a judge detects, else the last one tried, not caught; None where none is possible.
 
     One is not enough: a listing may be of a directory that is not judged.
     """

@@ -168,7 +168,7 @@ class CoverageGoals:
 def reached(
     statistics: Statistics, combinations: Iterable[tuple[str, str]], system: System, write_plans: bool
 ) -> CoverageGoals:
-    """Check a campaign's statistics against every coverage goal that its modes, storages and system allow.
+    """The coverage goals that a campaign reached and missed, of those that its modes, storages and system allow.
 
     write_plans: whether the campaign made only plans of writes.
     """

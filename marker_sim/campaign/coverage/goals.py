@@ -1,7 +1,7 @@
 """Coverage goals: events that must have happened before a campaign may say that a guarantee holds, as data.
 
 A goal is found in finished histories: as a mark of outcome/marks.py, or as a fault in a phase of
-coverage/process_phase.py. One turn in `LOOK_EVERY` is sampled, in every mode and on every storage. `one_in` says, with
+outcome/process_phase.py. One turn in `LOOK_EVERY` is sampled, in every mode and on every storage. `one_in` says, with
 a margin of two, in one of how many applicable runs the goal occurs, in the place and the kind of system where it is
 rarest; benchmarks/reached_rates.py measures it. A campaign in which `SURE` occurrences are expected and none is found
 has not missed it by chance: a generator, the system or the mark is broken, and the guarantees that depend on the goal

@@ -69,7 +69,7 @@ class Found(NamedTuple):
 
 
 class Limit(NamedTuple):
-    """The limit of a hunt: seconds of process time, or a number of plans; None for no limit of the kind."""
+    """The limits of a hunt, whichever comes first: seconds of process time, and a number of plans, None for any."""
 
     seconds: float
     plans: int | None = None
@@ -81,11 +81,11 @@ class Limit(NamedTuple):
 
 
 class Search(NamedTuple):
-    """A way to hunt, with its limit and number of repetitions.
+    """A way to hunt, with its share of the budget and the number of its repetitions.
 
     ranges: how many ranges of seeds it searches, 0 for the given number.
     share: of a mutant's budget.
-    hunt: (mutant, its system, number of the range, limit) -> how it ended.
+    hunt: (mutant, its system, number of the range, limit) -> its result.
     """
 
     name: str
@@ -116,7 +116,7 @@ def swarm(mutant: Mutant, system: System, number: int, limit: Limit, begin: int 
 
 
 def exhaustive(mutant: Mutant, system: System, number: int, limit: Limit) -> Found:
-    """The result of hunting with single crashes, a few of each workload at a time; modes are not compared."""
+    """The result of hunting with every single crash, a few of each workload at a time; modes are not compared."""
     space, pieces = Space(system), PIECES if mutant.kills != MODES_AGREE else 0
     cases = chain.from_iterable(space.cases(depths=(1,), shard=(piece, PIECES)) for piece in range(pieces))
     return _explored(mutant, Crashes(space, cases), limit, number)
@@ -171,7 +171,7 @@ class HuntTask(Protocol):
 
 
 class HuntDesk(Keeper):
-    """The state of a worker process, for tasks of either kind."""
+    """The state of a worker process, for planted mutants and generated ones alike."""
 
     def do(self, task: HuntTask) -> Any:
         """The result of a task."""

@@ -31,7 +31,7 @@ class Desk(Keeper):
         self._of = ""
 
     def do(self, task: NightlyTask) -> Line:
-        """The answer to a task, with errors, and with `refused`, the reason why the system cannot be judged."""
+        """The answer to a task; `trouble` in it is an error, `refused` the reason why the system cannot be judged."""
         try:
             return self._done(task)
         except (HarnessError, UsageError) as error:

@@ -137,7 +137,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """A directory with its parents; HarnessError when something else has its name."""
+    """Make a directory with its parents; HarnessError when it cannot be made, or something else has its name."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

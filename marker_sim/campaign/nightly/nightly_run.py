@@ -108,7 +108,7 @@ class _Night:
 
     @property
     def clock_s(self) -> float:
-        """The part of the budget that is used."""
+        """The seconds of the budget that are used."""
         return self._before_s + time.monotonic() - self._began
 
     def note(self, kind: str, **content: Any) -> list[str]:
@@ -163,7 +163,7 @@ class _Night:
             self._give(workers, "canary", night.number, 1, space=self._stages[0].streams[0])
 
     def _count_points(self, workers: TaskPool) -> None:
-        """The number of exhaustive crash points, counted by a worker because running the system may end the process."""
+        """Have a worker count the exhaustive crash points, because running the system may end the process."""
         asked = False
         while self._points is None and self.clock_s < self._request.budget_s:
             if workers.idle and not asked:

@@ -221,7 +221,7 @@ def _missing_here() -> dict[str, str]:
 
 
 def _missing_on_servers(totals: Totals) -> dict[str, str]:
-    """The reason why a stream cannot run here, after fetching what it needs. UsageError when no storage fits."""
+    """The streams that cannot run here, with the reason; fetches what the others need. UsageError: no storage fits."""
     found: dict[str, str] = {}
     can = parse_target(totals.sut).can
     for stream, storage in FOREIGN.items():

@@ -65,7 +65,7 @@ def write_tables(directory: Path, place: Line, result: Line, rows: Iterable[RunR
 
 
 def sweep(directory: Path, lines: Iterable[Line]) -> list[Path]:
-    """Delete the files that belong to no unit of the ledger, and return their names."""
+    """Delete the files that belong to no unit of the ledger, and return their paths."""
     present = sorted(path for table in SCHEMAS for path in (directory / FOLDER / table).glob("*") if path.is_file())
     if not present:
         return []

@@ -123,7 +123,7 @@ class SparkPool:
         self._jobs_by_slot[slot] = SparkJob(task, self._threads.submit(self._ask, asked, slot), now)
 
     def answers(self, timeout_s: float) -> Iterator[Answer]:
-        """The answers that arrive until the first one, or within `timeout_s`.
+        """The answers that are there within `timeout_s`, or as soon as there is one.
 
         A task that ended its Python worker as often as Spark tried, or takes longer than LIMIT_S, answers with `died`.
         HarnessError when the application is over, or an executor has another kit.
@@ -188,7 +188,7 @@ class SparkPool:
         return self._session.sparkContext
 
     def _check(self, died: str) -> None:
-        """HarnessError when a job failed because the cluster is lost, not because of its task."""
+        """HarnessError when a job failed because kits differ or the application is over, not because of its task."""
         if "install the same one on every host" in died:
             raise HarnessError(died)
         try:
@@ -251,7 +251,7 @@ class SparkTask:
     left_s: float = 0.0
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The pickled answer of the desk with its seconds, or a sentence that says how the kits differ."""
+        """The seconds that the task took and the desk's answer, pickled; HarnessError when the kits differ."""
         import pyarrow as pa
 
         for _ in batches:

@@ -27,7 +27,7 @@ _BARS = " ▁▂▃▄▅▆▇█"
 
 
 def verdict_of(night: NightTotals) -> str:
-    """The verdict of a night: violated, else inconclusive (nothing judged, or a canary missed), else holds."""
+    """The verdict of a night: violated, else inconclusive (for any of `gaps`, or trouble of the kit), else holds."""
     if night.kinds or night.still_violated:
         return "violated"
     return "inconclusive" if gaps(night) or night.trouble else "holds"
@@ -95,7 +95,7 @@ def summary_of(totals: Totals) -> dict[str, Any]:
 
 
 def columns(totals: Totals) -> tuple[str, ...]:
-    """The columns of the table; the version and a column for each stream only where there are such."""
+    """The columns of the table: with version and streams of a foreign system, else with the usual streams."""
     foreign = bool(totals.nights) and any(stage in night.stages for night in totals.nights for stage in FOREIGN_SHARES)
     return (*_BEFORE, *(("system", *FOREIGN) if foreign else _USUAL), *_AFTER)
 
@@ -124,7 +124,7 @@ def night_row(night: NightTotals, named: Sequence[str]) -> tuple[str, ...]:
 
 
 def trend(values: Sequence[float]) -> str:
-    """A line chart in text: a bar for each number, the largest one full."""
+    """A bar chart in text: a bar for each number, the largest one full."""
     most = max(values, default=0) or 1
     return "".join(_BARS[round(value / most * (len(_BARS) - 1))] for value in values)
 

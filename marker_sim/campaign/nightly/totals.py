@@ -28,7 +28,7 @@ class NightTotals(RunCounts):
     canary: the line of its unit, None before it ran.
     state: "running" until it was paused, or ended.
     unsure: failures that were open when it began and that no replay decided before it ended.
-    sut, version: of the system, "" where the directory or nobody knows it.
+    sut, version: of the system, "" where unknown.
     goals: what its units have to reach together.
     seen: how often each stored failure was found, by name.
     tables: whether its runs are in the tables (parquet.py).

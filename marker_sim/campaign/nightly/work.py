@@ -124,7 +124,7 @@ def swarm(task: NightlyTask) -> Line:
 
 
 def exhaustive(task: NightlyTask, space: Space) -> Line:
-    """Runs of the exhaustive search by number; without numbers, the number of crash points."""
+    """The result of numbered runs of the exhaustive search; for the stream `SPACE` how many crash points there are."""
     if task.stream == SPACE:
         return {"points": space.size, "digest": space.digest}
     if task.space.split(".")[:2] != [str(space.size), space.digest]:
@@ -160,7 +160,7 @@ def _simulated(
 def simulated_again(
     task: NightlyTask, kind: Kind, plan: Plan, system: System, until: float
 ) -> tuple[Failure | None, FailureRecord | None]:
-    """The way in which a plan breaks a guarantee in the simulated world, with its record; None where it does not.
+    """The failure of a plan when it is run again in the simulated world, with its record; None where it does not fail.
 
     Its plan is made small where one more of its kind is worth it, and until a time (time.monotonic).
     """
@@ -183,7 +183,7 @@ def canary(task: NightlyTask) -> Line:
 
 
 def canary_line(planted: Canary | None) -> Line:
-    """The JSON form of a planted defect's result; caught by: "" when no judge found it."""
+    """The JSON form of a planted defect's result; caught: by which guarantee, "" when by none."""
     if planted is None:
         return {"mutant": "", "caught": "", "plans": 0, "trouble": ""}
     caught = planted.guarantee if planted.caught else ""

@@ -104,7 +104,7 @@ def false_statement(task: NightlyTask, runs: ServerRuns) -> Line:
 
 
 def stored_again(failure: StoredFailure, profile: Profile, real: Processes | ServerRuns) -> Line:
-    """The status of a stored failure after more runs, with real processes or on the system of this night.
+    """The status of a stored failure after more runs: with real processes, or on the night's system until it fails.
 
     In real time a run without a violation is no trouble.
     """

@@ -194,7 +194,7 @@ class Crashes:
         self._cases = cases
 
     def runs(self, first: int, count: int) -> Iterator[NumberedRun]:
-        """The runs from the number `first` on; a given case has a number for itself."""
+        """The runs from the number `first` on; where cases were given, each of them is a number of its own."""
         numbered = self._space.numbered(first, count)
         if self._cases is not None:
             numbered = (((n, 0), case) for n, case in enumerate(islice(self._cases, first, first + count), first))

@@ -43,7 +43,7 @@ class Processes(Keeper):
         self._fork_server: ForkServer | None = None
 
     def run(self, plan: Plan) -> History:
-        """The result of one run; the first run starts the template process."""
+        """The history of one run; the first run starts the template process."""
         if self._fork_server is None:
             self._fork_server = self._stack.enter_context(ForkServer())
         return ProcessCluster(plan, self._sut, self._fork_server).run()

@@ -59,7 +59,7 @@ class ServerRuns(Keeper):
             yield numbered(number, self.run(self.plan(number)))
 
     def run(self, plan: Plan, fresh: bool = False, probing: bool = True) -> PlayedRun:
-        """The result of one run. fresh: on new servers; probing: with final probes. HarnessError: the kit failed."""
+        """The result of one run. fresh: on new servers; probing: with last probes. HarnessError when the kit failed."""
         now = time.monotonic()
         if self._runs is None:
             report = Path(self._stack.enter_context(TemporaryDirectory(prefix="marker-sim-logs-")))
@@ -74,6 +74,6 @@ class ServerRuns(Keeper):
         return played
 
     def again(self, plan: Plan, deadline: float, fresh: bool, probing: bool) -> History | None:
-        """The result of one more run of a plan that is being shrunk; None when it was cut short."""
+        """The history of one more run of a plan that is being shrunk; None when it was cut short."""
         played = self.run(plan, fresh, probing)
         return None if played.cut else played.history

@@ -263,7 +263,7 @@ def _logarithmic(values: Sequence[float]) -> tuple[float, ...]:
 
 
 def _round_up(value: float) -> float:
-    """The next larger 1, 2 or 5 times a power of ten."""
+    """The least 1, 2 or 5 times a power of ten that is not below a value."""
     if value <= 0:
         return 1.0
     unit = 10.0 ** floor(log10(value))

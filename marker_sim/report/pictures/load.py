@@ -76,7 +76,7 @@ def load_slices(events: Sequence[Event]) -> tuple[LoadSlice, ...]:
 
 
 def _down(index: HistoryIndex) -> Iterator[tuple[int, int, str]]:
-    """The periods in which no server lived after one had, with the death and the next start in words."""
+    """The periods in which no server lived after one had: events of the death and of the next start, and words."""
     until: int | None = None
     for life in sorted(index.lives.values(), key=lambda life: life.start):
         if until is not None and life.start > until:

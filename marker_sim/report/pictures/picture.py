@@ -136,7 +136,7 @@ def calls_among(
 
 
 class RowsOfSpans:
-    """Rows in which spans follow each other, given by begin; when there are too many at once, some overlap.
+    """Rows in which spans follow each other, given in the order of their begins; of too many at once some overlap.
 
     until: when each row is free again.
     """
@@ -201,7 +201,7 @@ def _bars(
 
 
 def _window(span: FaultSpan, lane_of: dict[str, int], events: Sequence[Event]) -> dict[str, Any]:
-    """A fault with its begin, end and lane; None for one without a process."""
+    """A fault with its begin, its end and its lane, which is None for a fault of no process."""
     return {
         "lane": lane_of.get(span.process),
         "kind": span.kind,
@@ -229,7 +229,7 @@ def _event_entry(event: Event, lane_of: dict[str, int]) -> dict[str, Any]:
 
 
 def gaps_between(events: Sequence[Event], shown: Sequence[int]) -> list[dict[str, Any]]:
-    """A text before each shown event whose predecessor is left out: how many events, and their most frequent kinds."""
+    """Each gap between shown events: the event after it, how many are left out, and their most frequent kinds."""
     gaps = []
     before = -1
     for number in (*shown, len(events)):

@@ -81,7 +81,7 @@ def _tracked(history: History, shown: Sequence[int], effects: bool) -> dict[str,
 def _changes(
     event: Event, effects: bool, audit: set[str], before: dict[str, Any]
 ) -> list[tuple[str, bytes | int | None, bool]]:
-    """The files that an event changes: path, content or size (None: removed), and whether it is being written."""
+    """The files that an event shows changed: path, content or size (None: removed), whether it is being written."""
     path, value, operation = event.path, event.value, event.operation
     if event.kind == "effect" and path is not None:
         content = value if isinstance(value, bytes) else None
@@ -184,7 +184,7 @@ def answered_names(
 
 
 def _deciding(moments: Sequence[int], shown: Sequence[int]) -> list[int]:
-    """Of sorted moments, those that are the last one before a shown event."""
+    """Of sorted moments, those that are the last one up to a shown event."""
     last = (bisect_right(moments, number) - 1 for number in shown)
     return [moments[at] for at in dict.fromkeys(last) if at >= 0]
 

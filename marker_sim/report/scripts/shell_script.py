@@ -185,7 +185,7 @@ def _plain(start: str) -> str:
 
 
 def _prepared(version: str, s3: bool) -> str:
-    """The files with which a Hudi server starts, made in the script's directory."""
+    """The lines that make what a Hudi server is started with, in the script's directory."""
     launcher, folder = launcher_of(version, s3), files("marker_sim.targets.jvm")
     start = service_command("java", "CLASSES", f"FOLDER/{launcher}")
     start = start.replace("CLASSES", "'$CLASSES'").replace("FOLDER", "$WORK")

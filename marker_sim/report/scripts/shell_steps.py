@@ -168,7 +168,7 @@ def _on_server(fault: Fault) -> str:
 
 
 def _beside(fault: Fault, plan: Plan) -> list[str]:
-    """What happens at the same time as the clients' requests."""
+    """The lines for a fault at the server's storage, which happens beside the requests of the clients."""
     if isinstance(fault.trigger, Call):
         below = [n for n, path in enumerate(plan.directories) if re.search(fault.trigger.pattern, f"{path}/")]
         does = f"obstruct {fault.settings.for_ms} {' '.join(map(str, below))}"
@@ -236,7 +236,7 @@ def _request(op: Op, meets: Fault | None, request: str) -> list[str]:
 
 
 def _sent(fault: Fault) -> str:
-    """The number of bytes of a request that are sent before its connection ends."""
+    """How much of a request is sent before its connection ends: "half" or "whole"."""
     return "half" if fault.settings.lost else "whole"
 
 

@@ -59,7 +59,7 @@ def in_used_directories(plan: Plan) -> Plan:
 
 
 def _variants(plan: Plan, ops: tuple[Op, ...], faults: tuple[Fault, ...]) -> Iterator[Plan]:
-    """The operations without delays or with theirs, and the faults at their times or moved earlier in proportion."""
+    """Plans of these operations, without delays or with theirs, and faults as they are or earlier in proportion."""
     quick = tuple(replace(op, after_ms=0) for op in ops)
     for each in dict.fromkeys((quick, ops)):
         smaller = replace(plan, ops=each, faults=faults)
@@ -78,7 +78,7 @@ def _crowded(about: list[Op], names: set[str | None]) -> list[list[Op]]:
 
 
 def _is_about(op: Op, names: set[str | None], actors: set[str]) -> bool:
-    """Whether an operation requests one of the names, or another operation of these clients uses it."""
+    """Whether an operation is a create of one of the names, or anything else that one of these clients does."""
     if op.kind == "create":
         return any(each.name in names for each in op.single())
     return any(each.actor in actors for each in op.single())

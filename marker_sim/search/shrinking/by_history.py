@@ -82,7 +82,7 @@ def candidates(plan: Plan, history: History, evidence: tuple[int, ...], under: s
 
 
 def _in_own_directories(plan: Plan, own: set[int]) -> Iterator[Plan]:
-    """The operations in used directories, without faults, then with those not confined to another directory."""
+    """Plans of the operations in these directories, without faults, then with those not confined to another one."""
     ops = tuple(op for op in plan.ops if op.directory in own)
     others = [re.escape(path) for number, path in enumerate(plan.directories) if number not in own]
     faults = tuple(fault for fault in plan.faults if not _speaks_of(fault, others))
@@ -157,7 +157,7 @@ def _batch_after_batch(plan: Plan, calls: list[_Made], struck: list[_Struck]) ->
 
 
 def _beside_each_other(plan: Plan, calls: list[_Made], struck: list[_Struck]) -> Iterator[Plan]:
-    """Each client with its calls: the first client at its times, the others without delays; or all without."""
+    """Each client with its calls: its first call at the time of the run, the others without delays; or all without."""
     in_order = sorted(calls, key=lambda call: call.invoke)
     first = {call.op.actor: call.invoke for call in reversed(in_order)}
     for timed in (True, False):

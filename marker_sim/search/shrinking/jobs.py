@@ -64,7 +64,7 @@ def _simpler_tables(plan: Plan, shape: TableShape) -> Iterator[Plan]:
 
 
 def _simpler_writes(plan: Plan) -> Iterator[Plan]:
-    """The write without a fault, with its first tasks only (whose numbers stay), and without leftovers before it."""
+    """The plan without one fault, with the first tasks of writes only (numbers stay), without abandoned writes."""
     for number in range(len(plan.faults)):
         writes = (replace(w, faults=tuple(n for n in w.faults if n != number)) for w in plan.writes)
         yield _with(plan, (tuple(writes),))

@@ -97,7 +97,7 @@ def without_two(plan: Plan) -> Iterator[Plan]:
 
 
 def parts_of_a_crowd(plan: Plan) -> Iterator[Plan]:
-    """Parts of very many simple operations: all without delays, and halves (first, last, every other one)."""
+    """Plans of very many operations: all, made simple or without delays; halves: the first, last, every other one."""
     now = tuple(replace(op, after_ms=0) for op in plan.ops)
     simple = replace(plan, jitter=0, num_threads=1, interval_ms=50, restart_threads=0)
     yield replace(simple, ops=now, faults=())

@@ -72,7 +72,7 @@ class _Shrinker:
         self._seen: set[Plan] = set()
 
     def attempt(self, candidate: Plan) -> bool:
-        """Keep a candidate if it still fails."""
+        """Keep a candidate if it still fails; True when it does."""
         if candidate == self.best or candidate in self._seen:
             return False
         if self._left <= 0 or time.monotonic() > self._deadline:

@@ -78,7 +78,7 @@ def _files(class_path: list[str]) -> Iterator[Path]:
 
 
 def _compile(java: str, class_path: list[str], launcher: Path, folders: list[str], folder: Path) -> None:
-    """A jar with the compiled launcher and the files of class path folders."""
+    """Make a jar of the compiled launcher and of class path folders' files; HarnessError when it does not compile."""
     with tempfile.TemporaryDirectory() as classes:
         compiler = [java, "-m", "jdk.compiler/com.sun.tools.javac.Main"]
         paths = os.pathsep.join(map(str, _files(class_path)))  # The compiler leaves out some jars behind a "*".
