@@ -187,7 +187,7 @@ class DirectoryState:
         return answers
 
     def _known_answer(self, waiter: Waiter) -> Created:
-        """The earlier answer, for a resend with the identity of the creating request."""
+        """The answer for a stored name: CREATED again to a resend of the request that created it, else EXISTS."""
         resent = waiter.request and self._creators.get(waiter.name) == waiter.request
         return Created.CREATED if resent else Created.EXISTS
 

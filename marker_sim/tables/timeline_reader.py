@@ -1,4 +1,4 @@
-"""Reads the entries of a table's timeline, active and archived."""
+"""A reader of the entries of a table's timeline, active and archived."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ class DriverMarkers:
         return self._environment.markers(self._mode, parse_directory(directory))
 
     def stored(self, directory: str) -> tuple[str, ...]:
-        """A fresh reader of stored markers: the reference's direct store reads all of Hudi's formats."""
+        """The markers that a fresh reader finds, sorted: the reference's direct store reads all of Hudi's formats."""
         environment = self._environment
         factory = environment.system.reader(self._mode)
 

@@ -138,7 +138,7 @@ class ClusterWrites:
             self._host.tell(driver, "executor", None, slot, MESSAGE_MS)
 
     def _leave(self, driver: Any, why: str, linger_ms: int) -> None:
-        """End a driver by itself."""
+        """Let a driver exit as if by itself; its executors outlive it by `linger_ms`."""
         self._host.exit(driver, why)
         self._without_driver(linger_ms)
 

@@ -273,7 +273,7 @@ class Scheduler:
         return None if me is coordinator else coordinator.switch()
 
     def passes(self, time_ns: int) -> bool:
-        """Let time pass if nothing else happens before; returns whether it did."""
+        """Let time pass until `time_ns` if nothing else happens by then; returns whether it did."""
         if self.stop or self._heap[0][0] <= time_ns:
             return False
         self.now_ns = time_ns
