@@ -33,7 +33,7 @@ _INFIX = ".marker."
 
 
 class MarkerType(Enum):
-    """What the task is about to do to the data file."""
+    """The operation that a task is about to perform on the data file."""
 
     CREATE = "CREATE"
     MERGE = "MERGE"

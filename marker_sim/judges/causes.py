@@ -199,7 +199,7 @@ class Causes:
         return found
 
     def _odd_lines(self, path: str) -> list[tuple[int, int, bytes, bool]]:
-        """Of each version of a marker file with a last line without end or an empty line: from when until when it was,
+        """The versions of marker files with an unterminated last line or an empty line: from when until when each was,
         that last line, and whether there is an empty one.
         """
         if path not in self._odd:

@@ -74,7 +74,7 @@ class HistoryIndex(EventReader):
         return {f"{event.table}{TEMP}{event.instant}": str(event.value) for event in own}
 
     def life_of(self, directory: str, name: str) -> NameLife:
-        """When a name was stored in a marker directory, from effects where the history has them."""
+        """The life of a name in a marker directory, from effects where the history has them."""
         if self.reads and self.header.witness == "effects" and directory in self._effects_in:
             return life_from_effects(self._effects_in[directory], directory, name)
         return NameLife(tuple(self.rest.home(directory).spans.get(name, ())), witnessed=not self.reads)

@@ -65,7 +65,7 @@ def _how(view: HistoryIndex, call: RecordedCall) -> str:
 
 
 def _waited_ns(view: HistoryIndex, call: RecordedCall) -> int:
-    """How long there was no answer since the last fault; 0 when the kit itself was delayed."""
+    """The ns without an answer since the last fault; 0 when the kit itself was delayed."""
     until = view.awaited_until(call)
     if any(call.invoke < late <= until for late in view.late_echoes):
         return 0

@@ -91,7 +91,7 @@ class Child(ProcessEnvironment):
         self.steps.step()
 
     def server_started(self, server: str) -> int | None:
-        """The `started` event of the server behind a name."""
+        """The `started` event of the server with a name."""
         started: int | None = self.link.ask("server-started", server)
         return started
 

@@ -54,7 +54,7 @@ class ProcessBackend(StageBackend):
         self._attempts[number] = attempt
 
     def receive(self) -> Message:
-        """The next message that still concerns somebody."""
+        """The next message to the driver, without those about attempts that it no longer counts."""
         while True:
             kind, number, value = self._messages.get()
             match kind:

@@ -56,7 +56,7 @@ class SimulatedEnvironment(ProcessEnvironment):
             self._scheduler.arrive(self.me, site)
 
     def server_started(self, server: str) -> int | None:
-        """The `started` event of the server behind a name, dead or alive."""
+        """The `started` event of the server with a name, dead or alive."""
         there = self._cluster.servers.address(server)
         return there.started if there else None
 

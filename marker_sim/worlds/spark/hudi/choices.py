@@ -106,7 +106,7 @@ class Choices:
         return frozenset(n for n in names if not self.met.get((mode, n)) and self.armed.get((mode, n), 0) < TRIES_MAX)
 
     def _table(self, rng: random.Random, mode: str) -> Plan:
-        """Of some tables the one with most of the places that are due; with rewrites until a kill met one."""
+        """Of `SHAPES` drawn tables the one with most due places; with rewrites if a kill in one is due, or by luck."""
         due = self._due(mode)
         rewrites = REWRITE in due or (self._has_rewrites(mode) and rng.random() < REWRITES_SHARE)
         number = self._runs[mode]
