@@ -149,7 +149,7 @@ class DirectoryState:
         )
 
     def finish(self, job: Job, outcome: Outcome) -> list[tuple[Waiter, Created | Exception]]:
-        """Take in a job's outcome; returns the answers due now. The job's file index is free again in any case."""
+        """The answers that are due now that a job has an outcome; its file index is free again in any case."""
         fresh = self._waiting.pop(job.file_index)
         known = self._known.pop(job.file_index)
         self._flying.difference_update(fresh)

@@ -59,7 +59,7 @@ class ProcessEnvironment(ABC):
 
     @abstractmethod
     def began(self, place: MarkerDirectory) -> None:
-        """Take in that a write has its instant."""
+        """Note the table and instant of a write, as soon as it has one."""
 
     @abstractmethod
     def write_file(self, work: Assignment, create: Callable[[str, str], object], slow_ms: int) -> WriteStat:

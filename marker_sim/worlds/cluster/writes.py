@@ -81,7 +81,7 @@ class ClusterWrites:
         self._host.after(max(0, fault.settings.restart_ms) if fault is not None else 0, self._host.stop)
 
     def executor_died(self, executor: Any, after_ms: int) -> None:
-        """Take in that an executor ended; a new one replaces it after `after_ms`, none if that is negative."""
+        """Report a dead executor's attempts lost; a new one replaces it after `after_ms`, none if that is negative."""
         life: ExecutorLife = executor.life
         for attempt in self._host.lost_with(executor, life.driver):
             self.lose(life.driver, attempt, LOST_EXECUTOR_MS)

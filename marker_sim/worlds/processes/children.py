@@ -100,7 +100,7 @@ class Child(ProcessEnvironment):
         self.link.ask("need-server")
 
     def began(self, place: MarkerDirectory) -> None:
-        """Take in that a write has its instant."""
+        """Report the table and instant of a write to the kit, as soon as it has one."""
         self.link.ask("began", *place)
 
     def write_file(self, work: Assignment, create: Callable[[str, str], object], slow_ms: int) -> WriteStat:

@@ -83,7 +83,7 @@ class ProcessBackend(StageBackend):
         timer.start()
 
     def speculated(self, path: str) -> None:
-        """Take in that several attempts of a task start at once."""
+        """Record that several attempts of a task start at once."""
         link = self._child.link
         link.record(self._child.me.name, "nemesis", "fault", FaultKind.SPECULATIVE.value, path=path)
 
