@@ -199,7 +199,7 @@ class _Attempted:
         return any(process == a.process and call > a.invoke for process, call in lost for a in alive)
 
     def _patience_ns(self, at: int) -> int:
-        """How long a write may be inactive or repeat itself: bound, late effects, one storage time-out a task and one.
+        """How long a write may be inactive or repeat: bound, late effects, a storage time-out a task and one more.
 
         A store may read every marker separately, and a rollback before the write lists those of an earlier one.
         """
