@@ -33,7 +33,7 @@ _INFIX = ".marker."
 
 
 class MarkerType(Enum):
-    """What the task is about to do to the data file."""
+    """The operation that a task is about to perform on the data file."""
 
     CREATE = "CREATE"
     MERGE = "MERGE"
@@ -130,7 +130,7 @@ def marker_file_index(file_name: str) -> int | None:
 
 
 def legible(text: str) -> str:
-    """A printable form of a name that differs for different names and is never longer than a line.
+    """A text with its words printable, different for different names, and none longer than a line.
 
     A combining letter is escaped, for a letter with its accent may be spelt in two ways; of a very long word its head,
     its length, a digest and its tail are left.

@@ -155,7 +155,7 @@ class TableShape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlierLife:
-    """The content of a table of the simulated world before the run: the groups of its first tasks, and what is around.
+    """The content of a table of the kit's worlds before the run: the groups of its first tasks, and what is around.
 
     commits: completed ones; instants: how theirs look: times of 17 digits, of 14 as before 0.10, or what bootstrapped
     tables begin with.
@@ -209,7 +209,7 @@ class Plan:
 
     @property
     def entries(self) -> int:
-        """The number of operations, tasks (a write without any counts as one) and faults; shrinking reduces it."""
+        """The number of operations, tasks (a write without any is one) and faults; shrinking reduces it first."""
         return len(self.ops) + sum(max(1, len(write.tasks)) for write in self.writes) + len(self.faults)
 
     @property

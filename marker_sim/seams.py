@@ -100,7 +100,7 @@ class NoAnswer(WireError):
 
 
 class Condition(Enum):
-    """What a put requires of the object that is there."""
+    """The condition of a put on the object that is there."""
 
     NONE = "none"
     IF_ABSENT = "if-absent"
@@ -115,7 +115,7 @@ class Content(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What a storage can do, as data, so that the reference decides by capability and never by name.
+    """The abilities of a storage, as data, so that the reference decides by capability and never by name.
 
     request_timeout_ms: how long a request whose sender died may still be under way; 0 where it dies with its sender.
     late_effect_ms: a request that was not answered may be applied up to this long after its time-out; 0 means never.

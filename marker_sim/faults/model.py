@@ -94,7 +94,7 @@ class Fault:
         return self.trigger.name if isinstance(self.trigger, Site) else ""
 
     def at(self, n: int) -> Fault:
-        """The fault moved to another step or arrival."""
+        """The fault moved to another step, arrival or call."""
         return replace(self, trigger=self.trigger._replace(n=n))
 
     def but(self, **settings: Any) -> Fault:

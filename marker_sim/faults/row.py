@@ -80,7 +80,7 @@ _FOR_MS = {"clients": range(100, 501), "storage": range(400, 901)}
 def proxied(
     sentence: str, ends: Literal["clients", "storage"] = "clients", fails: bool = False, **settings: Sequence[Any]
 ) -> FaultRow:
-    """The row of a fault that a proxy makes on servers' connections. ends: which end is disturbed."""
+    """The row of what a proxy does to servers' connections, which `sentence` says. ends: who is at their other end."""
     return FaultRow(
         family="proxy",
         cls="storage" if ends == "storage" else "wire",

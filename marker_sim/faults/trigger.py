@@ -64,7 +64,7 @@ class Call(NamedTuple):
         return {"call": self.n, "path": self.pattern, "operations": list(self.operations), "when": self.when}
 
     def problem(self) -> str:
-        """The error for unknown words, else ""."""
+        """The error for an unknown operation or moment, or a pattern that is no regular expression, else ""."""
         if strange := [operation for operation in self.operations if operation not in _OPERATIONS]:
             return f"operation {strange[0]!r} of a fault is none of {', '.join(_OPERATIONS)}"
         if self.when not in _WHENS:

@@ -142,7 +142,7 @@ class Causes:
         return "unasked"
 
     def _meant(self, directory: Directory, stranger: str, since: int) -> RecordedCall | None:
-        """The recent create whose name is most like a stored one that was not requested."""
+        """The create, of the `_LAST` before an event, whose name is most like a stored one that was not requested."""
         asked = (directory.path, stranger, since)
         if asked not in self._meant_by:
             before = {c.name: c for c in [c for c in directory.creates if c.invoke < since][-_LAST:]}
@@ -199,7 +199,7 @@ class Causes:
         return found
 
     def _odd_lines(self, path: str) -> list[tuple[int, int, bytes, bool]]:
-        """Of each version of a marker file with a last line without end or an empty line: from when until when it was,
+        """The versions of marker files with an unterminated last line or an empty line: from when until when each was,
         that last line, and whether there is an empty one.
         """
         if path not in self._odd:
@@ -246,7 +246,7 @@ class Causes:
         return self.put_failed(directory.path, since, call.done) and (not clients or not clients.isdisjoint(failed))
 
     def cut(self, path: str, at: int, name: str = "", ever: bool = False) -> bool:
-        """Whether a marker file of a directory is empty, or its last line is cut, at an event.
+        """Whether a marker file of a directory is empty, ends within a line, or lost its last lines, at an event.
 
         That counts only where a kill of its writer, or storage that failed it, can be the reason.
         name: only a file that held it before, if glued to others, unless it was never seen stored.
@@ -266,7 +266,7 @@ class Causes:
         return False
 
     def _interrupted(self, path: str, low: int, high: int) -> bool:
-        """Whether a kill or a storage failure explains the content of a file at `high`."""
+        """Whether a kill or a storage failure may be why a file is as it was written, or seen, at `high`."""
         view = self._view
         if view.reads:
             return view.killed(low, high) is not None or self.put_failed(path, low, high)
@@ -297,7 +297,7 @@ class Causes:
         return any(name in other and present(span, at) is not None for other, span in strangers)
 
     def _stored_otherwise(self, directory: Directory, name: str, at: int) -> str:
-        """The cause that the stored names, or a storage failure, show, else ""."""
+        """The cause that the name itself shows, or what is stored in its place, "" for none."""
         word = _of_odd(name)
         if word:
             return word
@@ -349,7 +349,7 @@ class Causes:
         return direct or any(now is None and line in (before or b"") for (_, before), (_, now) in changes)
 
     def _changes(self, path: str, at: int, ever: bool = False) -> Iterator[tuple[_Version, _Version]]:
-        """Each marker file's content at an event with its previous one; ever: with all earlier ones."""
+        """Each marker file's content at an event, paired with the one before it; ever: its earlier contents as well."""
         for versions in self._versions(path).values():
             number = bisect_right(versions, at, key=lambda version: version[0]) - 1
             for n in range(0 if ever else max(number, 0), number + 1):
@@ -371,7 +371,7 @@ class Causes:
 
 
 def _kept_any(view: HistoryIndex, directory: Directory) -> bool:
-    """Whether any marker answered before a deletion is stored, so that the deletion may explain what is missing."""
+    """Whether a marker answered before a deletion was ever stored, so that the deletion may be why it is missing."""
     spans = view.rest.home(directory.path).spans
     last = max((d.invoke for d in directory.deletions if not d.kit), default=-1)
     return any(call.done < last and call.name in spans for call in directory.answers)

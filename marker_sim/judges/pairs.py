@@ -16,7 +16,7 @@ from marker_sim.timeline import parse_data_file
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """The facts of one run that are compared, by table. named: data paths by ordinal of their write."""
+    """The facts of one run that are compared, by table. named: paths by ordinal, of "markers" or "commits"."""
 
     view: HistoryIndex
     named: Mapping[tuple[str, str], frozenset[str]]
@@ -116,7 +116,7 @@ def _writes(view: HistoryIndex) -> list[dict[str, Any]]:
 
 
 def _all_completed(run: _Run) -> bool:
-    """Whether the plan's number of writes completed, of those begun before all faults were healed."""
+    """Whether, of the writes begun before faults were healed, each table completed as many as the plan meant to."""
     plan = run.view.header.plan or {}
     tables, meant = plan.get("tables", ["t"]), dict[str, int]()
     for write in _writes(run.view):

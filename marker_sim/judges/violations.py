@@ -47,7 +47,7 @@ def __getattr__(name: str) -> type[GuaranteeViolation]:
 
 
 def violation(history: History, guarantee: str, breach: Breach) -> GuaranteeViolation:
-    """The exception for one breach, with its sentence, events and replay command."""
+    """The exception for one breach: the guarantee's sentence, the message, the fault class and the evidence."""
     known = BY_ID[guarantee]
     lines = [f"{known.id} {known.slug}: {known.sentence}", breach.message, f"under: {breach.under}", "evidence:"]
     lines += [f"  {format_event(history.events[index])}" for index in breach.evidence if index < len(history.events)]

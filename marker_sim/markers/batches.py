@@ -149,7 +149,7 @@ class DirectoryState:
         )
 
     def finish(self, job: Job, outcome: Outcome) -> list[tuple[Waiter, Created | Exception]]:
-        """Take in a job's outcome; returns the answers due now. The job's file index is free again in any case."""
+        """The answers that are due now that a job has an outcome; its file index is free again in any case."""
         fresh = self._waiting.pop(job.file_index)
         known = self._known.pop(job.file_index)
         self._flying.difference_update(fresh)
@@ -187,7 +187,7 @@ class DirectoryState:
         return answers
 
     def _known_answer(self, waiter: Waiter) -> Created:
-        """The earlier answer, for a resend with the identity of the creating request."""
+        """The answer for a stored name: CREATED again to a resend of the request that created it, else EXISTS."""
         resent = waiter.request and self._creators.get(waiter.name) == waiter.request
         return Created.CREATED if resent else Created.EXISTS
 

@@ -80,7 +80,7 @@ class Instants:
 
 
 def rollbacks_of(entries: Iterable[TableEntry]) -> dict[str, list[TableEntry]]:
-    """Which of the entries roll back or restore an instant."""
+    """The entries that roll back or restore each instant, in their order."""
     found: dict[str, list[TableEntry]] = {}
     for entry in entries:
         if entry.action in UNDOING:

@@ -38,7 +38,7 @@ _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableProperties:
-    """What decides how a table is read.
+    """The properties of a table that decide how it is read.
 
     version: of the table, 0 when it is not said.
     kind: COPY_ON_WRITE or MERGE_ON_READ, "" when it is not said.
@@ -66,12 +66,12 @@ class TableProperties:
 
     @property
     def layout(self) -> int:
-        """Of the timeline: 1 up to table version 7, 2 from 8."""
+        """The layout of the timeline: 1 up to table version 7, 2 from 8."""
         return 2 if self.version >= LAYOUT_2_FROM else 1
 
 
 def parse_properties(content: bytes, folders: frozenset[str] = frozenset()) -> TableProperties:
-    """What the file says. folders: those below .hoodie, which decide the layout when no version is said."""
+    """The properties in a file. folders: those below .hoodie, which decide the layout when no version is said."""
     values: dict[str, str] = {}
     for line in content.decode("utf-8", "replace").splitlines():
         key, found, value = line.strip().partition("=")

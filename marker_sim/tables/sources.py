@@ -41,7 +41,7 @@ class Files(Protocol):
 
 
 class TableSource(Files, Protocol):
-    """What an audit reads a table through."""
+    """The files of a table as an audit reads them, by folders and in parallel."""
 
     requests: int
 

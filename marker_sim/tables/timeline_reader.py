@@ -1,4 +1,4 @@
-"""Reads the entries of a table's timeline, active and archived."""
+"""A reader of the entries of a table's timeline, active and archived."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class TimelineReader:
         return TableTimeline(tuple(sorted((*active, *archived), key=lambda each: (each.instant, each.path))), error)
 
     def settle(self, timeline: TableTimeline) -> TableTimeline:
-        """The same, read once more after a moment when a part cannot be read: it may be in the making."""
+        """A timeline, read again after a moment where a part cannot be read, which may be half written."""
         if not timeline.archive_error and not any(each.error and not each.archived for each in timeline.entries):
             return timeline
         time.sleep(_AGAIN_AFTER_S)

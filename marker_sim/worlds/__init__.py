@@ -1,7 +1,7 @@
 """Where a plan runs and becomes a history.
 
 cluster/        clients, servers, a driver and its executors under faults, once for the next two
-host.py         what that cluster asks of the ground it stands on
+host.py         the interface between that cluster and its host
 simulated/      one process, virtual time
 processes/      the same plans, every actor a process that can be killed
 http/           a foreign timeline server, started by a command, by plans of requests and faults

@@ -39,7 +39,7 @@ _END_S = 2.0
 
 
 class PermissionEvents:
-    """Calls on files in directories, each held until `told(operation, path)` returned; true: its caller was killed.
+    """Holds calls on files in directories, each until `told(operation, path)` returns; true: its caller was killed.
 
     operations: those that are granted for the file system of `root`; refused: why another one is not, "" when all are.
     short_from: how long a file was before it was cut. trouble: what ended it early. The caller of a call that was
@@ -71,7 +71,7 @@ class PermissionEvents:
             self.close()
 
     def hold(self, operations: Iterable[str], folders: Iterable[str]) -> None:
-        """From now on calls of these kinds on files in these directories, and in those that are `add`ed, are held."""
+        """Begin to hold calls of these kinds on files in these directories, and in those that are `add`ed."""
         self._wanted = sum(_MASKS[operation] for operation in self.operations if operation in operations)
         if self._wanted & _MASKS.get(CUT, 0):
             self._wanted |= _MASKS[OPEN]  # Which tells how long a file is before it is cut.
@@ -85,20 +85,20 @@ class PermissionEvents:
                 self._mark(_ADD, self._wanted, folder)
 
     def release(self) -> None:
-        """Nobody is held any more."""
+        """Hold no calls from now on."""
         self._wanted = 0
         if self._number >= 0:
             self._mark(_FLUSH, 0, None)
 
     def close(self) -> None:
-        """Everybody goes on, and nothing more is told."""
+        """Let every held call continue, and report no more calls."""
         self._over.set()
         if self._thread.ident is not None:
             self._thread.join(_END_S)
         self._shut()
 
     def _shut(self) -> None:
-        """Whoever is held goes on."""
+        """Let every held call continue."""
         number, self._number = self._number, -1
         if number >= 0:
             os.close(number)
@@ -155,7 +155,7 @@ def granted(folder: Path) -> tuple[tuple[str, ...], str]:
 
 
 def _wait_for_the_end(process: int) -> None:
-    """Until a killed process is dead: one that were answered first might do what it was held at before it dies."""
+    """Wait until a killed process is dead: if its call were answered before, it might still carry it out."""
     try:
         number = os.pidfd_open(process)
     except ProcessLookupError:

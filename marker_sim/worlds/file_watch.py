@@ -64,7 +64,7 @@ _State = tuple[int, int, int]
 
 
 class Watch:
-    """Watches a directory tree while the block runs, in a thread of its own; what was there before is not told.
+    """Watches a directory tree while the block runs, in a thread of its own; what was there before is not reported.
 
     told: an interceptor whose faults count every call, or a function that returns whether a process was killed;
         called in the order of the kernel's events, and by another thread for calls that are held.
@@ -137,7 +137,7 @@ class Watch:
 
     @property
     def exact(self) -> bool:
-        """Whether the writer of a file that was cut is held until it was told."""
+        """Whether the writer of a file is held while a cut of it is reported."""
         return self.holds(CUT)
 
     def holds(self, operation: str) -> bool:
@@ -145,7 +145,7 @@ class Watch:
         return self._permissions is not None and operation in self._permissions.operations
 
     def stayed_short(self, path: str) -> bool:
-        """Whether a file is shorter now than before it was last cut, or gone: its writer did not come to an end."""
+        """Whether a file is shorter now than before it was last cut, or gone: its writer did not finish."""
         full = self._full(path)
         try:
             size = os.stat(full).st_size
@@ -155,7 +155,7 @@ class Watch:
         return size < (held or self._short_from.get(path, 0))
 
     def close(self) -> None:
-        """Nothing more is told, and nobody is held."""
+        """Report no more calls, and let every held one continue."""
         if self._permissions is not None:
             self._permissions.close()
         self._over.set()
@@ -205,7 +205,7 @@ class Watch:
                 self._say("put" if moment in _PUTS else "delete", path)
 
     def _follow(self, event: Event, path: str) -> None:
-        """How long files are; one that is shorter than it was, and was not made anew, was cut."""
+        """Keep the sizes of files; report as cut one that is shorter than before and was not made anew."""
         if event.mask & (flags.CREATE | flags.DELETE | flags.MOVED_FROM | flags.MOVED_TO):
             self._sizes.pop(path, None)
         try:
@@ -253,7 +253,7 @@ class Watch:
                 self._say("put", below)
 
     def _was_scanned(self, path: str) -> bool:
-        """Whether an event tells what a scan told already: the file is still what the scan found."""
+        """Whether an event reports what a scan reported already: the file is still as the scan found it."""
         known = self._scanned.get(path)
         if known is None:
             return False

@@ -69,7 +69,7 @@ class Host(Events, Protocol):
         """End `run`."""
 
     def overdue(self, message: str) -> None:
-        """Take in that clients took longer than their phase allows."""
+        """Handle clients that took longer than their phase allows: leave them to judges, or raise HarnessError."""
 
     def heal(self) -> None:
         """End every fault and every pause that is not one of `pause`."""

@@ -193,7 +193,7 @@ class WriteClient:
         self._delete_files(instant, {data_path(name) for name in names} - accepted)
 
     def _ask(self, listing: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
-        """The result of a listing, retried while the marker store fails."""
+        """The result of a listing, tried `ASK_TRIES` times while the marker store fails."""
         for _ in range(ASK_TRIES - 1):
             try:
                 return listing()

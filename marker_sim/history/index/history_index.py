@@ -74,7 +74,7 @@ class HistoryIndex(EventReader):
         return {f"{event.table}{TEMP}{event.instant}": str(event.value) for event in own}
 
     def life_of(self, directory: str, name: str) -> NameLife:
-        """When a name was stored in a marker directory, from effects where the history has them."""
+        """The life of a name in a marker directory, from effects where the history has them."""
         if self.reads and self.header.witness == "effects" and directory in self._effects_in:
             return life_from_effects(self._effects_in[directory], directory, name)
         return NameLife(tuple(self.rest.home(directory).spans.get(name, ())), witnessed=not self.reads)
@@ -145,7 +145,7 @@ class HistoryIndex(EventReader):
         return any(begin <= high and low <= end for begin, end in self.crowded)
 
     def answered_busy(self, call: RecordedCall) -> bool:
-        """Whether a call was answered 503, which means that its server can serve nothing at the moment."""
+        """Whether a call was answered 503, whatever it asked for: its server cannot serve it now."""
         return call.done != NEVER and (self.events[call.done].error or "").startswith("503")
 
     def sent_elsewhere(self, call: RecordedCall) -> bool:
@@ -186,7 +186,7 @@ class HistoryIndex(EventReader):
         return life is not None and life.well(call.invoke, until)
 
     def served_by(self, call: RecordedCall) -> str:
-        """The process that performs a call: the server that received it, else its client."""
+        """The process that performs a call: the server that it was sent to, else its client."""
         life = self.lives.get(call.life)
         return self.events[call.invoke].process if life is None else life.process
 
@@ -211,7 +211,7 @@ class HistoryIndex(EventReader):
         return (self.header.storage_timeout_ms + self.header.late_effect_ms) * MS
 
     def over(self, call: RecordedCall) -> int:
-        """The last event at which a call may take effect: its end when the outcome is certain, else as of deletions."""
+        """The last event at which a call may take effect: its end if the outcome is certain, as for deletions."""
         if call.outcome in ("ok", "fail") and not self.may_act_again(call):
             return call.done
         return self._latest_effect(call)
@@ -300,7 +300,7 @@ class HistoryIndex(EventReader):
         return self.later(self._held_up(call, {life.process for life in lives}, max(ends), wait_ns), wait_ns)
 
     def _held_up(self, call: RecordedCall, own: set[str], end: int, wait_ns: int) -> int:
-        """Until when failing storage delayed the servers in a call's directory, where calls wait for earlier ones."""
+        """The event until which storage kept failing for a call's servers in its directory, behind which it waits."""
         asked = self.events[call.invoke]
         home = f"{asked.table}{TEMP}{asked.instant}"
         for fault in sorted(self.faults, key=lambda fault: fault.begin):
@@ -315,7 +315,7 @@ class HistoryIndex(EventReader):
         return max((self.time_ns(f.begin if f.end == NEVER else f.end) for f in self.faults), default=0)
 
     def _arrival(self, call: RecordedCall) -> tuple[int, int]:
-        """The event at which a request reached its server, where it did once; without its client it may arrive late."""
+        """The event and server life at which a request arrived, where it did so once; late if its client is gone."""
         since = {"info": call.done, "open": call.invoke}.get(call.outcome, self.end)
         for event in self.events[since:]:
             if event.operation == "arrived" and event.caused_by == call.invoke:
@@ -331,7 +331,7 @@ class HistoryIndex(EventReader):
         return call.done if call.done != NEVER else min(self.phase("end"), self.end - 1)
 
     def starved_ns(self, begin_ns: int, end_ns: int) -> int:
-        """The longest time for which a server of the call waited for a processor or for the kit's storage."""
+        """The longest that a server waited for a processor or the kit's storage between two times, in ns."""
         lost: Counter[str] = Counter()
         counted: dict[str, int] = {}  # Waits of several threads may overlap.
         for process, since_ns, until_ns in self.starved:
@@ -346,7 +346,7 @@ class HistoryIndex(EventReader):
         )
 
     def keeps_deleting(self, call: RecordedCall, directory: str, silence_ns: int) -> bool:
-        """Whether a deletion made progress: it removed at least this many files of the directory.
+        """Whether a deletion made progress: never longer than `silence_ns` without removing a file of the directory.
 
         A server that deletes a large directory, one storage call after another, is not hanging.
         """

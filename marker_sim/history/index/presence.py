@@ -91,7 +91,7 @@ class DirectoryPresence:
         return max((end for end in (span or ())[1::2] if end <= until), default=min(looked, until))
 
     def snapshot(self, index: int, begun: int, names: Iterable[str] | None) -> None:
-        """Take in a reading of storage. names: its content where the format is not Hudi's."""
+        """Add a reading of storage. names: its content where the format is not Hudi's."""
         if self.begun and begun < self.begun[-1]:
             return  # It began before the previous one, so a name that it lacks proves nothing.
         now = frozenset(names) if names is not None else frozenset(n for n, held in self.holders.items() if held)
@@ -172,7 +172,7 @@ class PresenceIndex:
         return home
 
     def put(self, index: int, path: str, content: bytes | None) -> None:
-        """Take in that a file has this content from now on; None: it is removed."""
+        """Add an effect: a file has this content from now on; None: it is removed."""
         file = self._files[path] if path in self._files else self._open(path)
         if file is None:
             return
@@ -182,7 +182,7 @@ class PresenceIndex:
         self._become(index, file, content)
 
     def rewrite(self, index: int, path: str, content: bytes | None, process: str, ends: bool) -> None:
-        """Take in a step of writing in place; the view at rest changes only when the last writer has finished."""
+        """Add a step of writing in place; the view at rest changes only when the last writer has finished."""
         file = self._files[path] if path in self._files else self._open(path)
         if file is None:
             return
@@ -193,7 +193,7 @@ class PresenceIndex:
             self._leave(index, path, process)
 
     def died(self, index: int, process: str) -> None:
-        """Take in that a process was killed: what it was writing stays as it is."""
+        """Add the death of a process: what it was writing in place stays as it is."""
         for path in [path for path, file in self._rewriting.items() if process in file.writers]:
             self._leave(index, path, process)
 

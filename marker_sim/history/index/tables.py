@@ -129,7 +129,7 @@ class Tables:
         return found
 
     def _fold(self) -> dict[str, list[int]]:
-        """When files of the tables appeared and were removed, as flat lists of events."""
+        """The events at which each file of the tables appeared and was removed in turn, as a flat list by path."""
         spans: dict[str, list[int]] = {}
         prefixes = tuple(f"{table}/" for table in self._names)
         for event in self._reading.events:

@@ -232,7 +232,7 @@ class WritePathIndex:
         return sorted(c for c in calls if step.surrounds(c.invoke) and events[c.invoke].process == step.process)
 
     def listed(self, step: WriteStep, file: str = "", answered: bool = False) -> tuple[int, int] | None:
-        """The events at which a step's last round of listings began and ended, NEVER where there was none.
+        """The events at which a step's last round of listings was invoked first and was over, NEVER when it never was.
 
         A round is the last listing of each kind, so that one which failed and was made again counts once; for a data
         path only those that can show it; answered: only those that ended ok. None when the step made no such listing.
@@ -247,7 +247,7 @@ class WritePathIndex:
         return min(call.invoke for call in last.values()), max(call.done for call in last.values())
 
     def known_from(self, step: WriteStep, file: str, answered: bool = False) -> int:
-        """The event before which a data file must be stored for a step to find its marker.
+        """The event before which a data file must have been stored for a step to know it.
 
         The answer of its listing for a file whose marker it shows, the invocation of the listing for another one.
         Without a listing, the step's own invocation.

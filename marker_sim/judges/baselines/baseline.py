@@ -56,7 +56,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Differences:
-    """Differences from a baseline. unexpected: violations not in it. stale: entries judged here and not violated.
+    """Differences from a baseline. unexpected: promised, violated, not in it. stale: in it, judged, not violated.
 
     unmet: in the baseline, judged and not violated, but it does not show in every run, or no fault of its class
     occurred. It does not count.

@@ -25,7 +25,7 @@ Count = tuple[int, list[Breach], int]
 def judge_of_tables(
     guarantee: str, check: Callable[[HistoryIndex, Tables], Count]
 ) -> Callable[[HistoryIndex], Finding]:
-    """Makes a judge of a check that returns the number judged, the breaches, and the number undecided.
+    """A judge made of a check that returns the number judged, the breaches, and the number undecided.
 
     Not applicable to a history without an audit that was ended. Undecided when nothing was judged and something could
     not be decided.

@@ -29,8 +29,8 @@ def _rollback_retryable(view: HistoryIndex, tables: Tables) -> Count:
 
 
 def _cut_short(view: HistoryIndex, tables: Tables, found: _Found) -> tuple[int, int]:
-    """The kills during a rollback after which a write completed: at the following audit, each instant that was rolled
-    back since the audit before is not pending and has no files. The rollback's own records may differ.
+    """The numbers of kills in a rollback judged, and of instants undecided: at the audit after the next completed write
+    no instant that was rolled back since the audit before is pending or has files. The rollback's records may differ.
     """
     judged, open_ = 0, 0
     for fault in view.faults:
@@ -63,7 +63,7 @@ def _cut_short(view: HistoryIndex, tables: Tables, found: _Found) -> tuple[int, 
 
 
 def _unreadable(view: HistoryIndex, tables: Tables, found: _Found) -> int:
-    """Completed rollbacks and restores that cannot be read, and the number of all."""
+    """The number of completed rollbacks and restores that cannot be read; the breach of each is added to `found`."""
     bad = [(audit, e) for audit in tables.audits for e in audit.entries if e.done and e.error and e.action in UNDOING]
     for audit, entry in bad:
         targets = ", ".join(entry.of("rolled-back")) or "an instant that its plan does not say either"
@@ -73,7 +73,7 @@ def _unreadable(view: HistoryIndex, tables: Tables, found: _Found) -> int:
 
 
 def _abandoned(view: HistoryIndex, tables: Tables, found: _Found) -> int:
-    """Unfinished rollbacks older than a completed commit, and the number judged.
+    """The number of uncompleted rollbacks begun before a completed commit; the breach of each is added to `found`.
 
     Each write begins by finishing the pending rollbacks of its table.
     """

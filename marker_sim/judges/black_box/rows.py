@@ -112,7 +112,7 @@ def _in_part(
     unseen: dict[int, list[str]],
     decided: _Decided,
 ) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Writes of unknown outcome that are partly visible, failed and visible, or differ between readings or readers."""
+    """The mistakes in writes that did not end ok: found in part, failed and found, or not found by all readings."""
     for invoke in sorted(seen.keys() | unseen.keys()):
         write = writes[invoke]
         if invoke in seen and invoke in unseen:

@@ -59,7 +59,7 @@ OF_DIRECTORIES = ("deleted", "finalized", "rolled-back")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetRule:
-    """A rule: one difference of sets. within: a fact about the directory, "" for any; before: of the excuse."""
+    """A rule: one difference of sets. within: a fact about the directory, "" for all; before: one that excuses."""
 
     id: str
     guarantee: str
@@ -147,7 +147,7 @@ NOTHING = Difference(0, 0, 0, ())
 def findings_of(
     differences: Mapping[str, Difference], lacking: Mapping[str, str], under: str = "none"
 ) -> tuple[Finding, ...]:
-    """One finding for each guarantee. lacking: by rule, why it was not judged; under: the fault class to count."""
+    """One finding for each guarantee. lacking: by rule, why it was not judged; under: the class of all breaches."""
     found = []
     for guarantee in sorted(GUARANTEES_BY_SETS, key=lambda guarantee: int(guarantee[1:])):
         rules = [rule for rule in RULES if rule.guarantee == guarantee]
@@ -174,7 +174,7 @@ def findings_of(
 
 
 def _breaches(rule: SetRule, result: Difference, under: str) -> Iterable[Breach]:
-    """All breaches; those beyond the names shown are counted in the last one."""
+    """All breaches; each one beyond the names shown has the message of the last."""
     more = f" ({result.breaches:,} such names)" if result.breaches > 1 else ""
     made = [
         Breach(message=f"{directory}: {name!r} {rule.sentence}{more}", evidence=(), under=under, cause=rule.cause)

@@ -158,7 +158,7 @@ def _other_cause(view: HistoryIndex, directory: Directory, deletion: Deletion, c
 
 
 def _something_there(view: HistoryIndex, directory: Directory, call: RecordedCall) -> bool:
-    """Whether a file was below a directory when a call was invoked, or came before the call ended."""
+    """Whether a file of any kind was below a directory when a call was invoked, or came before the call ended."""
     below = directory.path + "/"
     there: set[str] = set()
     for event in view.events[: call.done]:

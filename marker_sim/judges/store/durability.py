@@ -19,12 +19,12 @@ from marker_sim.names import decode_names, is_marker_name, marker_file_index
 
 
 def flushed_before_ack(view: HistoryIndex) -> Finding:
-    """G1: a marker is stored before its create is answered "created"."""
+    """G1: a marker is stored at the moment its create is answered "created"."""
     return _stored_at_answer(view, "G1", "created")
 
 
 def exists_is_durable(view: HistoryIndex) -> Finding:
-    """G2: a marker is stored before its create is answered "exists"."""
+    """G2: a marker is stored at the moment its create is answered "exists"."""
     return _stored_at_answer(view, "G2", "exists")
 
 
@@ -187,7 +187,7 @@ def rewrite_atomic(view: HistoryIndex) -> Finding:
 
 
 def _raw_reads(view: HistoryIndex) -> Finding:
-    """G23 where storage was read: an answered name once seen in a file is in every later read of that file."""
+    """G23 where storage was read: every later single read of a file has the answered names seen in it and not moved."""
     breaches: list[Breach] = []
     judged = 0
     for directory in view.directories.values():
@@ -225,7 +225,7 @@ def _raw_reads(view: HistoryIndex) -> Finding:
 
 
 def _names_of(relative: str, content: bytes | None) -> frozenset[str] | None:
-    """The names in a file of a marker directory; None for a file that has none."""
+    """The names in a file of a marker directory; None for one that is neither a marker file nor a MARKERS file."""
     if marker_file_index(relative) is not None:
         return frozenset(decode_names(content)) if content is not None else frozenset()
     if is_marker_name(relative):

@@ -218,7 +218,7 @@ def _second_creators(
 
 
 def _created_by_nobody(view: HistoryIndex, directory: Directory) -> tuple[list[Breach], int]:
-    """Answers "exists" to the only request for a name never stored, and the number of such requests."""
+    """Answers "exists" to the only request for a name not stored before it, and the number of such requests judged."""
     asked = Counter(call.name for call in directory.creates)
     spans = view.rest.home(directory.path).spans
     breaches: list[Breach] = []
@@ -243,7 +243,7 @@ def _created_by_nobody(view: HistoryIndex, directory: Directory) -> tuple[list[B
 
 
 def _failed_meanwhile(view: HistoryIndex, directory: Directory, low: int, high: int) -> bool:
-    """Whether a storage fault was active that concerns a directory."""
+    """Whether a storage fault that concerns a directory was active between two events."""
     return any(
         fault.storage and fault.begin <= high and low <= fault.end and fault.concerns(directory.path)
         for fault in view.faults
@@ -251,7 +251,7 @@ def _failed_meanwhile(view: HistoryIndex, directory: Directory, low: int, high: 
 
 
 def _disturbed(view: HistoryIndex, directory: Directory, low: int, high: int) -> bool:
-    """Whether a deletion or a second server explains why a name has two creators."""
+    """Whether a deletion or a second server may be why a name has two creators."""
     if directory.disturbed(low, high):
         return view.excuse("deletion-open")
     return view.overlapping_servers(low, high) and view.excuse("second-server")

@@ -65,7 +65,7 @@ def _how(view: HistoryIndex, call: RecordedCall) -> str:
 
 
 def _waited_ns(view: HistoryIndex, call: RecordedCall) -> int:
-    """How long there was no answer since the last fault; 0 when the kit itself was delayed."""
+    """The ns without an answer since the last fault; 0 when the kit itself was delayed."""
     until = view.awaited_until(call)
     if any(call.invoke < late <= until for late in view.late_echoes):
         return 0
@@ -100,7 +100,7 @@ def _changes_by_effects(view: HistoryIndex, call: RecordedCall) -> Iterator[tupl
 
 
 def _changes_by_reads(view: HistoryIndex, call: RecordedCall) -> Iterator[tuple[int, bool]]:
-    """The changes seen between two readings; a change may date from the start of the earlier one."""
+    """The same by readings of storage: a change may have come as soon as the reading before it had begun."""
     before: dict[str | None, tuple[int, object]] = {}
     for event in view.file_reads:
         if event.operation != "file" or not _below(call, event.path):
@@ -119,7 +119,7 @@ def _below(call: RecordedCall, path: str | None) -> bool:
 
 
 def _busy(view: HistoryIndex, call: RecordedCall, path: str | None, since: int, until: int) -> bool:
-    """Whether another request, or a removal, explains a change of the directory between two moments.
+    """Whether another request, or a removal of the directory, may be why it changed between two moments.
 
     A request that was refused cannot. A hostile one that was accepted may have an effect at any later time.
     """

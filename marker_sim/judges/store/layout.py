@@ -100,7 +100,7 @@ def _untyped_by(view: HistoryIndex, directory: Directory, at: int) -> str:
 
 
 def _excused(view: HistoryIndex, directory: Directory, home: DirectoryPresence, at: int) -> bool:
-    """Whether a deletion, or unrepaired damage by the kit, explains the missing type file."""
+    """Whether a deletion, or unrepaired damage by the kit, may be why the type file is missing."""
     type_file = f"{directory.path}/{TYPE_FILE}"
     typed = max((since for since in home.typed_at if since < at), default=-1)
     damaged = [f.begin for f in view.faults if f.kind == DAMAGE and f.path == type_file and typed <= f.begin < at]
@@ -181,7 +181,7 @@ def hdfs_falls_back(view: HistoryIndex) -> Finding:
 
 
 def _as_asked(view: HistoryIndex, asked: set[str]) -> Finding:
-    """Whether the chosen markers are the requested ones, where the storage supports these."""
+    """G22 where the storage supports the requested markers: these are the ones chosen."""
     breaches: list[Breach] = []
     judged = 0
     for event in view.modes:

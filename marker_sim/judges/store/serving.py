@@ -336,7 +336,7 @@ def _window(view: HistoryIndex, fault: FaultSpan) -> tuple[int, int]:
 
 
 def _touched_otherwise(view: HistoryIndex, directory: Directory, call: RecordedCall, until: int) -> str:
-    """The event that explains a failed call other than storage faults of other directories, "" for none.
+    """The reason why a call may have failed by an event, without storage faults of other directories, "" for none.
 
     When the kit itself was delayed, how long a server took is not known.
     """

@@ -42,7 +42,7 @@ class Executors:
         return sum(self._view.time_ns(end) - self._view.time_ns(begin) for begin, end in spans if begin < end)
 
     def over(self, attempt: WriteStep) -> int:
-        """The event at which an attempt was over: answered, or killed alone."""
+        """The event at which an attempt was over: answered, or killed while its executor lived on."""
         own = (f for f in self._view.faults if f.process == attempt.process and f.path == attempt.path)
         killed = (f.begin for f in own if f.kind == "attempt-killed" and f.begin > attempt.invoke)
         return min(killed, default=attempt.done)

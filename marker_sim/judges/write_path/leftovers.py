@@ -71,7 +71,7 @@ def _removals(view: HistoryIndex, path: WritePathIndex, key: Key, directory: Dir
 
 
 def _known_until(path: WritePathIndex, key: Key, moment: int) -> int:
-    """The end of the last listing of an instant's markers by a rollback or sweep before an event, else that event."""
+    """The invocation of the last listing, by a rollback or sweep, that was over before an event; else that event."""
     known = -1
     for step in path.about(key, "rollback", "sweep"):
         if step.invoke < moment:
@@ -264,7 +264,7 @@ def _no_late_write(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[
 
 
 def _listing(view: HistoryIndex, at: int) -> str:
-    """The meaning of an event for a listing: its answer has the file's marker, its invocation is the last before it."""
+    """What a message says of a listing: event `at` is its answer, with the file's marker, or the last invocation."""
     if view.events[at].kind != "invoke":
         return f"its markers were listed at event {at}"
     return f"a listing of its markers was invoked at event {at}, which ended at event {view.answers[at]}"

@@ -49,7 +49,7 @@ def writes_go_on(view: HistoryIndex) -> Finding:
 
 
 def _attempted(view: HistoryIndex) -> Iterator[_Attempted]:
-    """Every write of every driver, in order of their start; for one without one, of its driver's end."""
+    """Every write of every driver, from its begin on; where there is none, from its driver's end or the giving up."""
     begins: dict[str, list[WriteStep]] = {}
     for step in sorted(view.steps):
         if step.operation == "begin":
@@ -108,7 +108,7 @@ class _Attempted:
         return sorted(step for step in own if self.low <= step.invoke < self.until)
 
     def _failed(self, at: int, how: str) -> tuple[str, Breach | None]:
-        """The excuse, or the breach, of a write whose driver ended, or that was abandoned, at an event."""
+        """The excuse, or the breach, of a write whose driver ended, or gave it up, at an event."""
         view = self.view
         bad = [step for step in self.steps if step.outcome != "ok" and step.done <= at]
         if bad:
@@ -182,7 +182,7 @@ class _Attempted:
         return "", self._breach(f"had not completed a write after {took_s:.0f} s without a fault", self.low, at)
 
     def _last_act(self, at: int) -> int:
-        """The last event before another one that a process caused for this write; else its begin."""
+        """The last event, before another, of the driver, its executors or a server in the table; else the begin."""
         own = {self.process, *(attempt.process for attempt in self._attempts(at))}
         acts = (e for e in self.view.events[self.low : at] if e.kind != "fault" and (e.process in own or self._of(e)))
         return max((event.index for event in acts), default=self.low)
@@ -199,7 +199,7 @@ class _Attempted:
         return any(process == a.process and call > a.invoke for process, call in lost for a in alive)
 
     def _patience_ns(self, at: int) -> int:
-        """The time for which a write may be inactive or repeat itself: the bound, and one storage call for each marker.
+        """How long a write may be inactive or repeat: bound, late effects, a storage time-out a task and one more.
 
         A store may read every marker separately, and a rollback before the write lists those of an earlier one.
         """
@@ -232,7 +232,7 @@ class _Attempted:
         return frozenset(life.process for life in self.view.lives.values()) if timeline else frozenset()
 
     def _touched(self, low: int, high: int, executors: frozenset[str]) -> str:
-        """The fault that explains a failure of the driver or of some executors between two events, "" for none."""
+        """The reason why the driver or some executors may have failed between two events, "" where no fault is one."""
         view = self.view
         begin_ns = view.time_ns(low) - self.lasting_ns
         for fault in view.faults:
@@ -255,7 +255,7 @@ class _Attempted:
         return ""
 
     def _of_tasks(self, at: int) -> str:
-        """Whether executors of the write's driver died, or its tasks ran more often than they failed.
+        """The reason "executor-fault" where executors of the driver died or its tasks ran again, "" where none did.
 
         One that died in an earlier write counts until a later life of it has made an attempt.
         """

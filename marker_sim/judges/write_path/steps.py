@@ -16,7 +16,7 @@ Check = Callable[[HistoryIndex, WritePathIndex], tuple[int, list[Breach]]]
 
 
 def judge_of_writes(guarantee: str, check: Check) -> Callable[[HistoryIndex], Finding]:
-    """Makes a judge of a check that returns the number judged, and the breaches.
+    """A judge made of a check that returns the number judged, and the breaches.
 
     Not applicable to a history in which no write began. Undecided where storage was only read now and then, because the
     order of its changes is not known.

@@ -36,7 +36,7 @@ class AuditedInstants(Instants):
         self.archive_error = timeline.archive_error
 
     def without_claims(self) -> AuditedInstants:
-        """The same for other processes, without what commits wrote: claims are sent to whom they concern."""
+        """A copy for other processes, without the files that commits wrote: claims are sent with their partition."""
         left_out = ("wrote", "size", "least")
         slim = (
             entry._replace(facts={word: each for word, each in entry.facts.items() if word not in left_out})
@@ -140,7 +140,7 @@ class AuditedInstants(Instants):
 
     @cached_property
     def hides_cleans(self) -> str:
-        """Why a file may have been deleted without a readable record, "" when it may not."""
+        """The reason why a file may have been deleted without a readable record, "" when it cannot."""
         if self.archive_error:
             return self.archive_error
         for entry in self.entries:

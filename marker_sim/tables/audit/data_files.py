@@ -30,7 +30,7 @@ from marker_sim.timeline import UNDOING, TableFile, is_side_file, parse_table_fi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRules:
-    """What a partition is judged by.
+    """The data by which the files of a partition are judged.
 
     settled: instants that were completed before the files were listed.
     metadata: whether the table is a metadata table.
@@ -49,7 +49,7 @@ class FileRules:
 
 @dataclass(slots=True)
 class PartitionResult:
-    """What was found in some partitions.
+    """The result of judging some partitions.
 
     pending: stored files of pending instants.
     present: sizes of the wanted files that are stored.

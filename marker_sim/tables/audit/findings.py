@@ -17,7 +17,7 @@ SCHEMA = 1
 
 
 class Level(StrEnum):
-    """How sure and how grave a finding is."""
+    """The level of a finding: how certain and how grave it is."""
 
     DAMAGE = "damage"
     UNDECIDED = "undecided"
@@ -65,11 +65,11 @@ class TableFinding:
 
     @property
     def next_step(self) -> str:
-        """What to do about it."""
+        """The advice for findings of its kind."""
         return KINDS[self.kind]
 
     def as_dict(self) -> dict[str, Any]:
-        """As in audit.json."""
+        """The JSON-ready form, as in audit.json."""
         return {
             "kind": self.kind, "level": self.level.value, "instant": self.instant, "path": self.path,
             "message": self.message, "next_step": self.next_step, "evidence": list(self.evidence),
@@ -120,5 +120,5 @@ def ordered(findings: Iterable[TableFinding]) -> tuple[TableFinding, ...]:
 
 
 def tally(findings: Iterable[TableFinding]) -> Counter[tuple[Level, str]]:
-    """How many there are of each level and kind."""
+    """The number of findings of each level and kind."""
     return Counter((finding.level, finding.kind) for finding in findings)

@@ -34,7 +34,7 @@ def headline(report: TableReport) -> str:
 
 
 def facts_line(report: TableReport) -> str:
-    """What was looked at, in one line."""
+    """The facts of the audited table in one line: type, versions, numbers, duration."""
     counts = report.counts
     version = f"table version {report.version}" if report.version else "unknown table version"
     return (

@@ -23,7 +23,7 @@ _SHOWN = 20
 
 
 class PendingEvidence(NamedTuple):
-    """What is stored of pending instants.
+    """The files, markers and heartbeats stored for pending instants.
 
     files: data files that no commit names, by instant; markers: directories by instant; heartbeats: files by instant.
     stored: sizes of those files by path that markers or plans of pending instants name.
@@ -153,7 +153,7 @@ def _rollback(
 
 
 def _of_rollback(instant: str, evidence: PendingEvidence) -> tuple[int, int, list[str]]:
-    """How many stored files a rollback by markers would undo and leave, and some of them."""
+    """The numbers of stored files that a rollback by markers would delete and leave, and some of them as lines."""
     directory = evidence.markers.get(instant)
     marked = directory.targets if directory is not None else []
     there = [path for path in marked if path in evidence.stored]

@@ -38,7 +38,7 @@ class ClusterClients:
         self._host.start(client.name, client.role, client)
 
     def died(self, process: Any, after_ms: int) -> None:
-        """Take in that a client was killed; a new process replaces it after `after_ms`, none if that is negative."""
+        """Arrange that a new process replaces a killed client after `after_ms`, none if that is negative."""
         if after_ms >= 0:
             self._restarts.expect(process, self.go_on)
             self._host.after(after_ms, self._restarts.due, process)
@@ -46,7 +46,7 @@ class ClusterClients:
             self.left()
 
     def left(self) -> None:
-        """Take in that a client is done or ended for good; the last one ends the phase."""
+        """Count one client less at work: it is done, or ended for good; the last one ends the phase."""
         self._at_work -= 1
         if self._at_work == 0:
             self._host.stop()

@@ -118,7 +118,7 @@ class _EarlierLife:
         return made
 
     def _left(self, instant: str, mode: str, archived: list[str]) -> EarlierInstant:
-        """An unfinished instant: its timeline entries, files and markers, also markers of archived commits' files."""
+        """An unfinished instant, in order: markers of its files and archived commits' files, its files, its entries."""
         made = EarlierInstant(instant=instant, state=LEFT)
         action, names, paths = self._life.left, [], []
         for task, (partition, group) in enumerate(self._groups):

@@ -59,7 +59,7 @@ class ProcessEnvironment(ABC):
 
     @abstractmethod
     def began(self, place: MarkerDirectory) -> None:
-        """Take in that a write has its instant."""
+        """Note the table and instant of a write, as soon as it has one."""
 
     @abstractmethod
     def write_file(self, work: Assignment, create: Callable[[str, str], object], slow_ms: int) -> WriteStat:
@@ -134,7 +134,7 @@ class DriverMarkers:
         return self._environment.markers(self._mode, parse_directory(directory))
 
     def stored(self, directory: str) -> tuple[str, ...]:
-        """A fresh reader of stored markers: the reference's direct store reads all of Hudi's formats."""
+        """The markers that a fresh reader finds, sorted: the reference's direct store reads all of Hudi's formats."""
         environment = self._environment
         factory = environment.system.reader(self._mode)
 

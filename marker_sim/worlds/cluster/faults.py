@@ -95,7 +95,7 @@ class ClusterFaults:
         self._servers.heal()
 
     def died(self, process: Any, fault: Fault | None) -> None:
-        """Take in a death; fault: None when the process ended by itself."""
+        """Do what follows from a process's death, by its role; fault: None when it ended by itself."""
         after_ms = fault.settings.restart_ms if fault is not None else 0
         match process.life:
             case ClientLife():

@@ -1,4 +1,4 @@
-"""Calls in the history: an invocation, its effects, and its completion.
+"""Calls as the history has them: an invocation, the call itself, and its completion.
 
 How an error of an implementation is taken: Rejected and Refused had no effect (`fail`), every other is `info`, because
 an operation is several storage calls and the last one's error does not speak for those before it.

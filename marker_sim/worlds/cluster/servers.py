@@ -56,7 +56,7 @@ class TimelineServers:
             self._host.kill(server, "with-its-driver")
 
     def died(self, server: Any, after_ms: int) -> None:
-        """Take in that a server was killed; it restarts after `after_ms`, never if that is negative."""
+        """Arrange that a killed server restarts after `after_ms`, never if that is negative."""
         if after_ms >= 0:
             self._restarts.expect(server, lambda process: self.start(process.name.partition("#")[0]))
             self._host.after(after_ms, self._restarts.due, server)

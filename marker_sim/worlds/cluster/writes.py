@@ -66,14 +66,14 @@ class ClusterWrites:
         return tuple(self._plan.tables[number] for number in self._tables)
 
     def through(self, driver: Any, why: str = "") -> None:
-        """Take in that a driver has finished its write; why: the reason for which it exits, "" when it goes on."""
+        """End a driver's write, done or given up; why: the reason for which the driver exits, "" when it goes on."""
         if why:
             self._leave(driver, why, 0)
         driver.life.working = False
         self._host.stop()
 
     def driver_died(self, driver: Any, fault: Fault | None) -> None:
-        """Take in that the driver was killed, or ended by itself (None)."""
+        """Let executors outlive a killed driver for a while, but not one that ended by itself (None); end its write."""
         if driver is not self._driver:
             return
         kills = fault is not None and fault.kind is FaultKind.KILL
@@ -81,7 +81,7 @@ class ClusterWrites:
         self._host.after(max(0, fault.settings.restart_ms) if fault is not None else 0, self._host.stop)
 
     def executor_died(self, executor: Any, after_ms: int) -> None:
-        """Take in that an executor ended; a new one replaces it after `after_ms`, none if that is negative."""
+        """Report a dead executor's attempts lost; a new one replaces it after `after_ms`, none if that is negative."""
         life: ExecutorLife = executor.life
         for attempt in self._host.lost_with(executor, life.driver):
             self.lose(life.driver, attempt, LOST_EXECUTOR_MS)
@@ -138,7 +138,7 @@ class ClusterWrites:
             self._host.tell(driver, "executor", None, slot, MESSAGE_MS)
 
     def _leave(self, driver: Any, why: str, linger_ms: int) -> None:
-        """End a driver by itself."""
+        """Let a driver exit as if by itself; its executors outlive it by `linger_ms`."""
         self._host.exit(driver, why)
         self._without_driver(linger_ms)
 
@@ -154,7 +154,7 @@ class ClusterWrites:
 
 
 def probe_of(table: int, writes: tuple[Write, ...]) -> Write:
-    """The last write to a table: something new, and something on top of what the table may hold already."""
+    """The probing write to a table: a new file group, and an APPEND to a group that the plan's writes know, if any."""
     known = next((task for write in writes if write.table == table for task in write.tasks), None)
     more = (Task(partition=known.partition, group=known.group, kind="APPEND"),) if known else ()
     return Write(table=table, tasks=(Task(group=PROBE_GROUP), *more))

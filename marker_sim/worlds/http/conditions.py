@@ -94,7 +94,7 @@ class _Conditions:
         )
 
     def _of_servers(self, directory: Directory) -> None:
-        """What two servers were asked for in one directory, one after the other and at the same time."""
+        """Count conditions in which two servers change one directory, one after the other or at the same time."""
         own = (directory.creates, directory.listings, directory.deletes, directory.others)
         calls = sorted(call for kind in own for call in kind if self.answered(call) and call.life in self.view.lives)
         last: dict[int, RecordedCall] = {}

@@ -81,10 +81,10 @@ class ExternalS3World:
         return Surroundings(values, environment(self._site.url, self._site.access_key, self._site.secret_key))
 
     def echo(self) -> None:
-        """Nothing: it is no part of the kit."""
+        """Nothing: the endpoint is no part of the kit, so its delays are not the kit's."""
 
     def begin(self, fault: Fault) -> bool:
-        """Nothing: an endpoint of the user's own is not made to fail."""
+        """False: the kit does not make a user's endpoint fail."""
         return False
 
     def heal(self, fault: Fault) -> None:
@@ -121,7 +121,7 @@ class ExternalS3World:
 
 
 def probe_site(site: Endpoint) -> ProbedCapabilities:
-    """What somebody's endpoint keeps; UsageError or HarnessError, with its address, when it cannot be asked."""
+    """The promises that a user's endpoint keeps; UsageError or HarnessError, with its address, when it fails."""
     try:
         found = probe_s3(site.url, site.bucket, site.access_key, site.secret_key, REGION, site.prefix)
     except (UsageError, HarnessError) as error:

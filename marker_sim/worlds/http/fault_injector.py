@@ -32,13 +32,13 @@ KILL, PAUSE, SECOND = FaultKind.KILL.value, FaultKind.PAUSE.value, FaultKind.SEC
 
 
 class Clients(Protocol):
-    """Who asks the servers. servers: those that live now."""
+    """The clients of the servers. servers: the live ones."""
 
     servers: tuple[Server, ...]
 
 
 class CallFaults(Protocol):
-    """What is done when an armed fault is due at a call on storage; the recorder's lock is held."""
+    """Injects an armed fault that is due at a call on storage; the recorder's lock is held."""
 
     def inject(self, armed: ArmedFault, call: StorageCall) -> None: ...
 
@@ -85,7 +85,7 @@ class ServerFaultInjector:
 
     @property
     def first(self) -> Server:
-        """The server that lives longest; NobodyLives when there is none."""
+        """The live server that began first; NobodyLives when there is none."""
         if not self.servers:
             raise NobodyLives
         return self.servers[0]
@@ -117,7 +117,7 @@ class ServerFaultInjector:
         self._now_living([server])
 
     def on_ack(self, place: MarkerDirectory) -> None:
-        """A create was answered this moment: look at storage now and then."""
+        """Read storage now and then, at the moment when a create was answered."""
         try:
             if self._look_is_due() and self.hands.acquire(blocking=False):
                 try:
@@ -140,7 +140,7 @@ class ServerFaultInjector:
             raise HarnessError("the campaign ended during a run")
 
     def bury(self, server: Server, places: tuple[MarkerDirectory, ...]) -> None:
-        """Wait until a server that was killed is dead, and look at what it left."""
+        """Wait until a killed server is dead, and read what it left in storage."""
         server.kill()
         self._now_living([other for other in self.servers if other is not server])
         for place in places:

@@ -32,9 +32,9 @@ MARKER_FILES = r"/MARKERS\d+$"
 
 
 class Rewrites:
-    """How marker files of a run change.
+    """Observes how the marker files of a run change.
 
-    operations: what can be aimed at.
+    operations: those at which a fault can be armed.
     root: of the watch.
     """
 
@@ -47,7 +47,7 @@ class Rewrites:
 
     @property
     def operations(self) -> tuple[str, ...]:
-        """What faults may name besides put."""
+        """The operations at which faults may be armed besides put."""
         return self._watch.operations
 
     @property
@@ -56,7 +56,7 @@ class Rewrites:
         return self._watch.exact
 
     def put(self, path: str) -> bool:
-        """Somebody put a file; whether there is anything in it."""
+        """Note that a file was put, in place or replaced; returns whether it has any content."""
         try:
             stat = (self._root / path).stat()
         except OSError:
@@ -76,7 +76,7 @@ class Rewrites:
             self.struck = path
 
     def found(self) -> str:
-        """How files were seen to change, in a word to count; "" when none did."""
+        """The word under which the way that files changed is counted; "" when none did."""
         if self.seen[CUT]:
             return CUT_SEEN
         if self.seen["in place"] > self.seen["replaced"] and not self.exact:
@@ -84,7 +84,7 @@ class Rewrites:
         return NEVER_CUT if self.seen["in place"] or self.seen["replaced"] else ""
 
     def stayed_short(self) -> bool:
-        """Whether whoever was killed at a cut left the file shorter than it was; asked when it is dead."""
+        """Whether a server killed at a cut left the file shorter than it was; call it when the server is dead."""
         return bool(self.struck) and self._watch.stayed_short(self.struck)
 
 
@@ -97,7 +97,7 @@ def missed(reached: Mapping[str, int]) -> tuple[str, ...]:
 
 
 def unknown(reached: Mapping[str, int]) -> tuple[str, ...]:
-    """What could not be done, because nobody could see where to strike."""
+    """The fault that could not strike, because the cuts of files were not seen, or seldom; () for none."""
     seen, never = reached.get(CUT_SEEN, 0), reached.get(NEVER_CUT, 0)
     if reached.get(CUT_KILL):
         return ()

@@ -111,7 +111,7 @@ class FrontWorld:
             asking.getresponse().read()
 
     def begin(self, fault: Fault) -> bool:
-        """Nothing: faults of an object store are at its requests."""
+        """False: faults of an object store strike at its requests alone."""
         return False
 
     def heal(self, fault: Fault) -> None:
@@ -122,7 +122,7 @@ class FrontWorld:
         self.front.remove(f"{place.path}/", process)
 
     def close(self) -> None:
-        """End the front and what stands before it, and forget the bucket."""
+        """End the proxy, if there is one, and the front with its bucket."""
         try:
             if self._toxiproxy is not None:
                 self._toxiproxy.close()
@@ -135,7 +135,7 @@ class FrontWorld:
 
 @cache
 def probe_front() -> ProbedCapabilities:
-    """What the kit's own front keeps, probed once in a process: it is the same for every campaign."""
+    """The promises that the kit's own front keeps, probed once in a process: each campaign has the same."""
     interceptor = Interceptor(Recorder(), lambda armed, call: None)
     with S3Front(interceptor, bucket=BUCKET) as front:
         found = probe_s3(front.endpoint, BUCKET, "kit", SECRET, REGION, "", rounds=OWN_PROBE_ROUNDS)

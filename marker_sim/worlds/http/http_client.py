@@ -142,7 +142,7 @@ class HttpConnection:
 
 
 def probe(port: int, directory: str) -> str:
-    """What a port gave instead of true or false, asked for a marker directory that nothing else uses; "" if fine."""
+    """The error of a port that is asked whether an unused marker directory exists; "" when it answers true or false."""
     connection = HttpConnection(port, timeout_s=2.0)
     try:
         outcome = connection.call("exists", {"markerdirpath": directory}, lambda: None)
@@ -164,7 +164,7 @@ def decode(body: bytes, content_type: str) -> str:
 
 
 def interpret(operation: str, status: int, body: bytes, content_type: str = "") -> HttpOutcome:
-    """What a reply means; see the module. A body that does not parse is shown byte by byte as it came."""
+    """The outcome that a reply stands for (see the module); a body that does not parse is quoted byte by byte."""
     text = decode(body, content_type)
     if status != 200:
         return HttpOutcome(

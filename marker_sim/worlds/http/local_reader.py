@@ -53,7 +53,7 @@ _Signature = dict[str, tuple[int, int, int]]
 
 
 class LocalReader:
-    """Looks at the marker directories of one run. Safe to call from any thread; looks happen one after another.
+    """Reads the marker directories of one run. Safe to call from any thread; readings come one after another.
 
     writers: the processes of all servers that live.
     command: the user's reader, "" for Hudi's format.
@@ -79,7 +79,7 @@ class LocalReader:
         self._excused: dict[str, set[str]] = {}
 
     def look(self, place: MarkerDirectory) -> bool:
-        """Look while servers live; False when the directory did not come to rest within `GIVE_UP_S`, or all died."""
+        """Read a directory while servers live; False when it was not at rest within `GIVE_UP_S`, or all died."""
         if self._cannot_read(place):
             return False
         began = time.monotonic()

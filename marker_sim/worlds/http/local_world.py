@@ -101,7 +101,7 @@ class LocalWorld:
         return Surroundings({"storage": str(self._root)}, {})
 
     def echo(self) -> None:
-        """Nothing: it is no part of the kit."""
+        """Nothing: the file system is no part of the kit, so its delays are not the kit's."""
 
     def begin(self, fault: Fault) -> bool:
         """The disk is full for all servers that live, or marker files cannot be written, if any is to be made."""
@@ -127,7 +127,7 @@ class LocalWorld:
             self._free_disk(fault.kind)
 
     def remove(self, place: MarkerDirectory, process: str) -> None:
-        """In one step for whoever looks at the directory."""
+        """Remove a marker directory; readers see it vanish in one step."""
         self._removed += 1
         away = self._root / f".removed-{self._removed}"
         with contextlib.suppress(FileNotFoundError):
@@ -136,7 +136,7 @@ class LocalWorld:
                 shutil.rmtree(away, ignore_errors=True)
 
     def end_run(self) -> None:
-        """Nobody watches what the last run stored."""
+        """End the watch on the files of the last run."""
         watch, self._watch = self._watch, None
         if watch is not None:
             watch.close()
@@ -218,7 +218,7 @@ class LocalWorld:
         recorder.fault(f"storage-{len(self._obstacles)}", IO_ERROR, "end", path)
 
     def _fill_disk(self, kind: FaultKind) -> None:
-        """From now on no block is free, or writes fail that make a file larger than any is, for every server."""
+        """Fill the disk, or limit the size of each server's files to that of the largest marker file."""
         injector = self._stage.injector
         if kind is FaultKind.NO_SPACE:
             assert self._disk is not None

@@ -44,7 +44,7 @@ TYPE_FILES = f"/{TYPE_FILE}$"
 
 
 class _CallSite(NamedTuple):
-    """Calls on storage that a site stands for. on_local: what reports them where only effects are seen, or ""."""
+    """The storage calls at a site. on_local: the operation that shows them where only effects are seen, or ""."""
 
     pattern: str
     operations: tuple[str, ...]
@@ -100,7 +100,7 @@ CANNOT = {
 
 
 def cannot(kind: FaultKind, storage: str) -> str:
-    """Why a kind cannot be done to real servers on a storage, "" when it can."""
+    """The reason why a kind of fault cannot strike real servers on a storage, "" when it can."""
     return CANNOT.get(kind.value) or CANNOT.get(f"{kind.value} on {storage}", "")
 
 
@@ -236,7 +236,7 @@ class PlanFaults:
             self._begin(server, armed.fault, call)
 
     def drive(self, over: Callable[[], bool], for_s: float, deadline: float) -> None:
-        """Do what is due until the clients are through, or time is up, or nobody lives and none comes.
+        """Inject due faults until clients are done, time is up, or no server lives and none is to start.
 
         for_s: how long clients may take, not counting what they wait for, like the start of a server.
         deadline: when all of it has to be over (time.monotonic).
@@ -266,7 +266,7 @@ class PlanFaults:
         self._restart()
 
     def _heal_wires(self) -> None:
-        """What was not seen on its wire did not happen, and then none of what a plan has there counts as one."""
+        """Heal all wires and count the faults seen on each; where one was not seen, its wire as a whole counts 0."""
         seen = self.wires.heal()
         for evidence in seen:
             word = evidence.fault.kind.value
@@ -280,7 +280,7 @@ class PlanFaults:
             self.met[wire] = happened if happened == len(wanted) else 0
 
     def _arrive(self, *keys: tuple[str, str]) -> list[Fault]:
-        """What is due where a client or a server is now, but for faults of connections, which have a thread."""
+        """The faults due at a site that was reached; those of connections are started in their own thread instead."""
         due: list[Fault] = []
         with self._lock:
             for key in keys:
@@ -379,7 +379,7 @@ class PlanFaults:
         return replace(fault, trigger=within(self._injector.workdir, trigger)) if isinstance(trigger, Call) else fault
 
     def _call(self, fault: Fault, world: RunStorage) -> Call | None:
-        """What the interceptor waits for; None where it cannot see the call."""
+        """The call at which the interceptor injects a fault; None where it cannot see that call."""
         if isinstance(fault.trigger, Call):
             if world.whens != ("after",):
                 return fault.trigger

@@ -42,7 +42,7 @@ def wires_of(plan: Plan) -> frozenset[str]:
 
 
 def start_toxiproxy() -> Toxiproxy:
-    """A server of proxies, which whoever asked for it closes; HarnessError when there is none here."""
+    """A running toxiproxy, which the caller closes; HarnessError when it is not available here."""
     if why := missing():
         raise HarnessError(f"a plan has faults of connections; {why}")
     from marker_sim.worlds.proxies.toxiproxy import Toxiproxy
@@ -66,7 +66,7 @@ class PlanWires:
         self._then: list[tuple[int, Callable[[], None]]] = []
 
     def open(self) -> None:
-        """Servers that start from now on are behind proxies, if the plan needs that; HarnessError when it cannot be."""
+        """Put later servers behind proxies, if the plan needs that; HarnessError without toxiproxy."""
         if WIRE in self._wires:
             self._toxiproxy = start_toxiproxy()
             self._injector.before = self._before
@@ -92,7 +92,7 @@ class PlanWires:
         return all(each.done() for each in self._due)
 
     def heal(self) -> list[Evidence]:
-        """What is on a wire is taken off, and nothing strikes any more; what was seen of each fault that struck."""
+        """Remove and stop all faults of wires; returns the evidence of each that struck."""
         self._stop()
         struck = [each.result() for each in self._due if not each.cancelled()]
         return [each for each in struck if each is not None]
@@ -155,6 +155,6 @@ class PlanWires:
         return f"{method} {target} HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Padding: {padding}\r\n\r\n".encode()
 
     def _to_storage(self) -> bytes:
-        """A listing below a prefix that nothing uses, signed by nobody."""
+        """The bytes of an unsigned listing request below an unused prefix."""
         bucket = self._injector.world.surroundings("kit").values["bucket"]
         return f"GET /{bucket}?list-type=2&prefix=kit-probe/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode()

@@ -19,7 +19,7 @@ _NO_TEXT = re.compile("[\udc80-\udcff]")  # Surrogates stand for bytes that are 
 
 
 class Requests:
-    """What clients of one run send.
+    """The requests of the clients of one run.
 
     directory: how requests write a marker directory.
     identity: each create carries one, and its resend the same (`requestid`, our extension).

@@ -13,7 +13,7 @@ DOES_NOT_KNOW = "does not know the condition"
 
 
 def environment(endpoint: str, access_key: str, secret_key: str = SECRET) -> dict[str, str]:
-    """What S3 clients of most languages read; AWS_DEFAULT_REGION is Python's name for AWS_REGION."""
+    """The environment variables of S3 clients in most languages; AWS_DEFAULT_REGION is Python's name for AWS_REGION."""
     return {
         "AWS_ACCESS_KEY_ID": access_key,
         "AWS_SECRET_ACCESS_KEY": secret_key,
@@ -24,7 +24,7 @@ def environment(endpoint: str, access_key: str, secret_key: str = SECRET) -> dic
 
 
 def honest(found: ProbedCapabilities, store: str) -> ProbedCapabilities:
-    """The same, or HarnessError when a server on this store could be blamed for what the store does.
+    """The capabilities found; HarnessError when a server could be blamed for a promise that its store breaks.
 
     A store that answers that it does not know a condition does not lie: the history's capabilities say so.
     """
@@ -44,7 +44,7 @@ def name_of(found: ProbedCapabilities) -> str:
 
 
 def capabilities(found: ProbedCapabilities) -> dict[str, bool]:
-    """What the store can do, for a header."""
+    """The capabilities of the store, for a history's header."""
     return {
         "put_if_absent": found.put_if_absent,
         "put_if_unchanged": found.put_if_unchanged,

@@ -57,7 +57,7 @@ class Scripts:
 
     @property
     def servers(self) -> tuple[Server, ...]:
-        """Those that live now; clients that wait for one go on when there is."""
+        """The live servers; clients that wait for one continue when there is one."""
         return self._servers
 
     @servers.setter
@@ -84,11 +84,11 @@ class Scripts:
             thread.start()
 
     def stop(self) -> None:
-        """No client begins another operation."""
+        """Let no client begin another operation."""
         self._ended.set()
 
     def end(self) -> None:
-        """No client goes on after this; connections of those that wait are cut. Call it when the history is closed."""
+        """End all clients and cut the connections of those that wait. Call it when the history is closed."""
         self._ended.set()
         for connection in list(self._connections):
             connection.abort()
@@ -119,7 +119,7 @@ class Scripts:
                 self._left -= 1
 
     def _server(self, op: Op) -> Server | None:
-        """Whom to ask; None when the run is over."""
+        """The server to send an operation to, once there is one; None when the run is over."""
         while not self._ended.is_set():
             servers = self.servers
             waits = op.server and len(servers) < 2 and self._faults.second_is_coming
@@ -152,7 +152,7 @@ class Scripts:
         return outcome.kind == "info"
 
     def _before(self, process: str, actor: str, op: Op) -> Fault | None:
-        """What happens to a client before it asks; what is left for its request."""
+        """Inject the faults due before a client's request; returns the one that strikes the request itself."""
         due = self._faults.before(actor, op.kind)
         self._pause(process, [fault for fault in due if fault.kind is FaultKind.PAUSE])
         if any(fault.kind is FaultKind.DIRECTORY_REMOVED for fault in due):

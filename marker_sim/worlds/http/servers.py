@@ -42,7 +42,7 @@ _TAKEN = ("address already in use", "eaddrinuse", "address in use", "failed to b
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """How to start a server.
+    """The command that starts a server.
 
     startup_s: how long it may take to answer.
     """
@@ -90,15 +90,15 @@ class Server:
 
     @property
     def proxied(self) -> bool:
-        """Whether a proxy stands between it and its clients."""
+        """Whether there is a proxy between the server and its clients."""
         return self.door != self.port
 
     def pids(self) -> list[int]:
-        """It and every descendant that lives."""
+        """The process ids of the server and its live descendants."""
         return _family(self.pid)
 
     def exited(self) -> int | None:
-        """The exit code when it is over, whoever ended it."""
+        """The exit code of the server, None while it runs."""
         return self._popen.poll()
 
     def signal(self, number: signal.Signals) -> None:
@@ -334,7 +334,7 @@ class Fleet:
 
 
 class _PortTaken(Exception):
-    """The server says that somebody else has its port; the text is its last output."""
+    """A server reports that its port is in use; the text is its last output."""
 
 
 def free_port() -> int:

@@ -26,7 +26,7 @@ class SmallDisk:
         self.mounted = supervisor.mount("tmpfs", OPTIONS, path)
 
     def fill(self) -> None:
-        """No block is left, from now on until `free`."""
+        """Fill the disk until no block is free; `free` undoes it."""
         with (self._path / _BALLAST).open("ab") as ballast:
             for _ in range(TRIES):
                 disk = os.statvfs(self._path)
@@ -47,7 +47,7 @@ class SmallDisk:
 
 @functools.cache
 def why_not() -> str:
-    """Why there can be no such disk here, "" when there can."""
+    """The reason why such a disk cannot be mounted here, "" when it can."""
     with tempfile.TemporaryDirectory(prefix="marker-sim-") as path:
         disk = SmallDisk(Path(path))
         disk.close()

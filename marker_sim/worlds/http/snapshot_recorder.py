@@ -20,14 +20,14 @@ STOPPED_TIMEOUT_S = 1.0
 
 
 class Snapshot(NamedTuple):
-    """What one scan found: files by storage path, or names where the format is not Hudi's."""
+    """The result of one scan: files by storage path, or names where the format is not Hudi's."""
 
     files: dict[str, bytes]
     names: frozenset[str]
 
 
 class SnapshotRecorder:
-    """What the history was told of each directory. Not safe for several threads: a reader has a lock."""
+    """Records snapshots of directories, and keeps the last of each. Not thread-safe: a reader has a lock."""
 
     def __init__(self, recorder: Recorder, layout: str) -> None:
         self.recorder = recorder
@@ -35,7 +35,7 @@ class SnapshotRecorder:
         self._files: dict[str, dict[str, bytes]] = {}
 
     def files(self, place: MarkerDirectory) -> Mapping[str, bytes]:
-        """The files of a directory as they were told last."""
+        """The files of a directory as recorded last."""
         return self._files.get(place.path, {})
 
     def tell(self, place: MarkerDirectory, seen: Snapshot, mark: int) -> tuple[str, ...]:

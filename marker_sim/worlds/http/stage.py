@@ -111,7 +111,7 @@ class RunStage:
         ]
 
     def history(self, plan: Plan) -> History:
-        """What was recorded. plan: what was run."""
+        """The recorded history, with its header. plan: that of the run."""
         system, injector = self.system, self.injector
         header = Header(
             world="foreign",
@@ -135,7 +135,7 @@ class RunStage:
         self.recorder.record("kit", "kit", "observe", "phase", value=name)
 
     def watch(self) -> None:
-        """Begin to look at storage and to listen for the echo."""
+        """Start the threads that read storage and measure the kit's own echo."""
         for watcher in self._watchers:
             watcher.start()
 
@@ -198,7 +198,7 @@ class RunStage:
             self._ask_again()
 
     def close(self, kill: bool = True) -> None:
-        """The run is over: a last look at what is stored, and one more when the servers are dead."""
+        """End the run: read storage once more while servers live and, with `kill`, when they are dead."""
         self.injector.check()
         self.phase("end")
         self.recorder.clients_over = True
@@ -213,7 +213,7 @@ class RunStage:
         self.recorder.close()
 
     def _ask_again(self) -> None:
-        """Creates of names that exist, all directories at once: whoever forgot them creates them once more."""
+        """Create names that exist once more, in all directories at once: a server that forgot one answers "created"."""
         threads = []
         for place in self.places:
             known = sorted(self.recorder.answered(place))
@@ -244,7 +244,7 @@ class RunStage:
             self.injector.trouble.append(error)
 
     def _keep_looking(self) -> None:
-        """Look at every directory in turn, so that there is a look after nearly every answer."""
+        """Read every directory in turn, so that nearly every answer is followed by a reading."""
         while not self._over.is_set():
             for place in self.places:
                 if self.injector.servers and not self._over.is_set():

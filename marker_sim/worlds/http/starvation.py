@@ -16,14 +16,14 @@ WORTH_MS = 50
 
 @dataclass(frozen=True, slots=True)
 class ProcessorTime:
-    """Of one thread since it began: nanoseconds that it ran, and that it waited for a processor."""
+    """The nanoseconds that a thread has run, and has waited for a processor, since it began."""
 
     ran_ns: int
     waited_ns: int
 
 
 def processor_times(pids: Iterable[int]) -> dict[tuple[int, int], ProcessorTime]:
-    """Of every thread of these processes, by process and thread; empty where the kernel does not count."""
+    """The times of all threads of some processes, by process and thread; empty where the kernel does not count."""
     found = {}
     for pid in pids:
         with contextlib.suppress(OSError):  # It is gone.
@@ -35,7 +35,7 @@ def processor_times(pids: Iterable[int]) -> dict[tuple[int, int], ProcessorTime]
 
 
 def starved_ms(before: Mapping[tuple[int, int], ProcessorTime], now: Mapping[tuple[int, int], ProcessorTime]) -> int:
-    """How long a server waited for a processor between two looks.
+    """The milliseconds that a server waited for a processor between two measurements.
 
     That is the longest wait of one of its threads, less all that the server ran meanwhile: threads that keep each other
     waiting are its own doing.

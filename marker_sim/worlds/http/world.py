@@ -38,12 +38,12 @@ class Endpoint:
     prefix: str = field(default_factory=lambda: f"marker-sim-{uuid.uuid4().hex[:12]}")
 
     def to_dict(self) -> dict[str, str]:
-        """What is stored of it."""
+        """The JSON-ready form, without keys and secrets."""
         return {"url": self.url, "bucket": self.bucket}
 
 
 class Surroundings(NamedTuple):
-    """What a server's command finds: placeholders of the storage, and environment variables."""
+    """The values that a server's command gets: placeholders of the storage, and environment variables."""
 
     values: Mapping[str, str]
     environment: Mapping[str, str]

@@ -91,7 +91,7 @@ class Child(ProcessEnvironment):
         self.steps.step()
 
     def server_started(self, server: str) -> int | None:
-        """The `started` event of the server behind a name."""
+        """The `started` event of the server with a name."""
         started: int | None = self.link.ask("server-started", server)
         return started
 
@@ -100,7 +100,7 @@ class Child(ProcessEnvironment):
         self.link.ask("need-server")
 
     def began(self, place: MarkerDirectory) -> None:
-        """Take in that a write has its instant."""
+        """Report the table and instant of a write to the kit, as soon as it has one."""
         self.link.ask("began", *place)
 
     def write_file(self, work: Assignment, create: Callable[[str, str], object], slow_ms: int) -> WriteStat:

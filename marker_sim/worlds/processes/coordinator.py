@@ -44,7 +44,7 @@ class Coordinator:
         self._threads[0].start()
 
     def attach_template(self, answers: Mapping[str, Answer]) -> None:
-        """What the template's words are told to."""
+        """Add the functions that answer the template's messages."""
         self._answers.update(answers)
 
     def attach(
@@ -83,7 +83,7 @@ class Coordinator:
         self._roles[process] = role
 
     def post(self, process: str, *message: Any) -> None:
-        """Say something to a child, once it has its inbox; a child that is gone hears nothing."""
+        """Send a child a message as soon as it has its inbox; one to a dead child is dropped."""
         with self._arrived:
             self._arrived.wait_for(lambda: process in self._inboxes or self._closed, END_TIMEOUT_S)
             inbox = self._inboxes.get(process)
@@ -95,7 +95,7 @@ class Coordinator:
                 return
 
     def close(self) -> None:
-        """No child is answered any more."""
+        """Close the connections to all children and end the threads that answer them."""
         self._closed = True
         with self._arrived:
             self._arrived.notify_all()

@@ -54,7 +54,7 @@ class ProcessBackend(StageBackend):
         self._attempts[number] = attempt
 
     def receive(self) -> Message:
-        """The next message that still concerns somebody."""
+        """The next message to the driver, without those about attempts that it no longer counts."""
         while True:
             kind, number, value = self._messages.get()
             match kind:
@@ -83,7 +83,7 @@ class ProcessBackend(StageBackend):
         timer.start()
 
     def speculated(self, path: str) -> None:
-        """Take in that several attempts of a task start at once."""
+        """Record that several attempts of a task start at once."""
         link = self._child.link
         link.record(self._child.me.name, "nemesis", "fault", FaultKind.SPECULATIVE.value, path=path)
 

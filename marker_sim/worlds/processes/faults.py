@@ -35,7 +35,7 @@ _SILENCE_MS = 1_500
 
 
 class CallerIsDead(EOFError):
-    """Whoever asked is dead and gets no answer."""
+    """The caller is dead, so its call gets no answer."""
 
 
 def why_not(fault: Fault, storage: str) -> str:

@@ -101,7 +101,7 @@ class ProcessHost:
         self._end(process, follow, partial(self.record, process.name, process.role, "fault", "kill", value=value))
 
     def exit(self, process: ManagedProcess, why: str) -> None:
-        """The same for one that ends by itself, as the history has it."""
+        """End a process, recorded as one that exits by itself."""
         self._end(process, None, partial(self.record, process.name, process.role, "observe", "exited", error=why))
 
     def _end(self, process: ManagedProcess, follow: Callable[[], None] | None, record: Callable[[], int]) -> None:
@@ -116,7 +116,7 @@ class ProcessHost:
             process.gone.wait(GONE_S)
 
     def _gone(self, argument: tuple[ManagedProcess, int]) -> None:
-        """What follows from a death."""
+        """Do what follows from a process's death; one that was not killed is recorded as exited."""
         process, code = argument
         if process.kill_sent:
             if process.follow is not None:
@@ -159,7 +159,7 @@ class ProcessHost:
     # Time.
 
     def now_ns(self) -> int:
-        """Since 1970."""
+        """The time since 1970, in ns."""
         return time.time_ns()
 
     def after(self, duration_ms: float, call: Callable[[Any], None], argument: Any = None) -> None:
@@ -173,7 +173,7 @@ class ProcessHost:
             self._turn.notify()
 
     def run(self, limit_ms: int) -> bool:
-        """Make calls that are due until somebody says `stop`, or for so long; raises what went wrong in the kit."""
+        """Make due calls until `stop` is called or `limit_ms` have passed (False); raises an error of the kit."""
         deadline = time.monotonic() + limit_ms / 1000
         self._stopped = False
         while not self._stopped:
@@ -204,17 +204,17 @@ class ProcessHost:
             self._turn.notify()
 
     def overdue(self, message: str) -> None:
-        """Somebody hangs, and a machine that is busy may be why: nothing that an implementation can be accused of."""
+        """Raise HarnessError: a busy machine may be why clients hang, so no implementation is blamed for it."""
         raise HarnessError(message)
 
     def settle(self) -> None:
-        """Until no request that was sent can still be applied."""
+        """Wait until no request that was sent can still be applied."""
         deadline = time.monotonic() + self._storage.settle_ms / 1000
         while self._settles and (left_s := deadline - time.monotonic()) > 0:
             self.run(int(left_s * 1000) + 1)
 
     def heal(self) -> None:
-        """Nothing strikes any more, nobody is paused, and what follows from deaths so far has followed."""
+        """Disarm all faults, resume every process, and do what follows from deaths so far."""
         self._interceptor.disarm()
         for process in tuple(self.fork_server.lives.values()):
             self.resume(process)
@@ -241,7 +241,7 @@ class ProcessHost:
             future.set_exception(error)
 
     def close(self) -> None:
-        """Nobody is answered any more."""
+        """Drop the calls that are still to come; whoever waits for an answer of one gets EOFError."""
         with self._turn:
             self._closed = True
             for _, _, call, argument in self._calls:
@@ -260,7 +260,7 @@ class ProcessHost:
     def tell(
         self, driver: ManagedProcess, kind: str, attempt: ProcessAttempt | None, value: Any, after_ms: float
     ) -> None:
-        """Let a driver hear something, if it lives by then."""
+        """Send the driver a message after a while, if it lives by then."""
         self.after(after_ms, self._hears, (driver, kind, None if attempt is None else attempt.number, value))
 
     def _hears(self, argument: tuple[ManagedProcess, str, int | None, Any]) -> None:
@@ -269,7 +269,7 @@ class ProcessHost:
             self.fork_server.coordinator.post(driver.name, *message)
 
     def lost_with(self, executor: ManagedProcess, driver: ManagedProcess) -> tuple[ProcessAttempt, ...]:
-        """What the executor was working at."""
+        """The attempts that a dead executor worked on, after its driver is told that it is lost."""
         assert isinstance(executor.life, ExecutorLife)
         self.tell(driver, "executor-lost", None, executor.life.slot, 0)
         return tuple(executor.life.running.values())

@@ -38,7 +38,7 @@ class CountedStorage:
         self._count = steps.step
 
     def _step(self, operation: str = "", condition: Condition = Condition.NONE, expected: str | None = None) -> None:
-        """Count a step; the history keeps a call that needs what the storage has not, whoever hears its error."""
+        """Count a step; record a call that needs what the storage lacks, even if its error is caught."""
         if lacks := self.capabilities.lacks(operation, condition, expected):
             self._link.record(self._link.process, self._link.role, "observe", UNSUPPORTED, error=lacks)
         self._count()
@@ -194,7 +194,7 @@ class ThreadMailbox:
         self._step = step
 
     def put(self, item: Any) -> None:
-        """Keep an item for whoever waits first."""
+        """Put an item, which the first waiting caller gets."""
         self._step()
         self._items.put(item)
 

@@ -13,7 +13,7 @@ from marker_sim.worlds.processes.children import Child
 
 
 class PrefixedStorage:
-    """A storage as somebody sees it who reaches it from further up: every path has `prefix` before it."""
+    """A storage whose paths all begin with `prefix`, as seen from a directory above it."""
 
     def __init__(self, inner: Storage, prefix: str) -> None:
         self.capabilities = inner.capabilities
@@ -42,7 +42,7 @@ class PrefixedStorage:
 
 
 def serve(child: Child, storage: dict[str, str]) -> None:
-    """Serve markers until the end of the process; the kit hears where."""
+    """Run a timeline server until the process ends; its port is reported to the kit."""
     local = storage["kind"] == "local"
     base = storage["root"] if local else f"s3a://{storage['bucket']}"
     # A server keeps local paths relative to the directory above its base.

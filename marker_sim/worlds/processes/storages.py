@@ -35,7 +35,7 @@ def check_storage(storage: str) -> None:
 
 
 def open_storage(storage: str, interceptor: Interceptor, root: Path) -> ClusterStorage:
-    """A fresh storage for one run, in a directory that is made at `root`, or behind a front."""
+    """A fresh storage for one run, in a new directory `root`, or in S3 behind a front."""
     return LocalClusterStorage(root) if storage == "local" else S3ClusterStorage(interceptor)
 
 
@@ -50,7 +50,7 @@ class LocalClusterStorage:
         self.settle_ms = 0
 
     def spec(self) -> dict[str, str]:
-        """For children."""
+        """The JSON-ready form from which child processes open the storage."""
         return {"kind": "local", "root": str(self._root)}
 
     def stored(self, path: str) -> bytes | None:
@@ -65,7 +65,7 @@ class LocalClusterStorage:
         return {path: self._storage.get(path).data for path in self._storage.list("")}
 
     def damage(self, path: str, data: bytes | None) -> None:
-        """Change a file behind everybody's back."""
+        """Replace a file, None to delete it, without a record."""
         if data is None:
             (self._root / path).unlink()
         else:
@@ -73,14 +73,14 @@ class LocalClusterStorage:
             (self._root / path).write_bytes(data)
 
     def expect(self, process: str, role: str) -> None:
-        """Nothing to prepare."""
+        """Nothing: a local directory needs no preparation."""
 
     def close(self) -> None:
-        """The directory is left to whoever made it."""
+        """Nothing: the caller deletes the directory."""
 
 
 class S3ClusterStorage:
-    """A bucket of moto's behind the front."""
+    """A storage in a bucket of the kit's S3 front."""
 
     def __init__(self, interceptor: Interceptor) -> None:
         from marker_sim.worlds.s3_front import S3Front
@@ -92,7 +92,7 @@ class S3ClusterStorage:
         self.settle_ms = self.capabilities.request_timeout_ms + self.capabilities.late_effect_ms
 
     def spec(self) -> dict[str, str]:
-        """For children."""
+        """The JSON-ready form from which child processes open the storage."""
         return {"kind": "s3", "endpoint": self._front.endpoint, "bucket": BUCKET}
 
     def stored(self, path: str) -> bytes | None:
@@ -104,7 +104,7 @@ class S3ClusterStorage:
         return dict(self._front.objects(""))
 
     def damage(self, path: str, data: bytes | None) -> None:
-        """Change an object behind everybody's back."""
+        """Replace an object, None to delete it, without a record."""
         self._front.change(path, data)
 
     def expect(self, process: str, role: str) -> None:

@@ -73,7 +73,7 @@ class Evidence:
 
 
 def _toxic(fault: Fault) -> FaultKind:
-    """The toxic that implements a fault, at any place of the proxy."""
+    """The kind of a fault, whether its proxy stands before servers or before storage."""
     return FaultKind(fault.kind.value.removeprefix("storage-"))
 
 
@@ -215,7 +215,7 @@ class WireFaults:
         self._life = life
 
     def strike(self, wire: ProxiedWire, fault: Fault) -> Evidence:
-        """Apply a fault, check that it works, keep it for its duration, remove it. Wires without replies: no check."""
+        """Apply a fault, check that it works, keep it for its duration, remove it; not on a wire without replies."""
         calm = undisturbed(wire, fault, self._request)
         if calm.end != "reply":
             return Evidence(fault=fault, happened=False, seen=f"{calm.end} before the fault was put on")
@@ -226,7 +226,7 @@ class WireFaults:
 
     @contextmanager
     def span(self, wire: ProxiedWire, fault: Fault) -> Iterator[list[int]]:
-        """A context in which the fault is on the wire and in the history; its list then holds what it broke."""
+        """A context in which the fault is on the wire and in the history; its list then holds how many it broke."""
         came: list[int] = []
         began = self._recorder.fault(self._process, fault.kind.value, "begin", error=described(fault))
         lossy, of_clients = fault.kind.row.fails, fault.kind.row.cls == "wire"

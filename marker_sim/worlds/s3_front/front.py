@@ -216,7 +216,7 @@ class S3Front:
                 raise HarnessError(f"{fault.kind.value} was aimed at {call.path}, and the S3 front cannot do that")
 
     def _silence(self, environ: WSGIEnvironment, duration_ms: int) -> None:
-        """Wait until the time is over, the client hangs up or the front closes; in the latter cases end its reading."""
+        """Wait until the time is over, the client hangs up or the front closes: the last two end what is read."""
         connection: socket.socket = environ[SOCKET]
         deadline = time.monotonic() + min(duration_ms, SILENCE_MS_MAX) / 1000
         try:

@@ -31,7 +31,7 @@ _BODILESS = (204, 304)
 
 
 class NoReply(Exception):
-    """Ends the connection without a reply; `then` runs afterwards in its thread, and `close` waits for it."""
+    """Ends the connection without a byte; `then` runs afterwards in its thread, and `close` waits for it."""
 
     def __init__(self, then: Callable[[], object] | None = None) -> None:
         super().__init__()

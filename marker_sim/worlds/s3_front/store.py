@@ -52,7 +52,7 @@ class MotoStore:
             self._application: Any = create_backend_app("s3")
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Moto's answer, without the caller's identity and host name.
+        """Moto's answer to a request, of which it does not see the caller's identity and host name.
 
         Moto reads keys from RAW_URI. PATH_INFO only finds the handler, and does not find it for a key with a line feed.
         """

@@ -103,7 +103,7 @@ class Cluster(ClusterRun):
         return None
 
     def _exited(self, process: Process) -> None:
-        """Take in that a process ended by itself within its work; it is not restarted."""
+        """Remove a process that ended by itself within its work; it is not restarted."""
         self.host.end(process)
         if isinstance(process.life, ClientLife):
             self.clients.left()

@@ -56,7 +56,7 @@ class SimulatedEnvironment(ProcessEnvironment):
             self._scheduler.arrive(self.me, site)
 
     def server_started(self, server: str) -> int | None:
-        """The `started` event of the server behind a name, dead or alive."""
+        """The `started` event of the server with a name, dead or alive."""
         there = self._cluster.servers.address(server)
         return there.started if there else None
 
@@ -65,7 +65,7 @@ class SimulatedEnvironment(ProcessEnvironment):
         self._cluster.servers.need()
 
     def began(self, place: MarkerDirectory) -> None:
-        """Take in that a write has its instant."""
+        """Note the table and instant of a write, as soon as it has one."""
         self._cluster.writes.instants[place] = None
 
     def write_file(self, work: Assignment, create: Callable[[str, str], object], slow_ms: int) -> WriteStat:
@@ -152,5 +152,5 @@ class SimulatedBackend(StageBackend):
         self._cluster.host.tell(self._driver, message.kind, message.attempt, message.result, after_ms)
 
     def speculated(self, path: str) -> None:
-        """Take in that several attempts of a task start at once."""
+        """Record that several attempts of a task start at once."""
         self._scheduler.record(self._driver.name, "nemesis", "fault", "speculative", path=path)

@@ -178,7 +178,7 @@ class SimulatedHost:
             driver.backend.mailbox.post(message)
 
     def lost_with(self, executor: Process, driver: Process) -> tuple[Attempt, ...]:
-        """The attempts sent to an executor last, and those it works on."""
+        """The attempt that an executor was sent last, and those it works on."""
         assert isinstance(executor.life, ExecutorLife)
         attempts = dict.fromkeys([executor.busy, *executor.life.running.values()])
         return tuple(attempt for attempt in attempts if attempt is not None)
@@ -237,7 +237,7 @@ class SimulatedHost:
         self.scheduler.at(until_ns, over)
 
     def _lose_power(self, process: Process, fault: Fault) -> None:
-        """Kill the process and undo the writes of its last `unsynced_ms`, which were not synced."""
+        """Kill the process and undo what any process wrote in the last `unsynced_ms`: nothing was synced."""
         store = self.store
         if store.model != "local" or store.unsynced is None:
             return

@@ -273,7 +273,7 @@ class Scheduler:
         return None if me is coordinator else coordinator.switch()
 
     def passes(self, time_ns: int) -> bool:
-        """Let time pass if nothing else happens before; returns whether it did."""
+        """Let time pass until `time_ns` if nothing else happens by then; returns whether it did."""
         if self.stop or self._heap[0][0] <= time_ns:
             return False
         self.now_ns = time_ns
@@ -314,7 +314,7 @@ class Scheduler:
         return 1.0 if draw is None else 0.25 + 3.0 * draw() * draw()
 
     def arrive(self, process: Process, site: str) -> None:
-        """Take in that an actor is at a named site; called only while `process.actor.sited` holds something."""
+        """Count an arrival at a site and arm the faults due there; called only while `process.actor.sited` has any."""
         state = process.actor
         waiting = state.sited.get(site)
         if waiting is None or self.closed:

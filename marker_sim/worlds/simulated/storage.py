@@ -286,7 +286,7 @@ class SimStorage:
         return result
 
     def _apply_fault(self, fault: Fault, path: str, apply: Callable[[], Any], empty: bool, reply_ns: int) -> int:
-        """The effect of a fault on a request, and the time of its answer, if any."""
+        """The time at which a request under a fault is answered; raises, or never returns, where it has no answer."""
         process, store, scheduler = self._process, self._store, self._scheduler
         now_ns, settings = scheduler.now_ns, fault.settings
         match fault.kind:

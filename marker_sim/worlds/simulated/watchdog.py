@@ -26,7 +26,7 @@ class _Hung(BaseException):
 
 @contextmanager
 def watched(steps: Callable[[], int], limit_s: float = LIMIT_S) -> Iterator[None]:
-    """Raise HarnessError with the blocked line when `steps()` is the same at two checks.
+    """Raise HarnessError with the blocked line when `steps()` is the same at two checks in a row.
 
     limit_s: seconds between two looks, so that a block is noticed after one to two of them.
     """

@@ -163,7 +163,7 @@ class SimWire:
             scheduler.spawn(server, serve)
 
     def _queue_up(self, server: Process, serve: Callable[[], None]) -> None:
-        """The time at which an overloaded server handles a request: in turn, or all when the overload is over."""
+        """Let an overloaded server handle a request in its turn; all that are left when the overload is over."""
         begins_ns, (pace_ns, until_ns) = server.free_ns, server.overload
         server.free_ns = min(begins_ns + pace_ns, until_ns)
 

@@ -40,7 +40,7 @@ class OutOfTime(Exception):
 
 
 class Application:
-    """A driver.
+    """The driver process of a Spark application.
 
     name: its process in the history.
     program: what it runs, as worlds/spark/__main__.py names it.
@@ -73,23 +73,23 @@ class Application:
 
     @property
     def alive(self) -> bool:
-        """Whether its Python runs."""
+        """Whether the driver's Python process is running."""
         return self._popen.poll() is None
 
     def wait_ready(self) -> None:
-        """Its session is there. HarnessError when it cannot be had, OutOfTime."""
+        """Wait until its Spark session is ready. HarnessError when it does not start; OutOfTime."""
         try:
             self._answer(START_S)
         except Gone as gone:
             raise HarnessError(f"the driver {self.name} did not start: {self.last_lines()}") from gone
 
     def ask(self, message: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
-        """Its answer. Gone when it ended instead; Hangs after `timeout_s`; OutOfTime when the budget ends before."""
+        """An answer. Gone when the driver ended; Hangs after `timeout_s`; OutOfTime when the budget ends before."""
         self.tell(message)
         return self._answer(timeout_s)
 
     def tell(self, message: Mapping[str, Any]) -> None:
-        """Ask, and leave the answer. Gone when it ended."""
+        """Send a message without waiting for the answer. Gone when the driver has ended."""
         assert self._popen.stdin is not None
         try:
             self._popen.stdin.write(json.dumps(message).encode() + b"\n")
@@ -112,11 +112,11 @@ class Application:
         return answer
 
     def kill_now(self) -> None:
-        """SIGKILL for the session; returns at once, so it may be called with a lock held."""
+        """Send SIGKILL to the driver's session; returns at once, so it may be called with a lock held."""
         supervisor.signal_session(self._popen, signal.SIGKILL)
 
     def kill(self) -> None:
-        """SIGKILL for the session, and wait until no process of it is left."""
+        """Send SIGKILL to the driver's session and wait until no process of it is left."""
         supervisor.end(self._popen)
 
     def last_lines(self) -> str:

@@ -42,7 +42,7 @@ class SparkRun:
 
 @dataclass(slots=True, kw_only=True)
 class SparkCounts:
-    """Sums over runs.
+    """The counts of runs, added up.
 
     kills: of drivers, by phase.
     faults: all others, by their word; an executor's death is one.
@@ -74,7 +74,7 @@ class SparkCounts:
 
 
 def count(history: History) -> SparkCounts:
-    """The counts of one run, the last write of the kit's included."""
+    """The counts of one run, including the last write, which the kit adds to the plan."""
     counts = SparkCounts()
     attempts: dict[tuple[str | None, str], list[tuple[int, int]]] = {}
     for event in history.events:
@@ -112,8 +112,8 @@ def count(history: History) -> SparkCounts:
 
 @dataclass(slots=True)
 class _Lives:
-    """written: when each data file was written last. ended: the files whose attempt came to its end. begun: when the
-    last write began. listed: the data files whose markers some driver was told of.
+    """The data files of a run. written: the event that wrote each last. ended: those whose attempt ended. begun: the
+    event at which the last write began. listed: those whose markers an answered listing contains.
     """
 
     written: dict[str, int] = field(default_factory=dict)
@@ -137,7 +137,7 @@ def _lives(history: History) -> _Lives:
 
 
 def _unnamed(history: History) -> tuple[int, set[str]]:
-    """How many commits there are, and the data files at the end that none of them names."""
+    """The number of completed commits at the end, and the data files stored then that none of them names."""
     files = {e.path: e.value for e in history.events if e.kind == "observe" and e.operation == "file" and e.path}
     named: set[str] = set()
     commits = 0

@@ -54,7 +54,7 @@ OWN_SETTINGS = {
 
 
 class SparkDriver:
-    """Performs writes with a session.
+    """A driver that performs the plan's writes with its Spark session.
 
     spec: pickled, what executors need to reach kit and storage.
     """
@@ -65,7 +65,7 @@ class SparkDriver:
         self._spec = spec
 
     def write(self, asked: dict[str, Any]) -> dict[str, Any]:
-        """Perform the write of the plan with the number (from 0) that is asked for."""
+        """The outcome of the write with the number (from 0) asked for: its error in up to 2,000 characters, or ""."""
         write, ordinal = self._child.plan.writes[asked["number"]], asked["number"] + 1
         note_part = partial(self._note_part, ordinal)
         why = perform_write(self._child, write, ordinal, partial(self._run, write, ordinal), note_part)[:2000]
@@ -75,7 +75,7 @@ class SparkDriver:
         return {"error": why}
 
     def _run(self, write: Write, ordinal: int, client: WriteClient, instant: str, mode: str) -> tuple[WriteStat, ...]:
-        """The stage: every task by as many attempts as Spark makes; one write stat for each."""
+        """The write stats of a stage, one for each task, which Spark performs in as many attempts as it needs."""
         tasks = tuple({(task.partition, task.group): task for task in write.tasks}.values())
         plan, count = self._child.plan, len(tasks)
         place = MarkerDirectory(plan.tables[write.table], instant)
@@ -87,7 +87,7 @@ class SparkDriver:
         return tuple(WriteStat(*stat) for stat in stats)
 
     def _frame(self, tasks: tuple[Task, ...], ordinal: int) -> DataFrame:
-        """The rows of a write, which its plan determines: two for each task."""
+        """The rows of a write, two for each task, determined by its tasks and its number."""
         rows = []
         for index, task in enumerate(tasks):
             group = f"{task.partition}/{task.group}"
@@ -112,7 +112,7 @@ class DriverChild(Child):
         self._thread: threading.Thread | None = None
 
     def need_server(self) -> None:
-        """Return when one serves."""
+        """Start the timeline server on first use, and wait until one serves."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._keep_server, daemon=True, name="embedded-server")
             self._thread.start()
@@ -140,7 +140,7 @@ def drive(spec_path: str) -> None:
 
 
 def embed(spec_path: str, name: str) -> None:
-    """Serve markers under a name until the end of the process."""
+    """Run a timeline server under a name until the process ends."""
     spec = pickle.loads(Path(spec_path).read_bytes())
     child = Child({**spec, "process": name, "role": SERVER})
     child.link.ask("hello", SERVER, os.getpid(), "")

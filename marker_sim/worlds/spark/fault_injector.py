@@ -40,9 +40,9 @@ MARKERS_GONE_S = 0.4
 
 
 class SparkFaultInjector(ABC):
-    """Faults at storage calls. A death or a pause is done here; what fails a call, its holder does, as everywhere.
+    """Injects faults at storage calls: deaths and pauses itself; calls fail by whoever holds them, as everywhere.
 
-    struck: how often each fault had its effect, by its number; what calls met is in `times` alone.
+    struck: how often each fault had its effect, by number; those that fail calls are counted by `times` alone.
     """
 
     def __init__(self, recorder: Recorder) -> None:
@@ -52,10 +52,10 @@ class SparkFaultInjector(ABC):
 
     @abstractmethod
     def strike(self, number: int, fault: Fault, call: StorageCall) -> bool:
-        """Kill or pause at a call, with the recorder's lock held; whether that affected anybody."""
+        """Kill or pause a process at a call, with the recorder's lock held; returns whether one was affected."""
 
     def inject(self, due: ArmedFault, call: StorageCall) -> None:
-        """What an interceptor asks for when a fault is due at a call; its lock is held."""
+        """Inject a fault that is due at a call: kill or pause, else record it, for the caller to fail. Lock held."""
         number = self._armed.get(due)
         if number is None:
             return
@@ -65,7 +65,7 @@ class SparkFaultInjector(ABC):
             self.recorder.record(call.process, "nemesis", "fault", due.kind.value, path=call.path)
 
     def times(self, number: int) -> int:
-        """How often a fault had its effect: at calls each time it was due, on processes those that affected one."""
+        """How often a fault had its effect: for failing calls, each time it was due; for processes, if it hit one."""
         met = sum(aimed.fired for aimed, n in self._armed.items() if n == number and not _is_of_processes(aimed.fault))
         return self.struck[number] + met
 
@@ -75,7 +75,7 @@ def _is_of_processes(fault: Fault) -> bool:
 
 
 class StrikableRun(Protocol):
-    """The run of a Spark application as far as its faults need it (run.py)."""
+    """The parts of a run (run.py) that a JobFaultInjector uses."""
 
     plan: Plan
     cluster: Standalone
@@ -90,7 +90,7 @@ class StrikableRun(Protocol):
 
 
 class JobFaultInjector(SparkFaultInjector):
-    """The faults of one run. healed: nothing strikes any more."""
+    """Injects the faults of one run of the reference's jobs. healed: nothing strikes any more."""
 
     def __init__(self, jobs: StrikableRun) -> None:
         super().__init__(jobs.recorder)
@@ -103,7 +103,7 @@ class JobFaultInjector(SparkFaultInjector):
         self._turn = threading.Condition()
 
     def arm(self, write: int) -> None:
-        """A write (from 1) is about to begin: aim what belongs to it, but for the driver's death."""
+        """Arm the faults of a write (from 1) that is about to begin, except the driver's death, which `step` arms."""
         for number, fault in self._of(write):
             if not phase_of(fault) and isinstance(fault.trigger, Call):
                 self._arm(number, fault)
@@ -119,13 +119,13 @@ class JobFaultInjector(SparkFaultInjector):
         self._jobs.interceptor.arm(aimed)
 
     def strike(self, number: int, fault: Fault, call: StorageCall) -> bool:
-        """The driver dies at a call of whichever process, or a process at one of its own."""
+        """Kill the driver, whichever process made the call, or else the caller; returns whether it was still alive."""
         if phase := phase_of(fault):
             return self.kill_driver(phase, call.path)
         return self._kill(self._jobs.lives[call.process], call.path)
 
     def step(self, _: str, name: str, write: int) -> None:
-        """The driver stands between two steps of a write; does not return to one that dies here."""
+        """Take the report of a driver that is between two steps of a write; CallerIsDead when it is killed there."""
         if name == "commit-ended":
             with self._turn:
                 self._committed.add(write)
@@ -141,7 +141,7 @@ class JobFaultInjector(SparkFaultInjector):
                 self._arm(number, fault)
 
     def kill_driver(self, phase: str, path: str | None) -> bool:
-        """SIGKILL for the driver's session, of which the timeline server is a part; False when it was dead already."""
+        """Kill the driver's session with its timeline server; returns False when no driver is left to kill."""
         jobs = self._jobs
         with self.recorder.lock:
             driver, server = jobs.driver_life(), jobs.server
@@ -156,7 +156,7 @@ class JobFaultInjector(SparkFaultInjector):
             return True
 
     def moment(self, name: str, moment: str, write: int, task: int, attempt: int) -> str | None:
-        """An attempt is at a moment; what it shall do. Returns when it may go on; a killed one gets no answer."""
+        """The order for an attempt at a moment: "fail", or None to go on, perhaps late; CallerIsDead if killed."""
         if moment == "closed":
             with self._turn:
                 self._ended.setdefault(write, set()).add(task)
@@ -204,7 +204,7 @@ class JobFaultInjector(SparkFaultInjector):
         return answer
 
     def _meet(self, number: int, task: tuple[int, int], name: str, attempt: int) -> None:
-        """Hold an attempt of a write's task until its copy, or the original, is here too."""
+        """Hold an attempt at a moment until another attempt of its task is there too, `HELD_S` at most."""
         with self._turn:
             met = self._met.setdefault(task, set())
             met.add(attempt)
@@ -214,14 +214,14 @@ class JobFaultInjector(SparkFaultInjector):
                 self.recorder.record(name, "nemesis", "fault", FaultKind.SPECULATIVE.value)
 
     def _await_others(self, write: int) -> None:
-        """Until every other task of the write has written its file, and a little for its result to be told."""
+        """Wait until all tasks of a write have written their files, `OTHERS_S` at most, and 1 s for their results."""
         tasks = len(self._jobs.plan.writes[write - 1].tasks)
         with self._turn:
             self._turn.wait_for(lambda: len(self._ended.get(write, ())) >= tasks, OTHERS_S)
         self._jobs.over.wait(1.0)
 
     def _kill_executors(self, host: str) -> int:
-        """SIGKILL for the executors of a host, each with its Python workers; how many there were."""
+        """Kill the executors of a host, each with its Python workers; returns how many were killed."""
         jobs, killed = self._jobs, 0
         with self.recorder.lock:
             for jvm in jobs.cluster.executors()[host]:
@@ -241,7 +241,7 @@ class JobFaultInjector(SparkFaultInjector):
         return killed
 
     def _kill(self, life: ManagedProcess, path: str | None) -> bool:
-        """SIGKILL for one process; False when it was dead already."""
+        """Kill one process and record it; returns False when it was killed before."""
         with self.recorder.lock:
             if life.kill_sent:
                 return False
@@ -256,10 +256,10 @@ class JobFaultInjector(SparkFaultInjector):
 
 
 class TableFaultInjector(SparkFaultInjector):
-    """What the steps of a run do to the drivers and executors of a table.
+    """Injects the faults of a run's steps into the drivers and executors of a table, or into storage.
 
-    driver: the one whose calls storage sees now.
-    cluster: of executors that are processes, None where they are none.
+    driver: the present one, to which the calls on storage are ascribed.
+    cluster: of the executors; None where they run in the driver's process.
     """
 
     def __init__(self, recorder: Recorder, table: str) -> None:
@@ -276,11 +276,11 @@ class TableFaultInjector(SparkFaultInjector):
 
     @property
     def process(self) -> str:
-        """Whose calls they are, in the history."""
+        """The name of the driver to which the history ascribes storage calls, "" before the first."""
         return "" if self.driver is None else self.driver.name
 
     def arm(self, step: TableStep | None, place: TableStorage) -> None:
-        """A write begins, with the faults of a step, None for none; they are armed until `end`."""
+        """Arm the faults of a step, None for none, for the write that begins; they stay armed until `end`."""
         self.struck.clear()
         self._armed = {}
         self._faults, self._word = ((), "") if step is None else (step.faults, step.word)
@@ -291,7 +291,7 @@ class TableFaultInjector(SparkFaultInjector):
             place.arm(aimed, moment_of(fault))
 
     def end(self) -> None:
-        """The write is over: nothing is armed any more, and each executor that was stopped goes on."""
+        """Disarm all faults at the end of a write, and let each stopped executor continue."""
         assert self._place is not None
         self._place.disarm()
         for executor, timer in list(self._stopped.items()):
@@ -300,12 +300,12 @@ class TableFaultInjector(SparkFaultInjector):
 
     @property
     def fired(self) -> int:
-        """How often faults affected something."""
+        """The number of effects that the step's faults had."""
         return sum(self.times(number) for number in range(len(self._faults)))
 
     @property
     def met(self) -> bool:
-        """Whether the last fault affected something, and not when a file that was cut was whole again."""
+        """Whether the step's last fault had its effect; of a kill at the cut of a file, only if that stayed short."""
         if not self._faults or not self.times(len(self._faults) - 1):
             return False
         return moment_of(self._faults[-1]) != "cut" or (
@@ -314,11 +314,11 @@ class TableFaultInjector(SparkFaultInjector):
 
     @property
     def deadly(self) -> bool:
-        """Whether the driver was killed."""
+        """Whether a fault of the step killed the driver."""
         return any(fault.target == DRIVER and self.struck[number] for number, fault in enumerate(self._faults))
 
     def strike(self, number: int, fault: Fault, call: StorageCall) -> bool:
-        """Kill the driver, or kill or stop an executor; which one made the call is not known, so the path draws one."""
+        """Kill the driver, or kill or stop an executor, drawn by the path: it is not known which one made the call."""
         if fault.target == DRIVER:
             assert self.driver is not None
             self.recorder.fault(self.process, "kill", path=call.path, act=self.driver.kill_now, error=self._word)

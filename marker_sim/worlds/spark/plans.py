@@ -40,7 +40,7 @@ MOMENTS = {
 
 
 class JobPhase(NamedTuple):
-    """Where the driver is when it dies.
+    """A place in a write at which the driver dies.
 
     step: from which step of its write on the effects count; or at which it dies, at `site`, between two effects.
     pattern, operations: of the effects, by processes whose names begin with `caller`.
@@ -78,12 +78,12 @@ _OLDER = {"begin-ended": "inflight", "finalize-ended": "commit-begins"}
 
 
 def task_fault(kind: FaultKind, task: int, moment: str) -> Fault:
-    """Of a task by its index."""
+    """A fault of the task with an index, at a moment of its attempt."""
     return Fault.of(kind, f"task-{task}", Site(MOMENTS[moment], 1))
 
 
 def driver_kill(phase: str, n: int = 1, when: When = "after") -> Fault:
-    """A driver's death at the n-th time of a phase."""
+    """A driver's death at the n-th effect of a phase; `n` and `when` do not count for one between two steps."""
     there = PHASES[phase]
     trigger = Site(there.site, 1) if there.site else Call(there.pattern, there.operations, n, when)
     return Fault.of(FaultKind.KILL, DRIVER, trigger)
@@ -106,17 +106,17 @@ def server_kill(when: When) -> Fault:
 
 
 def storage_fault(kind: FaultKind, where: str, **settings: int) -> Fault:
-    """Of the first calls in a place."""
+    """A fault of the first storage calls on "markers" or "data"."""
     return Fault.of(kind, STORAGE, Call(PATHS[where]), **settings)
 
 
 def taking_back_fails(kind: FaultKind, **settings: int) -> Fault:
-    """The first deletions of data files by executors fail, which are those of their own files."""
+    """A fault by which the first deletions of data files by executors fail: late attempts delete their own files."""
     return Fault.of(kind, EXECUTOR, Call(_DATA, ("delete",)), **settings)
 
 
 def armed(fault: Fault) -> ArmedFault:
-    """A fault at the interceptor; the executor that makes the call at which a driver dies continues."""
+    """The fault as the interceptor takes it; an executor whose call triggers a driver's death continues."""
     if phase := phase_of(fault):
         return ArmedFault(fault, PHASES[phase].caller, (EXECUTOR,))
     return ArmedFault(fault, "" if fault.target == STORAGE else None)
@@ -148,7 +148,7 @@ def upgraded(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def task_plan(seed: int, mode: str, storage: str) -> Plan:
-    """Every fault but the driver's, each in a write of its own, in an order drawn from the seed."""
+    """A plan with every fault but the driver's, each in a separate write, in an order drawn from the seed."""
     rng = random.Random(seed)
     kinds = [(FaultKind.TASK_FAILED, moment) for moment in MOMENTS]
     kinds += [(FaultKind.WORKER_KILLED, rng.choice(tuple(MOMENTS)))]
@@ -173,7 +173,7 @@ def task_plan(seed: int, mode: str, storage: str) -> Plan:
 
 
 def driver_plan(seed: int, mode: str, storage: str, kills: int = 8) -> Plan:
-    """`kills` writes, in each of which the driver dies somewhere else; phases in an order drawn from the seed."""
+    """A plan of `kills` driver deaths, each in a write of its own and at a phase, in an order drawn from the seed."""
     rng = random.Random(seed)
     phases = ["flush", "data", "reconcile", "commit", "commit", "marker-deletion", "rollback", "rollback"]
     phases += ["rollback-begins", "finalize-begins", "commit-begins", *rng.sample(STEPS, 2)]
@@ -203,13 +203,13 @@ def _kill(rng: random.Random, phase: str, mode: str) -> Fault:
 
 
 def _died_before(faults: list[tuple[int, Fault]], write: int) -> bool:
-    """Whether the write before left an instant for sure: its driver died before the commit."""
+    """Whether the previous write certainly left an unfinished instant: its driver died before the commit."""
     before = [phase for number, fault in faults if number == write - 1 and (phase := phase_of(fault))]
     return bool(before) and before[0] in ("inflight", "flush", "data", "finalize-begins", "reconcile", "commit-begins")
 
 
 def _others(rng: random.Random, mode: str, storage: str) -> list[Fault]:
-    """Faults of the server and the storage that can happen there; which write they belong to is not said yet."""
+    """The faults of server and storage that are possible in a mode and storage, shuffled, without their writes."""
     faults: list[Fault] = []
     if mode == "timeline":
         faults += [server_kill("before"), server_kill("after")]

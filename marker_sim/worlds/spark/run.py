@@ -58,7 +58,7 @@ def run_spark(plan: Plan, cluster: Standalone, logs: Path, system: str = "refere
 
 
 class SparkWrites:
-    """All processes of one run. lives: those that said hello, by name. server: the timeline server of the driver."""
+    """The processes of one run. lives: those that registered, by name. server: the timeline server of the driver."""
 
     def __init__(self, plan: Plan, cluster: Standalone, logs: Path, system: str) -> None:
         check_storage(plan.storage)
@@ -119,7 +119,7 @@ class SparkWrites:
         return History(self._header(), self.recorder.close())
 
     def _close(self) -> None:
-        """Nothing of the run is left, whatever happened."""
+        """End the driver, the coordinator and the storage, and delete the files of the run, whatever happened."""
         self.injector.healed = True
         self.over.set()
         with ExitStack() as last_first:
@@ -130,7 +130,7 @@ class SparkWrites:
                 last_first.callback(self._application.kill)
 
     def driver_life(self) -> ManagedProcess | None:
-        """The driver that there is now."""
+        """The present driver, None when there is none or it has not registered yet."""
         return None if self._application is None else self.lives.get(self._application.name)
 
     def kill_application(self) -> None:
@@ -139,7 +139,7 @@ class SparkWrites:
         self._application.kill_now()
 
     def _write(self, number: int) -> None:
-        """One write by the driver that is there, or a new one; it may die of it."""
+        """Let the present driver, or a new one, perform a write, in which it may die."""
         application = self._application or self._start_driver()
         try:
             application.ask({"number": number}, WRITE_S)
@@ -169,7 +169,7 @@ class SparkWrites:
         return application
 
     def _bury(self, application: Application) -> None:
-        """A driver is gone: by the plan's doing, or the kit's surroundings failed."""
+        """Clean up after a driver that died; HarnessError when it was not the plan's faults that killed it."""
         life = self.lives[application.name]
         application.kill()
         self._application = None
@@ -177,7 +177,7 @@ class SparkWrites:
             raise HarnessError(f"{application.name} ended by itself: {application.last_lines()}")
 
     def _leave(self) -> None:
-        """The application is over; its server ends with it."""
+        """End the application at the end of the run: record its driver's exit and its server's kill, and kill both."""
         application = self._application
         if application is None:
             return
@@ -250,7 +250,7 @@ class SparkWrites:
         return life is not None and life.kill_sent
 
     def _left(self, process: str) -> None:
-        """A connection was closed: Spark may have ended the Python worker that had it."""
+        """Record that a Python worker exited, when its connection was closed and Spark has ended its process."""
         life = self.lives.get(process)
         if life is not None and life.role not in (DRIVER, SERVER):
             with self.recorder.lock:

@@ -47,7 +47,7 @@ Respond = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 def open_session(settings: dict[str, str]) -> SparkSession:
-    """A session with its JVM and executors."""
+    """A Spark session with these settings, its JVM and executors started."""
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder
@@ -57,7 +57,7 @@ def open_session(settings: dict[str, str]) -> SparkSession:
 
 
 def answer_kit(begin: Callable[[], Respond]) -> None:
-    """Answer what the kit asks until the input ends; `begin` makes what is needed for it, before the first question."""
+    """Answer the kit's requests until the input ends; `begin` is called once, and makes what answers them."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # What Spark prints is no answer.
     asked: SimpleQueue[str] = SimpleQueue()
@@ -71,7 +71,7 @@ def answer_kit(begin: Callable[[], Respond]) -> None:
 
 
 def _listen(asked: SimpleQueue[str]) -> None:
-    """Pass lines on, and kill the whole session at the end of the input, whatever it does."""
+    """Put each line of the input into the queue; at its end kill the whole session, whatever it is doing."""
     for line in sys.stdin:
         asked.put(line)
     os.killpg(0, signal.SIGKILL)

@@ -46,7 +46,7 @@ def spark_environment(java: str, home: Path, mark: str) -> dict[str, str]:
 
 
 class Standalone:
-    """The cluster while the block runs. url: for `spark.master`. mark: the value of VARIABLE in every process of it.
+    """A cluster during the block. url: for `spark.master`. mark: the value of VARIABLE in every process of it.
 
     cores, memory_mb: of each worker.
     java, home: the JVM and where PySpark lies. HarnessError when it does not start.
@@ -74,11 +74,11 @@ class Standalone:
         self._end()
 
     def environment(self) -> dict[str, str]:
-        """What a driver of this cluster needs besides its own settings."""
+        """The environment variables that a driver of this cluster needs."""
         return spark_environment(self._java, self._home, self.mark)
 
     def executors(self) -> dict[str, list[psutil.Process]]:
-        """The executor JVMs that live, by host of their worker; HarnessError when the cluster does not."""
+        """The live executor JVMs, by host of their worker; HarnessError when a process of the cluster has ended."""
         self.check()
         found: dict[str, list[psutil.Process]] = {}
         for host in HOSTS:

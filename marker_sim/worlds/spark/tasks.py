@@ -35,11 +35,11 @@ STAGES_MAX = 10_000
 
 
 class TaskFailed(SeamError):
-    """The plan says that this attempt fails here."""
+    """The error of an attempt that the plan lets fail."""
 
 
 class TooLate(SeamError):
-    """The instant was over before this attempt had written its file: a copy that Spark no longer counts."""
+    """The error of an attempt whose instant was over when its file was written: a copy that Spark no longer counts."""
 
 
 class WriteTasks(NamedTuple):
@@ -56,7 +56,7 @@ class WriteTasks(NamedTuple):
     works: tuple[Assignment, ...]
 
     def __call__(self, index: int, rows: Iterable[tuple[Any, Any]]) -> Iterable[tuple[int, tuple[Any, ...]]]:
-        """Write the rows of a task, (its index, (key, value)) each; its write stat, keyed for whoever collects them."""
+        """The write stat of a task, as (0, stat), once its file is written. rows: (task index, (key, value)) each."""
         from pyspark import TaskContext
 
         context = TaskContext.get()
@@ -102,7 +102,7 @@ class WriteTasks(NamedTuple):
 
 
 class SparkAttempt:
-    """The storage of one attempt, and its moments: at each the kit may have something happen."""
+    """The storage of one attempt, which reports its moments to the kit: at each a fault may strike."""
 
     def __init__(self, child: Child, ordinal: int, task: int, number: int) -> None:
         self.capabilities = child.storage.capabilities
@@ -111,12 +111,12 @@ class SparkAttempt:
         self._who = (ordinal, task, number)
 
     def moment(self, name: str) -> None:
-        """The attempt has come so far; TaskFailed when it is to fail here. May take long, or not return."""
+        """Report a moment to the kit; TaskFailed when the attempt is to fail here. May take long, or not return."""
         if self._child.link.ask("moment", name, *self._who) == "fail":
             raise TaskFailed(f"task {self._who[1]} of write {self._who[0]} fails at {name}")
 
     def after_marker(self, create: Callable[[str, str], object]) -> Callable[[str, str], object]:
-        """A create that is followed by its moment."""
+        """A create that reports the moment "marker" when its marker is made."""
 
         def created(name: str, request: str) -> object:
             answer = create(name, request)
@@ -126,12 +126,12 @@ class SparkAttempt:
         return created
 
     def put(self, path: str, data: bytes, condition: Condition = Condition.NONE, expected: str | None = None) -> str:
-        """A whole data file; in its middle nothing is stored yet."""
+        """Store a whole data file; at the moment "file", its middle, nothing is stored yet."""
         self.moment("file")
         return self._inner.put(path, data, condition, expected)
 
     def overwrite(self, path: str, data: bytes) -> None:
-        """A data file in place; whoever fails in its middle leaves half of it."""
+        """Write a data file in place; an attempt that is to fail at the moment "file" leaves half of it."""
         try:
             self.moment("file")
         except TaskFailed:
@@ -140,11 +140,11 @@ class SparkAttempt:
         self._inner.overwrite(path, data)
 
     def get(self, path: str) -> Content:
-        """The object as it is now."""
+        """The present content of an object."""
         return self._inner.get(path)
 
     def list(self, prefix: str) -> tuple[str, ...]:
-        """Every path below a prefix, sorted."""
+        """All paths that begin with a prefix, sorted."""
         return self._inner.list(prefix)
 
     def delete(self, path: str) -> None:
@@ -154,7 +154,7 @@ class SparkAttempt:
 
 @cache
 def child_of(spec: bytes) -> Child:
-    """This Python worker's side of the kit, made once: Spark uses a worker for one task after another.
+    """The link from this Python worker to the kit, made once: Spark uses a worker for one task after another.
 
     spec: pickled, as `run.py` makes it.
     """

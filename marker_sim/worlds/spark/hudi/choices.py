@@ -50,25 +50,25 @@ EXECUTOR_STEPS = frozenset({"executor killed", "executor paused", RECONCILE.name
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRound:
-    """A run that was chosen; it follows from its plan alone."""
+    """A chosen run: its number, and the plan that determines it."""
 
     number: int
     plan: Plan
 
     @property
     def steps(self) -> tuple[TableStep, ...]:
-        """What is done to its table."""
+        """The steps that its plan takes on the table."""
         return steps_of(self.plan)
 
     @property
     def line(self) -> str:
-        """Which it is, for whoever watches."""
+        """The line of progress: its number, mode, table type and partitions."""
         return f"run {self.number}: {self.plan.mode}, {table_type(self.plan)}, {shape_of(self.plan).partitions}"
 
 
 @dataclass(slots=True)
 class Choices:
-    """The runs that fit into a budget.
+    """Chooses the runs that fit into a budget, one after another.
 
     names: take these steps alone.
     met, armed: steps by mode and name, so far.
@@ -101,12 +101,12 @@ class Choices:
         return TableRound(number=number, plan=with_steps(plan, self._steps(rng, plan)))
 
     def _due(self, mode: str) -> frozenset[str]:
-        """The places of a mode that were not met yet, but for those that were aimed at in vain again and again."""
+        """The places of a mode that were not met yet, without those aimed at `TRIES_MAX` times in vain."""
         names = (each.step for each in places_of(mode, self.storage) if not self.names or each.step in self.names)
         return frozenset(n for n in names if not self.met.get((mode, n)) and self.armed.get((mode, n), 0) < TRIES_MAX)
 
     def _table(self, rng: random.Random, mode: str) -> Plan:
-        """Of some tables the one with most of the places that are due; with rewrites until a kill met one."""
+        """Of `SHAPES` drawn tables the one with most due places; with rewrites if a kill in one is due, or by luck."""
         due = self._due(mode)
         rewrites = REWRITE in due or (self._has_rewrites(mode) and rng.random() < REWRITES_SHARE)
         number = self._runs[mode]
@@ -158,7 +158,7 @@ class Choices:
         return tuple(turns[: min(max(kills, KILLS_MIN), KILLS_MAX)])
 
     def _tried(self, mode: str, name: str) -> tuple[int, int]:
-        """Least first: how often a step was met, then how often it was aimed at."""
+        """The key by which steps are sorted: how often a step was met, then how often it was aimed at."""
         return self.met.get((mode, name), 0), self.armed.get((mode, name), 0)
 
 
@@ -174,7 +174,7 @@ def plan_of_number(version: str, modes: tuple[str, ...], storage: str, seed: int
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """budget_s: the one given. enough_s: one that meets each place once. left_out: (mode, place) not met by then."""
+    """What a budget will meet. enough_s: one that meets each place once. left_out: (mode, place) not met in it."""
 
     budget_s: float
     enough_s: float
@@ -183,7 +183,7 @@ class Forecast:
 
     @property
     def sentence(self) -> str:
-        """One line for whoever gave the budget."""
+        """The forecast in one line: the budget that is enough, and what the given one leaves out."""
         wanted = f"a budget of about {self.enough_s:.0f} s meets each of the {self.places} places once"
         if not self.left_out:
             return f"{wanted}; {self.budget_s:.0f} s should do"
@@ -195,7 +195,7 @@ class Forecast:
 
 
 def forecast(version: str, modes: tuple[str, ...], storage: str, seed: int, budget_s: float) -> Forecast:
-    """What the runs of a seed come to within a budget, and how long all of it takes."""
+    """The places that the runs of a seed will meet within a budget, and the budget that meets all."""
     places = [(mode, each.step) for mode in modes for each in places_of(mode, storage)]
     met = _times(version, modes, storage, seed, budget_s, len(places))
     left_out = [place for place in places if met.get(place, math.inf) > budget_s]
@@ -210,7 +210,7 @@ def forecast(version: str, modes: tuple[str, ...], storage: str, seed: int, budg
 def _times(
     version: str, modes: tuple[str, ...], storage: str, seed: int, budget_s: float, wanted: int
 ) -> dict[tuple[str, str], float]:
-    """When each place was met first, in seconds."""
+    """The time at which each (mode, place) is expected to be met first, in s from the start of the campaign."""
     met: Counter[tuple[str, str]] = Counter()
     first: dict[tuple[str, str], float] = {}
     choices = Choices(version, modes, storage, seed, budget_s, (), met, met)
@@ -236,7 +236,7 @@ def deciding(
     armed: Mapping[tuple[str, str], int],
     met: Mapping[tuple[str, str], int],
 ) -> tuple[Deciding, ...]:
-    """What a campaign tried and met of it. names: the only steps it took, empty for all."""
+    """The steps of `places_of`, with how often a campaign tried and met each. names: its only steps, empty for all."""
     return tuple(
         Deciding(
             name=each.step,

@@ -60,21 +60,21 @@ class Program:
     deadline: float
 
     def environment(self) -> dict[str, str]:
-        """Of a driver's processes."""
+        """The environment variables of a driver's processes."""
         return spark_environment(self.java, self.home, self.mark)
 
     def left_s(self) -> float:
-        """What is left of the campaign's time."""
+        """The seconds left until the deadline; negative after it."""
         return self.deadline - time.monotonic()
 
 
 def partition_names(plan: Plan) -> tuple[str, ...]:
-    """The partitions of a plan's table as rows carry them."""
+    """The partition values in the rows of a plan's table."""
     return PARTITIONS[shape_of(plan).partitions]
 
 
 def key_count(plan: Plan) -> int:
-    """How many keys the rows of its table have."""
+    """The number of different keys in the rows of a plan's table."""
     return max(KEYS, len(partition_names(plan)))
 
 
@@ -84,7 +84,7 @@ def has_rewrites(plan: Plan) -> bool:
 
 
 def shape_of(plan: Plan) -> TableShape:
-    """Its shape; UsageError for a plan of another world."""
+    """The shape of a plan's table; UsageError for a plan of another world."""
     if plan.shape is None:
         raise UsageError("the plan has no shape, so it is not one of a table that Hudi writes; give one that is")
     return plan.shape
@@ -105,7 +105,7 @@ def describe(plan: Plan) -> dict[str, str]:
 
 
 def table_type(plan: Plan) -> str:
-    """As Hudi calls it."""
+    """Hudi's name for the type of a plan's table."""
     return TABLE_TYPES[plan.merge_on_read]
 
 
@@ -183,7 +183,7 @@ def spark_conf(master: str, jars: tuple[Path, ...], scratch: Path) -> dict[str, 
 
 
 def s3a_conf(endpoint: str, process: str, secret: str) -> dict[str, str]:
-    """S3A before the kit's front, signing with the name of the process; few repetitions, close together."""
+    """Settings of S3A for the kit's front: it signs with the process's name, and repeats requests seldom and soon."""
     settings = {
         "endpoint": endpoint,
         "endpoint.region": "us-east-1",

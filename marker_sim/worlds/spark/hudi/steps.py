@@ -65,7 +65,7 @@ class TableStep:
 
     @property
     def word(self) -> str:
-        """The place, in `fault` events of kills."""
+        """The word for its place in `fault` events of kills."""
         return self.name.removeprefix(KILLED_AT)
 
 
@@ -91,19 +91,19 @@ def with_steps(plan: Plan, steps: Iterable[TableStep]) -> Plan:
 
 
 def call_of(fault: Fault) -> Call:
-    """Where it strikes."""
+    """The storage call at which a fault of a step strikes."""
     assert isinstance(fault.trigger, Call), f"{fault} is not due at a call"
     return fault.trigger
 
 
 def moment_of(fault: Fault) -> At:
-    """Of a file on a local file system, where before the call there is nothing to see: when it is made, or whole."""
+    """The moment of a local file at which a fault strikes: "made" if before the call, "whole" if after it, or "cut"."""
     call = call_of(fault)
     return "cut" if CUT in call.operations else "made" if call.when == "before" else "whole"
 
 
 def aimed_at(fault: Fault, table: str, process: str) -> ArmedFault:
-    """It in a write of a process; a fault of executors leaves the driver's calls alone."""
+    """The fault armed for the calls of a process on a table; where it hits executors, the driver's call continues."""
     call = call_of(fault)
     there = call._replace(pattern=f"^{table}/{call.pattern}")
     exempt = (DRIVER,) if fault.target == EXECUTOR else ()
@@ -140,7 +140,7 @@ class WritePhase:
 
     @property
     def name(self) -> str:
-        """What is counted."""
+        """The name under which a kill at this place is counted."""
         return KILLED_AT + self.word
 
     def step(self, rng: random.Random, files: int, storage: str) -> TableStep:
@@ -148,7 +148,7 @@ class WritePhase:
         return TableStep(name=self.name, stage=self.stage, faults=(self.fault(rng, files, storage),))
 
     def fault(self, rng: random.Random, files: int = 1, storage: str = "s3") -> Fault:
-        """The kill alone."""
+        """The fault of a kill at this place, drawn from `nths` and `whens` or `seen`."""
         when = rng.choice(self.whens if storage == "s3" else self.seen)
         call = Call(self.pattern, (self.operation,), min(rng.choice(self.nths), files), when)
         return Fault.of(FaultKind.KILL, DRIVER, call)
@@ -190,13 +190,13 @@ RECONCILE = WritePhase("reconcile", "write", ("G14", "G15"), DATA, "delete")
 
 
 def last_data_file(count: int) -> TableStep:
-    """A kill when everything of a write is on storage but its commit: what a rollback has most to do with."""
+    """The kill at the last of a write's `count` data files, before its commit: it leaves a rollback most to do."""
     phase = WritePhase("last-data-file", "write", (), DATA, nths=(count,), whens=("after",))
     return phase.step(random.Random(0), count, "s3")
 
 
 def phases(mode: str, stage: Stage, *, metadata: bool, deletes: bool, rewrites: bool) -> tuple[WritePhase, ...]:
-    """The places of a stage that a write in this mode has; metadata, deletes, rewrites: as in a Phase."""
+    """The places of a stage that a write in this mode has; metadata, deletes, rewrites: as in WritePhase."""
     return tuple(
         each
         for each in PHASES
@@ -209,7 +209,7 @@ def phases(mode: str, stage: Stage, *, metadata: bool, deletes: bool, rewrites: 
 
 
 def executor_troubles(rng: random.Random, files: int, storage: str) -> tuple[TableStep, ...]:
-    """A killed executor, a paused one, a driver that dies while it deletes what was left. files: of a write."""
+    """Steps with a killed executor, a paused one, and a driver killed while it reconciles. files: of a write."""
     call = Call(DATA, ("put",), min(rng.choice((1, 2, 3)), files), rng.choice(("before", "after")))
     killed = Fault.of(FaultKind.KILL, EXECUTOR, call)
     paused = Fault.of(FaultKind.PAUSE, EXECUTOR, call, for_ms=rng.randint(*PAUSE_MS))
@@ -221,7 +221,7 @@ def executor_troubles(rng: random.Random, files: int, storage: str) -> tuple[Tab
 
 
 def storage_troubles(rng: random.Random) -> tuple[TableStep, ...]:
-    """Each way in which the object store fails, during one write each."""
+    """Steps in each of which the object store fails in another way during one write."""
     lost = _failing(FaultKind.TIMEOUT_APPLIED, Call(_FIRST_TASK, ("put",)), calls=REPEATED, for_ms=200)
     times = rng.choice((1, 3, REPEATED))
     every = Call("", ("put", "delete", *_READS), rng.randint(1, 20))
@@ -277,5 +277,5 @@ TABLE = (
 
 
 def places_of(mode: str, storage: str) -> tuple[Decides, ...]:
-    """What there is to meet in a mode on a storage. G25 is decided by the writes between the steps, in every run."""
+    """The steps that a mode on a storage has. G25 is decided by the writes between the steps, in every run."""
     return tuple(each for each in TABLE if each.mode in ("", mode) and each.storage in ("", storage))

@@ -43,17 +43,17 @@ _READER_DIED = ("did not end within", "ended with -")
 
 
 class Pace:
-    """How long steps take here, learnt while they run; with each goes a recovery at the end of the run."""
+    """An estimate of how long steps take on this machine, adapted to each that has run."""
 
     def __init__(self) -> None:
         self._took_s = {"write": 16.0, "rollback": 26.0}
 
     def estimate_s(self, stage: str) -> float:
-        """For a step and the recovery after it."""
+        """The estimated seconds for a step of a stage and the recovery after it."""
         return self._took_s[stage] + self._took_s["write"]
 
     def took(self, stage: str, seconds: float) -> None:
-        """A step is over."""
+        """Adapt the estimate to a step of a stage that took so many seconds."""
         self._took_s[stage] = 0.5 * self._took_s[stage] + 0.5 * seconds * 1.2
 
 
@@ -94,7 +94,7 @@ class Table:
         return MarkerDirectory(self.name, "")
 
     def play(self) -> None:
-        """Every step that fits into the time, and a recovery after the last; OutOfTime when it ends in the middle."""
+        """Perform the steps that fit into the time, then a recovery; OutOfTime when the time ends within one."""
         self.recover()
         for step in steps_of(self.plan):
             if self.program.left_s() < self.pace.estimate_s(step.stage):
@@ -110,11 +110,11 @@ class Table:
 
     @property
     def played(self) -> Plan:
-        """The plan as far as there was time."""
+        """The plan with only the steps that were begun."""
         return with_steps(self.plan, steps_of(self.plan)[: self.begun])
 
     def carry_out(self, step: TableStep) -> None:
-        """One kill; the table is left as the dead driver left it."""
+        """Perform the write of a step; for one of a rollback first a write whose driver dies. No recovery follows."""
         if step.stage == "rollback":
             if not self.write(last_data_file(len(partition_names(self.plan)))):
                 return  # The driver survived, so there is nothing to roll back.
@@ -122,9 +122,9 @@ class Table:
         self.write(step)
 
     def recover(self) -> None:
-        """A write that succeeds and an audit after it; in fresh drivers when it does not at once.
+        """Write without faults until a write succeeds, each time in a fresh driver if the last one failed; audit.
 
-        Refused after `RECOVERIES_MAX` tries, and an audit of what is there then.
+        WriteRefused after `RECOVERIES_MAX` tries, when the table has been audited as it is then.
         """
         for _ in range(RECOVERIES_MAX):
             if self.life is None:
@@ -137,7 +137,7 @@ class Table:
         raise WriteRefused(self.refused[-1])
 
     def write(self, step: TableStep | None) -> bool:
-        """One write, with faults or without; whether it failed or its driver is dead. After success: an audit."""
+        """Whether a write, with the faults of a step or none, failed or its driver is dead; else an audit follows."""
         assert self.life is not None
         life, rows = self.life, self._draw_rows()
         value = tuple(sorted(f"{key}={content}" for key, _, content, _ in rows))
@@ -173,13 +173,13 @@ class Table:
         return False
 
     def close(self) -> None:
-        """The driver is gone."""
+        """Kill the driver, if there is one."""
         if self.life is not None:
             self.life.kill()
             self.life = None
 
     def _outcome(self, life: Application, message: dict[str, Any]) -> str | None:
-        """Why a write is not known to be done, None when it is."""
+        """The reason why a write is not known to be done: an error, a death or no answer; None when it is done."""
         try:
             answer = life.ask(message, ASK_S)
         except Gone:
@@ -190,7 +190,7 @@ class Table:
         return str(answer["error"]) if "error" in answer else None
 
     def _bury(self, error: str | None, struck: bool) -> None:
-        """The driver is not asked again. One that died of nothing is the kit's surroundings' fault."""
+        """Kill a driver that failed a write or met a kill; HarnessError if no fault or completed write was before."""
         assert self.life is not None
         life, self.life = self.life, None
         dead = not life.alive
@@ -248,7 +248,7 @@ class Table:
         return tuple(sorted(f"{key}={value}" for key, value in answer["rows"])), None
 
     def _read_by_hudi_rs(self, expected: tuple[str, ...] | None) -> _Reading:
-        """What it finds; before any fault what it cannot read is a limit of its own, and it is not asked again."""
+        """The rows that hudi-rs finds. It is not asked again when it fails, or differs from Hudi, before any fault."""
         rows, error = self._ask_hudi_rs()
         if error is not None and any(words in error for words in _READER_DIED):
             rows, error = self._ask_hudi_rs()
@@ -273,4 +273,4 @@ class Table:
 
 
 class WriteRefused(Exception):
-    """Nothing can be written to a table any more."""
+    """Raised when no write succeeds on a table any more."""

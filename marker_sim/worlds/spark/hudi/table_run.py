@@ -30,7 +30,7 @@ ON_CLUSTER = {"spark.executor.cores": "1", **SPECULATION, "spark.speculation.qua
 
 
 def in_mode(name: str, mode: str) -> str:
-    """A step of a mode, as campaigns count it."""
+    """The name under which campaigns count a step in a mode."""
     return f"{name}, {mode} mode"
 
 
@@ -92,7 +92,7 @@ def play_table(
 
 
 def _cluster(plan: Plan, program: Program, here: Path) -> AbstractContextManager[Standalone | None]:
-    """Executors that are processes, where the plan asks for them."""
+    """A cluster with executors as processes, as a context; None in it where the plan wants them in the driver."""
     if not shape_of(plan).cluster:
         return nullcontext()
     return Standalone(here / "cluster", java=program.java, home=program.home, cores=1)
@@ -101,7 +101,7 @@ def _cluster(plan: Plan, program: Program, here: Path) -> AbstractContextManager
 def _start(
     plan: Plan, version: str, program: Program, here: Path, place: TableStorage, cluster: Standalone | None, name: str
 ) -> Application:
-    """A driver with a name."""
+    """A new driver with a name, under which it also signs its requests to S3."""
     url, own = (LOCAL_MASTER, {}) if cluster is None else (cluster.url, ON_CLUSTER)
     conf = spark_conf(url, program.jars, here) | own | place.conf(name)
     spec = {"settings": conf, "options": hudi_options(plan, version), "table": place.uri}
@@ -133,7 +133,7 @@ def _header(plan: Plan, place: TableStorage, sut: str, version: str, profile: st
 
 
 def _table_version(place: TableStorage, table: str) -> str:
-    """As hoodie.properties has it, "" when no write came that far."""
+    """The table version in hoodie.properties, "" when no write has made that file."""
     place.files.tree(table)  # Takes the snapshot that is read of.
     version = parse_properties(place.files.read(f"{table}/{NAME}") or b"").version
     return str(version) if version else ""

@@ -36,7 +36,7 @@ Inject = Callable[[ArmedFault, StorageCall], None]
 
 @dataclass(slots=True, kw_only=True)
 class TableStorage:
-    """One run's storage.
+    """The storage of one run's table.
 
     files: its files at rest, by storage path.
     uri: of the table, for Spark; reader: the same for hudi-rs.
@@ -52,34 +52,34 @@ class TableStorage:
     front: S3Front | None = None
 
     def conf(self, process: str) -> dict[str, str]:
-        """What the Spark of a process must be told to reach it."""
+        """The Spark settings with which a process reaches the storage; {} for local files."""
         if self.front is None:
             return {}
         self.front.roles[process] = "driver"
         return s3a_conf(self.front.endpoint, process, SECRET)
 
     def arm(self, fault: ArmedFault, at: At) -> None:
-        """Aim a fault; `at`: the moment of a file on a local file system."""
+        """Arm a fault; `at`: the moment of a file on a local file system."""
         self.interceptors[at].arm(fault)
 
     def disarm(self) -> None:
-        """No fault strikes any more."""
+        """Disarm all faults and end throttling."""
         for interceptor in self.interceptors.values():
             interceptor.disarm()
         if self.front is not None:
             self.front.healed()
 
     def stayed_short(self, path: str) -> bool:
-        """Whether a file that was cut is shorter now than before it, or gone; an object is replaced whole."""
+        """Whether a local file that was cut is shorter now than before the cut, or gone; False on S3."""
         return "cut" in self.watches and self.watches["cut"].stayed_short(path)
 
     def describe(self) -> dict[str, Any]:
-        """The storage in a header."""
+        """The fields of a history's header that say what the storage is and how it is seen."""
         local = self.front is None
         return {"storage": "local" if local else "s3", "witness": "reads" if local else "effects"}
 
     def check(self) -> None:
-        """HarnessError when the storage itself failed, so that nobody else is blamed for it."""
+        """Raise HarnessError when the watches or the front failed, so that Hudi is not blamed for it."""
         for watch in self.watches.values():
             watch.check()
         if self.front is not None:
@@ -90,7 +90,7 @@ class TableStorage:
 def local_storage(
     recorder: Recorder, inject: Inject, process: Callable[[], str], root: Path, table: str
 ) -> Iterator[TableStorage]:
-    """A fresh directory, whose calls are those of `process`; it is there after the block."""
+    """A new directory, whose calls are ascribed to `process`; it is kept after the block."""
     (root / table).mkdir(parents=True)
     interceptors = {at: Interceptor(recorder, inject) for at in _MOMENTS}
     watches = {
@@ -108,7 +108,7 @@ def local_storage(
 
 @contextmanager
 def bucket_storage(recorder: Recorder, inject: Inject, table: str) -> Iterator[TableStorage]:
-    """A fresh bucket, gone after the block. Imported here, so that local storage needs neither boto3 nor moto."""
+    """A new bucket, deleted after the block. The import is here, so that local storage needs neither boto3 nor moto."""
     from marker_sim.worlds.s3_front import S3Front
 
     interceptor = Interceptor(recorder, inject)
