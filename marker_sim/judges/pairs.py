@@ -29,14 +29,16 @@ def modes_agree(first: History, second: History) -> Finding:
     """G21: both modes lead to the same table. The evidence is events of the second history.
 
     Without a fault in both: the markers and the commits of every table name the same data paths, where an instant
-    counts as the ordinal of its write. With several copies of a task only the commits are compared, and any attempt
-    counts as any other. With faults: the rows are the same, if each write of the plan that was meant to complete has
+    counts as the ordinal of its write. With several copies of a task, and where a create failed, only the commits are
+    compared, and any attempt counts as any other. With faults: the rows are the same, if each write of the plan that was meant to complete has
     completed in both. A table whose rows could not be read is not judged; reconcile-exact and rollback-complete judge
     missing files.
     """
     if _plan(first) != _plan(second):
         return Finding(guarantee="G21", applicable=True, undecided="the two histories are of different plans")
-    runs = (_read(first), _read(second))
+    views = (HistoryIndex(first), HistoryIndex(second))
+    exact = not any(_has_copies(view) or _create_failed(view) for view in views)
+    runs = (_read(views[0], exact), _read(views[1], exact))
     if not all(any(step.operation == "begin" for step in run.view.steps) for run in runs):
         return Finding(guarantee="G21", applicable=False)
     if any(run.view.header.witness != "effects" for run in runs):
@@ -48,6 +50,7 @@ def modes_agree(first: History, second: History) -> Finding:
     excused: dict[str, int] = {}
     if faultless:
         judged += len(runs[0].named.keys() | runs[1].named.keys())
+        excused["create-failed"] = len(runs[0].rows) if any(map(_create_failed, views)) else 0
         breaches += _other_paths(*runs)
     if faultless or all(_all_completed(run) for run in runs):
         tables = [t for t, rows in runs[0].rows.items() if rows is not None and runs[1].rows.get(t) is not None]
@@ -64,22 +67,30 @@ def _plan(history: History) -> dict[str, Any]:
     return {name: value for name, value in (history.header.plan or {}).items() if name != "mode"}
 
 
-def _read(history: History) -> _Run:
-    view = HistoryIndex(history)
+def _has_copies(view: HistoryIndex) -> bool:
+    """Whether a task has several copies: whether one starts at all depends on when the first attempt succeeds."""
+    return any(task.get("copies", 1) > 1 for write in _writes(view) for task in write.get("tasks", ()))
+
+
+def _create_failed(view: HistoryIndex) -> bool:
+    """Whether a create got no answer: its task is tried again, and a stray marker is not."""
+    return any(call.operation == "create" and call.outcome != "ok" for _, call in view.calls())
+
+
+def _read(view: HistoryIndex, exact: bool) -> _Run:
     events = [e for e in view.events if e.kind == "observe" and e.operation == "rows" and e.table is not None]
     rows = {str(e.table): e.value if isinstance(e.value, tuple) and not e.error else None for e in events}
     return _Run(
         view=view,
-        named=_named(view),
+        named=_named(view, exact),
         rows=rows,
         rows_at={str(event.table): event.index for event in events},
         committed=_completed(view),
     )
 
 
-def _named(view: HistoryIndex) -> dict[tuple[str, str], frozenset[str]]:
+def _named(view: HistoryIndex, exact: bool) -> dict[tuple[str, str], frozenset[str]]:
     path = view.writes
-    exact = all(task.get("copies", 1) == 1 for write in _writes(view) for task in write.get("tasks", ()))
     ordinals: dict[str, dict[str, int]] = {}
     for write in path.writes:
         known = ordinals.setdefault(write.key[0], {})
@@ -90,7 +101,7 @@ def _named(view: HistoryIndex) -> dict[tuple[str, str], frozenset[str]]:
         asked = [view.names_data(name)[1] for d in directories if d is not None for name in _markers(view, d)]
         committed = [stat.path for done in path.commits if done.key[0] == table for stat in done.stats or ()]
         named[table, "commits"] = frozenset(_neutral(file, known, exact) for file in committed)
-        if exact:  # Whether a copy starts at all depends on when the first attempt succeeds.
+        if exact:
             named[table, "markers"] = frozenset(_neutral(file, known, exact) for file in asked)
     return named
 

@@ -61,6 +61,17 @@ def test_a_marker_that_only_one_mode_made_breaks_it() -> None:
     assert "markers" in breach.message and "timeline" in breach.message
 
 
+def test_after_a_create_that_failed_the_commits_alone_are_compared() -> None:
+    """A correct class that refuses a create and asks for another try was accused: a stray marker is not tried again."""
+    second = told("timeline", TIMELINE)
+    refused = second.step("create", TIMELINE[1], path="p/b.parquet.marker.CREATE", process="executor#1")
+    second.end(refused, "info", error="ask again")
+    second.mark(base("c", TIMELINE[1]), TIMELINE[1])
+    finding = compared(told("direct", DIRECT), second)
+    assert not finding.breaches and dict(finding.excused) == {"create-failed": 1}
+    assert compared(told("direct", DIRECT), told("timeline", TIMELINE, rows=("k=0",))).breaches
+
+
 def test_a_marker_that_one_mode_stores_under_another_name_breaks_it() -> None:
     first, second = told("direct", DIRECT), told("timeline", TIMELINE)
     first.put(f"{first.home(DIRECT[0])}/q/{base('a', DIRECT[0])}.marker.CREATE", b"", "executor#1")
