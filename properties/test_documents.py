@@ -16,8 +16,10 @@ from marker_sim.cli import main
 from marker_sim.cli.app import build_app
 from marker_sim.history import Event, Header
 from marker_sim.judges.guarantees import GUARANTEES
+from properties.test_tidy import LAYERS
 
 ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "marker_sim"
 # What tools and campaigns leave in the tree is no document of it.
 MADE = {"build", "chaos", "dist", "marker-sim-report"}
 
@@ -63,6 +65,55 @@ def test_every_link_of_every_document_leads_to_a_file_and_a_heading_that_there_a
                 wrong.append(f"{path.relative_to(ROOT)}: {target}")
     assert not wrong, "\n".join(wrong)
     assert followed > 100, "links are no longer seen"
+
+
+# What a recipe of CONTRIBUTING.md makes.
+WRITTEN_BY_READERS = {"marker_sim/targets/served.py"}
+
+
+def _named_paths(text: str) -> set[str]:
+    """Files and folders of the package, modules with a folder, and what `python -m` starts, by their paths.
+
+    A star stands for any name. Other files without `marker_sim/` may be those of readers and reports.
+    """
+    of_package = re.findall(r"(?<![\w./])marker_sim/[\w*./-]*[\w*/]", text)
+    modules = re.findall(r"(?<![\w./*-])(?:[\w*.-]+/)+[\w*-]+\.py\b", text)
+    started = re.findall(r"\bpython3? -m ((?:properties|scenarios|benchmarks|tools|marker_sim)[\w.]*\w)", text)
+    return {*of_package, *modules, *(name.replace(".", "/") for name in started)}
+
+
+@cache
+def _exists(path: str, beside: Path = PACKAGE) -> bool:
+    """Whether a path leads somewhere from the top, or from a folder of the package or below that of the document."""
+    found = (places for name in (path, f"{path}.py") for places in (ROOT.glob(name), PACKAGE.rglob(name)))
+    return any(map(any, found)) or (beside != ROOT and any(beside.rglob(path)))
+
+
+def test_every_file_that_a_document_names_is_there() -> None:
+    wrong, named = [], 0
+    for path in _documents():
+        paths = _named_paths(path.read_text(encoding="utf-8")) - WRITTEN_BY_READERS
+        named += len(paths)
+        wrong += [
+            f"{path.relative_to(ROOT)}: {each}"
+            for each in sorted(paths)
+            if not _exists(re.sub(r"^(\.\./)+", "", each), path.parent)
+        ]
+    assert not wrong, "\n".join(wrong)
+    assert named > 150, "paths are no longer seen"
+
+
+def test_the_architecture_has_every_folder_and_the_order_of_layers() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = text.partition("\n| part |")[2].partition("\n\n")[0]
+    rows = [re.findall(r"`([^`]+?)(?:/|\.py)`", row.split("|")[1]) for row in table.splitlines()[2:]]
+    layers = [[part.removeprefix("marker_sim.").replace(".", "/") for part in layer] for layer in LAYERS]
+    layers[0].remove("marker_sim")
+    assert rows == layers
+    folders = [inner.parent.relative_to(PACKAGE).as_posix() for inner in PACKAGE.rglob("*/__init__.py")]
+    named = re.findall(r"`((?:\w+/)*\w+)/`", text)
+    assert [each for each in folders if not any(f"/{each}".endswith(f"/{name}") for name in named)] == []
+    assert [name for name in named if not _exists(name)] == []
 
 
 def _commands(text: str) -> list[str]:
