@@ -30,9 +30,9 @@ def modes_agree(first: History, second: History) -> Finding:
 
     Without a fault in both: the markers and the commits of every table name the same data paths, where an instant
     counts as the ordinal of its write. With several copies of a task, and where a create failed, only the commits are
-    compared, and any attempt counts as any other. With faults: the rows are the same, if each write of the plan that was meant to complete has
-    completed in both. A table whose rows could not be read is not judged; reconcile-exact and rollback-complete judge
-    missing files.
+    compared, and any attempt counts as any other. With faults: the rows are the same, if each write of the plan that
+    was meant to complete has completed in both. A table whose rows could not be read is not judged; reconcile-exact
+    and rollback-complete judge missing files.
     """
     if _plan(first) != _plan(second):
         return Finding(guarantee="G21", applicable=True, undecided="the two histories are of different plans")
