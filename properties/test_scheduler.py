@@ -152,3 +152,23 @@ def test_a_run_is_blamed_when_two_looks_find_no_step_between_them_and_not_for_th
     with blamed, watched(lambda: cluster.scheduler.steps):
         history = cluster.run()
         assert [event.kind for event in history.events].count("ok") >= len(CREATES)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_an_interrupt_waits_until_the_run_is_over_and_a_second_one_does_not(count: int) -> None:
+    """It ended a command with 1, or was lost, when it came between two switches of actors."""
+
+    class Interrupted(DirectMarkers):
+        def create(self, name: str, request: str = "") -> Created:
+            if left:
+                left.pop()
+                signal.raise_signal(signal.SIGINT)
+            return super().create(name, request)
+
+    over, left = False, [signal.SIGINT] * count
+    cluster = Cluster(Plan(mode="direct", ops=CREATES), System(name="interrupted", direct=Interrupted))
+    with pytest.raises(KeyboardInterrupt), watched(lambda: cluster.scheduler.steps):
+        cluster.run()
+        over = True
+    assert over == (count == 1)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
