@@ -37,7 +37,8 @@ def modes_agree(first: History, second: History) -> Finding:
     if _plan(first) != _plan(second):
         return Finding(guarantee="G21", applicable=True, undecided="the two histories are of different plans")
     views = (HistoryIndex(first), HistoryIndex(second))
-    exact = not any(_has_copies(view) or _create_failed(view) for view in views)
+    failed = any(map(_create_failed, views))
+    exact = not failed and not any(map(_has_copies, views))
     runs = (_read(views[0], exact), _read(views[1], exact))
     if not all(any(step.operation == "begin" for step in run.view.steps) for run in runs):
         return Finding(guarantee="G21", applicable=False)
@@ -50,7 +51,7 @@ def modes_agree(first: History, second: History) -> Finding:
     excused: dict[str, int] = {}
     if faultless:
         judged += len(runs[0].named.keys() | runs[1].named.keys())
-        excused["create-failed"] = len(runs[0].rows) if any(map(_create_failed, views)) else 0
+        excused["create-failed"] = len(runs[0].rows) if failed else 0
         breaches += _other_paths(*runs)
     if faultless or all(_all_completed(run) for run in runs):
         tables = [t for t, rows in runs[0].rows.items() if rows is not None and runs[1].rows.get(t) is not None]

@@ -69,8 +69,7 @@ class ArmedFault:
     @property
     def injected(self) -> bool:
         """Whether it affects a process or a period, and not only this call."""
-        elsewhere = self.kind.row.kills or self.kind.row.family in _ELSEWHERE
-        return self.outside or elsewhere or self.kind is FaultKind.DISK_FULL
+        return self.outside or self.kind.row.kills or self.kind.row.family in _ELSEWHERE
 
     @property
     def passes(self) -> bool:

@@ -169,11 +169,9 @@ class ProcessCluster(ClusterRun):
         return instruction
 
     def _inject(self, armed: ArmedFault, call: StorageCall) -> None:
-        """A fault at the interceptor kills or pauses whose call it is, or its disk is full; its lock is held."""
+        """A fault at the interceptor kills or pauses whose call it is; its lock is held."""
         process, fault = self.host.fork_server.lives[call.process], armed.fault
-        if fault.kind is FaultKind.DISK_FULL:  # For this call and no while: the caller raises.
-            self.recorder.record(call.process, "nemesis", "fault", fault.kind.value, path=call.path)
-        elif fault.kind is FaultKind.PAUSE:
+        if fault.kind is FaultKind.PAUSE:
             self.host.pause(process, fault.settings.for_ms)
         elif fault.kind is not FaultKind.KILL and process.alive:
             self.faults.tear(process, fault)

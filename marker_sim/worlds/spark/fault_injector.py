@@ -55,14 +55,10 @@ class SparkFaultInjector(ABC):
         """Kill or pause a process at a call, with the recorder's lock held; returns whether one was affected."""
 
     def inject(self, due: ArmedFault, call: StorageCall) -> None:
-        """Inject a fault that is due at a call: kill or pause, else record it, for the caller to fail. Lock held."""
+        """Inject a fault that is due at a call: kill or pause. Lock held."""
         number = self._armed.get(due)
-        if number is None:
-            return
-        if _is_of_processes(due.fault):
+        if number is not None:
             self.struck[number] += self.strike(number, due.fault, call)
-        else:
-            self.recorder.record(call.process, "nemesis", "fault", due.kind.value, path=call.path)
 
     def times(self, number: int) -> int:
         """How often a fault had its effect: for failing calls, each time it was due; for processes, if it hit one."""
