@@ -134,6 +134,7 @@ class Fault:
 
 
 AT_CALLS = ("calls", "for_ms")
+_OLDER = {"no-space": "disk-full"}  # Kinds that plans called otherwise.
 _SCHEMA_1 = {"kind": str, "actor": str, "step": int}, {"duration_ms": int, "value": int, "site": str}
 _TRIGGERS: dict[str, dict[str, type]] = {
     "site": {"site": str, "arrival": int},
@@ -153,7 +154,8 @@ def _checked(raw: Any) -> tuple[FaultKind, dict[str, Any]]:
     if not isinstance(raw, dict):
         raise ValueError(f"a fault is {raw!r}; write an object with kind, target and step")
     try:
-        kind = FaultKind(raw.get("kind", ""))
+        word = raw.get("kind") or ""
+        kind = FaultKind(_OLDER.get(word, word))
     except ValueError:
         kinds = ", ".join(each.value for each in FaultKind)
         raise ValueError(f"the kind of a fault is {raw.get('kind')!r}; accepted are {kinds}") from None

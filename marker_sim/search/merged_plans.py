@@ -11,7 +11,7 @@ import random
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 from marker_sim.faults import Call, Fault, FaultKind, Site, Step
 from marker_sim.faults.row import CHANGES
@@ -57,17 +57,20 @@ ODD_TABLES = ("a%20b=c+", "100% + k=v/", "x+y%2Fz=/", "größe %2B+=", "日本 %
 SERVER_STEPS, CLIENT_STEPS = 6, 4
 READS = ("get", "list")
 FOR_GOOD = 1_000_000
-AWHILE_MS = 700
 SECOND_MS = 10_000
 FULL_MS = 2_500  # Longer than it takes a crowd to ask again.
 BESIDE = "beside/t/.hoodie/.temp/1"
-# Files of which one alone cannot be written. What stood where the type file belongs might be taken for one.
-ONE_FILE = {"local": (marker_file(0),), "s3": (TYPE_FILE, TYPE_FILE, marker_file(0))}
-# What fails below one directory. On a local directory the n-th file and those after it cannot be written.
-CONFINED_FAULTS: dict[str, tuple[tuple[FaultKind, tuple[str, ...], dict[str, int]], ...]] = {
+ONE_FILE = (TYPE_FILE, TYPE_FILE, marker_file(0))  # Files of which one alone cannot be written.
+# What fails below one directory.
+CONFINED_FAULTS: dict[str, tuple[tuple[FaultKind, tuple[str, ...], dict[str, Any]], ...]] = {
     "local": (
-        *[(FaultKind.IO_ERROR, ("put",), dict[str, int]())] * 3,
-        (FaultKind.IO_ERROR, ("put",), {"for_ms": AWHILE_MS}),
+        (FaultKind.IO_ERROR, ("put",), {"calls": FOR_GOOD}),
+        (FaultKind.IO_ERROR, ("put",), {"calls": FOR_GOOD}),
+        (FaultKind.IO_ERROR, ("write",), {"calls": 2}),
+        (FaultKind.IO_ERROR, READS, {"calls": FOR_GOOD}),
+        (FaultKind.IO_ERROR, ("put", "delete"), {"calls": 3, "applied": True}),
+        (FaultKind.DISK_FULL, ("put",), {"calls": FOR_GOOD}),
+        (FaultKind.SLOW_STORAGE, ("put",), {"calls": 8, "late_ms": 700}),
     ),
     "s3": (
         (FaultKind.SERVER_ERROR, ("put",), {"calls": FOR_GOOD}),
@@ -207,8 +210,7 @@ def _outage(rng: random.Random, storage: str, asked_for: str) -> Iterator[Fault]
     """A paused server; sometimes long trouble with its marker files, or its death in the middle."""
     yield Fault.of(FaultKind.PAUSE, "server", Step(rng.randint(1, 40)), for_ms=rng.choice(PAUSED_MS))
     if rng.random() < ALSO_CONFINED:
-        trouble = _confined(rng, storage, asked_for)
-        yield trouble.but(for_ms=AWHILE_MS) if storage == "local" else trouble
+        yield _confined(rng, storage, asked_for)
     if rng.random() > OUTAGES:
         return
     site = Site("server: batch file put", rng.randint(1, 6))
@@ -217,8 +219,7 @@ def _outage(rng: random.Random, storage: str, asked_for: str) -> Iterator[Fault]
     elif rng.random() < 0.5:
         yield Fault.of(FaultKind.TORN_WRITE, "server", site, restart_ms=rng.choice((0, 100)))
     else:
-        kind = rng.choice((FaultKind.DISK_FULL, FaultKind.NO_SPACE))
-        yield Fault.of(kind, "server", Step(rng.randint(1, 12)), for_ms=rng.choice((300, 1_200)))
+        yield Fault.of(FaultKind.DISK_FULL, "server", Step(rng.randint(1, 12)), for_ms=rng.choice((300, 1_200)))
 
 
 def _crash(rng: random.Random) -> tuple[Fault, ...]:
@@ -241,7 +242,7 @@ def _late(rng: random.Random, fault: Fault, asked: int) -> Fault:
 def _confined(rng: random.Random, storage: str, directory: str) -> Fault:
     """Failing storage calls below one marker directory, mostly until the clients are done."""
     kind, operations, settings = rng.choice(CONFINED_FAULTS[storage])
-    trigger = Call(f"^{re.escape(directory)}/", operations, rng.choice((1, 2, 2) if storage == "local" else (1, 2, 3)))
+    trigger = Call(f"^{re.escape(directory)}/", operations, rng.choice((1, 2, 3)))
     return Fault.of(kind, "server", trigger, **settings)
 
 
@@ -253,7 +254,7 @@ def _confined_to_some(
     failing = tuple(directories.setdefault(path, len(directories)) for path in (asked_for, one))
     ops = around_a_failure(rng, storage, failing, directories.setdefault(BESIDE, len(directories)))
     kind, operations, settings = CONFINED_FAULTS[storage][0]
-    trigger = Call(f"^{re.escape(one)}/{re.escape(rng.choice(ONE_FILE[storage]))}$", operations)
+    trigger = Call(f"^{re.escape(one)}/{re.escape(rng.choice(ONE_FILE))}$", operations)
     return ops, [_confined(rng, storage, asked_for), Fault.of(kind, "server", trigger, **settings)]
 
 

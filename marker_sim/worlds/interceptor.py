@@ -26,14 +26,16 @@ _ELSEWHERE = ("process", "proxy")  # Families of faults that no holder of a call
 class StorageCall(NamedTuple):
     """A storage call before it is applied.
 
-    operation: put, overwrite, get, list or delete; for watched files also open and cut (file_watch.py).
+    operation: put, overwrite, get, list or delete; on local files the system call (worlds/door/calls.py).
     path: a storage path or a prefix.
+    also: what else it is: a put, as every local call that changes a file, or a cut of a file that had content.
     """
 
     process: str
     role: str
     operation: str
     path: str
+    also: tuple[str, ...] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -81,7 +83,7 @@ class ArmedFault:
         caller = self.caller or ""
         longer = caller[-1:].isdigit() and call.process[len(caller) :][:1].isdigit()
         return (
-            call.operation in self.call.operations
+            not {call.operation, *call.also}.isdisjoint(self.call.operations)
             and call.process.startswith(caller)
             and not longer
             and self._regex.search(call.path) is not None

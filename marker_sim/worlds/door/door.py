@@ -50,6 +50,7 @@ class Door:
 
     decide: what becomes of a call, asked in their order; applied: what became of it, before the caller is answered.
     lock: held from `decide` until `applied` returned, the interceptor's for instance.
+    closed: called when a process is about to close the last number that it has of a file open for writing.
     reads: opens for reading, listings and looks stop as well.
     unseen: what is known to have escaped. troubles: what failed in the kit; `check` raises it.
     """
@@ -60,13 +61,14 @@ class Door:
         decide: Decide,
         applied: Applied = lambda call, outcome: None,
         *,
+        closed: Callable[[FileCall], object] = lambda call: None,
         lock: contextlib.AbstractContextManager[object] | None = None,
         reads: bool = False,
     ) -> None:
         self.lock = lock if lock is not None else threading.RLock()
         self.troubles: list[BaseException] = []
         self._root = os.path.realpath(root)
-        self._decide, self._applied = decide, applied
+        self._decide, self._applied, self._closed = decide, applied, closed
         self._reads = reads
         self._names = {number: name for name, number in kernel.own_numbers().items()}
         self._calls = itertools.count(1)
@@ -233,6 +235,10 @@ class Door:
             return
         elif found.call is None:
             self._answer(command, held, found, _done(found, Decision()))
+        elif found.call.operation == "close":
+            with self.lock:
+                self._closed(found.call)
+            kernel.let_pass(command.listener, held.notice.id)
         else:
             with self.lock:
                 call = found.call._replace(number=next(self._calls))
