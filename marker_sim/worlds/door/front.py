@@ -221,7 +221,8 @@ class DirectoryFront:
         """What an effect is called: whether a file is being written again, or whole."""
         writer, held = self._before.get(path, ("", None))
         if held is not None and not self._lives(writer):
-            held = None  # What it left is what the file holds now.
+            del self._before[path]  # What it left is what the file holds now.
+            held = None
         if data is None or call.operation in ("rename", "link") or directory_of(path) is None:
             self._before.pop(path, None)
             return "delete" if data is None else "put"
