@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from marker_sim.plan import Op
@@ -26,6 +28,20 @@ def run_child(spec: dict[str, Any]) -> None:
             drive(child)
         case _:
             execute(child)
+
+
+def prepare(spec: dict[str, Any]) -> None:
+    """Load what children with such a storage use, so that they find it in memory when they are forked."""
+    _load_storage(spec["storage"]["kind"])
+
+
+@cache
+def _load_storage(kind: str) -> None:
+    if kind == "s3":
+        from marker_sim.storages.s3 import S3Storage
+
+        S3Storage("http://127.0.0.1:1", "lake", access_key="none").close()
+        gc.freeze()
 
 
 def operate(child: Child, ops: tuple[Op, ...]) -> None:
