@@ -31,17 +31,19 @@ def run_child(spec: dict[str, Any]) -> None:
 
 
 def prepare(spec: dict[str, Any]) -> None:
-    """Load what children with such a storage use, so that they find it in memory when they are forked."""
-    _load_storage(spec["storage"]["kind"])
+    """Load what such a child uses, so that it is in memory when the child is forked."""
+    _load(spec["storage"]["kind"], spec["kind"])
 
 
 @cache
-def _load_storage(kind: str) -> None:
-    if kind == "s3":
+def _load(storage: str, role: str) -> None:
+    if storage == "s3":
         from marker_sim.storages.s3 import S3Storage
 
         S3Storage("http://127.0.0.1:1", "lake", access_key="none").close()
-        gc.freeze()
+    if role == "TimelineServerLife":
+        from marker_sim.serve import connections  # noqa: F401
+    gc.freeze()
 
 
 def operate(child: Child, ops: tuple[Op, ...]) -> None:
