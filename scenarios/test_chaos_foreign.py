@@ -25,7 +25,7 @@ from scenarios.test_http import START
 def test_a_night_against_a_broken_server_that_is_killed_loses_nothing_and_leaves_nothing(tmp_path: Path) -> None:
     directory = tmp_path / "chaos"
     start = f"{START} --broken memory-only"
-    words = ("--sut", "http", "--start", start, "--budget", "10m", "--jobs", "2", "--dir", str(directory))
+    words = ("--sut", "http", "--start", start, "--budget", "60s", "--jobs", "2", "--dir", str(directory))
     process = _start(*words, "--seed", "3", cwd=tmp_path)
     _wait("no plan was run", partial(_has_more, directory, 1), TIMEOUT_S)  # The first unit is the canary.
     process.send_signal(signal.SIGKILL)

@@ -183,12 +183,13 @@ class Fleet:
         self.closing = threading.Event()
 
     def __enter__(self) -> Fleet:
-        self._guard.enter_context(guarded(VARIABLE, self.mark))
+        self._dismiss_guard = self._guard.enter_context(guarded(VARIABLE, self.mark))
         return self
 
     def __exit__(self, *_: object) -> None:
         with self._guard:
             self.end_all()
+            self._dismiss_guard()
 
     def start(
         self,
