@@ -21,6 +21,7 @@ import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -37,12 +38,10 @@ END_S = 10.0
 WAIT_S = 0.5
 _CHILD = "from marker_sim.surroundings.worker_pool import main; main()"
 # What the guard imports is imported when it has something to do: there is one for each campaign on servers.
-_GUARD = """
-import sys
+_GUARD = """import sys
 if not sys.stdin.buffer.read():
     from marker_sim.surroundings.supervisor import end_marked
-    end_marked(*sys.argv[1:])
-"""
+    end_marked(*sys.argv[1:])"""
 _LENGTH = struct.Struct(">Q")
 _SAID_LINES = 4
 
@@ -227,7 +226,7 @@ class WorkerPool:
 
 
 @contextmanager
-def guarded(variable: str, mark: str) -> Iterator[Callable[[], None]]:
+def guarded(variable: str, mark: str) -> Iterator[Callable[[], object]]:
     """A context with a guard process, which kills marked processes when this one ends, however it ends.
 
     Servers need that: they live on from thread to thread, so none can die with who started it. The value is a function
@@ -235,18 +234,12 @@ def guarded(variable: str, mark: str) -> Iterator[Callable[[], None]]:
     """
     words = [sys.executable, "-S", "-c", _GUARD, variable, mark]
     guard = supervisor.start(words, environment_as_here(), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
-    line = guard.stdin
-    assert line is not None
-
-    def dismiss() -> None:
-        with suppress(BrokenPipeError):
-            line.write(b".")
-            line.flush()
-
+    assert guard.stdin is not None
     try:
-        yield dismiss
+        yield partial(guard.stdin.write, b".")
     finally:
-        line.close()
+        with suppress(BrokenPipeError):  # The guard was ended.
+            guard.stdin.close()
         try:
             guard.wait(2 * END_S)
         except subprocess.TimeoutExpired:

@@ -218,7 +218,7 @@ class Fleet:
                 said = str(taken)
                 continue
             except BaseException:
-                self._discard(server)
+                server.kill()
                 raise
             return server
         raise HarnessError(
@@ -316,7 +316,7 @@ class Fleet:
             code = server.exited()
             if code is not None:
                 said = server.last_lines()
-                self._discard(server)
+                server.kill()
                 if any(words in said.lower() for words in _TAKEN):
                     raise _PortTaken(said)
                 how = f"signal {-code}" if code < 0 else f"exit code {code}"
@@ -335,9 +335,6 @@ class Fleet:
                 )
             time.sleep(POLL_S)
         raise HarnessError("the campaign ended while a server was starting")
-
-    def _discard(self, server: Server) -> None:
-        server.kill()
 
 
 class _PortTaken(Exception):

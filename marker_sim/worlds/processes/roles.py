@@ -30,18 +30,14 @@ def run_child(spec: dict[str, Any]) -> None:
             execute(child)
 
 
-def prepare(spec: dict[str, Any]) -> None:
-    """Load what such a child uses, so that it is in memory when the child is forked."""
-    _load(spec["storage"]["kind"], spec["kind"])
-
-
 @cache
-def _load(storage: str, role: str) -> None:
+def prepare(storage: str, life: str) -> None:
+    """Load what such children use, so that it is in memory when they are forked."""
     if storage == "s3":
         from marker_sim.storages.s3 import S3Storage
 
         S3Storage("http://127.0.0.1:1", "lake", access_key="none").close()
-    if role == "TimelineServerLife":
+    if life == "TimelineServerLife":
         from marker_sim.serve import connections  # noqa: F401
     gc.freeze()
 

@@ -17,14 +17,9 @@ from typing import Any
 
 from marker_sim.surroundings.supervisor import die_with_parent
 
-Body = Callable[[dict[str, Any]], None]
 
-
-def serve(address: str, run: Body, prepare: Body) -> None:
-    """Fork what the kit asks for until it closes the connection.
-
-    run: the body of a child. prepare: makes here, before the fork, what children like this one would each make again.
-    """
+def serve(address: str, run: Callable[[dict[str, Any]], None], prepare: Callable[[str, str], None]) -> None:
+    """Fork what the kit asks for until it closes the connection; `prepare` loads what the next child has to have."""
     die_with_parent()
     connection = Client(address, "AF_UNIX")
     connection.send(("template", "inbox"))
@@ -47,7 +42,7 @@ def serve(address: str, run: Body, prepare: Body) -> None:
         except (EOFError, OSError):
             return
         assert what == "fork", what
-        prepare(spec)
+        prepare(spec["storage"]["kind"], spec["kind"])
         pid = os.fork()
         if pid == 0:
             signal.set_wakeup_fd(-1)
@@ -65,7 +60,7 @@ def _reap() -> tuple[int, int] | None:
     return (pid, os.waitstatus_to_exitcode(status)) if pid else None
 
 
-def _child(spec: dict[str, Any], run: Body) -> None:
+def _child(spec: dict[str, Any], run: Callable[[dict[str, Any]], None]) -> None:
     code = 1
     try:
         die_with_parent()
