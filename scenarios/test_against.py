@@ -14,7 +14,7 @@ from scenarios.test_http import START
 def test_the_plan_that_fails_on_one_server_holds_on_the_other(tmp_path: Path) -> None:
     asked = parse_request(
         sut="http", start=f"{START} --broken memory-only", against="http", against_start=START, mode="timeline",
-        storage="local", budget="30s", seed="3", guarantees=None, profile=None, expect=None, report=str(tmp_path),
+        storage="local", budget="18s", seed="3", guarantees=None, profile=None, expect=None, report=str(tmp_path),
         argv=("verify",),
     )  # fmt: skip
     assert asked.against is not None
