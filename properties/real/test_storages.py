@@ -46,7 +46,8 @@ def endpoint() -> Iterator[str]:
     served.start()
     host, port = served.get_host_and_port()
     url = f"http://{host}:{port}"
-    S3Storage(url, "lake", access_key="kit")._client.create_bucket(Bucket="lake")
+    # The first request imports most of moto.
+    S3Storage(url, "lake", access_key="kit", read_timeout_s=60.0)._client.create_bucket(Bucket="lake")
     yield url
     served.stop()
 
