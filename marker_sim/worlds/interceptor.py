@@ -2,7 +2,7 @@
 it, and faults at the n-th matching call.
 
     S3      the front (worlds/s3_front) passes every request through the interceptor
-    local   the kit's own processes ask it before they touch a file and report the effect afterwards
+    local   the door (worlds/door) passes every system call on a file through it
 
 A fault with a `Call` trigger counts the calls that fit and strikes from the n-th on, at as many as its settings say.
 The holder of the call carries out storage faults; `inject` kills and pauses processes, before the call is applied or
