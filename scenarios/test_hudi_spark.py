@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -30,6 +29,7 @@ from marker_sim.targets.hudi_spark import HudiSparkTarget
 from marker_sim.targets.jvm.bundles import Jars
 from marker_sim.targets.target import CampaignRequest
 from marker_sim.worlds.http.servers import VARIABLE
+from marker_sim.worlds.spark.hudi.steps import DATA
 from marker_sim.worlds.spark.hudi.table_storage import TableStorage
 
 NIGHTLY = os.environ.get("MARKER_SIM_PROFILE") == "nightly"
@@ -125,19 +125,22 @@ def test_a_stray_file_and_markers_put_back_are_found_and_their_plan_shows_them_a
     planted: list[str] = []
 
     def damage(place: TableStorage, table: str) -> None:
-        instant = rolled_back(place, table)
-        if instant is None:
+        """Put back what a rollback deleted, and markers of an instant that is over."""
+        root, held = Path(place.uri), dict[str, bytes]()
+        for event in place.interceptor.recorder.events:
+            if event.kind == "effect" and event.path is not None and isinstance(event.value, bytes):
+                held[event.path.removeprefix(f"{table}/")] = event.value
+        gone = [path for path in held if re.match(rf"{DATA}(?<=\.parquet)", path) and not (root / path).exists()]
+        if not gone or rolled_back(place, table) is None:
             return
-        root = Path(place.uri)
+        (root / gone[0]).write_bytes(held[gone[0]])
         files = [path for path in sorted(root.rglob("*.parquet")) if ".hoodie" not in path.parts]
         source = min(files, key=lambda path: path.stem.rpartition("_")[2])  # A commit began after the oldest one.
-        stray = source.with_name(re.sub(r"_\d+\.parquet$", f"_{instant}.parquet", source.name))
-        shutil.copyfile(source, stray)
         over = source.stem.rpartition("_")[2]
         marker = root / ".hoodie" / ".temp" / over / "MARKERS0"
         marker.parent.mkdir(parents=True, exist_ok=True)
         marker.write_text(f"{source.relative_to(root)}.marker.CREATE\n")
-        planted.extend((stray.name, over))
+        planted.extend((gone[0], over))
 
     done = play(tmp_path, "1.0.2", PATIENCE_S, meddle=damage, enough=lambda: bool(planted))
     assert planted
