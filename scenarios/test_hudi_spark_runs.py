@@ -217,11 +217,16 @@ def driver_behind_a_door(root: Path, program: str, faults: tuple[Fault, ...]) ->
 
 
 DATA_FILE, MARKERS = f"p1/{FILE_ID}_1-14-24_{I1}.parquet", f".hoodie/.temp/{I1}/MARKERS0"
+# Hadoop starts a chmod while it has the file open, and a child closes what it does not need.
 WRITES = f"""
+import os
 for path, data in (({DATA_FILE!r}, b"PAR1" * 4), ({MARKERS!r}, b"name-1\\n"), ({MARKERS!r}, b"name-1\\nname-2\\n")):
     with open(path, "wb", buffering=0) as out:
+        if (child := os.fork()) == 0:
+            os.close(out.fileno())
+            os._exit(0)
+        os.waitpid(child, 0)
         out.write(data)
-import os
 os.unlink({DATA_FILE!r})
 """
 PARTS: dict[str, tuple[Fault, bytes | None]] = {

@@ -61,6 +61,9 @@ class DirectoryFront:
         self._before: dict[str, tuple[str, bytes]] = {}  # What marker files held that a process writes again.
         self._changed: set[str] = set()  # Other files, whose writers have them open,
         self._cut: dict[str, str] = {}  # and those of them that lost some of their content, with the process.
+        self._writers: dict[
+            str, set[int]
+        ] = {}  # The processes that opened a file or wrote to it, and did not close it.
         self._commands: dict[str, DoorCommand] = {}
         root.mkdir(parents=True, exist_ok=True)
         self.door = Door(
@@ -166,6 +169,9 @@ class DirectoryFront:
 
     def _closed(self, call: FileCall) -> None:
         path, seen = call.path, shown(call)
+        if call.pid not in self._writers.get(path, ()):
+            return  # A child that was forked with the file closes it before it becomes another program.
+        self._writers[path].discard(call.pid)
         armed = self.interceptor.strike(seen)
         if not self._lives(call.process):
             return
@@ -180,6 +186,7 @@ class DirectoryFront:
         """What a call changed: the content of each path after it, None for one that is gone."""
         match call.operation:
             case "write" | "cut" | "allocate" | "open":
+                self._writers.setdefault(call.path, set()).add(call.pid)
                 if _empties(call) and directory_of(call.path) is None:
                     self._cut[call.path] = call.process
                 if call.operation != "open" or _creates(call) or _empties(call):

@@ -170,7 +170,7 @@ class WritePhase:
 
 
 PHASES = (
-    WritePhase("requested", "write", ("G19",), _TIMELINE + r"\d+\.(delta)?commit\.requested$", parts=_EACH),
+    WritePhase("requested", "write", ("G19",), _TIMELINE + r"\d+\.(delta)?commit\.requested$"),
     WritePhase("inflight", "write", ("G19",), _TIMELINE + r"\d+(\.deltacommit)?\.inflight$"),
     WritePhase("flush", "write", ("G13", "G15"), _MARKERS, nths=(1, 1, 2), parts=_EACH, mode="timeline"),
     WritePhase("rewrite", "write", ("G13", "G15"), _MARKERS, "cut", parts=("within",), mode="timeline", rewrites=True),
