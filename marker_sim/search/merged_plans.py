@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from marker_sim.faults import Call, Fault, FaultKind, Site, Step
 from marker_sim.faults.row import CHANGES
+from marker_sim.faults.trigger import When
 from marker_sim.names import TYPE_FILE, marker_file
 from marker_sim.odd_names import must_be_refused
 from marker_sim.plan import REQUEST_FORMS, Op, Plan
@@ -45,6 +46,7 @@ CRASH_SITES = (
     "server: batch file put",
     "server: batch file written",
 )
+AT_ANY_CALL, FIRST_CALLS = 0.5, (1, 2, 3, 4, 6, 9, 14, 20)
 DIES_LATE = 0.4  # One of two servers, when they have been asked for most of what they are asked for.
 PAUSED_MS = (400, 1_200)
 LATE = 0.5
@@ -130,7 +132,7 @@ def make_merged_plan(
             more += side_by_side(seed, storage, len(directories))
             faults = [*_of_two_servers(rng, possible, sum(op.copies for op in (*ops, *more))), *removals]
         case "deaths":
-            crash = [fault for each in _crash(rng) if (fault := done(each, storage)) is not None]
+            crash = [fault for each in _crash(rng, storage, asked_for) if (fault := done(each, storage)) is not None]
             early, asked = [*_few(rng, possible), *crash], sum(op.copies for op in ops)
             late, killed = killed_at_a_rewrite(rng, storage, directories, num_threads)
             removed, removals = removed_elsewhere(rng, directories, askers)
@@ -222,12 +224,16 @@ def _outage(rng: random.Random, storage: str, asked_for: str) -> Iterator[Fault]
         yield Fault.of(FaultKind.DISK_FULL, "server", Step(rng.randint(1, 12)), for_ms=rng.choice((300, 1_200)))
 
 
-def _crash(rng: random.Random) -> tuple[Fault, ...]:
+def _crash(rng: random.Random, storage: str, asked_for: str) -> tuple[Fault, ...]:
     """Sometimes a server's death at one of its first changes of a marker directory, while it is young in each."""
     if rng.random() > CRASHES:
         return ()
-    site = Site(rng.choice(CRASH_SITES), rng.choice((1, 1, 2, 4)))
-    return (Fault.of(FaultKind.KILL, "server", site, restart_ms=rng.choice((0, 100))),)
+    trigger: Site | Call = Site(rng.choice(CRASH_SITES), rng.choice((1, 1, 2, 4)))
+    if rng.random() < AT_ANY_CALL:
+        operations = (*CHANGES, "mkdir", "rmdir", "sync") if storage == "local" else CHANGES
+        when: When = rng.choice(("before", "after"))
+        trigger = Call(f"^{re.escape(asked_for)}/", operations, rng.choice(FIRST_CALLS), when)
+    return (Fault.of(FaultKind.KILL, "server", trigger, restart_ms=rng.choice((0, 100))),)
 
 
 def _late(rng: random.Random, fault: Fault, asked: int) -> Fault:

@@ -5,9 +5,9 @@
 
 As on S3 (worlds/s3_front) an effect has the whole content of a file after it. Of a marker file that is emptied and
 written again, or written over, the history says so: `overwrite-begin`, `overwrite-piece`, and `overwrite-end` when all
-that it held before is there again or its writer closes it. What is only added to is put. A file outside of marker
-directories is put when it is made, empty, and when its writer closes it; at a close nothing but a death or a pause can
-happen.
+that it held before is there again, or when its writer closes it and it is not empty. What is only added to is put. A
+file outside of marker directories is put when it is made, empty, and when its writer closes it; at a close nothing but
+a death or a pause can happen.
 
     IO_ERROR               EIO; `applied`: the call is done all the same
     DISK_FULL              ENOSPC, for calls that need room
@@ -92,7 +92,7 @@ class DirectoryFront:
     def objects(self, prefix: str = "") -> dict[str, bytes]:
         """The files whose path starts so, sorted, as they are at this moment."""
         with self.interceptor.lock:
-            return {path: data for path in self._below(prefix) if (data := self._read(path)) is not None}
+            return files_below(self.root, prefix)
 
     @property
     def unseen(self) -> tuple[str, ...]:
@@ -120,7 +120,7 @@ class DirectoryFront:
     def remove(self, prefix: str, process: str) -> None:
         """Remove a directory with all below it in the name of a process; no fault strikes, and it vanishes at once."""
         with self.interceptor.lock:
-            gone = self._below(f"{prefix}/")
+            gone = _paths_below(self.root, f"{prefix}/")
             away = self.root / f".removed-{self.calls}-{process}"
             with contextlib.suppress(FileNotFoundError):
                 (self.root / prefix).rename(away)
@@ -175,9 +175,10 @@ class DirectoryFront:
         armed = self.interceptor.strike(seen)
         if not self._lives(call.process):
             return
-        if path in self._changed and (data := self._read(path)) is not None:
+        if path in self._changed and (data := _content(self.root / path)) is not None:
             self._record(armed, seen, path, data)
-        elif self._before.pop(path, None) is not None:
+        elif path in self._before and self._contents[path]:  # One that is left empty is opened again and written.
+            del self._before[path]
             self.interceptor.applied(armed, seen, "overwrite-end", path, self._contents[path])
         else:
             self.interceptor.passed_by(armed, seen)
@@ -193,6 +194,8 @@ class DirectoryFront:
                     yield from self._written(call.path, made=_creates(call))
             case "link":
                 yield from self._present(call.target)
+            case "symlink":
+                yield from self._present(call.path)
             case "rename":
                 yield from self._present(call.target)
                 if call.flags & _EXCHANGE:
@@ -208,13 +211,13 @@ class DirectoryFront:
         later = directory_of(path) is None
         if later:
             self._changed.add(path)
-        if (made or not later) and (data := self._read(path)) is not None:
+        if (made or not later) and (data := _content(self.root / path)) is not None:
             yield path, data
 
     def _present(self, path: str) -> Iterator[tuple[str, bytes | None]]:
         """A file that got this path, or all that are below it."""
-        for each in self._below(f"{path}/") if (self.root / path).is_dir() else (path,) if path else ():
-            if (data := self._read(each)) is not None:
+        for each in _paths_below(self.root, f"{path}/") if (self.root / path).is_dir() else (path,) if path else ():
+            if (data := _content(self.root / each)) is not None:
                 yield each, data
 
     def _known(self, path: str) -> list[str]:
@@ -238,7 +241,8 @@ class DirectoryFront:
         """What an effect is called: whether a file is being written again, or whole."""
         writer, held = self._before.get(path, ("", None))
         if held is not None and not self._lives(writer):
-            held = None  # What it left is what the file holds now.
+            del self._before[path]  # What it left is what the file holds now.
+            held = None
         if data is None or call.operation in ("rename", "link") or directory_of(path) is None:
             self._before.pop(path, None)
             return "delete" if data is None else "put"
@@ -257,22 +261,6 @@ class DirectoryFront:
         command = self._commands.get(process)
         return command is not None and not command.ended and command.popen.poll() is None
 
-    def _below(self, prefix: str) -> list[str]:
-        """The paths of all regular files that start so, sorted."""
-        top = self.root / prefix.rpartition("/")[0]
-        found = []
-        for folder, _, names in os.walk(top):
-            relative = os.path.relpath(folder, self.root)
-            found += [name if relative == "." else f"{relative}/{name}" for name in names]
-        return sorted(path for path in found if path.startswith(prefix))
-
-    def _read(self, path: str) -> bytes | None:
-        file = self.root / path
-        try:
-            return file.read_bytes() if file.is_file() and not file.is_symlink() else None
-        except OSError:
-            return None
-
 
 class _LockOf:
     """The lock of the interceptor that a front has at the moment. Only the door's thread uses it."""
@@ -289,6 +277,27 @@ class _LockOf:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._held.release()
+
+
+def files_below(root: Path, prefix: str = "") -> dict[str, bytes]:
+    """The files below a directory by their paths there, sorted, of those that start so. Links to files are followed."""
+    return {path: data for path in _paths_below(root, prefix) if (data := _content(root / path)) is not None}
+
+
+def _paths_below(root: Path, prefix: str) -> list[str]:
+    found = []
+    for folder, _, names in os.walk(root / prefix.rpartition("/")[0]):
+        relative = os.path.relpath(folder, root)
+        found += [name if relative == "." else f"{relative}/{name}" for name in names]
+    return sorted(path for path in found if path.startswith(prefix))
+
+
+def _content(file: Path) -> bytes | None:
+    """What a file holds; None when it is gone, or no regular file, which might have no end."""
+    try:
+        return file.read_bytes() if file.is_file() else None
+    except OSError:
+        return None
 
 
 def shown(call: FileCall) -> StorageCall:
