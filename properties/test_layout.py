@@ -10,7 +10,7 @@ MODULES = tuple(sorted(PACKAGE.rglob("*.py")))
 PACKAGE_LINES_MAX = 58_308  # Lowered when an issue ends; raised with a sentence in docs/decisions.md alone.
 FOLDER_FILES_MAX = 15
 # Folders that have more files, and how many; lowered as they shrink.
-LARGE_FOLDERS = {"worlds/http": 24, "worlds/processes": 18}
+LARGE_FOLDERS = {"worlds/http": 21, "worlds/processes": 18}
 # Modules so short need a reason (a table, what must not import what its neighbours do, a module that mutants replace);
 # the face of a package is none of them.
 SHORT_LINES = 100
