@@ -26,6 +26,7 @@ from marker_sim.plan import read_plan, write_plan
 from marker_sim.tables.entries import by_word
 from marker_sim.tables.parts import observed
 from marker_sim.targets.hudi_spark import HudiSparkTarget
+from marker_sim.targets.hudi_spark_runs import open_runs
 from marker_sim.targets.jvm.bundles import Jars
 from marker_sim.targets.target import CampaignRequest
 from marker_sim.worlds.http.servers import VARIABLE
@@ -62,6 +63,17 @@ def test_what_is_missing_is_said_in_one_sentence(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(Jars, "cached", lambda self: (tmp_path / "some.jar",))
     with pytest.raises(HarnessError, match="Hudi needs Java and JAVA_HOME is"):
         play(tmp_path, "1.0.2", 10.0)
+
+
+def test_where_no_call_can_be_stopped_local_storage_is_refused_in_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("marker_sim.targets.run_environment.refused", lambda: "seccomp refuses the filter")
+    with (
+        pytest.raises(HarnessError, match="which is refused here: seccomp refuses the filter; give --storage s3"),
+        open_runs(asking(tmp_path, "1.0.2", 10.0), "1.0.2", "java", (), (), None),
+    ):
+        raise AssertionError("it was opened")
 
 
 def play(
