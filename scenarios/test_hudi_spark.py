@@ -134,7 +134,7 @@ def test_hudi_takes_back_what_a_killed_driver_left(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 def test_a_stray_file_and_markers_put_back_are_found_and_their_plan_shows_them_again(tmp_path: Path) -> None:
-    planted: list[str] = []
+    planted: list[tuple[str, str]] = []
 
     def damage(place: TableStorage, table: str) -> None:
         """Put back what a rollback deleted, and markers of an instant that is over."""
@@ -152,15 +152,15 @@ def test_a_stray_file_and_markers_put_back_are_found_and_their_plan_shows_them_a
         marker = root / ".hoodie" / ".temp" / over / "MARKERS0"
         marker.parent.mkdir(parents=True, exist_ok=True)
         marker.write_text(f"{source.relative_to(root)}.marker.CREATE\n")
-        planted.extend((gone[0], over))
+        planted.append((gone[0], over))
 
     done = play(tmp_path, "1.0.2", PATIENCE_S, meddle=damage, enough=lambda: bool(planted))
     assert planted
     messages = {failure.guarantee: failure.message for failure in done.failures}
-    assert planted[0] in messages["G15"]
+    assert any(path in messages["G15"] for path, _ in planted)
     residue = next(row for row in done.statistics.rows(load_profile("hudi-spark")) if row.id == "G18")
     assert residue.violations > 0
-    assert planted[1] in residue.message
+    assert any(instant in residue.message for _, instant in planted)
     assert verdicts(done)["G14"] == "holds"
     plan = next(failure.plan for failure in done.failures if failure.guarantee == "G15")
     assert plan is not None
