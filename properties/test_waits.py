@@ -63,7 +63,6 @@ ALLOWED = {
     "scale/arrow_engine.py ArrowFacts.differences": COMPUTES,
     "serve/fair_thread_pool.py FairThreadPool._work": DAEMON,
     "surroundings/spark_session.py _end_jvm": "py4j sends one line and closes its sockets",
-    "worlds/door/front.py _LockOf.__enter__": "who holds the lock waits for no process but a killed one",
     "worlds/http/plan_wires.py PlanWires._stop": BOUNDED_CALLS,
     "worlds/http/plan_wires.py PlanWires.heal": "what was not cancelled has ended by then",
     "worlds/processes/coordinator.py Coordinator._apply": "it was polled, with a time-out",

@@ -25,7 +25,6 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 
 from marker_sim.faults import FaultKind
 from marker_sim.history.index.presence import directory_of
@@ -267,16 +266,13 @@ class _LockOf:
 
     def __init__(self, front: DirectoryFront) -> None:
         self._front = front
-        self._held = front.interceptor.lock
+        self._held = contextlib.ExitStack()
 
     def __enter__(self) -> None:
-        self._held = self._front.interceptor.lock
-        self._held.acquire()
+        self._held.enter_context(self._front.interceptor.lock)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._held.release()
+    def __exit__(self, *_: object) -> None:
+        self._held.close()
 
 
 def files_below(root: Path, prefix: str = "") -> dict[str, bytes]:

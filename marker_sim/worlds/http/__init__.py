@@ -10,7 +10,7 @@ http_client.py        one request, and what its result means; request_forms.py w
 conditions.py         what of a run can decide a guarantee, measured in its history
 starvation.py         how long a server waited for a processor
 world.py              the storage of a run, as a protocol
-local_world.py, front_world.py, external_s3.py  a directory behind the door; the kit's S3 front; the user's S3
+local_world.py, front_world.py, external_s3.py  a directory; the kit's S3 front; the user's own S3 endpoint
 s3_capabilities.py    what the consistency probe found of an object store, and what follows
 object_reader.py      reads a marker directory; snapshot_recorder.py records what was read
 """

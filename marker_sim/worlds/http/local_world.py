@@ -46,7 +46,8 @@ class LocalWorld:
         self.bind(stage)
 
     def _interceptor(self, stage: RunStage) -> Interceptor:
-        return Interceptor(stage.recorder, stage.injector.inject, below=f"{stage.table}/")
+        # A server with a format of its own may keep all directories in one file.
+        return Interceptor(stage.recorder, stage.injector.inject, below="" if self._command else f"{stage.table}/")
 
     def bind(self, stage: RunStage) -> LocalWorld:
         """The next run below the same root."""

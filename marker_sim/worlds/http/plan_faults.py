@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import re
 import signal
 import threading
 import time
@@ -36,6 +37,7 @@ FOR_MS_MAX = 1_500
 SECOND_MS_MAX = 10_000  # A second server lives as long as its clients ask, which ends the faults of a run.
 SILENT_CALLS_MAX = 3
 TYPE_FILES, MARKER_FILES = rf"/{TYPE_FILE}$", r"/MARKERS\d+$"
+_FILE_NAME = re.compile(r"/?MARKERS.*\Z")  # Of a pattern: it says nothing where names of files mean something else.
 _TEMPORARY = r"MARKERS\d+[^/]*$"  # Marker files and what is written to become one of them.
 
 
@@ -173,10 +175,13 @@ class PlanFaults:
         """Arm the faults at calls on storage."""
         if world.interceptor is None:
             return
+        named = world.describe()["layout"] == "hudi"
         for fault in map(self._here, self._plan.faults):
             if at_a_call(fault):
+                call = call_of(fault)
+                call = call if named else call._replace(pattern=_FILE_NAME.sub("/", call.pattern))
                 awhile = fault.kind is FaultKind.DISK_FULL and bool(fault.site)  # And not for this call alone.
-                self._armed.append(ArmedFault(replace(fault, trigger=call_of(fault)), caller=SERVERS, outside=awhile))
+                self._armed.append(ArmedFault(replace(fault, trigger=call), caller=SERVERS, outside=awhile))
         world.interceptor.arm(*self._armed)
 
     def before(self, actor: str, kind: str) -> list[Fault]:
