@@ -24,6 +24,7 @@ from marker_sim.surroundings.java import spark_home
 from marker_sim.surroundings.supervisor import end_marked
 from marker_sim.targets.run_environment import check_door, scratch_directory
 from marker_sim.targets.target import CampaignRequest
+from marker_sim.worlds.door.front import UNSEEN
 from marker_sim.worlds.http.servers import VARIABLE
 from marker_sim.worlds.spark.counts import SparkRun
 from marker_sim.worlds.spark.hudi.choices import Choices, TableRound, deciding
@@ -144,6 +145,7 @@ class TableRuns:
                 missed.append(f"a driver killed in {mode} mode")
         if not campaign.statistics.reached.get("rows read by hudi-rs"):
             missed.append("rows read by hudi-rs")
+        missed += sorted(name for name in campaign.statistics.reached if name.startswith(UNSEEN))
         return replace(
             campaign,
             server=request.server.to_dict(),

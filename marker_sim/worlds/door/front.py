@@ -35,6 +35,7 @@ from marker_sim.worlds.door.door import Door
 from marker_sim.worlds.door.launch import DoorCommand
 from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
 
+UNSEEN = "storage calls that were not seen: "  # Begins what a run counts for each sentence of `unseen`.
 _EXCHANGE = 2  # RENAME_EXCHANGE of renameat2.
 _DELETED = " (deleted)"  # What the kernel adds to the path of an open file that has no name any more.
 _ERRORS = {
@@ -60,9 +61,7 @@ class DirectoryFront:
         self._before: dict[str, tuple[str, bytes]] = {}  # What marker files held that a process writes again.
         self._changed: set[str] = set()  # Other files, whose writers have them open,
         self._cut: dict[str, str] = {}  # and those of them that lost some of their content, with the process.
-        self._writers: dict[
-            str, set[int]
-        ] = {}  # The processes that opened a file or wrote to it, and did not close it.
+        self._writers: dict[str, set[int]] = {}  # Processes that opened a file or wrote to it, until they close it.
         self._commands: dict[str, DoorCommand] = {}
         root.mkdir(parents=True, exist_ok=True)
         self.door = Door(

@@ -13,6 +13,7 @@ from marker_sim.errors import HarnessError
 from marker_sim.history import Header, History
 from marker_sim.plan import Plan
 from marker_sim.tables.parts import NAME, parse_properties
+from marker_sim.worlds.door.front import UNSEEN
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.spark.application import Application, OutOfTime
 from marker_sim.worlds.spark.counts import SparkRun
@@ -85,8 +86,9 @@ def play_table(
         header = _header(plan, place, sut, version, profile, name)
     shutil.rmtree(here, ignore_errors=True)
     met = {in_mode(step, plan.mode): times for step, times in table.met.items()}
+    unseen = {UNSEEN + sentence: 1 for sentence in place.unseen()}
     return SparkRun(
-        history=History(header, events), plan=table.played, counts=met | table.counts, armed=table.armed,
+        history=History(header, events), plan=table.played, counts=met | table.counts | unseen, armed=table.armed,
         met=table.met, refused=tuple(table.refused), interrupted=interrupted, cut=cut, trouble=trouble,
     )  # fmt: skip
 

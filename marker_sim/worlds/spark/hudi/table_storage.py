@@ -67,6 +67,10 @@ class TableStorage:
         if self.bucket is not None:
             self.bucket.healed()
 
+    def unseen(self) -> tuple[str, ...]:
+        """Sentences about storage calls that are known to have escaped."""
+        return () if self.door is None else self.door.unseen
+
     def describe(self) -> dict[str, Any]:
         """The fields of a history's header that say what the storage is and how it is seen."""
         return {"storage": "local" if self.bucket is None else "s3", "witness": "effects"}
