@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from marker_sim.faults.table import FaultKind
-from marker_sim.faults.trigger import Call, Site, Step, Trigger, pop_trigger
+from marker_sim.faults.trigger import CLOSE, Call, Site, Step, Trigger, pop_trigger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +130,9 @@ class Fault:
 
     def problem(self) -> str:
         """The reason why no world can run it, "" when one can."""
+        fails = self.kind.row.family == "storage" and not self.kind.row.kills
+        if fails and isinstance(self.trigger, Call) and CLOSE in self.trigger.operations:
+            return "the closing of a file does not fail: a death or a pause is possible there"
         return self.trigger.problem()
 
 

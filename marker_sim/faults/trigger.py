@@ -12,9 +12,10 @@ from marker_sim.faults.row import ANY_CALL, CHANGES
 from marker_sim.faults.sites import SITES
 
 When = Literal["before", "after"]
-OPEN, CUT = "open", "cut"  # A local file is opened for writing; one that had content loses some of it.
+# A local file is opened for writing; one that had content loses some of it; one that was open for writing is closed.
+OPEN, CUT, CLOSE = "open", "cut", "close"
 # Calls on local files besides, of which open, cut, write, rename and link are puts as well.
-_LOCAL = (OPEN, CUT, "write", "rename", "link", "mkdir", "rmdir", "sync", "stat")
+_LOCAL = (OPEN, CUT, "write", CLOSE, "rename", "link", "mkdir", "rmdir", "sync", "stat")
 _OPERATIONS = (*ANY_CALL, *_LOCAL)
 _WHENS: tuple[When, ...] = ("before", "after")
 

@@ -23,10 +23,11 @@ from marker_sim.search.wire_plans import make_wire_plan
 from marker_sim.targets.run_environment import RunEnvironment, open_ground
 from marker_sim.targets.server_settings import Batching, batching
 from marker_sim.targets.target import CampaignRequest, ServerOptions
+from marker_sim.worlds.door.front import UNSEEN
 from marker_sim.worlds.http import conditions
 from marker_sim.worlds.http.plan_faults import done
 from marker_sim.worlds.http.plan_wires import STORAGE_WIRE, WIRE
-from marker_sim.worlds.http.planned_run import HOSTILE, OF_PLANS, UNSEEN, PlayedPlan, ServerSlot
+from marker_sim.worlds.http.planned_run import HOSTILE, OF_PLANS, PlayedPlan, ServerSlot
 from marker_sim.worlds.http.servers import Command, Fleet
 from marker_sim.worlds.http.stage import ForeignSystem
 
