@@ -107,8 +107,9 @@ class Space:
         """The crash points of each part, counted by one run of each."""
         found = []
         for part in self.parts:
-            points = watch(part.plan, self.system, before=part.schedule.before).points()
-            found.append(tuple(point for point in points if point not in part.plan.faults))
+            plan = part.plan
+            points = watch(plan, self.system, before=part.schedule.before).points()
+            found.append(tuple(point for point in points if point not in plan.faults))
         return tuple(found)
 
     def cases(
