@@ -84,6 +84,7 @@ class Space:
         if unknown:
             raise UsageError(f"there is no schedule {', '.join(unknown)}; there are: {', '.join(NAMES)}")
         self.system = system
+        self._points: dict[int, tuple[Fault, ...]] = {}
         kept = {
             (mode, storage): system.factory(mode) is not None
             and system.chosen(mode, CAPABILITIES[storage]).mode == mode
@@ -102,15 +103,18 @@ class Space:
         both = all(self.system.chosen(mode, CAPABILITIES[storage]).mode == mode for mode in MODES)
         return both or not schedule.needs_both
 
-    @cached_property
+    @property
     def points(self) -> tuple[tuple[Fault, ...], ...]:
-        """The crash points of each part, counted by one run of each."""
-        found = []
-        for part in self.parts:
-            plan = part.plan
+        """The crash points of each part."""
+        return tuple(map(self.points_of, range(len(self.parts))))
+
+    def points_of(self, number: int) -> tuple[Fault, ...]:
+        """The crash points of a part, counted by one run of it when they are first asked for."""
+        if number not in self._points:
+            part, plan = self.parts[number], self.parts[number].plan
             points = watch(plan, self.system, before=part.schedule.before).points()
-            found.append(tuple(point for point in points if point not in plan.faults))
-        return tuple(found)
+            self._points[number] = tuple(point for point in points if point not in plan.faults)
+        return self._points[number]
 
     def cases(
         self,
@@ -128,7 +132,7 @@ class Space:
         if not 0 <= number < pieces or every < 1:
             raise UsageError(f"shard {number} of {pieces}, every {every}: give 0 <= shard < pieces and every >= 1")
         for depth in (depth for depth in (1, 2) if depth in depths):
-            for part, points in enumerate(self.points):
+            for part, points in enumerate(map(self.points_of, range(len(self.parts)))):
                 stride = 1 if depth == 1 else isqrt(every)
                 for first in range(number * stride, len(points), pieces * stride):
                     if depth == 1 and (depth, part, first, 0) > after:
@@ -171,7 +175,7 @@ class Space:
                 yield (number, run), case
 
     def _pairs(self, part: int, first: int, after: Cursor, every: int) -> Iterator[Case]:
-        crash = self.points[part][first]
+        crash = self.points_of(part)[first]
         plan = self.parts[part].plan
         seconds = watch(replace(plan, faults=(*plan.faults, crash)), self.system, (crash,)).points()
         stride = isqrt(every)
