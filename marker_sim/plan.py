@@ -78,9 +78,7 @@ class Op:
     @property
     def actors(self) -> tuple[str, ...]:
         """The name of each of its clients."""
-        if self.copies == 1:
-            return (self.actor,)
-        return tuple(f"{self.actor}{OF_CROWD}{number}" for number in range(self.copies))
+        return tuple(f"{self.actor}{OF_CROWD}{n}" for n in range(self.copies)) if self.copies > 1 else (self.actor,)
 
     def single(self) -> tuple[Op, ...]:
         """The operations of each of its clients."""

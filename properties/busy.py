@@ -1,4 +1,4 @@
-"""The reference, which says by a file named after the process when runs are well under way, so that no test waits for lines of progress.
+"""The reference, which says by a file when runs are well under way, so that no test waits for lines of progress.
 
 BUSY_FOLDER   where the files go
 """

@@ -190,7 +190,7 @@ def _merged(
                 op,
                 actor=names[op.actor],
                 directory=numbers[op.directory],
-                request=_of_part(op.request, part),
+                request=f"{part}.{op.request}" if op.request and part else op.request,
                 after_ms=min(op.after_ms, longest_ms),
             )
             for op in plan.ops
@@ -298,27 +298,19 @@ def _actor(name: str, first: int) -> str:
 
 def _sooner(fault: Fault) -> Fault:
     """The fault at an earlier step: steps are requests here, each of which makes several in the simulated world."""
-    return (
-        fault if fault.site else fault.at(1 + fault.n // (SERVER_STEPS if fault.target == "server" else CLIENT_STEPS))
-    )
-
-
-def _of_part(request: str, part: int) -> str:
-    return f"{part}.{request}" if request and part else request
+    steps = SERVER_STEPS if fault.target == "server" else CLIENT_STEPS
+    return fault if fault.site else fault.at(1 + fault.n // steps)
 
 
 def _within_latin(op: Op) -> Op:
-    """The operation with "_" for what is outside ISO-8859-1; a server that garbles such names is judged by other plans."""
-    if op.name.isascii():
-        return op
-    return replace(op, name="".join(letter if ord(letter) < 0x100 else "_" for letter in op.name))
+    """The operation with "_" for what ISO-8859-1 lacks; a server that garbles such names is judged by other plans."""
+    latin = op.name if op.name.isascii() else "".join(letter if ord(letter) < 0x100 else "_" for letter in op.name)
+    return op if latin == op.name else replace(op, name=latin)
 
 
 def _accepted(op: Op) -> Op:
     """The operation; a create loses byte order marks in its name, for one that may be refused decides little."""
-    if op.kind != "create" or "\ufeff" not in op.name:
-        return op
-    return replace(op, name=op.name.replace("\ufeff", ""))
+    return replace(op, name=op.name.replace("\ufeff", "")) if op.kind == "create" and "\ufeff" in op.name else op
 
 
 def _few(rng: random.Random, faults: list[Fault]) -> tuple[Fault, ...]:

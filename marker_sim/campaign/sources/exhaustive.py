@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import accumulate, islice
 from math import isqrt
 from typing import NamedTuple
@@ -84,7 +84,7 @@ class Space:
         if unknown:
             raise UsageError(f"there is no schedule {', '.join(unknown)}; there are: {', '.join(NAMES)}")
         self.system = system
-        self._points: dict[int, tuple[Fault, ...]] = {}
+        self.points_of = cache(self._points_of)
         kept = {
             (mode, storage): system.factory(mode) is not None
             and system.chosen(mode, CAPABILITIES[storage]).mode == mode
@@ -96,25 +96,20 @@ class Space:
             Part(mode, storage, schedule)
             for (mode, storage), same in kept.items()
             for schedule in SCHEDULES
-            if same and schedule.name in schedules and mode in schedule.only and self._runs(schedule, storage)
+            if same and schedule.name in schedules and mode in schedule.only
+            if not schedule.needs_both or all(system.chosen(each, CAPABILITIES[storage]).mode == each for each in MODES)
         )
-
-    def _runs(self, schedule: Schedule, storage: str) -> bool:
-        both = all(self.system.chosen(mode, CAPABILITIES[storage]).mode == mode for mode in MODES)
-        return both or not schedule.needs_both
 
     @property
     def points(self) -> tuple[tuple[Fault, ...], ...]:
         """The crash points of each part."""
         return tuple(map(self.points_of, range(len(self.parts))))
 
-    def points_of(self, number: int) -> tuple[Fault, ...]:
-        """The crash points of a part, counted by one run of it when they are first asked for."""
-        if number not in self._points:
-            part, plan = self.parts[number], self.parts[number].plan
-            points = watch(plan, self.system, before=part.schedule.before).points()
-            self._points[number] = tuple(point for point in points if point not in plan.faults)
-        return self._points[number]
+    def _points_of(self, number: int) -> tuple[Fault, ...]:
+        """The crash points of a part, counted by one run of it."""
+        plan, before = self.parts[number].plan, self.parts[number].schedule.before
+        points = watch(plan, self.system, before=before).points()
+        return tuple(point for point in points if point not in plan.faults)
 
     def cases(
         self,
