@@ -126,9 +126,8 @@ def _fail(tmp_path: Path) -> Path:
     """A chaos directory with failures of a mutant."""
     directory = tmp_path / "chaos"
     code, out, err = _run(
-        "--budget", "4s", "--dir", str(directory), "--sut", MUTANT, "--stages", "swarm", "--seed", "1", "--jobs", "1",
-        cwd=tmp_path,
-    )  # fmt: skip
+        "--budget", "6s", "--dir", str(directory), "--sut", MUTANT, "--stages", "swarm", "--seed", "1", cwd=tmp_path
+    )
     assert code == 1, out + err
     return directory
 
@@ -146,7 +145,7 @@ def test_failures_of_a_mutant_are_stored_once_each_replayed_and_the_night_after_
     shutil.rmtree(directory / "failures")  # As if it had been killed between a line and its files.
     assert main(["replay", str(directory)]) == 1, "the ledger knows of them"
     shutil.rmtree(directory / "failures")
-    code, out, err = _run("--budget", "2s", "--dir", str(directory), "--jobs", "1", cwd=tmp_path)
+    code, out, err = _run("--budget", "2s", "--dir", str(directory), cwd=tmp_path)
     assert code == 1, out + err
     assert {file.name for file in files} <= {file.name for file in (directory / "failures").glob("*.json")}
     night = json.loads((directory / "summary.json").read_text(encoding="utf-8"))["nights"][1]
