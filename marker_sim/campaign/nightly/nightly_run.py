@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -101,7 +102,7 @@ class _Night:
         self._sizes = {"swarm": SEEDS_ON_SPARK if on_spark else SEEDS * factor}
         self._exhaustive_factor = EXHAUSTIVE_FACTOR_ON_SPARK if on_spark else 1
         self._taken = dict[str, float]()
-        self._died = set[tuple[str, str, int]]()
+        self._died = set[tuple[str, str, int, str]]()
         self._points: int | None = None
         self._digest = ""
         self._shown = self._began
@@ -217,15 +218,13 @@ class _Night:
         failure: StoredFailure | None = None,
     ) -> None:
         self._taken[stream] = self._taken.get(stream, 0.0) + 0.001
-        without_shrinking = not self.foreign and (stream, space, first) in self._died
-        left_s = 0.0 if without_shrinking else self._request.budget_s - self.clock_s
         task = NightlyTask(
             stream=stream,
             first=first,
             count=count,
             sut=self._totals.sut,
             profile=self._totals.profile,
-            until=time.monotonic() + left_s,
+            until=time.monotonic() + self._request.budget_s - self.clock_s,
             seed=self._totals.seed,
             seen=dict(self._totals.night.kinds),
             failure=failure,
@@ -236,9 +235,16 @@ class _Night:
         workers.give(workers.idle[0], task)
 
     def _collect(self, workers: TaskPool, timeout_s: float) -> None:
-        """Record the units that are done."""
+        """Record the units that are done; a task whose worker died is given once more."""
         for answer in workers.answers(min(timeout_s, 1.0)):
-            self._take(answer)
+            task = answer.task
+            name = (task.stream, task.space, task.first, "" if task.failure is None else task.failure.name)
+            if answer.died and name not in self._died:
+                self._died.add(name)
+                # Without shrinking where that may have killed it.
+                workers.give(workers.idle[0], task if self.foreign else replace(task, until=time.monotonic()))
+            else:
+                self._take(answer)
         now = time.monotonic()
         self._progress(_line(self._totals.night, self._totals, self.clock_s, self._request.budget_s))
         if now - self._shown > SUMMARY_EVERY_S:
