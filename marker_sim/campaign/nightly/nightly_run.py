@@ -18,7 +18,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from marker_sim.campaign.nightly.failures import StoredFailure
 from marker_sim.campaign.nightly.ledger import Ledger, Line, read_lines, writing
 from marker_sim.campaign.nightly.opening import (
     ALONE,
@@ -102,7 +101,7 @@ class _Night:
         self._sizes = {"swarm": SEEDS_ON_SPARK if on_spark else SEEDS * factor}
         self._exhaustive_factor = EXHAUSTIVE_FACTOR_ON_SPARK if on_spark else 1
         self._taken = dict[str, float]()
-        self._died = set[tuple[str, str, int, str]]()
+        self._died = set[tuple[str, str, int, str | None]]()
         self._points: int | None = None
         self._digest = ""
         self._shown = self._began
@@ -208,15 +207,7 @@ class _Night:
             number += 1
         return f"{points}.{self._digest}.{number}"
 
-    def _give(
-        self,
-        workers: TaskPool,
-        stream: str,
-        first: int,
-        count: int,
-        space: str = "",
-        failure: StoredFailure | None = None,
-    ) -> None:
+    def _give(self, workers: TaskPool, stream: str, first: int, count: int, space: str = "", **own: Any) -> None:
         self._taken[stream] = self._taken.get(stream, 0.0) + 0.001
         task = NightlyTask(
             stream=stream,
@@ -227,10 +218,10 @@ class _Night:
             until=time.monotonic() + self._request.budget_s - self.clock_s,
             seed=self._totals.seed,
             seen=dict(self._totals.night.kinds),
-            failure=failure,
             listing=self._totals.night.tables,
             space=space,
             server=self._totals.server,
+            **own,
         )
         workers.give(workers.idle[0], task)
 
@@ -238,7 +229,7 @@ class _Night:
         """Record the units that are done; a task whose worker died is given once more."""
         for answer in workers.answers(min(timeout_s, 1.0)):
             task = answer.task
-            name = (task.stream, task.space, task.first, "" if task.failure is None else task.failure.name)
+            name = (task.stream, task.space, task.first, task.failure and task.failure.name)
             if answer.died and name not in self._died:
                 self._died.add(name)
                 # Without shrinking where that may have killed it.
