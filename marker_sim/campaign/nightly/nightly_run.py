@@ -258,12 +258,7 @@ class _Night:
             names = self.note("replayed", name=task.failure.name, status=status, why=result["trouble"])
             self._totals.failures.write(self._request.directory, names)
         else:
-            again = (task.stream, task.space, task.first)
-            if answer.died and again not in self._died:
-                self._died.add(again)  # The numbers come next, without shrinking: that may have killed it.
-                self._totals.ranges(task.stream, task.space).give_back(task.first, task.count)
-            else:
-                self._record(task, seconds, result)
+            self._record(task, seconds, result)
 
     def _record(self, task: NightlyTask, seconds: float, result: Line) -> None:
         """Write a unit's table files, then its line of the ledger."""
