@@ -31,7 +31,7 @@ LAYERS = (
     ("marker_sim", "marker_sim.errors"),
     ("marker_sim.surroundings", "marker_sim.reading"),
     ("marker_sim.names", "marker_sim.timeline", "marker_sim.options"),
-    ("marker_sim.odd_names", "marker_sim.tables"),
+    ("marker_sim.unusual_names", "marker_sim.tables"),
     ("marker_sim.faults",),
     ("marker_sim.history", "marker_sim.search.seeds"),
     ("marker_sim.seams", "marker_sim.plan", "marker_sim.judges"),

@@ -16,8 +16,8 @@ from marker_sim.campaign.machine import JudgedExample, counted, draw_fault
 from marker_sim.campaign.runs import execute
 from marker_sim.faults import Fault, Step
 from marker_sim.faults.row import BATCHED_STORAGES
-from marker_sim.odd_names import DIRECTORIES, HOSTILE_NAMES, PARTITIONS
 from marker_sim.plan import MALFORMED, Op, Plan
+from marker_sim.unusual_names import DIRECTORIES, HOSTILE_NAMES, PARTITIONS
 
 CLIENTS_MAX = 4
 _CLIENT = st.integers(0, CLIENTS_MAX)

@@ -17,9 +17,9 @@ from hypothesis.stateful import Bundle, initialize, precondition, rule
 from marker_sim.campaign.machine import counted, draw_fault
 from marker_sim.campaign.machine_example import Example, Group
 from marker_sim.faults import FaultKind
-from marker_sim.odd_names import PARTITIONS
 from marker_sim.plan import TASK_KINDS
 from marker_sim.search.writes import TABLES
+from marker_sim.unusual_names import PARTITIONS
 
 # Rules that make faults: of which families of kinds, at whom; the settings and kinds are drawn from the table.
 FAULT_RULES: dict[str, tuple[tuple[str, ...], str]] = {

@@ -6,8 +6,8 @@ import random
 import re
 
 from marker_sim.faults import Call, Fault, FaultKind, Step, When
-from marker_sim.odd_names import PARTITIONS, twins
 from marker_sim.plan import COPY, Op
+from marker_sim.unusual_names import PARTITIONS, twins
 
 # Clients of a crowd; the kit's S3 carries out one call at a time, and its slowness is not the server's.
 CROWDS = {"local": (0, 0, 0, 0, 60, 150, 400), "s3": (0, 0, 0, 0, 20, 40, 60)}

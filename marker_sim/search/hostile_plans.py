@@ -13,9 +13,9 @@ import random
 from collections.abc import Iterator
 
 from marker_sim.faults import Fault, FaultKind, Step
-from marker_sim.odd_names import DIRECTORIES, KEPT, REFUSED
 from marker_sim.plan import MALFORMED, SPELLINGS, Op, Plan
 from marker_sim.search.merged_plans import batches, in_other_forms
+from marker_sim.unusual_names import DIRECTORIES, KEPT, REFUSED
 
 PLAIN = tuple(f"dt=1/plain{number}_0-0-0_001.parquet.marker.CREATE" for number in range(8))
 ASKERS = 4  # Clients that ask for what must be refused.

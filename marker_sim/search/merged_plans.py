@@ -16,7 +16,6 @@ from typing import Literal
 from marker_sim.faults import Call, Fault, FaultKind, Site, Step
 from marker_sim.faults.row import CHANGES
 from marker_sim.names import TYPE_FILE, marker_file
-from marker_sim.odd_names import must_be_refused
 from marker_sim.plan import REQUEST_FORMS, Op, Plan
 from marker_sim.search.crowds import (
     around_a_failure,
@@ -32,6 +31,7 @@ from marker_sim.search.crowds import (
     with_twins,
 )
 from marker_sim.search.swarm import make_plan
+from marker_sim.unusual_names import must_be_refused
 
 PARTS = {"deaths": (1, 1, 2, 3, 5), "two servers": (1, 1, 2, 3, 5), "full disk": (1, 1, 2), "confined": (3, 5, 8)}
 PROBED_FAST = 4

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from marker_sim.faults import Fault, FaultKind, Site
 from marker_sim.faults.row import BATCHED_STORAGES
-from marker_sim.odd_names import PARTITIONS
 from marker_sim.plan import Plan, Task, Write
 from marker_sim.search.scenarios import REFUSALS, S3, TRIES, Scenario, calls_refused
+from marker_sim.unusual_names import PARTITIONS
 
 
 def refused_deletions(rng: random.Random, plan: Plan) -> Plan:

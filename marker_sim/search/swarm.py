@@ -13,11 +13,11 @@ from dataclasses import replace
 from marker_sim.faults import Fault, FaultKind, Step, drawable
 from marker_sim.faults.row import BATCHED_STORAGES
 from marker_sim.faults.sites import LOCK_ASKED, SITES
-from marker_sim.odd_names import DIRECTORIES, HOSTILE_NAMES, NEIGHBOURS, PARTITIONS
 from marker_sim.plan import MALFORMED, Op, Plan
 from marker_sim.search.scenarios import apply_scenario
 from marker_sim.search.scenarios_of_operations import OF_OPERATIONS
 from marker_sim.search.site_faults import draw_at_sites, draw_settings
+from marker_sim.unusual_names import DIRECTORIES, HOSTILE_NAMES, NEIGHBOURS, PARTITIONS
 
 CLIENT_SITES = (
     "executor: marker asked for",

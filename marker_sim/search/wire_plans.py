@@ -13,9 +13,9 @@ import random
 from collections.abc import Iterator
 
 from marker_sim.faults import Fault, FaultKind, Step
-from marker_sim.odd_names import PARTITIONS
 from marker_sim.plan import COPY, Op, Plan
 from marker_sim.search.merged_plans import batches
+from marker_sim.unusual_names import PARTITIONS
 
 DIRECTORIES = ("t/.hoodie/.temp/001", "t/.hoodie/.temp/002", "u/.hoodie/.temp/003")
 WEIGHTS = (6, 3, 1)

@@ -15,11 +15,11 @@ from dataclasses import replace
 from marker_sim.faults import Fault, FaultKind, Site, Step, drawable
 from marker_sim.faults.row import BATCHED_STORAGES
 from marker_sim.faults.sites import LOCK_ASKED, SITES
-from marker_sim.odd_names import PARTITIONS
 from marker_sim.plan import STRAYS, Action, EarlierLife, Instants, Plan, Task, Write
 from marker_sim.search.scenarios import LASTING, apply_scenario
 from marker_sim.search.scenarios_of_writes import OF_WRITES
 from marker_sim.search.site_faults import draw_at_sites, draw_settings
+from marker_sim.unusual_names import PARTITIONS
 
 TABLES = (("t",), ("t",), ("t",), ("t", "t2"), ("lake/größe tafel", "t"), ("t", "t/x"))
 _SIZES = (1, 2, 3, 4, 6, 9, 12)

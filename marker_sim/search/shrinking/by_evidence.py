@@ -13,8 +13,8 @@ from itertools import product
 from marker_sim.faults import Fault
 from marker_sim.history import Event
 from marker_sim.names import TEMP
-from marker_sim.odd_names import folded
 from marker_sim.plan import Op, Plan
+from marker_sim.unusual_names import folded
 
 CROWDS = ((8, 0), (40, 2))
 

@@ -12,10 +12,10 @@ from marker_sim.faults.sites import RESULT_SENT, TASK_TAKEN
 from marker_sim.history import Value
 from marker_sim.markers.store import Rejected
 from marker_sim.names import MarkerDirectory, MarkerType, data_path, marker_name
-from marker_sim.odd_names import written
 from marker_sim.plan import AS, MALFORMED, Op, Write
 from marker_sim.seams import Refused, SeamError
 from marker_sim.timeline import COMMIT, DELTA_COMMIT, WriteStat
+from marker_sim.unusual_names import written
 from marker_sim.worlds.cluster.environment import DriverMarkers, ProcessEnvironment
 from marker_sim.worlds.cluster.recording import CallEnd, RecordedMarkers, record_call
 from marker_sim.writer.attempt import Assignment
