@@ -79,7 +79,7 @@ def parse_judging(sut: str, expect: str | None, seed: int) -> Judging:
     try:
         system = load_system(sut)
         places = tuple((mode, storage) for mode in MODES for storage in STORAGES if served(system, mode, storage))
-        with suppress(HarnessError):  # Which the items of the place say as well.
+        with suppress(HarnessError):  # The items of the place report it too.
             for place in places:
                 try_every_call(system, *place)
     except UsageError as error:
@@ -116,9 +116,9 @@ def judge_place(judging: Judging, mode: str, storage: str, folder: Path) -> Verd
     try:
         report.parent.mkdir(parents=True, exist_ok=True)
         if missing:
-            (missing[-1] / ".gitignore").write_text("*\n", encoding="utf-8")  # As Hypothesis does with its own.
+            (missing[-1] / ".gitignore").write_text("*\n", encoding="utf-8")  # As in Hypothesis' own directory.
         with held(report.parent, wait=True):  # Another worker may have judged the same place.
-            shutil.rmtree(report, ignore_errors=True)  # Its plans were run again; what still fails is written again.
+            shutil.rmtree(report, ignore_errors=True)  # Its plans were run again; failures are rewritten.
             write_outcome(outcome, report)
     except OSError as error:
         raise unwritable(report, error) from error

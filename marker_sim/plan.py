@@ -17,14 +17,14 @@ from marker_sim.faults.row import ANY_STORAGE
 from marker_sim.names import MarkerDirectory, MarkerType, check_marker_name, marker_name, parse_directory
 from marker_sim.reading import read_as
 
-SCHEMA = 2  # 1: a fault had two numbers, `duration_ms` and `value`, that meant what its kind made of them.
+SCHEMA = 2  # 1: a fault had two numbers, `duration_ms` and `value`, with a meaning by kind.
 MODES = ("direct", "timeline")
 STORAGES = ANY_STORAGE
 PLACES = tuple((mode, storage) for mode in MODES for storage in STORAGES)
 OPERATIONS = ("create", "list", "list-data", "list-log", "exists", "delete", "hostile")
-SPELLINGS = ("slash-at-end", "double-slash")  # Of one marker directory.
-MALFORMED = ("outside-temp", "outside-hoodie", "climbing")  # Directories beside it, which hold no markers.
-# Of the HTTP of a request, each with the meaning of the usual one (worlds/http/request_forms.py).
+SPELLINGS = ("slash-at-end", "double-slash")  # Spellings of one marker directory.
+MALFORMED = ("outside-temp", "outside-hoodie", "climbing")  # Other directories, which are no marker directories.
+# Equivalent HTTP forms of a request (worlds/http/request_forms.py).
 REQUEST_FORMS = (
     "empty-chunk",
     "escaped",
@@ -41,11 +41,11 @@ PROBE = "probe"
 Instants = Literal["millis", "seconds", "bootstrap"]
 Action = Literal["", "commit", "deltacommit"]
 Partitions = Literal["plain", "nested", "hive", "odd", "none", "eight", "many"]
-OF_CROWD = "~"  # Before the number of a client, where one operation has several.
+OF_CROWD = "~"  # Before the number of a client, if an operation has several.
 COPY = "{copy}"
 COPIES_MAX = 10_000
-_LONE = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # Surrogates that stand for no byte.
-_SAYS_PLAN = ("ops", "schema", "writes")  # Without any of them, something else would be run as the plan of defaults.
+_LONE = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # Surrogates that represent no byte.
+_SAYS_PLAN = ("ops", "schema", "writes")  # Without any of them, another file would be run as a plan of defaults.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,7 +276,7 @@ class Plan:
         strange = sorted(raw.keys() - kinds.keys() - {"schema"})
         if strange:
             raise UsageError(f"{origin} is not a plan: it has a key {strange[0]!r}; accepted are {', '.join(kinds)}")
-        del kinds["faults"]  # Those of schema 1 look otherwise, and they read themselves.
+        del kinds["faults"]  # Faults of schema 1 have another form, and their own reader.
         known = {
             name: read_as(kind, raw[name], f"{origin} is not a plan: {name}")
             for name, kind in kinds.items()

@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 HOODIE = ".hoodie"
 COMMIT, DELTA_COMMIT, ROLLBACK = "commit", "deltacommit", "rollback"
 ACTIONS = (COMMIT, DELTA_COMMIT, ROLLBACK)
-# A pending one of these is a write's. A replacecommit may be a clustering, which waits for its turn as compactions do.
+# A pending one belongs to a write. A replacecommit may be a clustering, which waits for its turn.
 WRITES = frozenset({COMMIT, DELTA_COMMIT})
 COMMITS = WRITES | {"replacecommit"}
 UNDOING = frozenset({ROLLBACK, "restore"})
@@ -54,7 +54,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
 _INSTANT_FORMAT = "%Y%m%d%H%M%S"
 _INSTANT_LENGTH = 17
-# What JSON that is no metadata ends in: RecursionError when it is nested too deep, OverflowError for 1e999.
+# Errors of JSON that is no metadata: RecursionError if nested too deep, OverflowError for 1e999.
 _MALFORMED = (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError)
 
 

@@ -24,11 +24,11 @@ from marker_sim.plan import Plan
 from marker_sim.system import System
 from marker_sim.targets.target import CampaignRequest
 
-# Of a budget of seconds for each of the two campaigns; the rest is for plans of one system on the other.
+# Share of a budget in seconds for each campaign; the rest is for the plans of one system on the other.
 CAMPAIGN_SHARE = 0.4
 SERVER_TIMES = 5
 CROSSED_MAX = 12
-RUN_S = 60.0  # Of one run at most, where the time is over.
+RUN_S = 60.0  # Limit for one run when the time is over.
 
 Planned = tuple[Kind, Plan]
 Broke = frozenset[Kind]

@@ -51,7 +51,7 @@ class MarkerMachine(JudgedExample):
         self._clients = ("driver", *(f"executor-{number}" for number in range(clients)))
         self._plan = replace(self._plan, directories=tuple(directories), **changes)
 
-    # What clients ask.
+    # Requests of clients.
 
     @rule(
         target=asked, client=_CLIENT, directory=_DIRECTORY, after_ms=_PAUSE_MS, server=_SERVER,
@@ -110,7 +110,7 @@ class MarkerMachine(JudgedExample):
         """A client asks for an invalid name or directory."""
         self._ask(client, kind="hostile", directory=directory, name=name, spelled=spelled)
 
-    # What goes wrong.
+    # Faults.
 
     @precondition(lambda self: self.kinds("process"))
     @rule(data=st.data(), ahead=_AHEAD)

@@ -33,7 +33,7 @@ from marker_sim.targets.target import CampaignRequest
 PIECE = 48
 RECHECK_EVERY = 20
 COLLECT_EVERY = 200
-ELSEWHERE = 16  # Runs of a campaign that another process makes again.
+ELSEWHERE = 16  # Number of runs that are repeated in another process.
 _DIGESTS = 2 * ELSEWHERE * RECHECK_EVERY
 
 

@@ -54,15 +54,15 @@ from marker_sim.targets.table import parse_target
 
 DESK = "marker_sim.campaign.planned_runs:SearchDesk"
 PROGRESS_EVERY_S = 0.5
-# Of a budget of seconds, for making small what was found; nothing found, nothing kept back.
+# Share of a budget in seconds that is reserved for shrinking after the first failure.
 SHRINK_SHARE = 0.2
 SHRINK_MAX_S = 10.0
 SHRINK_MIN_S = 6.0
-# The same of a number of runs.
+# The same for a budget in runs.
 SHRINK_RUNS = 2_000
 CANARY_SHARE = 0.05
 CANARY_MIN_S = 10.0
-FAULT_ONE_IN = 120  # With a margin of two, as the `one_in` of a goal: of the rarest kind, in the place where it is.
+FAULT_ONE_IN = 120  # As `one_in` of a goal, margin of two: the rarest kind in its rarest place.
 ELSEWHERE_MIN_S = 20.0
 _NO_END = 1 << 62
 NOT_DETERMINISTIC = "the same plan gave a different history: the system under test is not deterministic"
@@ -252,7 +252,7 @@ class PlannedRuns(Keeper):
                 kinds = drawable(mode, storage, writes=plans == "writes")
                 able.update(dict.fromkeys(kinds, statistics.made[f"{mode}/{storage}/{plans}"]))
         if self._system.layout == "names":
-            del able[FaultKind.TYPE_DAMAGED]  # Type files are Hudi's; others have none to damage.
+            del able[FaultKind.TYPE_DAMAGED]  # Only Hudi's format has type files.
         missed = sorted((kind.value, runs) for kind, runs in able.items() if kind.value not in statistics.faults)
         return {f"fault {name}": runs >= SURE * FAULT_ONE_IN for name, runs in missed}
 

@@ -30,17 +30,17 @@ from marker_sim.plan import Plan
 from marker_sim.search.shrinking import by_evidence, by_history, jobs
 from marker_sim.search.shrinking.shrinker import shrink
 
-BESIDE = 2  # Runs beside each other.
-WAITING = ("G6", "G7")  # A run that breaks one of them waits as long as an answer may take, in which nobody is busy.
+BESIDE = 2  # Runs at the same time.
+WAITING = ("G6", "G7")  # Runs that break one of them mostly wait, idle, for the bound of an answer.
 LAST_RUNS, FEW_LAST_RUNS = 10, 4
-RELIABLE, FEW_RELIABLE = 8, 3  # Of the last runs.
-KEPT_MAX = 1  # Runs of a candidate that keep the guarantee.
-ENTRY_S, FRAME = 5.0, 2  # How long a slow run takes for each entry, and any run as for how many more.
-FEW = 12  # Entries of a plan that has to break in five of six runs.
-CLOSING_SHARE = 0.3  # Of the time, for the last runs.
-PLANS_MAX = 2  # Failing plans whose candidates are tried.
-EVIDENCE_SHARE = 0.6  # Of the time, for the candidates that the evidence names.
-LOST = frozenset(("G1", "G2", "G3", "G4", "G11"))  # A name that is gone breaks one of them, by when it is missed.
+RELIABLE, FEW_RELIABLE = 8, 3  # Failing runs required of the last runs.
+KEPT_MAX = 1  # Runs of an accepted candidate that may keep the guarantee.
+ENTRY_S, FRAME = 5.0, 2  # Time of a slow run for each entry, and a constant number of additional entries.
+FEW = 12  # A plan with at most this many entries has to break in five of six runs.
+CLOSING_SHARE = 0.3  # Share of the time for the last runs.
+PLANS_MAX = 2  # Number of failing plans whose candidates are tried.
+EVIDENCE_SHARE = 0.6  # Share of the time for the candidates that the evidence names.
+LOST = frozenset(("G1", "G2", "G3", "G4", "G11"))  # A lost name breaks one of them, depending on when it is noticed.
 PROBES = ("probe-", "once-")
 Again = Callable[[Plan, float, bool, bool], History | None]
 
@@ -251,7 +251,7 @@ class PlayedShrinker:
                 return None
 
         fresh, began = self._fresh, time.monotonic()
-        if self._beside == 1:  # Here Ctrl-C is heard.
+        if self._beside == 1:  # Only this thread receives Ctrl-C.
             made = [run(0)]
         else:
             with ThreadPoolExecutor(self._beside) as pool:
@@ -260,7 +260,7 @@ class PlayedShrinker:
         if seen:
             self._longest_s = max(self._longest_s, took_s)
             self._entry_s = max(0.0, took_s - self._wait_s) / (plan.entries + FRAME)
-        self._fresh = any(made)  # A server that did wrong once may have kept something of it.
+        self._fresh = any(made)  # A server may keep wrong state after a failure.
         return seen
 
 

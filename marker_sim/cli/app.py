@@ -359,12 +359,12 @@ def _end_on_sigterm() -> None:
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, interrupt)
-    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # Not below nohup.
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # Not with nohup.
         signal.signal(signal.SIGHUP, interrupt)
 
 
 def _say_usage(message: str, words: tuple[str, ...]) -> int:
-    if not words:  # Typer's message is the whole help then.
+    if not words:  # Then Typer's message is the whole help.
         print(message, file=sys.stderr)
         return EXIT_USAGE
     command = f"marker-sim {words[0]}" if words[0] in COMMANDS else "marker-sim"

@@ -25,9 +25,9 @@ from marker_sim.report.write import write_text
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import ServerOptions
 
-SCRIPT_MAX = 60_000  # GitHub takes texts of 65,536 characters.
+SCRIPT_MAX = 60_000  # GitHub accepts up to 65,536 characters.
 ENDINGS = {"bash": ".sh", "python": ".py", "markdown": ".md"}
-AROUND = 1  # Events beside those that prove it.
+AROUND = 1  # Events shown before and after the evidence.
 
 
 def hand_over(path: Path, sut: str | None, script: bool, every: bool, file: Path | None, others: Sequence[str]) -> int:

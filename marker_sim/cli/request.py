@@ -27,7 +27,7 @@ SECRET_OPTION = "--s3-secret-key"
 BUDGET = "40s"
 AGAINST = "against"
 RUNS_MAX = 100_000_000
-# Below these a worker would spend most of its time on starting.
+# With less, a worker would spend most of its time on starting.
 WORKERS_FROM_S = 5.0
 WORKERS_FROM_RUNS = 200
 SEED_MAX = 2**31 - 1

@@ -11,8 +11,8 @@ from marker_sim.command.messages import Hello
 from marker_sim.command.process import ProgramProcess
 from marker_sim.errors import HarnessError, UsageError
 
-FIRST_START_S = 60.0  # A compiler may be at work.
-START_S = 12.0  # Within a run, where a watchdog looks every 15 s.
+FIRST_START_S = 60.0  # The program may be compiled first.
+START_S = 12.0  # Within a run, whose watchdog checks every 15 s.
 PREFIX = "command:"
 
 

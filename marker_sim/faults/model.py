@@ -183,7 +183,7 @@ def _of_schema_1(kind: FaultKind, actor: str, step: int, duration_ms: int = 0, v
 def settings_of_schema_1(kind: FaultKind, duration_ms: int, value: int) -> FaultSettings:
     """The settings that the two numbers of a fault of schema 1 stand for."""
     lasts, other = kind.row.slots
-    # Throttling was a number of calls; the duration that was drawn for it as for every kind meant nothing.
+    # In schema 1 throttling was a number of calls, and its drawn duration had no meaning.
     given: dict[str, Any] = {lasts: duration_ms} if lasts and kind is not FaultKind.THROTTLED else {}
     if other:
         given[other] = value == (0 if other == "empty" else 2) if _TYPES[other] is bool else value

@@ -35,7 +35,7 @@ def judge(history: History, guarantees: frozenset[str] | None = None) -> tuple[F
     view = HistoryIndex(history)
     asked = [each for each in GUARANTEES if each.judge is not None and (guarantees is None or each.id in guarantees)]
     findings = tuple(_finding(view, each.id, each.black_box if view.black_box else each.judge) for each in asked)
-    vars(view).clear()  # Its cached parts refer to it; without the cycle the history is freed with its last user.
+    vars(view).clear()  # Its cached parts refer to it; without this cycle the history is freed with its last reference.
     return findings
 
 

@@ -40,7 +40,7 @@ from marker_sim.names import marker_file_index, most_like
 _HARMLESS = frozenset({"slow-storage", "placeholder", "damage", "stray-files", "storage-wire-latency"})
 _BREAKS = {"\n": "split-at-line-break", "\r": "split-at-carriage-return"}
 _LINES = re.compile(r"[\n\r]")
-_NO_TEXT = re.compile("[\udc80-\udcff]")  # What surrogateescape makes of bytes that are no UTF-8.
+_NO_TEXT = re.compile("[\udc80-\udcff]")  # The result of surrogateescape for bytes that are no UTF-8.
 _LAST = 200
 _Version = tuple[int, bytes | None]
 _Versions = dict[str, list[_Version]]
@@ -93,7 +93,7 @@ class Causes:
         ):
             return "after-deletion"
         if stored:
-            gone = life.gone(-1, at) if view.reads and life.witnessed else None  # Of a format of its own.
+            gone = life.gone(-1, at) if view.reads and life.witnessed else None  # Only for a format of its own.
             lost = self._file_gone(path, call.name, at) if gone is None else view.events[gone].value is None
             return "file-gone" if lost else "rewritten-without"
         unseen = view.reads and view.killed(call.done, min(at, home.seen_at(call.done) or at) + 1) is not None
@@ -189,7 +189,7 @@ class Causes:
         for when, until, last, empty in self._odd_lines(directory.path):
             if when > at or not (name in last if name else empty):
                 continue
-            begun = begun if when == since else when  # Of several versions in a row that have it, the first.
+            begun = begun if when == since else when  # The first of several consecutive versions that have it.
             since = until
             if until > at and (name or begun > call.invoke):
                 return f"; event {begun} leaves {line}", (begun,)

@@ -15,14 +15,14 @@ from marker_sim.judges.promises.profiles import Profile
 from marker_sim.judges.violations import violation
 from marker_sim.plan import Plan
 
-# What became of a stored plan that was run again.
+# Results of running a stored plan again.
 VIOLATED = "still-violated"
 FIXED = "fixed"
 NOT_REPRODUCED = "not-reproduced"
 CANNOT_RUN = "cannot-run"
 NO_TIME = "there was no time left"
 NONE_SMALLER = "no smaller plan was found that breaks it"
-SERVER, SPARK = "server", "spark"  # Worlds of failures: of systems whose runs take real time, of jobs on Spark.
+SERVER, SPARK = "server", "spark"  # Worlds of failures: systems in real time, jobs on Spark.
 
 
 class Kind(NamedTuple):

@@ -25,7 +25,7 @@ BOTH = "both"
 _COMPLETIONS = ("ok", "fail", "info")
 _Key = tuple[str, str, str, str]
 _FEW_JUDGED = 20
-_EXCUSED_EACH = 19  # For each thing judged: more than 95 %.
+_EXCUSED_EACH = 19  # Excuses for each judgement: more than 95 %.
 
 
 def _sum(one: Any, other: Any) -> Any:

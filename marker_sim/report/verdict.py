@@ -241,7 +241,7 @@ def _again(argv: Sequence[str], seed: int, directory: Path) -> list[str]:
     """The command line of this run; a `verify` with its drawn seed, and with another report directory."""
     if list(argv[:1]) != ["verify"]:
         return ["marker-sim", *argv]
-    kept = without_option(without_option(argv, "--report"), "--jobs")  # Which changes nothing but the time.
+    kept = without_option(without_option(argv, "--report"), "--jobs")  # This option changes only the time.
     seeded = any(word == "--seed" or word.startswith("--seed=") for word in kept)
     beside = directory if directory.name not in ("", "..") else Path(os.path.abspath(directory))
     where = ["--report", str(beside.with_name(f"{beside.name}-again"))]

@@ -142,7 +142,7 @@ def _fault(fault: Fault, writes: bool) -> str:
             f" and the next driver starts {max(0, fault.settings.restart_ms)} ms later."
         )
     if fault.kind is FaultKind.KILL and isinstance(fault.trigger, Call) and fault.target in ("driver", "executor"):
-        return f"{when}, it is killed."  # What a released Hudi does next is its own business.
+        return f"{when}, it is killed."  # The plan does not determine what a released Hudi does next.
     sentence = _SETTING.sub(partial(_setting_words, fault.settings), fault.kind.row.sentence)
     if fault.settings.restart_ms < 0:
         sentence = re.sub("starts again .*", "never starts again", sentence)

@@ -35,7 +35,7 @@ class ArrowFacts:
         self._names, name = _numbered(table["name"], _KEYS // self._width)
         columns = {"place": place, "key": pc.add(pc.multiply(name, self._width), place), "at": table["moment"]}
         split = partial(_of, pa.table(columns), fact, numbers)
-        with ThreadPoolExecutor(pa.cpu_count()) as pool:  # The work is pyarrow's, which lets go of Python's lock.
+        with ThreadPoolExecutor(pa.cpu_count()) as pool:  # pyarrow releases Python's lock.
             self._by_fact = dict(zip(FACTS, pool.map(split, FACTS), strict=True))
 
     def differences(self) -> dict[str, Difference]:

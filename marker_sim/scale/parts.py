@@ -32,10 +32,10 @@ from marker_sim.report.columns import events_of, open_parquet
 from marker_sim.scale.tables_of_events import NO_TABLE, TablesOfEvents
 
 WHOLE_MAX = 1_000_000
-# Judges compare the calls and steps of a history with each other, so that small groups take less time than large ones.
+# Judges compare calls and steps with each other, so small groups are judged faster than large ones.
 GROUP_EVENTS = 5_000
 _SHELF_EVENTS, _SHELVES_MAX = 200_000, 100
-# Those whose judges look at other tables, or at the run as a whole.
+# Guarantees that concern other tables or the whole run.
 OF_ALL_TABLES = frozenset({"G6", "G7", "G12", "G21", "G22", "G25"})
 _BATCH_ROWS = 100_000
 _index = attrgetter("index")

@@ -10,7 +10,7 @@ from marker_sim.history.index.calls import STEPS
 from marker_sim.timeline import HOODIE
 
 NO_TABLE = -1
-_SEVERAL = "\0"  # No table's name.
+_SEVERAL = "\0"  # Not the name of a table.
 _INSIDE = f"/{HOODIE}/"
 _OF_DRIVERS = STEPS - {"attempt"}
 _COMPLETIONS = frozenset({"ok", "fail", "info"})

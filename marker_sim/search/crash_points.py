@@ -92,7 +92,7 @@ class _Watching(Cluster):
         self.calls.begun = {name: state.steps for name, state in self.host.actors.items()}
 
     def _strike(self, process: Process, fault: Fault) -> None:
-        # Noted ahead: an attempt that is killed never comes back from it.
+        # Recorded before the call, because a killed attempt never returns from it.
         if process.alive and not self.faults.healed:
             self._note(fault)
         super()._strike(process, fault)

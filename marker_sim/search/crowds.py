@@ -9,25 +9,25 @@ from marker_sim.faults import Call, Fault, FaultKind, Step, When
 from marker_sim.plan import COPY, Op
 from marker_sim.unusual_names import PARTITIONS, twins
 
-# Clients of a crowd; the kit's S3 carries out one call at a time, and its slowness is not the server's.
+# Clients of a crowd; few on S3, because the kit's S3 does one call at a time.
 CROWDS = {"local": (0, 0, 0, 0, 60, 150, 400), "s3": (0, 0, 0, 0, 20, 40, 60)}
-SHARES = (1, 1, 2, 4)  # Of a crowd, each with names, and sometimes a directory, of its own.
-HOT = {"local": (0, 0, 0, 6, 25), "s3": (0, 0, 0, 0, 6)}  # Clients that ask for the same name at the same moment.
+SHARES = (1, 1, 2, 4)  # Parts of a crowd, each with its own names, and sometimes its own directory.
+HOT = {"local": (0, 0, 0, 6, 25), "s3": (0, 0, 0, 0, 6)}  # Clients that create one name at once.
 HOT_NAMES = (1, 4)
-SPACED = {"local": (0, 0, 0, 14, 25), "s3": (0, 0, 0, 0, 14)}  # Clients that come one batch after the other.
-SPACED_MS = 50  # The longest interval between batches that they wait for.
-REFUSED = {"local": (20, 40, 80), "s3": (16, 24, 40)}  # Clients of a crowd that storage refuses.
+SPACED = {"local": (0, 0, 0, 14, 25), "s3": (0, 0, 0, 0, 14)}  # Clients, one batch after the other.
+SPACED_MS = 50  # Only with at most this interval between batches.
+REFUSED = {"local": (20, 40, 80), "s3": (16, 24, 40)}  # Clients of a crowd during refused writes.
 READERS = {"local": (0, 40, 120), "s3": (0, 30, 50)}  # Clients that read one directory at the same moment.
 READS = ("list", "list", "list-data", "list-log", "exists")
-LONG = "/".join(["d" * 200] * 4)  # Longer names a server may refuse; hostile plans have them.
-SHORT_SCRIPTS = {False: (0, 2, 6), True: (4, 8)}  # Whether there are two servers.
+LONG = "/".join(["d" * 200] * 4)  # A server may refuse longer names, which only hostile plans have.
+SHORT_SCRIPTS = {False: (0, 2, 6), True: (4, 8)}  # Keys: whether there are two servers.
 SCRIPTED = {"create": 9, "list": 4, "list-data": 1, "exists": 2, "delete": 4}
-# What a server is asked before and after the other one was, with names as long as each other.
+# Requests to a server before and after a change by the other, with names of equal length.
 EXCHANGES = 10
 LEARNS = (("create",), ("delete", "create"), ("delete", "create"), ("create", "create"), ("list",))
 CHANGES = (("delete",), ("create",), ("delete", "create"), ("delete", "create", "create"))
 ASKED = (("create",), ("create",), ("list",), ("create", "list"), ("exists",))
-PAIRS = (0, 2, 5)  # Of names that look much alike.
+PAIRS = (0, 2, 5)  # Pairs of similar names.
 
 
 def short_scripts(rng: random.Random, directories: dict[str, int], second: bool) -> list[Op]:

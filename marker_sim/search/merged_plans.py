@@ -36,7 +36,7 @@ from marker_sim.unusual_names import must_be_refused
 PARTS = {"deaths": (1, 1, 2, 3, 5), "two servers": (1, 1, 2, 3, 5), "full disk": (1, 1, 2), "confined": (3, 5, 8)}
 PROBED_FAST = 4
 FAULTS_MAX = (2, 4, 8)
-DEATHS_MAX = 1  # Besides that at a rewrite.
+DEATHS_MAX = 1  # In addition to the death at a rewrite.
 OUTAGES = 0.35
 CRASHES = 0.4
 CRASH_SITES = (
@@ -45,25 +45,25 @@ CRASH_SITES = (
     "server: batch file put",
     "server: batch file written",
 )
-DIES_LATE = 0.4  # One of two servers, when they have been asked for most of what they are asked for.
+DIES_LATE = 0.4  # Share of plans in which one of two servers dies, after most of the requests.
 PAUSED_MS = (400, 1_200)
 LATE = 0.5
-ALSO_CONFINED = 0.15  # Storage fails below one marker directory as well.
+ALSO_CONFINED = 0.15  # Share of plans in which storage also fails below one marker directory.
 HANG_UPS = (0, 1, 3, 6)
 GONE = (FaultKind.KILL, FaultKind.REPLY_LOST, FaultKind.RESET)
 WAITS_MS = (0, 10, 40, 150)
 PREFIXES = ("", "", "a/", "b/", "A/")
-ODD_TABLES = ("a%20b=c+", "100% + k=v/", "x+y%2Fz=/", "größe %2B+=", "日本 %+=/")  # What table paths begin with.
+ODD_TABLES = ("a%20b=c+", "100% + k=v/", "x+y%2Fz=/", "größe %2B+=", "日本 %+=/")  # Beginnings of table paths.
 SERVER_STEPS, CLIENT_STEPS = 6, 4
 READS = ("get", "list")
 FOR_GOOD = 1_000_000
 AWHILE_MS = 700
 SECOND_MS = 10_000
-FULL_MS = 2_500  # Longer than it takes a crowd to ask again.
+FULL_MS = 2_500  # Longer than a crowd needs for its second requests.
 BESIDE = "beside/t/.hoodie/.temp/1"
-# Files of which one alone cannot be written. What stood where the type file belongs might be taken for one.
+# Files that can fail alone; not the local type file, as its obstacle might pass for a type file.
 ONE_FILE = {"local": (marker_file(0),), "s3": (TYPE_FILE, TYPE_FILE, marker_file(0))}
-# What fails below one directory. On a local directory the n-th file and those after it cannot be written.
+# Calls that fail below one directory; on a local directory the n-th file and later ones fail.
 CONFINED_FAULTS: dict[str, tuple[tuple[FaultKind, tuple[str, ...], dict[str, int]], ...]] = {
     "local": (
         *[(FaultKind.IO_ERROR, ("put",), dict[str, int]())] * 3,
@@ -81,7 +81,7 @@ CONFINED_FAULTS: dict[str, tuple[tuple[FaultKind, tuple[str, ...], dict[str, int
 }
 Theme = Literal["deaths", "confined", "full disk", "two servers"]
 IN_FORMS, NAME_IN_FORMS_MAX = 0.15, 300
-MADE_OF = 1 << 20  # Seeds of parts: none is another run's.
+MADE_OF = 1 << 20  # Offset of the seeds of parts, so that no other run has them.
 
 
 def make_merged_plan(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from hashlib import blake2b
 
-BITS = 53  # Every JSON reader keeps a whole number of that size exactly.
+BITS = 53  # Every JSON reader keeps whole numbers of this size exactly.
 
 
 def plan_seed(seed: int, turn: int) -> int:

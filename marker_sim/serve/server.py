@@ -122,7 +122,7 @@ async def _serve(
         timeout_graceful_shutdown=STOP_TIMEOUT_S,
     )
     server = QuietServer(config)
-    # What is there now stays: the collector need not look at it again, nor after every 700 new objects.
+    # Objects made so far stay: the collector need not scan them again, nor run after every 700 new objects.
     gc.freeze()
     gc.set_threshold(GC_EVERY)
     # A storage call is some twenty system calls, and after each its thread needs the interpreter lock again.

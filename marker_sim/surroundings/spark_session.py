@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _LOCAL = re.compile(r"local\[[1-9]\d*\]")
 _LOCAL_CLUSTER = re.compile(r"local-cluster\[[1-9]\d*,[1-9]\d*,[1-9]\d*\]")
 _STANDALONE = re.compile(r"spark://(?P<host>[\w.-]+):(?P<port>\d{1,5})")
-_OTHERS = re.compile(r"yarn|k8s://\S+")  # Passed on to Spark; not tried.
+_OTHERS = re.compile(r"yarn|k8s://\S+")  # Passed on to Spark, and not tried.
 CONNECT_S = 5.0
 SAID_MAX = 400
 SETTINGS = {
@@ -92,7 +92,7 @@ def open_session(
     try:
         yield session
     finally:
-        with suppress(Exception):  # It may be over already, its JVM killed.
+        with suppress(Exception):  # It may have ended already, with its JVM killed.
             session.stop()
         _end_jvm()
 

@@ -58,7 +58,7 @@ def start(
             cwd=folder,
             start_new_session=True,
             pass_fds=numbers,
-            # One system call and nothing of Python's that another thread might hold a lock of.
+            # Only a system call: another thread might hold a lock of any Python object.
             preexec_fn=(lambda: prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)) if dies_with_kit else None,  # noqa: PLW1509
         )
     except OSError as error:

@@ -24,9 +24,9 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-# What a campaign may take beside its budget: to make small, to end servers, to write the report.
+# Time beyond the budget of a campaign: to shrink, end servers and write the report.
 REST_S = 300.0
-QUIET_S = 1_200.0  # Where there is no budget, between two signs of life; a worker's task is ended earlier.
+QUIET_S = 1_200.0  # Without a budget: time without progress; tasks of workers end earlier.
 DUMP_S = 1.0
 EXIT_S = 5.0
 _CHILD = "from marker_sim.surroundings.time_limit import main; main()"
@@ -67,7 +67,7 @@ class TimeLimit:
     def set(self, seconds: float, what: str) -> None:
         """Set a new limit: `what` may last so long."""
         assert self._clock.stdin is not None
-        with suppress(OSError):  # Somebody killed the clock.
+        with suppress(OSError):  # The clock process was killed.
             self._clock.stdin.write(f"{seconds} {' '.join(what.split())}\n".encode())
             self._clock.stdin.flush()
 

@@ -213,7 +213,7 @@ class WorkerPool:
         words = [sys.executable, "-c", _CHILD, str(os.getpid()), self._desk]
         try:
             with log.open("ab") as errors:
-                # In a session of its own: Ctrl-C is for this process, which ends the workers.
+                # In its own session, because Ctrl-C is for this process, which ends the workers.
                 process = supervisor.start(words, environment, stdin=subprocess.PIPE, stderr=errors)
         except OSError as error:
             raise HarnessError(f"no worker can be started: {error.strerror or error}") from error
@@ -255,7 +255,7 @@ def in_order(tasks: Iterable[Any], do: Callable[[Any], Any], pool: WorkerPool | 
         yield from map(do, tasks)
         return
     left, done, next_one = iter(tasks), dict[int, Any](), 0
-    given, more, numbers = 0, True, dict[int, int]()  # By the task's id: an answer may be to who left early before.
+    given, more, numbers = 0, True, dict[int, int]()  # By task id: an answer may be for an earlier caller.
     try:
         while True:
             for worker in pool.idle if more else ():
@@ -318,7 +318,7 @@ def main() -> None:
     """The main function of a worker, until standard input ends; standard output carries only answers."""
     supervisor.die_with_parent()
     if os.getppid() != int(sys.argv[1]):
-        return  # The parent was gone before the kernel was asked.
+        return  # The parent ended before this request to the kernel.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     module, _, name = sys.argv[2].partition(":")
@@ -338,7 +338,7 @@ def portable(error: Exception) -> Exception:
     error.add_note(note)
     try:
         pickle.loads(pickle.dumps(error))
-    except Exception:  # Its class takes other arguments than it keeps, or it holds what cannot be sent.
+    except Exception:  # It cannot be pickled, by its arguments or its attributes.
         error = RuntimeError(f"{type(error).__name__}: {error}")
         error.add_note(note)
     return error
@@ -366,7 +366,7 @@ def _end(worker: PoolWorker) -> int:
         try:
             if pipe is not None:
                 pipe.close()
-        except OSError:  # What was left to write has no reader.
+        except OSError:  # The remaining output has no reader.
             continue
     return code
 
@@ -374,6 +374,6 @@ def _end(worker: PoolWorker) -> int:
 def _last_lines(log: Path) -> str:
     try:
         lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    except OSError:  # Somebody removed it, or the whole directory; whoever keeps it says so soon enough.
+    except OSError:  # The file or its directory was removed; its owner reports that.
         lines = []
     return " | ".join(lines[-_SAID_LINES:]) or "(no output)"

@@ -27,7 +27,7 @@ from marker_sim.targets.target import (
     TargetRow,
 )
 
-COMPOSED = "{threads} {interval_ms}"  # What a command that the kit composes tells a server.
+COMPOSED = "{threads} {interval_ms}"  # Placeholders in every command that the kit composes.
 OF_SERVER = TargetCapabilities(profile="http", world=SERVERS, modes=("timeline",), refuses={})
 
 

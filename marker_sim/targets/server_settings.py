@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 THREADS = (1, 2, 3, 20)
 INTERVALS_MS = (10, 25, 50, 50, 120)
 THREADS_MAX = 1_000
-# How requests write a marker directory, by storage; the first is what is taken when nothing is said.
+# Formats of a marker directory in requests, by storage; the first is the default.
 FORMS = {"local": ("path", "file"), "s3": ("s3a", "s3", "s3n")}
 ACCESS_KEY, SECRET_KEY = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")

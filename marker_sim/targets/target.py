@@ -32,7 +32,7 @@ SERVER_OPTIONS = (
     "s3_endpoint", "s3_bucket", "s3_access_key", "s3_secret_key",
 )  # fmt: skip
 SERVERS = "real servers"  # The world of timeline servers.
-TABLES = "Spark"  # The world of those that write tables.
+TABLES = "Spark"  # The world of targets that write tables.
 REAL_STORAGES: Mapping[str, tuple[str, ...]] = {"local": ("local",), "s3": ("s3",)}
 
 

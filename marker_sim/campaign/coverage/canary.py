@@ -40,7 +40,7 @@ _TIMELINE = ("timeline/s3", "timeline/local")
 _FALLS_BACK = ("timeline/s3-unconditional", "timeline/hdfs")
 _EVERYWHERE = (*_DIRECT, *_TIMELINE, *_FALLS_BACK)
 
-# Found in at most 25 plans of the mix in that place, from each of six starts.
+# Each was found in at most 25 plans of the mix in that place, from each of six seeds.
 CANARIES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("ack-before-flush", _TIMELINE),
     ("only-the-new-names", _TIMELINE),

@@ -36,7 +36,7 @@ def differ_elsewhere(sut: str, plans: Sequence[Plan], digests: Sequence[str]) ->
         return 0, 0
     asked = json.dumps({"sut": sut, "plans": [plan.to_dict() for plan in plans]})
     here = os.environ.get("PYTHONHASHSEED", "")
-    # The import path of this process, including the working directory.
+    # Passes on the import path of this process, including the working directory.
     paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
     environment = {**os.environ, "PYTHONHASHSEED": "4242" if here != "4242" else "1", "PYTHONPATH": paths}
     command = [sys.executable, "-c", _CHILD]

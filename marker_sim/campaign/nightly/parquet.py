@@ -24,7 +24,7 @@ from marker_sim.surroundings.files import replacing, synced
 FOLDER = "tables"
 UNIT = {"night": "int32", "stream": "string", "space": "string"}
 RUN = UNIT | {"number": "int64", "run": "int64"}
-# By table: its columns with their Arrow types.
+# The columns of each table with their Arrow types.
 SCHEMAS: dict[str, dict[str, str]] = {
     "runs": RUN
     | {"seed": "int64", "mode": "string", "storage": "string", "plans": "string", "entries": "int64", "steps": "int64"}

@@ -42,7 +42,7 @@ SETTINGS = {
     "spark.executor.memory": "512m",
     "spark.executor.extraJavaOptions": JVM,
     "spark.locality.wait": "0",
-    "spark.python.worker.reuse": "true",  # The kit is loaded once by each.
+    "spark.python.worker.reuse": "true",  # Each worker loads the kit only once.
     "spark.task.maxFailures": "4",
 }
 LIMIT_S = 900.0

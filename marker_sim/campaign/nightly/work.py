@@ -38,10 +38,10 @@ from marker_sim.targets.python import served
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest, ServerOptions
 
-# The stream of the question how many crash points the exhaustive search has; answered by `points`.
+# The stream of the unit that counts the crash points of the exhaustive search (`points`).
 SPACE = "space"
 ROWS = "rows"
-SHRINK_S, SHRINKS_S = 5.0, 300.0  # Of one violation and of all of a unit, at most.
+SHRINK_S, SHRINKS_S = 5.0, 300.0  # Limits for one violation, and for all violations of a unit.
 CANARY_S = 60.0
 _FOREVER_S = 1e9
 

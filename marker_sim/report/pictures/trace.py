@@ -106,7 +106,7 @@ def _faults(events: Sequence[Event], spans: Sequence[FaultSpan], proofs: dict[in
         name = clipped(f"{span.kind} {span.process}", NAME_MAX)
         tid = 1 + rows.place(begun.time_ns, ended.time_ns)
         if ended.time_ns <= begun.time_ns:
-            # Perfetto takes an end before a begin of the same time, and such a fault would never end there.
+            # For equal times Perfetto reads an end before a begin, so the fault would never end.
             yield _instant(name, "fault", begun, (_FAULTS, tid), about)
             continue
         place = {"name": name, "cat": "fault", "pid": _FAULTS, "tid": tid}

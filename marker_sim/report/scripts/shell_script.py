@@ -26,9 +26,9 @@ from marker_sim.targets.target import ServerOptions
 
 BOUND_S = 15
 CLIENTS_S, LASTING_S = 8, 13
-TRIES, ENOUGH = 10, 3  # Of a plan that needs luck: how often it is tried, and how often it has to be seen.
-WAITING = frozenset(("G6", "G7"))  # A try that shows one of them waits for long.
-LOST = frozenset(("G1", "G2", "G3", "G4", "G11"))  # A name that is gone breaks one of them, by when it is missed.
+TRIES, ENOUGH = 10, 3  # For a plan that depends on timing: number of tries, and of required violations.
+WAITING = frozenset(("G6", "G7"))  # A try that shows one of them takes long.
+LOST = frozenset(("G1", "G2", "G3", "G4", "G11"))  # A lost name breaks one of them, depending on when it is noticed.
 JUDGED = tuple(f"G{number}" for number in range(1, 13))
 _NO_NAME = "\0\1\2"  # The log has 1 for a line break and 2 for a tab.
 _CLOSED = "Unlike the plan, this script closes connections where the plan resets them; a shell cannot reset one."

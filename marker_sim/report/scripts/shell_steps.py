@@ -43,9 +43,9 @@ _ON_REQUESTS = {
     FaultKind.KILL: "raw whole",
     FaultKind.REPLY_LOST: "raw whole",
     FaultKind.REQUEST_LOST: "raw half",
-    FaultKind.RESET: "raw {1}",  # A shell can only close; the script says so.
+    FaultKind.RESET: "raw {1}",  # A shell can only close a connection, as the script says.
     FaultKind.DUPLICATED: "twice {0.late_ms}",
-    FaultKind.DELAYED: "",  # The client waits, and then asks.
+    FaultKind.DELAYED: "",  # The client waits before its request.
 }
 _OF_CLIENTS = (*_ON_REQUESTS, FaultKind.PAUSE, FaultKind.DIRECTORY_REMOVED)
 

@@ -23,9 +23,9 @@ from marker_sim.plan import COPY, OF_CROWD, Op, Plan
 from marker_sim.search.shrinking.by_evidence import in_used_directories, is_directory
 
 CLIENT, READER = "executor-0", "executor-1"
-LASTS_MS_MAX = 4_000  # Of a plan whose creates wait for a batch each.
-MANY = 8  # Creates that may have been in as many batches.
-APART_MS = 10  # More than a batch waits.
+LASTS_MS_MAX = 4_000  # Limit for a plan whose creates each wait for a batch.
+MANY = 8  # Number of creates that may have been in as many batches.
+APART_MS = 10  # Longer than the interval between batches.
 SERVERS = ("server", "second")
 T = TypeVar("T")
 
@@ -61,10 +61,10 @@ def candidates(plan: Plan, history: History, evidence: tuple[int, ...], under: s
     namesakes = [call for call in made if _asks(call, names)]
     struck = _struck(plan, history)
     likely = [each for each in struck if each[0].kind.row.cls == under]
-    if not about:  # Probes show it, in directories that may need each other.
+    if not about:  # The evidence is a probe, and its directories may depend on each other.
         yield replace(plan, ops=(), faults=())
     yield from _batch_after_batch(plan, heeded, likely)
-    if 0 < len(about) * plan.interval_ms <= LASTS_MS_MAX:  # Mostly that is enough.
+    if 0 < len(about) * plan.interval_ms <= LASTS_MS_MAX:  # This is enough in most cases.
         for faults in _unlike([[], likely]):
             yield _one_after_another(plan, about, faults)
             yield from _beside_each_other(plan, about, faults)
@@ -185,7 +185,7 @@ def _among(fault: Fault, event: Event, calls: list[_Made], plan: Plan) -> Fault 
     if fault.target in SERVERS:
         if isinstance(fault.trigger, Call):
             return fault
-        if fault.site not in ("", REPLY, REQUEST_QUEUED):  # At storage: with fewer calls on it sooner, too.
+        if fault.site not in ("", REPLY, REQUEST_QUEUED):  # A site at storage: reached sooner with fewer calls.
             return fault.at(max(1, fault.n * len(calls) // max(1, plan.asked)))
         answered = sum(call.done < event.index for call in calls)
         return replace(fault, trigger=Site(REPLY, answered) if answered else Site(REQUEST_QUEUED, 1))

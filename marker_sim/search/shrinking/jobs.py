@@ -32,7 +32,7 @@ def candidates(plan: Plan, history: History, evidence: tuple[int, ...]) -> Itera
     struck = sum(event.kind == "fault" and event.value != "end" for event in history.events[:last])
     through, reached = list[int](), 0
     for part in parts:
-        killed = plan.shape is not None and part[0].abandon  # The death that it has to roll back.
+        killed = plan.shape is not None and part[0].abandon  # The killed write that has to be rolled back.
         reached += sum(len(write.faults) for write in part) + killed
         through.append(reached)
     near = next((number for number, count in enumerate(through) if count >= struck), len(parts) - 1)
@@ -56,7 +56,7 @@ def smaller(plan: Plan) -> Iterator[Plan]:
 
 def _simpler_tables(plan: Plan, shape: TableShape) -> Iterator[Plan]:
     plain = TableShape(cluster=any(fault.target == EXECUTOR for fault in plan.faults))
-    one = replace(plan, num_threads=1)  # With few partitions it writes its files again as one of many with many does.
+    one = replace(plan, num_threads=1)  # With one thread, few partitions are enough for a file to be rewritten.
     yield replace(one, merge_on_read=False, shape=plain)
     yield replace(one, shape=plain)
     for name in ("cluster", "metadata", "version6", "partitions", "small_files", "index"):

@@ -24,7 +24,7 @@ class Level(StrEnum):
     NOTE = "note"
 
 
-# Each kind, and what to do about it.
+# Each kind with the next step.
 KINDS = {
     "unnamed-data-file": "Compare its rows with the table; keep a copy, then delete it if no pending write owns it.",
     "missing-file": "Restore it from a backup or an object version, or restore the table to an earlier savepoint.",

@@ -116,7 +116,7 @@ def _fetch_jar(url: str, path: Path) -> None:
 
 
 def _pieces(url: str) -> Iterator[bytes]:
-    # Imported here: every command imports this module for the table of targets, and hardly any fetches.
+    # Imported here: every command imports this module for the table of targets, but few download.
     from http.client import HTTPException
     from urllib.request import urlopen
 

@@ -220,7 +220,7 @@ class S3Front:
         connection: socket.socket = environ[SOCKET]
         deadline = time.monotonic() + min(duration_ms, SILENCE_MS_MAX) / 1000
         try:
-            # Not select(): it knows no descriptor above 1,023.
+            # Not select(), which fails with descriptors above 1,023.
             poll = select.poll()
             poll.register(connection, select.POLLIN)
             readable = poll.poll(max(0.0, deadline - time.monotonic()) * 1000)

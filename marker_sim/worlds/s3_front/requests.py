@@ -101,7 +101,7 @@ def _about_key(
     about = (_ABOUT_KEYS | _PARTS) & query.keys()
     unknown = {name for name, values in query.items() if values == [""] and not name.lower().startswith(_SIGNED)}
     operation: Operation = "other"
-    wanted = ""  # The root of the body, where one has to be there.
+    wanted = ""  # The required root of the body, if any.
     match method, *sorted(about or unknown):
         case "GET" | "HEAD", *names:
             if not about or ("partNumber" in names and "uploadId" not in names):
