@@ -9,7 +9,7 @@ controller also sees first whether there is such a system, so that a misspelt na
 
 Conformance tests are those that use the fixture `marker_sut`. A session that names a system and no files, and has no
 such test, gets the kit's own items (conformance.py): third parties need `pytest --marker-sut module:factory` alone.
-A session that names no system gets nothing, so whoever has the plugin installed for other reasons never sees it.
+A session without `--marker-sut` is not affected, also if the plugin is installed for other reasons.
 """
 
 from __future__ import annotations

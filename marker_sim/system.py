@@ -43,7 +43,7 @@ class System:
     layout: "hudi" when files are in Hudi's format, "names" when only a fresh instance can read them. choose: the mode
     for options and a storage. client: an executor's side of a timeline server; handle: how the server answers.
     write_client, stage, write_file: the driver's and the executors' part of a write. All of these are the reference's
-    own unless somebody changed them on purpose. outside: None where everything is Python.
+    own unless they were changed on purpose. outside: None where everything is Python.
     """
 
     name: str

@@ -13,11 +13,11 @@ belongs to, so its name does not say which write made it. There are two views of
 
     `parse_entry`, `parse_data_file`    what the reference writes, and what judges of files know: layout 1, three
                                         actions, Parquet, a write token in each name; any text may be an instant
-    `table_entry`, `parse_table_file`   what any release has written, for whoever reads a table at rest: both layouts,
+    `table_entry`, `parse_table_file`   entries of any release, for readers of a table at rest: both layouts,
                                         every action and format, also names without a token; an instant is digits
 
 Completed commits are JSON with the write stats, as Hudi writes them; our rollback records are JSON as well, where Hudi
-has Avro (our decision: nobody but the kit reads them).
+has Avro (our decision: only the kit reads them).
 Source: HoodieInstant, HoodieInstantTimeGenerator, HoodieTimeline, FSUtils and HoodieCommitMetadata of Hudi 0.15.0;
 FSUtils of 0.5.3 to 1.2.0.
 """

@@ -85,7 +85,7 @@ class SeenExamples:
     judged: the runs of all that were judged.
     rules: how often each ran.
     compared: examples whose plan was run at once as well.
-    on_example: gets plan, history and steps of each example, which the machine then does not judge; None for nobody.
+    on_example: gets plan, history and steps of each example, which the machine then does not judge; or None.
     """
 
     on_example: Callable[[Plan, History, int], None] | None = None

@@ -128,7 +128,7 @@ class PlayedRuns(Keeper):
     def _ended(self) -> Iterator[tuple[Any, PlayedRun]]:
         """The runs as they end, with `lanes` of them at a time, until no further one fits.
 
-        A single lane is this thread, where Ctrl-C is heard. Runs that are under way when this is left end at once,
+        A single lane is this thread, which receives Ctrl-C. Runs that are under way when this is left end at once,
         which the pool waits for.
         """
         runs = self._runs

@@ -2,7 +2,7 @@
 
 A smaller plan is kept when it breaks the same guarantee in two of two runs or three of four, and one of few entries,
 whose runs are short, when it does in four of four or five of six. Two runs go on beside each other, or more that wait
-for an answer most of the time. Whoever gets the plan wants to see it fail, so the result is the last of those kept that
+for an answer most of the time. Its receiver should see it fail, so the result is the last of those kept that
 breaks in eight of ten runs, and the most reliable one where none does. What else breaks in its runs most likely has the
 same cause, so it is not made small again.
 
@@ -51,7 +51,7 @@ class SmallPlan:
 
     broken: what broke in the runs that are counted, by kind, as it was seen first.
     failed, runs: in how many of them a guarantee broke that it was made small for.
-    told: how it breaks that most often, None when it never did.
+    told: the kind of breach that is most frequent, None without any.
     stopped: why it is no smaller, "" when nothing was left to try.
     """
 

@@ -1,4 +1,4 @@
-"""`replay --script` and `replay --markdown`: stored failures for somebody who has no kit. Nothing is run.
+"""`replay --script` and `replay --markdown`: stored failures for people without the kit. Nothing is run.
 
 The text for an issue tracker says what was promised, what was seen, the steps, and a script that shows it.
 """
@@ -107,7 +107,7 @@ def failure_description(stored: StoredPlan, sut: str | None) -> FailureDescripti
             " scripts show failures of --sut http, of hudi:VERSION and of hudi-spark:VERSION"
         )
     if stored.plan is None:
-        raise UsageError(f"{stored.name} cannot be told as a script: {stored.hint}")
+        raise UsageError(f"{stored.name} cannot be shown by a script: {stored.hint}")
     if "start" not in target.can.refuses and (stored.server is None or not stored.server.start):
         raise UsageError(
             f"nothing beside {stored.name} says how the server is started; give the report directory that it comes from"

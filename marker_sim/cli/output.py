@@ -1,4 +1,4 @@
-"""Standard output and standard error as a command uses them: whoever reads them has no say in its exit code.
+"""Standard output and standard error as a command uses them: their readers do not affect its exit code.
 
 The progress of a long command goes to standard error, so that standard output stays clean.
 """

@@ -171,7 +171,7 @@ def _check_same_placeholders(one: str, other: str) -> None:
         if has[0] != has[1]:
             option = "--start" if has[1] else "--against-start"
             raise UsageError(
-                f"{option} has no {name} and the other system is told it, so they would get different plans; add it"
+                f"{option} has no {name}, but the other system's command has it, so plans would differ; add it"
             )
 
 

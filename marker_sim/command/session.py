@@ -1,7 +1,7 @@
 """One process of a run inside a program: its calls, the operations that it requests, and its marker stores.
 
 One actor of the process, the pump, holds all conversation, as the owner of the timeline server's state does: callers
-and operations put lines into its inbox. So one line is under way at a time, and whoever is ended in the middle of a
+and operations put lines into its inbox. So one line is under way at a time, and an actor that ends in the middle of a
 call takes nothing with it that others wait for.
 """
 

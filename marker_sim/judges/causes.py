@@ -175,7 +175,7 @@ class Causes:
                 meant = self._meant(directory, other, span[0])
                 if name in other if meant is None or meant.name in other else meant.name == name:
                     since = max(start for start in span[::2] if start <= at)
-                    return f"; {other!r} is, from event {since} on, which nobody had asked for", (since,)
+                    return f"; {other!r} is, from event {since} on, which was never requested", (since,)
         return "", ()
 
     def _no_marker(self, directory: Directory, call: RecordedCall, at: int) -> tuple[str, tuple[int, ...]]:

@@ -94,7 +94,7 @@ def make_merged_plan(
 ) -> Plan:
     """The plan of a seed for a timeline server on "local" or "s3".
 
-    threads, intervals_ms: what servers may be told.
+    threads, intervals_ms: the values that servers may receive.
     done: the fault as the world does it, None when it cannot.
     theme: what goes wrong besides what happens to clients: servers die, are paused, and have storage that fails for
         all; or storage fails below some marker directories alone, or a local disk is full while a crowd asks; or there

@@ -40,7 +40,7 @@ def make_wire_plan(
 ) -> Plan:
     """The plan of a seed for a timeline server on "local" or "s3".
 
-    threads, intervals_ms: what servers may be told.
+    threads, intervals_ms: the values that servers may receive.
     cls: of the faults, "wire" for connections of clients, "storage" for those to the object store.
     turn: which part of the kinds it has; two turns have all of them.
     """

@@ -1,6 +1,6 @@
 """The Python packages that the kit needs: names, extras and purposes. `marker-sim doctor` prints them.
 
-Looking is cheap and imports nothing, so whoever starts a process looks first: the process itself could only fail.
+The check is cheap and imports nothing, so it is done before a process starts, which could only fail.
 """
 
 from __future__ import annotations

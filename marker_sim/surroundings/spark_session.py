@@ -140,7 +140,7 @@ def _reach(master: str) -> None:
     try:
         socket.create_connection((found["host"], int(found["port"])), CONNECT_S).close()
     except (OSError, OverflowError) as error:
-        raise HarnessError(f"nobody answers at {master} ({error}); start the master, or give another URL") from error
+        raise HarnessError(f"no master answers at {master} ({error}); start the master, or give another URL") from error
 
 
 def _home_of_workers(scratch: Path, logs: Path) -> Path:

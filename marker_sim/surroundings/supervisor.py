@@ -1,7 +1,7 @@
 """Starts and ends operating system processes, each in its own session, so that its children end with it.
 
 What may leave its session carries a mark: a variable in its environment, which processes hand down. A file system that
-the kit mounts is named after its process, so whoever ends what a dead kit left behind finds it as well.
+the kit mounts is named after its process, so the cleanup after a dead kit finds it as well.
 """
 
 from __future__ import annotations

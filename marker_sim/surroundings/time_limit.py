@@ -8,7 +8,7 @@ gives back Python's own lock. It sends signals whose handlers are in C and need 
     SIGKILL   when the kit is there even so
 
 Whatever the kit had started ends as it does when a kit is killed (supervisor.py, worker_pool.py).
-Limits: POSIX. A kit that somebody stopped is out of time as well.
+Limits: POSIX. The time of a kit that was stopped (SIGSTOP) counts as well.
 """
 
 from __future__ import annotations

@@ -233,7 +233,7 @@ def observed(files: Files, table: str) -> Iterator[ObservedPart]:
             error = None
             content = files.read(file.path)
             if content is None:
-                raise HarnessError(f"{file.path} is gone although nobody writes the table")
+                raise HarnessError(f"{file.path} was deleted while the table was read")
             try:
                 value = recorded_facts(entry, content)
             except Unreadable as unreadable:

@@ -7,7 +7,7 @@ command.py          a program in any language, by its command line; its runs are
 http.py             any server that speaks the timeline server's HTTP, started by a command; http_plans.py: its plans
 hudi.py             Hudi's timeline server
 hudi_spark.py       Hudi's write path on Spark; hudi_spark_runs.py: its runs
-server_settings.py  what a foreign server is told: batching, storage, S3 endpoint
+server_settings.py  settings of a foreign server: batching, storage, S3 endpoint
 run_environment.py  scratch files, storage and limits of a campaign
 jvm/                jars, and Java servers that start quickly
 """

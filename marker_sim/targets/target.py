@@ -199,7 +199,7 @@ class Target:
 
     sut: its name, as `--sut` has it.
     can: what it can be asked for.
-    version: "" for one that nobody knows, or that only the loaded system knows.
+    version: "" if it is unknown, or known only to the loaded system.
     """
 
     sut: str

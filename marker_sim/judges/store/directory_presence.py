@@ -112,8 +112,8 @@ def made_up(view: HistoryIndex, directory: Directory) -> tuple[int, list[Breach]
     breaches = [
         breach_of(
             view,
-            f"exists of {directory.path} was answered True at event {call.done}, expected False: nobody has created"
-            f" anything there and no file is there",
+            f"exists of {directory.path} was answered True at event {call.done}, expected False: nothing was"
+            f" created there and no file is there",
             (call.invoke, call.done),
             directory.path,
             "never-there",

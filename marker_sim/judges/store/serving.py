@@ -310,7 +310,7 @@ def _starved(view: HistoryIndex, call: RecordedCall, since_ns: int, limit_ns: in
 def _in_line(view: HistoryIndex, call: RecordedCall, since_ns: int, bound_ns: int) -> bool:
     """Whether a late answer came in its turn: after answers to others, at least one each tenth of the bound.
 
-    None of these was sent more than half the bound later: whoever is overtaken for so long does not wait in a line.
+    None of these was sent more than half the bound later: a request that is overtaken for so long is not in a queue.
     Readings are in no line of changes, so they neither count for one nor overtake it.
     """
     until_ns, sent_ns = _end_ns(view, call), view.time_ns(call.invoke)

@@ -44,7 +44,7 @@ class FailureDescription:
 
     also: what else the same cause breaks.
     message: what was seen; evidence: the events that prove it.
-    often: how often its plan breaks it, "" where nobody counted.
+    often: how often its plan breaks it, "" if this was not counted.
     source: where the promise is written.
     version: of the system; kit_version: of the kit that found it; "" for unknown.
     """
@@ -91,7 +91,7 @@ def shell_script(failure: FailureDescription) -> str:
     plan, server = failure.plan, failure.server
     problem = _problem(failure)
     if problem:
-        raise UsageError(f"{failure.title} cannot be told as a script: {problem}")
+        raise UsageError(f"{failure.title} cannot be shown by a script: {problem}")
     steps = steps_of(plan, server.identity)
     claims = {failure.guarantee, *failure.also} & set(JUDGED)
     claims |= LOST if claims & LOST else set()

@@ -43,7 +43,7 @@ def table_script(failure: FailureDescription) -> str:
     plan = failure.plan
     problem = _problem(failure)
     if problem:
-        raise UsageError(f"{failure.title} cannot be told as a script: {problem}")
+        raise UsageError(f"{failure.title} cannot be shown by a script: {problem}")
     options = hudi_options(plan, failure.sut.partition(":")[2])
     text = (files("marker_sim.report.templates") / "table_script.py.j2").read_text(encoding="utf-8")
     return (
@@ -71,7 +71,7 @@ def _problem(failure: FailureDescription) -> str:
     if failure.guarantee not in JUDGED:
         return f"it judges {', '.join(JUDGED)}, what the timeline, the files and the rows of a table show at rest"
     if plan.storage != "local":
-        return "it was found on S3, where nobody but the kit's own S3 sees the requests at which something happens"
+        return "it was found on S3, where only the kit's own S3 sees the requests at which faults happen"
     for fault in plan.faults:
         if (fault.kind, fault.target) != (FaultKind.KILL, DRIVER):
             return f"it needs executors that are processes of their own ({fault.kind.value} of {fault.target})"

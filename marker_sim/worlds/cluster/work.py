@@ -98,7 +98,7 @@ def _operate(environment: ProcessEnvironment, mode: str, op: Op, server: str) ->
 def perform_attempt(environment: ProcessEnvironment, work: Assignment, mode: str, slow_ms: int) -> CallEnd:
     """One attempt of a task on an executor.
 
-    Taking the task and reporting its end are steps as well: whoever dies there did nothing, or did all of it.
+    Taking the task and reporting its end are steps as well: a death there means that nothing or everything was done.
     """
     place = MarkerDirectory(work.table, work.instant)
 

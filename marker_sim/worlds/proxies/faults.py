@@ -12,7 +12,7 @@
     wire-down        nobody listens                         refused
 
 Each is a span in the history (`begin` to `end`). On a wire of clients, requests that it broke, or that it may have
-swallowed, are `wire-broken` faults of a moment with the invocation they touched: nobody knows what became of these.
+swallowed, are `wire-broken` faults of a moment with the invocation they touched: their outcome is unknown.
 The lossy faults end with every connection of the wire closed, so that no request waits for bytes that are gone.
 """
 

@@ -11,8 +11,8 @@ What toxiproxy does, as read in its source (v2.12.0) and tried:
   - `timeout` drops what it gets; taking it off closes the connections it was on.
   - a toxicity below 1 is drawn for each connection, not for each request.
   - an upstream that refuses is a client connection closed without a byte.
-Limits: whoever ends the kit with SIGKILL leaves the server behind. `cut` frees the port; `mend` waits for it when
-somebody else took it meanwhile.
+Limits: SIGKILL of the kit leaves the server behind. `cut` frees the port; `mend` waits for it when
+another process uses it meanwhile.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class S3Front:
     roles: the role of a process, "timeline-server" where it is not named; may be changed while it serves. spared: a
     process that meets no fault: the kit's own, which reads what is stored.
 
-    silence_ms: how long nothing is heard of a request that times out.
+    silence_ms: how long a request that times out stays without a reply.
     """
 
     def __init__(

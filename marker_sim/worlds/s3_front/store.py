@@ -2,7 +2,7 @@
 
 Moto keeps its state per account for the whole process, and one table of bucket names for all accounts. So each store
 has an account of its own, and its bucket is taken out of that table: several stores may hold a bucket of one name.
-Whoever calls it holds a lock: moto compares and puts in two steps, and its dictionaries are not made for threads.
+Callers hold a lock: moto compares and puts in two steps, and its dictionaries are not thread-safe.
 Source: moto 5.2.5, `moto.s3.models.S3Backend.get_bucket`, which looks at its own buckets before that table.
 """
 

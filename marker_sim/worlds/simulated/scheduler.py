@@ -99,8 +99,8 @@ class ActorState:
 class Scheduler:
     """The event queue, virtual clock and history of one run.
 
-    Whoever parks looks itself for what happens next and switches to it, or goes on at once where that is its own
-    continuation; the hub, which began the run, is needed only to start a greenlet and to end a phase.
+    An actor that parks determines the next event itself and switches to it, or continues at once if the event is its
+    own; the hub, which began the run, is needed only to start a greenlet and to end a phase.
     """
 
     def __init__(
