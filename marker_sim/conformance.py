@@ -1,14 +1,14 @@
 """The items that `pytest --marker-sut` adds: one for each guarantee in each place, which is a marker mode on a storage.
 
 The state machines run once in a place (campaign/machine_runs.py), when the first of its items does; then every item
-says what became of its guarantee:
+reports the result of its guarantee:
 
     passed     it holds
-    failed     it is violated, and that is not in the baseline; or nothing at all could be judged in the place
+    failed     it is violated, and that is not in the baseline; or no guarantee could be judged in the place
     xfailed    it is violated as the baseline says
-    skipped    nothing was to judge of it; the class needs what the storage does not offer
+    skipped    no example decided it; the class needs something that the storage does not offer
 
-A place leaves what `verify` leaves, in a directory of its own below `.hypothesis/marker-sim`. With pytest-xdist all
+A place has a report like that of `verify`, in its own directory below `.hypothesis/marker-sim`. With pytest-xdist all
 items of a place are one `xdist_group`. Without `--dist loadgroup` several workers may have some, and do the same work.
 """
 

@@ -27,7 +27,7 @@ NAMES = ("reference", "mutant:NAME", "package.module:factory", "command:COMMAND"
 def load_system(sut: str, refuse: Refuse = refuse_at_once) -> System:
     """The system with a name; UsageError says what is accepted.
 
-    refuse: gets the sentence about a foreign store that returns what the contract does not allow.
+    refuse: receives the sentence about a foreign store that breaks the contract of return values.
     """
     if sut == "reference":
         return reference()

@@ -58,7 +58,7 @@ class Op:
     server: 0, or 1 for the second server while it lives.
     spelled: how a request writes the directory, "" as usual: one of `SPELLINGS`, or of `MALFORMED` in a hostile one.
     form: how its request to a real server is written, "" as usual: one of `REQUEST_FORMS`, without other meaning.
-    copies: so many clients perform it beside each other, each of them whatever else the plan has with the same actor;
+    copies: the number of clients that perform it at once, each with all other operations of the same actor;
         `COPY` in the name or the request stands for the number of the client.
     apart_ms: how much later than the one before each of these clients begins.
     """
@@ -120,8 +120,7 @@ class Write:
     markers: "" for the mode of the plan, else this write's own.
     after_ms: how long the driver waits first.
     abandon: it gives up when the tasks are done, and leaves the instant to the next write.
-    faults: indexes into `Plan.faults` of those that meet this write alone, of a released Hudi; name: what that is
-        counted as.
+    faults: indexes into `Plan.faults` of the faults of this write alone, for a released Hudi; name: its name in counts.
     """
 
     tasks: tuple[Task, ...] = ()
@@ -137,7 +136,7 @@ class Write:
 class TableShape:
     """Properties of a table that a released Hudi writes as Spark jobs, with rows drawn from the plan's seed.
 
-    Before its first write, and after each that is not abandoned, comes one without faults, and an audit.
+    Before its first write, and after each one that is not abandoned, there is a write without faults, and an audit.
 
     version6: whether a 1.x writer keeps the table at version 6.
     small_files: whether new rows go into small files that are there, so that a write makes one file for each partition;

@@ -1,8 +1,8 @@
 """Two systems on the same plans: what only one of them breaks, and what both break.
 
-Both campaigns have the same seed, so they draw the same plans. One campaign says little of what a system keeps, for
-real servers break a promise now and then. So the small plan of each story of one system is run on the other as well,
-and what it breaks there counts as broken there.
+Both campaigns have the same seed, so they draw the same plans. One campaign does not show which promises a system
+keeps, because real servers may break one rarely. So the small plan of each story of one system is run on the other as
+well, and counts there too.
 """
 
 from __future__ import annotations

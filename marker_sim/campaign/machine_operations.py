@@ -1,7 +1,7 @@
 """The state machine of the marker store alone: what clients ask, in which order, and what goes wrong meanwhile.
 
-A client performs its operations one after another, and all clients go on beside each other, so the order of the steps
-of one client is the order in which it asks. An example is run as a whole when its steps are over.
+A client performs its operations one after another, and all clients run at once, so the order of steps is the order of
+requests only within a client. An example is run as a whole when its steps are over.
 """
 
 from __future__ import annotations

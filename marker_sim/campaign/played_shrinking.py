@@ -1,14 +1,14 @@
 """Shrinking of plans that failed in real time, where a single run proves nothing.
 
 A smaller plan is kept when it breaks the same guarantee in two of two runs or three of four, and one of few entries,
-whose runs are short, when it does in four of four or five of six. Two runs go on beside each other, or more that wait
-for an answer most of the time. Its receiver should see it fail, so the result is the last of those kept that
-breaks in eight of ten runs, and the most reliable one where none does. What else breaks in its runs most likely has the
-same cause, so it is not made small again.
+whose runs are short, when it does in four of four or five of six. Two runs are made at once, or more if they mostly
+wait for answers. Its receiver should see it fail, so the result is the last of those kept that
+breaks in eight of ten runs, and the most reliable one where none does. Other guarantees that break in its runs most
+likely have the same cause, and are not shrunk again.
 
 Where a run takes a quarter of a minute and the machine for itself, as a table on Spark does, one of two runs is enough,
-and three of four in the end. No run begins that the time has no room for, and one that the end of the time cut short
-decides nothing: it is counted neither as broken nor as kept.
+and three of four in the end. No run begins without enough time left, and a run that the end of the time cut off decides
+nothing: it counts neither as broken nor as kept.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ Again = Callable[[Plan, float, bool, bool], History | None]
 class SmallPlan:
     """The result of shrinking: a plan and how often it fails.
 
-    broken: what broke in the runs that are counted, by kind, as it was seen first.
+    broken: the first breach of each kind in the counted runs.
     failed, runs: in how many of them a guarantee broke that it was made small for.
     told: the kind of breach that is most frequent, None without any.
-    stopped: why it is no smaller, "" when nothing was left to try.
+    stopped: why it is not smaller, "" if no candidate was left.
     """
 
     plan: Plan
@@ -150,8 +150,8 @@ class PlayedShrinker:
     def _last_runs(self, kept: SmallPlan, until: float) -> SmallPlan:
         """A plan with its ten last runs (four slow ones); fewer when time is over, or when too many kept the guarantee.
 
-        Where there is no time for one, the runs for which the plan was kept stand. The last of them have probes, so
-        that whatever else breaks is seen.
+        Without time for one, the runs for which the plan was kept count. The last of them have probes, which show other
+        breaches.
         """
         spare, seen, small = self._last_runs_max - self._reliable, list[dict[Kind, Failure]](), kept
         needed = self._probing

@@ -72,8 +72,8 @@ def simulated(
 ) -> Replayed:
     """The result of a plan in the simulated world, where one run decides whether a deterministic system breaks it.
 
-    guarantee: None for any. What the profile does not promise counts for a guarantee that is named: it was stored once.
-    cause: of its breach; one of another cause counts where none of that cause was seen.
+    guarantee: None for any. For a named guarantee also breaches that are not promised count: one was stored.
+    cause: of its breach; a breach of another cause counts if there was none of this cause.
     steady: whether the system seemed deterministic when the plan was stored.
     """
     shown, also, count = None, tuple[str, ...](), 0
@@ -160,7 +160,7 @@ def shrink_on_servers(
 ) -> tuple[SmallPlan | None, int]:
     """The smaller plan found where `on_servers` runs it; None when the plan did not fail there again.
 
-    Also how many runs it took to see that.
+    Also the number of runs until then.
     """
     began, runs_made = time.monotonic(), 0
     until = began + budget_s - CLOSING_S

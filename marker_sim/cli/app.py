@@ -88,7 +88,7 @@ def _replay(
 ) -> int:
     """Run stored failures again, one for each cause: FIXED, STILL VIOLATED, NOT REPRODUCED or CANNOT RUN.
 
-    NO FAILURE KNOWN is said of a plan that breaks nothing and of which nothing says that it ever did.
+    NO FAILURE KNOWN: the plan breaks no guarantee, and there is no record that it ever did.
 
     A cause is a guarantee and how it was broken. Its failures are run until one is still violated, in the world they
     were found in: milliseconds in the simulated one, seconds with real processes, whose output also has the number of

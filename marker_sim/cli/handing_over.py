@@ -1,6 +1,6 @@
 """`replay --script` and `replay --markdown`: stored failures for people without the kit. Nothing is run.
 
-The text for an issue tracker says what was promised, what was seen, the steps, and a script that shows it.
+The text for an issue tracker has the promise, the observation, the steps, and a script that shows the violation.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """`replay`: runs the plans of stored failures with today's code and judges, one for each cause or all of them.
 
 A cause is a guarantee and the cause of its breach. Its failures are run until one is still violated, so a cause is
-FIXED when all of them are. Failures that `chaos` stored move to `fixed/` then. A plan that breaks nothing, and of which
-nothing says that it ever did, was never broken to be mended: NO FAILURE KNOWN.
+FIXED when all of them are. Failures that `chaos` stored move to `fixed/` then. A plan that breaks nothing, without a
+record that it ever did, is not FIXED but NO FAILURE KNOWN.
 
 `shrink` goes on making one failure of each cause smaller, in the world that it was found in, with the shrinker of that
 world. The smaller plan and the run that shows it take the place of the earlier ones, which are kept in `earlier/`; the

@@ -165,7 +165,7 @@ def parse_against(
 
 
 def _check_same_placeholders(one: str, other: str) -> None:
-    """UsageError when one server alone is told how to batch: plans would differ. The kit's own commands tell it."""
+    """UsageError if only one command sets how to batch, so that plans differ. The kit's own commands do."""
     for name in ("{threads}", "{interval_ms}"):
         has = [name in command or not command for command in (one, other)]
         if has[0] != has[1]:

@@ -2,7 +2,7 @@
 
 The plan of a violation of the simulated world can be run with real processes too, once by default, since it takes
 seconds and not milliseconds. Races may end differently there, so a violation that does not occur again is still one: a
-plan determines a run in the simulated world only. And storage is only read there now and then, so that a run may decide
+plan determines a run in the simulated world only. And storage is only read at intervals there, so a run may decide
 nothing.
 """
 

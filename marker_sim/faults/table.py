@@ -1,7 +1,7 @@
 """What can go wrong: one row a kind of fault, which generators, matrix, shrinker, sentences and worlds read.
 
-A new kind is a row here and its effect in each world that can have it. A fault arms where its trigger says and happens
-at the first call of its target that it fits.
+A new kind is a row here and its effect in each world that can have it. A fault arms as its trigger says and happens at
+the first suitable call of its target.
 """
 
 from __future__ import annotations

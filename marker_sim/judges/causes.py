@@ -3,10 +3,10 @@
 The cause of a missing marker, or of a name that was not requested:
 
     glued                 its text is part of a longer stored name that was not requested
-    empty-name            it is "", and a line without a name is none
+    empty-name            it is "", and a line without a name is no marker
     split-at-line-break   it has a line break, and its pieces are names; split-at-carriage-return likewise
-    no-text               it has bytes that are no UTF-8, or shows with U+FFFD in their place
-    garbled               it shows with other characters, as another encoding has them
+    no-text               it has bytes that are no UTF-8, or is shown with U+FFFD for them
+    garbled               it is shown with other characters, as in another encoding
     file-cut              the file that held it is empty or ends too early, and a kill or failing storage is why
     mixed                 it is the end of a requested name, and two writes of one file may have met
     shortened             it is the beginning or the end of a requested name, and no file was cut or written twice
@@ -14,7 +14,7 @@ The cause of a missing marker, or of a name that was not requested:
     put-failed            it was never stored, and storage failed in its directory during its request
     after-deletion        the directory was deleted before, in the same server life, and had kept markers until then
     stored-late           it was stored after the answer
-    lost-at-kill          it was never seen stored, and a server was killed between the answer and the first look
+    lost-at-kill          it was never read as stored, and a server was killed between the answer and the first read
     file-gone             a file that held it is gone, with no deletion
     rewritten-without     a file that held it was written again as a whole, without it
     never-stored          none of these, and it was never stored

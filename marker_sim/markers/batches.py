@@ -39,7 +39,7 @@ class Job(NamedTuple):
     known: (name, path of the file that should hold it).
     data: the whole new content, None when nothing is new.
     untyped: whether the type file may be missing.
-    lasting: whether it stays once it is there, because no request of a server that died is on its way any more.
+    lasting: whether it stays once it exists, because no request of a dead server can still be applied.
     """
 
     directory: str

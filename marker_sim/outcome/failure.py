@@ -48,8 +48,8 @@ class Failure:
     entries_before: of the plan that it was made small from, 0 where it was not.
     confirmed: how often its plan fails with real processes, "" where that was not tried.
     large: why its plan was not made small, or may become smaller yet; "" for a small one.
-    story: the kind of the failure that it most likely has its defect in common with; its own for the one that is told,
-        None where nothing is known.
+    story: the kind of the failure with which it most likely shares its defect; its own for the one that represents the
+        story, None if unknown.
     """
 
     kind: Kind

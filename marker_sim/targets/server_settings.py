@@ -1,7 +1,7 @@
 """Settings that a foreign server receives: batching, storage, and an S3 endpoint of the user's own.
 
-A server is told by the placeholders `{threads}` and `{interval_ms}` of its start command. What it was not told is not
-held against it: then the number of `--batch-threads` counts, or Hudi's default, in every run and every server life.
+The placeholders `{threads}` and `{interval_ms}` of its start command pass settings to a server. Without a placeholder
+the number of `--batch-threads` counts, or Hudi's default, in every run and every server life.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ outcome/process_phase.py. One turn in `LOOK_EVERY` is sampled, in every mode and
 a margin of two, in one of how many applicable runs the goal occurs, in the place and the kind of system where it is
 rarest; benchmarks/reached_rates.py measures it. A campaign in which `SURE` occurrences are expected and none is found
 has not missed it by chance: a generator, the system or the mark is broken, and the guarantees that depend on the goal
-are inconclusive. Smaller campaigns only name it. A goal that the kit cannot bring about, or cannot see, with a kind of
-system is not that kind's goal: `why_not` says so from what the system is, never from what it did, so that a system that
-keeps a goal from happening by a defect is still asked for it.
+are inconclusive. Smaller campaigns only name it. A goal that the kit cannot cause, or cannot observe, with a kind of
+system does not apply to that kind: `why_not` decides this by the kind of system, never by its behaviour, so that a
+system whose defect prevents a goal still has to reach it.
 """
 
 from __future__ import annotations

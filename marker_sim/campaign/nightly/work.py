@@ -1,7 +1,7 @@
 """One unit of a stream, done in a worker process: a JSON-ready dict of counts, and every new kind of violation.
 
 runs, steps, judged ...  the counts of `RunCounts`
-not_goals               coverage goals that are none of such a system
+not_goals               coverage goals that do not apply to the system
 goals                   what has to be reached in a night with such units
 quiet                   why the unit alone would be inconclusive
 sightings               FailureRecord, at most one for each guarantee, mode, storage and cause

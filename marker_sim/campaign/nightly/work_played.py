@@ -1,6 +1,6 @@
 """Units that take real time: real processes, Spark, and systems that are servers or write their own tables.
 
-What servers break is made small on them at once; what real processes break is looked for in the simulated world.
+Failures of servers are shrunk on them at once; those of real processes are searched for in the simulated world.
 """
 
 from __future__ import annotations

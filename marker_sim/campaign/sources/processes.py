@@ -1,7 +1,6 @@
 """Plans of the swarm run by real processes: driver, executors and server that can be killed.
 
-A real run may end differently each time. What a run of a few seconds cannot hold is left to the
-simulated world.
+A real run may end differently each time. Plans that need more than a few seconds are left to the simulated world.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def request_on(sut: str, storage: str, server: ServerOptions, profile: str, seed
 class ServerRuns(Keeper):
     """The runs of a system on one storage, on servers reused between runs; a context manager that ends them.
 
-    until: time.monotonic() of the end of the night, for a system that has the machine for itself.
+    until: time.monotonic() of the end of the night, for a system whose runs need the whole machine.
     """
 
     system = None

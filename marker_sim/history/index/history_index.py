@@ -151,7 +151,7 @@ class HistoryIndex(EventReader):
     def sent_elsewhere(self, call: RecordedCall) -> bool:
         """Whether a call was answered 503 while two servers lived, each of which may own what the other refuses.
 
-        A second server may own something before it serves, and until it is dead.
+        A second server may own directories before it serves, and until it is dead.
         """
         if not self.answered_busy(call):
             return False
@@ -223,8 +223,8 @@ class HistoryIndex(EventReader):
     def blamed(self, low: int, high: int, directory: str | None = None) -> tuple[str, int | None]:
         """The fault class to count a breach under (begun at `low`, seen at `high`), and the event of its last fault.
 
-        Two live servers first, as long as one of them lives: what it remembers outlives the other. Then what was
-        active in between, then whatever came before. A wire fault is active for the calls it touched, or as
+        Two live servers first, as long as one of them lives, because its memory outlives the other. Then faults that
+        were active in between, then earlier ones. A wire fault is active for the calls it touched, or as
         long as it lasts, a storage fault for its directory.
         """
         lives = self.lives.values()

@@ -72,8 +72,7 @@ def denied(view: HistoryIndex, directory: Directory) -> tuple[int, list[Breach]]
 def outlived(view: HistoryIndex, directory: Directory, done: list[Deletion]) -> tuple[int, list[Breach]]:
     """The number of `exists` answers after the deletions `done` that had to be False, and a breach for each True.
 
-    None where storage is read now and then: a read shows files, and a correct server may answer True for an empty
-    directory.
+    None where storage is only read: a read shows files, and a correct server may answer True for an empty directory.
     """
     judged = 0
     breaches: list[Breach] = []

@@ -90,7 +90,7 @@ def _probes(view: HistoryIndex) -> list[tuple[Directory, RecordedCall]]:
 def _failed_probes(view: HistoryIndex) -> tuple[int, list[Breach]]:
     """The number of probes judged, and the failed ones; a probe that a later try repeated with success did not fail.
 
-    Attempts of a write all create at once, and a store may answer all but one of them that they must ask again.
+    Attempts of a write all create at once, and a store may answer all but one of them with "try again".
     """
     breaches = []
     causes, silence = Causes(view), Silence(view)
@@ -338,7 +338,7 @@ def _window(view: HistoryIndex, fault: FaultSpan) -> tuple[int, int]:
 def _touched_otherwise(view: HistoryIndex, directory: Directory, call: RecordedCall, until: int) -> str:
     """The reason why a call may have failed by an event, without storage faults of other directories, "" for none.
 
-    When the kit itself was delayed, how long a server took is not known.
+    If the kit itself was delayed, the time that a server took is not known.
     """
     if any(call.invoke < late <= view.awaited_until(call) for late in view.late_echoes):
         return "echo-late"

@@ -2,8 +2,8 @@
 
 A write that does not complete must be explained by a fault that can have touched it: of its own driver, of the
 executors that made its attempts, of the servers it called, of the disk they share, from the storage time-out and late
-effects before the failed call until its end. Other faults explain nothing, and nothing explains an error that no seam
-raises. Each reason has a name (docs/guarantees.md). A breach shows the last answer that the write received, or its
+effects before the failed call until its end. Other faults are no explanation, and an error that no seam raises has
+none. Each reason has a name (docs/guarantees.md). A breach shows the last answer that the write received, or its
 begin where there was none.
 """
 
