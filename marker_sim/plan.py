@@ -57,10 +57,10 @@ class Op:
     after_ms: how long the client waits first.
     server: 0, or 1 for the second server while it lives.
     spelled: how a request writes the directory, "" as usual: one of `SPELLINGS`, or of `MALFORMED` in a hostile one.
-    form: how its request to a real server is written, "" as usual: one of `REQUEST_FORMS`, without other meaning.
+    form: the form of its request to a real server, "" for the usual one: one of `REQUEST_FORMS`, all equivalent.
     copies: the number of clients that perform it at once, each with all other operations of the same actor;
         `COPY` in the name or the request stands for the number of the client.
-    apart_ms: how much later than the one before each of these clients begins.
+    apart_ms: the delay of each of these clients after the one before.
     """
 
     actor: str
@@ -100,8 +100,8 @@ class Task:
     kind: CREATE a new base file, MERGE a rewritten base file, APPEND a log file; the last two build on what the
     table holds of the group and become CREATE where it holds nothing. copies: attempts that start at once, 1 without
     speculation. slow_ms: how long an attempt waits between its marker and its file.
-    strays: markers that do not fit, some of `STRAYS`. "others-KIND": its attempts ask for such a marker of every file
-    that the group has besides, although other writes made these; "as-KIND": their own marker is of that kind.
+    strays: markers that do not fit, some of `STRAYS`. "others-KIND": its attempts also create such a marker for every
+    other file of the group, which other writes made; "as-KIND": their own marker is of that kind.
     """
 
     partition: str = ""
@@ -119,7 +119,7 @@ class Write:
     table: index into `Plan.tables`.
     markers: "" for the mode of the plan, else this write's own.
     after_ms: how long the driver waits first.
-    abandon: it gives up when the tasks are done, and leaves the instant to the next write.
+    abandon: its driver gives up when the tasks are done, and the next write finds the instant.
     faults: indexes into `Plan.faults` of the faults of this write alone, for a released Hudi; name: its name in counts.
     """
 
@@ -185,7 +185,7 @@ class Plan:
     embedded: the timeline server dies with the driver, as in Hudi.
     restart_threads: num_threads of the servers after the first, where that is less; 0 for the same.
     shape: of the table, where a released Hudi writes one; None for the kit's worlds and for servers.
-    earlier: what the tables of writes hold at first, None for nothing.
+    earlier: the first content of the tables of writes, None for none.
     """
 
     mode: str = "timeline"

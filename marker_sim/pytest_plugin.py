@@ -5,7 +5,8 @@
     --chaos-seed N                the number that randomised tests start from; drawn when it is not given
 
 pytest-xdist stops when its workers collect different tests, so the controller draws the seed and hands it to each. The
-controller also sees first whether there is such a system, so that a misspelt name is one error and not one a test.
+controller also first checks that the system exists, so that a misspelt name is a single error and not one for each
+test.
 
 Conformance tests are those that use the fixture `marker_sut`. A session that names a system and no files, and has no
 such test, gets the kit's own items (conformance.py): third parties need `pytest --marker-sut module:factory` alone.

@@ -99,7 +99,7 @@ def failure_description(stored: StoredPlan, sut: str | None) -> FailureDescripti
     target = parse_target(system)
     if stored.guarantee is None:
         raise UsageError(
-            f"nothing beside {stored.name} says which promise it breaks; give the report directory that it comes from"
+            f"no file beside {stored.name} says which promise it breaks; give the report directory that it comes from"
         )
     if stored.world != "server" or target.can.plans:
         raise UsageError(
@@ -110,7 +110,7 @@ def failure_description(stored: StoredPlan, sut: str | None) -> FailureDescripti
         raise UsageError(f"{stored.name} cannot be shown by a script: {stored.hint}")
     if "start" not in target.can.refuses and (stored.server is None or not stored.server.start):
         raise UsageError(
-            f"nothing beside {stored.name} says how the server is started; give the report directory that it comes from"
+            f"no file beside {stored.name} says how the server is started; give the report directory that it comes from"
         )
     profile = stored.profile or load_profile(target.can.profile)
     promises = (

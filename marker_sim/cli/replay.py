@@ -36,7 +36,7 @@ from marker_sim.surroundings.time_limit import REST_S, TimeLimit
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import SERVERS, TABLES, ServerOptions
 
-UNKNOWN = "nothing beside it says that it ever broke one"
+UNKNOWN = "there is no record beside it that it ever broke one"
 REAL_TIMES = 3
 SERVER_TIMES = 10
 TABLE_TIMES = SPARK_TIMES = 3
@@ -264,13 +264,13 @@ def shrink_stored(path: Path, budget_s: float, console: Console) -> int:
 
 def _failures(path: Path) -> tuple[StoredPlan, ...]:
     if stored_files(path):
-        raise UsageError(f"{path} is of `marker-sim chaos`, which makes small what it finds; give a report of verify")
+        raise UsageError(f"{path} is of `marker-sim chaos`, which shrinks its failures itself; give a report of verify")
     found = failures_at(path)
     for stored in found:
         if stored.guarantee is None:
-            raise UsageError(f"nothing beside {path} says which guarantee it breaks; give the report that it is from")
+            raise UsageError(f"no file beside {path} says which guarantee it breaks; give the report that it is from")
         if stored.report is None:
-            raise UsageError(f"{path} is no plan in a report of verify, the place of which a smaller one could take")
+            raise UsageError(f"{path} is no plan in a report of verify, so it cannot be replaced by a smaller one")
     return found
 
 

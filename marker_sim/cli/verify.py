@@ -39,8 +39,8 @@ from marker_sim.targets.target import CampaignRequest
 CONFIRM_FROM_S = 30.0
 CONFIRMED = "confirmed with real processes"
 NOT_REPRODUCED = "not reproduced with real processes"
-HELD = "the guarantee was judged and held there, which the order of events may be the reason for; it stays a violation"
-UNDECIDED = "nothing there decided the guarantee, so this says nothing about it"
+HELD = "the guarantee was judged and held there, perhaps because of the order of events; it stays a violation"
+UNDECIDED = "no event there decided the guarantee, so this proves nothing"
 SIMULATED_ONLY = "shown in the simulated world only, because"
 REAL_STORAGES = ("local", "s3")
 

@@ -131,9 +131,9 @@ def headline(outcome: VerdictOutcome) -> str:
         case "inconclusive":
             undecided = {row.id for row in outcome.rows if row.verdict == "inconclusive"}
             which = f"{len(undecided)} of {many} are undecided" if undecided else "the campaign is incomplete"
-            return f"{sut}: nothing promised was seen to break, but {which}"
+            return f"{sut}: no promise was violated, but {which}"
     if broken:
-        return f"{sut} breaks nothing but what its baseline lists: {', '.join(broken)}"
+        return f"{sut} has only violations that its baseline lists: {', '.join(broken)}"
     return f"{sut} keeps its promises: no violation in {many}"
 
 

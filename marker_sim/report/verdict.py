@@ -51,7 +51,7 @@ class VerdictOutcome:
     def exit_code(self) -> int:
         """The exit code of the first that applies: interruption, violation, trouble of the kit, inconclusive, holds.
 
-        What the system of `against` breaks does not change it; that the kit could not complete its campaign does.
+        Violations of the system of `against` do not change it; an error of the kit in its campaign does.
         """
         campaigns = [self.campaign, *([self.against.second] if self.against else [])]
         if any(each.interrupted for each in campaigns):

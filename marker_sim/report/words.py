@@ -55,7 +55,7 @@ def _life(life: EarlierLife) -> str:
     folder = "in the folders of table version 8" if life.version8 else "archived"
     words += [f", {life.archived} commit(s) {folder}"] if life.archived else []
     words += [f", and an unfinished {life.left}"] if life.left else []
-    return f" They hold something before: {''.join(words)}."
+    return f" They have earlier content: {''.join(words)}."
 
 
 def _table(plan: Plan, shape: TableShape) -> str:

@@ -1,7 +1,7 @@
 """The rules as set differences of interned ids in columns in memory. Needs only pyarrow.
 
 Directory and name of a fact become one number, so that texts are compared once, when they are interned; facts whose
-directories and names were recorded as ids are not touched by any text at all. Two facts must differ in one of the two
+directories and names were recorded as ids need no texts at all. Two facts must differ in one of the two
 numbers if they differ in one of the two texts, which is so because ids are counted and not hashed.
 """
 
@@ -99,7 +99,7 @@ def _of(columns: pa.Table, facts: pa.ChunkedArray, numbers: dict[str, int], fact
 def _numbered(column: pa.ChunkedArray, limit: int) -> tuple[pa.Array | None, pa.ChunkedArray]:
     """The different values of a column, and the index of each row's value among them.
 
-    Ids from 0 to a limit are what they are, and have no values.
+    Ids from 0 to a limit represent themselves, and have no values.
     """
     if pa.types.is_integer(column.type):
         bounds = pc.min_max(column).as_py()

@@ -1,11 +1,11 @@
 """Judges a history too large for memory table by table: the same findings, for the guarantees of one table.
 
-Two passes over the file. The first says which table each event belongs to, and so which group of tables. The second
+Two passes over the file. The first assigns each event to a table, and so to a group of tables. The second
 writes the events to shelves, files of some groups each, and those that concern all tables (server lives, faults,
 phases) to another. Then one group after another is judged, as a history in which the others are holes.
 
 Judged are the guarantees about one marker directory or one table. The others compare tables or need every request of
-the run, and are inconclusive. So is everything about a table that alone is too large; sets judge it instead.
+the run, and are inconclusive. So are all guarantees of a table that is too large by itself; sets judge it instead.
 """
 
 from __future__ import annotations

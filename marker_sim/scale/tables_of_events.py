@@ -72,7 +72,7 @@ class TablesOfEvents:
         """Tables in groups of about `events_max` events, and the group of each table's number.
 
         Tables of which one lies below the other are together, for a path may belong to either, and so are those that
-        one driver writes, or one hostile request names, because what is done to one is judged by the other.
+        one driver writes, or one hostile request names, because judges of one table need the events of the other.
         """
         counts = Counter(self.numbers)
         by_root: dict[str, list[str]] = {}

@@ -54,7 +54,7 @@ class Watched:
 def watch(plan: Plan, system: System, crashed: tuple[Fault, ...] = (), before: int = 0) -> Watched:
     """The run of a plan, with the crash points after the last of those faults of the plan that are in `crashed`.
 
-    Without any they are those of all writes but the first `before`.
+    Without a crash these are the points of all writes except the first `before`.
     """
     cluster = _Watching(plan, system, crashed)
     try:

@@ -69,7 +69,7 @@ def removed_elsewhere(
 ) -> tuple[list[Op], list[Fault]]:
     """Marker directories deleted by other programs: sometimes while all ask, and once while one client waits.
 
-    That client asks for names before and after: the same, one that is as long, and what is there.
+    That client creates names before and after: the same name and one of equal length; and it lists.
     """
     names = [f"away/r{number}_0-0-0_001.parquet.marker.CREATE" for number in range(3)]
     before = rng.choices(names, k=rng.choice((1, 2, 4)))
@@ -94,7 +94,7 @@ def removed_elsewhere(
 def around_a_failure(rng: random.Random, storage: str, failing: tuple[int, ...], beside: int) -> list[Op]:
     """Crowds below directories whose storage fails, each client of which repeats its create; others next to them.
 
-    Those wait for each other no longer than for an answer, and so do the crowds.
+    They wait for each other no longer than for an answer, and so do the crowds.
     """
     crowds = [(directory, rng.choice(REFUSED[storage]), rng.choice((0, 0, 60))) for directory in failing]
     return [
@@ -117,8 +117,8 @@ def killed_at_a_rewrite(
 ) -> tuple[list[Op], Fault]:
     """A server dies at one of the first writes of a file that holds answered names, some of which are asked for again.
 
-    In a directory of its own, where one client asks for one name after the other, so that each is in a batch of its
-    own: when each file has been written once, the next write is of one with something in it.
+    In a directory of its own, one client creates one name after the other, so that each is in its own batch: when each
+    file was written once, the next write rewrites a file with names.
     """
     path, numbers = "late/t/.hoodie/.temp/1", range(num_threads + 4)
     directory = directories.setdefault(path, len(directories))
@@ -206,7 +206,7 @@ def repeated_listings(seed: int, directory: int) -> list[Op]:
 def side_by_side(seed: int, storage: str, directories: int) -> list[Op]:
     """A crowd at each of two servers, which ask for names of their own in one directory at the same time.
 
-    Each client asks the second server something first, for which it waits until that one serves.
+    Each client first sends a request to the second server, and so waits until that server serves.
     """
     rng = random.Random(f"side by side/1/{seed}/{storage}")
     directory = rng.randrange(directories)

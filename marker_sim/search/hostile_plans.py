@@ -1,6 +1,6 @@
 """Plans of hostile input for servers in real time: requests that must be refused, and odd names that must be kept.
 
-    odd names asked for, one after the other or all at once ─► the server dies ─► read, asked for again, read
+    unusual names are created, one by one or all at once ─► the server dies ─► read, create again, read
 
 Meanwhile other clients ask for what must be refused: names, and directories that are none of markers. One writes its
 directory in several ways. After the death what was stored is read back, and creates rewrite the files. Names one after

@@ -1,8 +1,8 @@
 """Plans for servers in real time: several plans of the swarm at the same time, on different tables.
 
-A run against a real process costs a second, whatever it asks, and a plan of the swarm has some dozen operations. So one
-run takes several of them: their clients ask at the same time, their tables are one server's, and some of them share
-marker directories. Sometimes a crowd asks besides, so that batches are large.
+A run against a real process costs a second for any number of requests, and a plan of the swarm has some dozen
+operations. So one run takes several of them: their clients run at the same time on one server, and some of them share
+marker directories. Sometimes there is a crowd too, so that batches are large.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ def make_merged_plan(
     """The plan of a seed for a timeline server on "local" or "s3".
 
     threads, intervals_ms: the values that servers may receive.
-    done: the fault as the world does it, None when it cannot.
-    theme: what goes wrong besides what happens to clients: servers die, are paused, and have storage that fails for
+    done: the fault as the world injects it, None if it cannot.
+    theme: the faults besides those of clients: servers die, are paused, and have storage that fails for
         all; or storage fails below some marker directories alone, or a local disk is full while a crowd asks; or there
         are two servers, and none dies early.
     """

@@ -1,6 +1,6 @@
 """Seeds of plans: each plan of a search has its own, so that two searches share none.
 
-With `seed + turn` the searches of neighbouring seeds would be the same but for their ends.
+With `seed + turn` the searches of neighbouring seeds would have nearly the same plans.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     evidence    an instant for each event of the evidence, by its number
     faults      duration events (B, E), in as many threads as there are faults at a time; those of a moment as instants
-    left out    what a large history has and the trace has not, as complete events
+    left out    the events of a large history that the trace lacks, as complete events
     PROCESS     a process of the run: operations as complete events (X), in as many threads as it has calls under way;
                 storage effects and observations as instants, in a thread each
 

@@ -1,8 +1,8 @@
 """A stored plan as a shell script that shows the violation without the kit: bash with curl, kill and cat.
 
 The script starts the server, makes the requests of the plan, does its faults, looks at what is stored, and decides by
-itself (`script.awk`): 1 violated, 0 held, 3 when a step could not be done. What a shell cannot do, a fault at a call
-that a server makes to its storage above all, is refused in a sentence rather than written as something else.
+itself (`script.awk`): 1 violated, 0 held, 3 when a step could not be done. Plans that a shell cannot run, mostly with a
+fault at a call of a server to its storage, are refused in a sentence.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ _HOW = (
 class FailureDescription:
     """A failure with what a script or a text for an issue tracker states about it.
 
-    also: what else the same cause breaks.
-    message: what was seen; evidence: the events that prove it.
+    also: other guarantees that the same cause breaks.
+    message: the breach; evidence: the events that prove it.
     often: how often its plan breaks it, "" if this was not counted.
-    source: where the promise is written.
+    source: the document with the promise.
     version: of the system; kit_version: of the kit that found it; "" for unknown.
     """
 

@@ -1,8 +1,8 @@
 """A stored plan of a table as a Python script that shows the violation with PySpark and kill -9 alone.
 
-The script writes the table in one driver after the other, kills those that the plan kills as soon as the kernel tells
-of the file (inotify), looks at what is left and decides by itself: 1 violated, 0 held, 3 a step could not be done. What
-needs more than a local directory and the death of a driver is refused in a sentence.
+The script writes the table in one driver after the other, kills those that the plan kills as soon as inotify reports
+the file, checks the table and decides by itself: 1 violated, 0 held, 3 a step could not be done. Plans that need more
+than a local directory and the death of a driver are refused in a sentence.
 """
 
 from __future__ import annotations

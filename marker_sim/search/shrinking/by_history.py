@@ -2,9 +2,8 @@
 
 What the evidence names comes first, alone. Most defects need an order of calls and no race. One client that performs a
 part of the calls in the order in which they were made, with the faults where they struck between them, fails each time
-it is run, and is made smaller call by call. What needs a race is among the calls that were under way when the evidence
-was: these are asked again at once. Where the rest matters in a way that no call tells, all that the plan does in the
-directories of the evidence is kept.
+it is run, and is made smaller call by call. Races need calls that overlapped with the evidence: these are made again at
+once. If neither fails, all operations of the plan in the directories of the evidence are kept.
 """
 
 from __future__ import annotations
@@ -142,7 +141,7 @@ def _one_after_another(plan: Plan, calls: list[_Made], struck: list[_Struck]) ->
 def _batch_after_batch(plan: Plan, calls: list[_Made], struck: list[_Struck]) -> Iterator[Plan]:
     """Many creates that met a fault of a server as that many clients, one batch after the other: files may matter.
 
-    Then another client asks what is there.
+    Then another client lists the names.
     """
     creates = [call for call in calls if call.op.kind == "create"]
     met = [(fault, event) for fault, event in struck if fault.target in SERVERS]

@@ -1,8 +1,8 @@
 """Smaller plans of Spark jobs, where a try costs seconds to a minute: few candidates, the best first.
 
-A part of such a plan is a write with the faults that meet it alone, and the abandoned ones before it. What breaks is
-mostly seen soon after what caused it. So one part alone is tried first, those beside the evidence before the others;
-then whatever is left goes one by one; then the table becomes as plain as it can be.
+A part of such a plan is a write with the faults that meet it alone, and the abandoned ones before it. A breach mostly
+follows soon after its cause. So single parts are tried first, beginning with those near the evidence; then the
+remaining parts are removed one by one; then the table is simplified.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def are_jobs(plan: Plan) -> bool:
 def candidates(plan: Plan, history: History, evidence: tuple[int, ...]) -> Iterator[Plan]:
     """The plan with one of its parts alone, those whose faults were the last before the evidence first.
 
-    Of the kit's own jobs then two in a row, for what one driver leaves is the next one's matter.
+    For the kit's own jobs then two in a row, because the next driver handles the remains of the one before.
     """
     parts = _parts(plan)
     last = max(evidence, default=len(history.events))

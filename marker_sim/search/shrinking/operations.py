@@ -26,8 +26,7 @@ _SERVER_STEPS = 24
 def miniatures(plan: Plan) -> Iterator[Plan]:
     """Plans of one or two operations of the kinds of a plan, with none or one of its faults at each possible place.
 
-    One client or two, which ask for one name and one directory as the plan's last operations do. They are looked at
-    from the smallest on.
+    One client or two, with one name and one directory, like the plan's last operations. The smallest are tried first.
     """
     if not plan.ops:
         return

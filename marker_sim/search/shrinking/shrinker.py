@@ -1,22 +1,22 @@
 """Shrinks a failing plan: fewer operations and faults, then fewer threads, directories, delays and odd values.
 
 Greedy and bounded: every candidate is run, a smaller one is kept if the same guarantee still breaks, and the whole ends
-after `runs_max` runs or `budget_s` seconds, whichever comes first. Passes, again and again until none finds anything:
+after `runs_max` runs or `budget_s` seconds, whichever comes first. Passes, repeated until none finds a smaller plan:
 
     crowds        of very many operations one or two alone, all of them at once, halves of them
     faults        all but one, halves, quarters ... single ones
     places        faults of very long plans at sites instead of steps
     miniatures    one to three tasks, or one or two operations, from the smallest on, with one or two of the faults
     writes, ops   chunks of clients, then of operations, then single entries with other latencies or a wait instead
-    two at once   any two entries together, when few are left: neither may be spared alone
+    two at once   any two entries together, when few are left: perhaps neither can be removed alone
     actors        two clients become one
     steps         each fault earlier
     lasting       one fault that lasts for several that refuse calls of one actor
     kinds         a plain kill for a request under way, an error for a time-out, as the row says
     values        latencies, threads, directories, durations, names, what a table is
 
-Faults are keyed by steps or by arrivals at a site; both move when operations go, so whatever is removed is offered
-again with its faults earlier. A fault at a site stays one, for it reads as a sentence.
+Faults are keyed by steps or by arrivals at a site; both change when operations are removed, so each removal is tried
+again with earlier faults. A fault at a site stays one, for it reads as a sentence.
 """
 
 from __future__ import annotations
