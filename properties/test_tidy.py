@@ -249,7 +249,7 @@ def test_importing_a_module_does_no_work(path: Path) -> None:
 
 @_of_each(MODULES)
 def test_modules_keep_no_state(path: Path) -> None:
-    """A table at module level is named in capitals and nobody in the module changes it; nothing is `global`."""
+    """A table at module level is named in capitals and the module never changes it; nothing is `global`."""
     tree = tree_of(path)
     tables = set()
     for node in tree.body:

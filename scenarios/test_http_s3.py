@@ -1,4 +1,4 @@
-"""`--sut http --storage s3`, end to end: every effect in order at the kit's front, and endpoints of somebody else's.
+"""`--sut http --storage s3`, end to end: every effect in order at the kit's front, and other S3 endpoints.
 
 Every scenario says which faults it needs and fails when they did not happen.
 """

@@ -57,7 +57,7 @@ class LooksBeforeItLeaps:
 
 
 class DoesNotKnowConditions:
-    """As stores that never heard of conditional puts."""
+    """As stores without conditional puts."""
 
     def __call__(self, environ: Environ, ask: Ask) -> Response:
         if "HTTP_IF_MATCH" in environ or "HTTP_IF_NONE_MATCH" in environ:
