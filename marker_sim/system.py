@@ -26,8 +26,8 @@ MARKERS_TYPES = {"direct": "DIRECT", "timeline": "TIMELINE_SERVER_BASED"}
 class Outside(Protocol):
     """The parts of a system that live outside of the kit's process, behind the processes of a run.
 
-    ended   a process is dead, and what its stores shared (`Context.process`) goes with it; may be called again
-    check   after each run; HarnessError when something outside failed, which no run can be judged with
+    ended   a process is dead, with the state that its stores shared (`Context.process`); may be called again
+    check   after each run; HarnessError when something outside failed, so that the run cannot be judged
     close   ends all of it
     """
 

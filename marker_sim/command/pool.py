@@ -19,7 +19,7 @@ PREFIX = "command:"
 class ProgramPool:
     """The programs started by one command for one process of the kit.
 
-    hello: what the first one said. trouble: why none can be used any more in this run, "" as long as they can.
+    hello: of the first program. trouble: why none can be used any more in this run, "" without a reason.
     """
 
     def __init__(self, command: str) -> None:

@@ -1,6 +1,6 @@
 """Faults at named sites, drawn in two levels: a seed selects some sites, each with its own rate.
 
-A seed first draws how many sites are armed, then for each of them which kinds may happen there and how often. So some
+A seed first draws the number of armed sites, then for each of them the possible kinds and their rate. So some
 runs have many faults at one site, and others a single fault. The arrival of a fault is drawn from about as many as the
 workload makes there; a fault at a later one never fires.
 """

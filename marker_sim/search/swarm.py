@@ -1,7 +1,7 @@
 """Seeded swarm: a number determines a dense random plan.
 
-Each seed switches whole kinds of operations and faults on or off and draws their rates, so that some runs have nothing
-but time-outs and others a little of everything (swarm testing). Names are drawn from pools in which odd names, names
+Each seed switches whole kinds of operations and faults on or off and draws their rates, so that some runs have only
+time-outs and others a little of everything (swarm testing). Names are drawn from pools in which odd names, names
 that differ in one character and collisions are frequent.
 """
 

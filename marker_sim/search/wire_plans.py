@@ -1,10 +1,10 @@
 """Plans in which connections fail: those between clients and servers, or between servers and their object store.
 
-    clients that ask again and again ─► a server dies while creates are under way on a slow wire
+    clients that send requests all the time ─► a server dies while creates wait on a slow wire
                                      ─► one fault of a wire after the other
 
-Nothing else goes wrong. A fault takes some time to be shown by exchanges of the kit, so one that is due waits for those
-before it.
+There are no other faults. Exchanges of the kit need some time to show a fault, so a due fault waits for those before
+it.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ As in swarm.py each seed switches kinds on and off: kinds of tasks, speculation,
 writes that are given up, and kinds of faults. A kill may happen at any step of any write.
 
 A share of the plans has strays: markers that do not fit their instant, and files that are no markers. In another share
-tables were not born empty. Both are drawn by numbers of their own, so that the rest of a plan is that of its seed.
+tables have earlier content. Both are drawn from separate random numbers, so that the rest of a plan stays that of its
+seed.
 """
 
 from __future__ import annotations

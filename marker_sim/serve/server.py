@@ -1,8 +1,8 @@
 """The timeline server's process: settings, start, graceful stop.
 
 When the server listens, one line is printed. SIGTERM and SIGINT stop accepting, answer queued requests for at most
-STOP_TIMEOUT_S and end with 0. An exception in an actor of the reference ends the process at once with EXIT_DIED, for no
-request would be answered any more. Nothing is created at import, so a forked child may call `run` as well.
+STOP_TIMEOUT_S and end with 0. An exception in an actor of the reference ends the process at once with EXIT_DIED,
+because no request would be answered any more. Nothing is created at import, so a forked child may call `run` as well.
 """
 
 from __future__ import annotations

@@ -62,11 +62,11 @@ def open_session(
 ) -> Iterator[SparkSession]:
     """The application's session in the block; HarnessError when it does not start.
 
-    who: the command, as sentences name it.
+    who: the name of the command in sentences.
     scratch: a directory for what Spark keeps meanwhile.
     settings: over those of `SETTINGS`.
-    mark: what its processes on this machine carry in VARIABLE, "" for none.
-    logs: gets what Spark says, and what executors of `local-cluster` say; None to keep neither.
+    mark: the value of VARIABLE in its processes on this machine, "" for none.
+    logs: the folder for output of Spark and of executors of `local-cluster`; None to keep neither.
     """
     need(f"{who} --spark-master", "pyspark")
     java = find_java(f"{who} --spark-master")

@@ -1,13 +1,13 @@
 """Ends a command that hangs: prints the position of each of its threads, and exits as for trouble of the kit.
 
-The clock is in a process of its own, so nothing that hangs here holds it up: no thread, no lock, and no code that never
-gives back Python's own lock. It sends signals whose handlers are in C and need no thread of Python that still runs:
+The clock is a process of its own, so no hanging thread, no lock, and no code that never releases Python's own lock can
+stop it. It sends signals whose handlers are in C and need no thread of Python that still runs:
 
     SIGUSR1   where each thread stands, on standard error (faulthandler)
     SIGILL    `_exit` of the C library, which takes the number of the signal, 4, as the exit code
     SIGKILL   when the kit is there even so
 
-Whatever the kit had started ends as it does when a kit is killed (supervisor.py, worker_pool.py).
+Processes that the kit had started end as when a kit is killed (supervisor.py, worker_pool.py).
 Limits: POSIX. The time of a kit that was stopped (SIGSTOP) counts as well.
 """
 

@@ -1,7 +1,7 @@
 """Processes that perform tasks and die with this process, however it ends: the pool for all parallel work.
 
-A worker asks the kernel for SIGKILL when its parent ends. Whatever workers start carries the pool's mark in its
-environment, so what outlives a killed command is found and ended when the next pool with that mark begins.
+A worker asks the kernel for SIGKILL when its parent ends. Processes started by workers carry the pool's mark in their
+environment, so those that outlive a killed command are found and ended when the next pool with that mark begins.
 
     asker    WorkerPool("package.module:Desk", ...): a frame with a pickled task goes to a worker's standard input
     worker   `main`: makes the desk once, a context manager, and answers each task with
@@ -116,7 +116,7 @@ class WorkerPool:
     """A `TaskPool` of a number of processes on this machine.
 
     desk: "package.module:Name" of what does tasks there.
-    directory: its path is the mark, logs/ in it holds what workers say.
+    directory: its path is the mark; logs/ in it has the output of workers.
     scratch: their TMPDIR.
     """
 
@@ -224,7 +224,7 @@ class WorkerPool:
 def guarded(variable: str, mark: str) -> Iterator[None]:
     """A context with a guard process, which kills marked processes when this one ends, however it ends.
 
-    Servers need that: they live on from thread to thread, so none can die with who started it.
+    Servers need that: they are used by several threads, so they cannot end with the thread that started them.
     """
     words = [sys.executable, "-c", _GUARD, variable, mark]
     guard = supervisor.start(words, environment_as_here(), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)

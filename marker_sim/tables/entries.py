@@ -4,7 +4,7 @@ Contents are Avro containers, which carry their schema, or JSON; their first byt
 table has both). docs/history.md lists the facts, `every_fact` those that an audit has besides. A path is relative to
 the table: a partition path and a file name, because some releases write whole addresses there.
 
-Who reads decides how much has to be readable:
+The reader decides how much has to be readable:
 
                                      a history (`recorded_facts`)    an audit (`audited_facts`)
     an empty completed entry         unreadable                      unreadable
