@@ -11,11 +11,11 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 
 from marker_sim.faults import FaultKind, drawable
-from marker_sim.odd_names import DIRECTORIES, HOSTILE_NAMES, PARTITIONS
 from marker_sim.plan import OPERATIONS, Plan
 from marker_sim.search.swarm import make_plan
 from marker_sim.targets.http_plans import plan_for_servers
 from marker_sim.targets.server_settings import batching
+from marker_sim.unusual_names import DIRECTORIES, HOSTILE_NAMES, PARTITIONS
 from marker_sim.worlds.http.plan_faults import ONLY_REAL, cannot
 from marker_sim.worlds.http.plan_wires import STORAGE_WIRE, WIRE
 

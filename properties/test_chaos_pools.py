@@ -111,7 +111,7 @@ def test_a_worker_that_dies_once_at_any_task_costs_the_night_nothing(
             2,
             "runs in real time; leave --spark-master out",
         ),
-        ("--spark-master spark://127.0.0.1:{free}", 4, "nobody answers at spark://127.0.0.1:"),
+        ("--spark-master spark://127.0.0.1:{free}", 4, "no master answers at spark://127.0.0.1:"),
     ],
 )
 def test_a_master_that_cannot_be_is_refused_in_one_sentence(

@@ -1,4 +1,4 @@
-"""`pytest --marker-sut`: an item a guarantee and place, failures told shortly, one error for a wrong name."""
+"""`pytest --marker-sut`: an item for each guarantee and place, short failures, one error for a wrong name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The write path of the reference: whoever dies at whichever step, the next write puts it right."""
+"""The write path of the reference: after any death at any step, the next write repairs the table."""
 
 from __future__ import annotations
 

@@ -69,5 +69,5 @@ def test_the_findings_are_those_of_one_process(tmp_path: Path) -> None:
 
 def test_a_master_that_is_not_there_is_said_in_a_sentence(tmp_path: Path) -> None:
     table = _damaged(tmp_path / "t")
-    with pytest.raises(HarnessError, match="nobody answers at spark:"):
+    with pytest.raises(HarnessError, match="no master answers at spark:"):
         _audit(str(table.root), "spark://127.0.0.1:1")

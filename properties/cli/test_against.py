@@ -67,11 +67,11 @@ WRONG = (
     (("--sut", "hudi:1.2.0", "--against", "http", "--against-start", "x"), "write {port} where the port belongs"),
     (
         ("--sut", "hudi:1.2.0", "--against", "http", "--against-start", "x {port} {interval_ms}"),
-        "--against-start has no {threads} and the other system is told it",
+        "--against-start has no {threads}, but the other system's command has it",
     ),
     (
         ("--sut", "http", "--start", "x {port} {threads}", "--against", "hudi:1.2.0"),
-        "--start has no {interval_ms} and the other system is told it",
+        "--start has no {interval_ms}, but the other system's command has it",
     ),
     (
         ("--sut", "hudi:1.2.0", "--against", "hudi:1.1.1", "--against-start", "x {port}"),

@@ -31,7 +31,7 @@ TIMEOUT_S = 120
 MUTANT = "mutant:ack-before-flush"
 RUNS = "60"  # Most of them show it.
 
-# A factory whose Python fails in a way nobody expects: the kit says so in a sentence and keeps the traceback.
+# A factory that fails with an unexpected error: the kit prints one sentence and keeps the traceback.
 BROKEN_MODULE = """
 from marker_sim.system import System
 

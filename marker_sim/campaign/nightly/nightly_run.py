@@ -40,14 +40,14 @@ from marker_sim.targets.table import DEFAULT, parse_target
 
 DESK = "marker_sim.campaign.nightly.desk:Desk"
 GRACE_S = 5.0
-# Share of a night for running stored failures again.
+# Share of a night in which stored failures are run again.
 STORED_SHARE = 0.1
 SUMMARY_EVERY_S = 60.0
-ALONE_MIN_S = 40.0  # Of a run that takes a minute; the rest of a night is too short for one more.
-# A unit of the swarm is so many turns, times the parts of SEEDS_EVERY_S in the budget, so that a ledger stays small.
+ALONE_MIN_S = 40.0  # A run takes a minute: with less time left, none is started.
+# A unit of the swarm has this many turns for each SEEDS_EVERY_S of the budget, so that the ledger stays small.
 SEEDS, SEEDS_EVERY_S, SEEDS_FACTOR_MAX = 12, 450.0, 32
-SINGLES_A_UNIT, ROOTS_A_UNIT = 100, 2  # Of the exhaustive search, whose pairs take a root each.
-# On Spark a unit takes some seconds, so that starting it costs little and so does losing it.
+SINGLES_A_UNIT, ROOTS_A_UNIT = 100, 2  # Of the exhaustive search: single crashes, first crashes of pairs.
+# On Spark a unit takes some seconds: long compared with its start, and short enough to lose.
 SEEDS_ON_SPARK, EXHAUSTIVE_FACTOR_ON_SPARK = 60, 5
 
 
@@ -59,7 +59,7 @@ def run_night(request: NightRequest, draw_seed: Callable[[], int], progress: Cal
     begun = next(read_lines(request.directory), None)
     sut = request.sut or (DEFAULT if begun is None else begun["sut"])
     check_place(sut, request)
-    parse_target(sut).load()  # Before anything is made or changed.
+    parse_target(sut).load()  # Fails before any file is written or changed.
     with writing(request.directory) as ledger:
         totals = opened(ledger, request, draw_seed)
         totals.failures.write(request.directory)

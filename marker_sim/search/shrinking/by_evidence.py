@@ -1,7 +1,7 @@
 """Smaller plans that keep what the evidence of a breach mentions: a few candidates that save most of the tries.
 
-Where a try costs a second, operations cannot be taken away one by one from five hundred. What a breach is about is in
-its evidence: a marker directory, names, clients. So everything else goes first, then the faults.
+If a try costs a second, five hundred operations cannot be removed one by one. The evidence of a breach names a marker
+directory, names and clients. So everything else is removed first, then the faults.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from itertools import product
 from marker_sim.faults import Fault
 from marker_sim.history import Event
 from marker_sim.names import TEMP
-from marker_sim.odd_names import folded
 from marker_sim.plan import Op, Plan
+from marker_sim.unusual_names import folded
 
 CROWDS = ((8, 0), (40, 2))
 
