@@ -14,12 +14,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
+from typing import Annotated
 
-from rich.console import Console
+import typer
 from rich.table import Table
 from rich.text import Text
 
 from marker_sim.errors import HarnessError
+from marker_sim.report.table import output_console, plain_table
 from marker_sim.surroundings.java import GET_JAVA, find_java
 from marker_sim.surroundings.requirements import REQUIREMENTS, Requirement, lacking
 from marker_sim.targets import hudi
@@ -46,19 +48,24 @@ class Check:
     how: str
 
 
-def doctor(*, install: bool, as_json: bool, console: Console) -> int:
-    """Print what is here and what is missing; returns 0 when `verify` of the reference can run, else 4."""
+def doctor(
+    install: Annotated[
+        bool, typer.Option("--install", help="Build and download what the installed extras can use.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
+) -> int:
+    """List what is installed, what is missing and how to get it."""
     if install:
         _install()
     checks = examine()
     if as_json:
         print(json.dumps({"schema": 1, "checks": [asdict(check) for check in checks]}, indent=1))
     else:
-        console.print(_table(checks))
+        output_console().print(_table(checks))
     core = {each.package for each in REQUIREMENTS.values() if not each.extra}
     ready = all(check.found for check in checks if check.name in core)
     if not as_json:
-        console.print("`marker-sim verify` can run here" if ready else "`marker-sim verify` cannot run here")
+        output_console().print("`marker-sim verify` can run here" if ready else "`marker-sim verify` cannot run here")
     return EXIT_HERE if ready else EXIT_MISSING
 
 
@@ -195,9 +202,7 @@ def _first_line(command: tuple[str, ...]) -> str:
 
 
 def _table(checks: Iterable[Check]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for column in ("what", "here", "needed for", "how to get it"):
-        table.add_column(column, overflow="fold")
+    table = plain_table("what", "here", "needed for", "how to get it")
     for check in checks:
         here = Text(check.found, style="green") if check.found else Text("missing", style="yellow")
         table.add_row(check.name, here, check.needed_for, "" if check.found else Text(check.how))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from marker_sim.campaign.nightly.failures import plan_of, read_stored
-from marker_sim.cli.judging import HISTORIES, read_history, see
+from marker_sim.cli.judge import HISTORIES, read_history, see
 from marker_sim.errors import UsageError
 from marker_sim.judges.findings import UNEXPLAINED
 from marker_sim.judges.guarantees import BY_ID

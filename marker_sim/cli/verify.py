@@ -15,13 +15,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import typer
 from rich.console import Console
 
 from marker_sim.campaign.comparison import Comparison, compare, its_share
 from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.replay import Replayed
 from marker_sim.campaign.runs import MODES_AGREE
+from marker_sim.cli import options as given
 from marker_sim.cli.output import Progress
+from marker_sim.cli.request import parse_request
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.outcome.result import Campaign
@@ -33,8 +36,10 @@ from marker_sim.report.verdict import EXIT_HARNESS, EXIT_VIOLATED, judge_campaig
 from marker_sim.report.write import write_junit, write_outcome
 from marker_sim.surroundings.requirements import lacking
 from marker_sim.surroundings.time_limit import REST_S, TimeLimit
+from marker_sim.targets.table import DEFAULT
 from marker_sim.targets.target import CampaignRequest
 
+REPORT = "marker-sim-report"
 # A run with real processes takes seconds, which a search of a few has not got.
 CONFIRM_FROM_S = 30.0
 CONFIRMED = "confirmed with real processes"
@@ -45,7 +50,41 @@ SIMULATED_ONLY = "shown in the simulated world only, because"
 REAL_STORAGES = ("local", "s3")
 
 
-def verify(request: CampaignRequest, as_json: bool, junit: Path | None = None) -> int:
+def verify(
+    context: typer.Context,
+    sut: given.Sut = DEFAULT,
+    mode: given.Mode = "both",
+    storage: given.Storage = None,
+    budget: given.Budget = None,
+    runs: given.Runs = None,
+    seed: given.Seed = None,
+    jobs: given.Jobs = None,
+    stop_at_first: given.StopAtFirst = False,
+    guarantees: given.Guarantees = None,
+    profile: given.Promises = None,
+    expect: given.Expect = None,
+    against: given.Against = None,
+    against_start: given.AgainstStart = None,
+    report: given.Report = REPORT,
+    start: given.Start = None,
+    reader: given.Reader = None,
+    dir_format: given.Form = None,
+    identity: given.Identity = False,
+    batch_threads: given.BatchThreads = None,
+    s3_endpoint: given.S3Endpoint = None,
+    s3_bucket: given.S3Bucket = None,
+    s3_access_key: given.S3AccessKey = None,
+    s3_secret_key: given.S3SecretKey = None,
+    junit: given.Junit = None,
+    as_json: given.Json = False,
+) -> int:
+    """Judge an implementation: runs, faults, verdict, report."""
+    output = ("junit", "as_json")
+    words = {name: word for name, word in context.params.items() if name not in output}  # Every other option above.
+    return carry_out(parse_request(**words, argv=context.obj), as_json, junit)
+
+
+def carry_out(request: CampaignRequest, as_json: bool, junit: Path | None = None) -> int:
     """Run, print and write; returns the exit code. The caller prints UsageError and HarnessError.
 
     junit: a file for the verdict as JUnit XML, None for none.

@@ -96,11 +96,9 @@ class VerdictOutcome:
                 _stored(number, failure, again, told[number])
                 for number, (failure, again) in enumerate(zip(self.failures, self.again, strict=True))
             ],
-            "operations": {
-                name: campaign.statistics.operations[name] for name in sorted(campaign.statistics.operations)
-            },
-            "faults": {name: campaign.statistics.faults[name] for name in sorted(campaign.statistics.faults)},
-            "reached": {name: campaign.statistics.reached[name] for name in sorted(campaign.statistics.reached)},
+            "operations": dict(sorted(campaign.statistics.operations.items())),
+            "faults": dict(sorted(campaign.statistics.faults.items())),
+            "reached": dict(sorted(campaign.statistics.reached.items())),
             "not_reached": [*campaign.not_reached, *(f"left out: {what}" for what in campaign.left_out)],
             "too_rare": list(campaign.too_rare),
             "not_applicable": campaign.not_applicable,

@@ -27,11 +27,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Any, Protocol, Self
 
-from marker_sim.errors import HarnessError, UsageError
+from marker_sim.errors import HarnessError
 from marker_sim.surroundings import supervisor
 
 VARIABLE = "MARKER_SIM_POOL"
-JOBS_MAX = 256
 LIMIT_S = 900.0
 END_S = 10.0
 WAIT_S = 0.5
@@ -298,15 +297,6 @@ def workers(desk: str, jobs: int) -> Iterator[WorkerPool | None]:
 def cores() -> int:
     """The number of processor cores that this process may use."""
     return len(os.sched_getaffinity(0))
-
-
-def parse_jobs(text: str | None) -> int:
-    """The number of `--jobs`, one for each core when left out; UsageError for anything else."""
-    if text is None:
-        return min(cores(), JOBS_MAX)
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= JOBS_MAX:
-        raise UsageError(f"--jobs was given {text!r}; write a whole number from 1 to {JOBS_MAX}")
-    return int(text)
 
 
 def environment_as_here() -> dict[str, str]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import typer
+
+from marker_sim.cli import options as given
 from marker_sim.errors import UsageError
 from marker_sim.history import History, read_jsonl
-from marker_sim.judges import judge
+from marker_sim.judges import judge as judge_history
 from marker_sim.judges.baselines.baseline import load_baseline
 from marker_sim.judges.findings import Finding
 from marker_sim.judges.guarantees import parse_guarantees
@@ -32,21 +34,17 @@ from marker_sim.surroundings.spark_session import parse_master
 HISTORIES = (".jsonl", ".parquet")
 
 
-def rejudge(
-    path: Path,
-    *,
-    guarantees: str | None,
-    profile: str | None,
-    expect: str | None,
-    as_json: bool,
-    argv: Sequence[str],
-    sets: bool = False,
-    spark_master: str | None = None,
+def judge(
+    context: typer.Context,
+    path: given.JudgedHistory,
+    guarantees: given.Guarantees = None,
+    profile: given.Promises = None,
+    expect: given.Expect = None,
+    as_json: given.Json = False,
+    sets: given.Sets = False,
+    spark_master: given.SetsOnSpark = None,
 ) -> int:
-    """Judge a stored history, print the verdict, and return its exit code. Nothing is written.
-
-    sets: by differences of sets alone, which facts in a directory and --spark-master ask for as well.
-    """
+    """Judge a stored history with today's judges, or facts of millions of markers as sets."""
     only = None if guarantees is None else parse_guarantees(guarantees)
     baseline = None if expect is None else load_baseline(expect)
     parse_master(spark_master)
@@ -67,7 +65,7 @@ def rejudge(
     else:
         history = read_history(path)
         promises = _profile_of(history, path) if profile is None else load_profile(profile)
-        findings = judge(history, only)
+        findings = judge_history(history, only)
     statistics = Statistics()
     statistics.add(history, findings)
     campaign = Campaign(
@@ -81,7 +79,7 @@ def rejudge(
         failures=tuple(failures_in(history, findings, promises).values()),
         last=history,
     )
-    outcome = judge_campaign(campaign, promises, baseline, path, argv, only)
+    outcome = judge_campaign(campaign, promises, baseline, path, context.obj, only)
     if as_json:
         print(json.dumps(outcome.to_dict() | by_sets, indent=1))
     else:
