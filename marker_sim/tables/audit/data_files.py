@@ -25,7 +25,7 @@ from typing import Protocol
 from marker_sim.tables.audit.claims import AuditedInstants, Claim
 from marker_sim.tables.audit.findings import Level, TableFinding
 from marker_sim.tables.sources import StoredFile
-from marker_sim.timeline import UNDOING, TableFile, is_side_file, parse_table_file
+from marker_sim.timeline import UNDOING, DataFile, is_side_file, parse_table_file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +159,7 @@ def _judge_unnamed(rules: FileRules, file: StoredFile, result: PartitionResult) 
     _judge_owner(rules, file, name, owner, result)
 
 
-def _judge_blockless(rules: FileRules, file: StoredFile, name: TableFile, result: PartitionResult) -> None:
+def _judge_blockless(rules: FileRules, file: StoredFile, name: DataFile, result: PartitionResult) -> None:
     """A log file without a block harms no reader; only a note, unless a pending write may be writing it."""
     result.findings.append(
         TableFinding(
@@ -173,7 +173,7 @@ def _judge_blockless(rules: FileRules, file: StoredFile, name: TableFile, result
     )
 
 
-def _judge_owner(rules: FileRules, file: StoredFile, name: TableFile, owner: str, result: PartitionResult) -> None:
+def _judge_owner(rules: FileRules, file: StoredFile, name: DataFile, owner: str, result: PartitionResult) -> None:
     instants, path = rules.instants, file.path
     if owner in instants.unfinished:
         result.pending.setdefault(owner, []).append(file)
