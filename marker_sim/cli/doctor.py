@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -75,7 +75,7 @@ def examine() -> tuple[Check, ...]:
         *(_package(each) for each in REQUIREMENTS.values()),
         _java(),
         *_bundles(),
-        _program("go", ("go", "version"), "building toxiproxy", toxiproxy.GET_GO),
+        Check(name="go", found=_first_line(("go", "version")), needed_for="building toxiproxy", how=toxiproxy.GET_GO),
         Check(
             name=toxiproxy.PROGRAM,
             found=str(toxiproxy.find_server() or ""),
@@ -101,10 +101,6 @@ def _permissions() -> Check:
     how = "root, Linux 6.14 or later, and TMPDIR on ext4, xfs or btrfs" + (refused and f"; refused: {refused}")
     found = " and ".join(operations) + (f", nothing else: {refused}" if refused and operations else "")
     return Check(name="permission events", found=found, needed_for="kills exactly before an open and in a cut", how=how)
-
-
-def _program(name: str, command: tuple[str, ...], needed_for: str, how: str) -> Check:
-    return Check(name=name, found=_first_line(command), needed_for=needed_for, how=how)
 
 
 def _java() -> Check:
@@ -140,13 +136,16 @@ def _install() -> None:
     failed, bundles = list[str](), tuple(map(hudi.bundle, hudi.VERSIONS))
     for what, why, part in (
         ("toxiproxy", _no_wires(), lambda: toxiproxy.find_server() or toxiproxy.install_server(_say)),
-        ("the bundles of Hudi", _no_jars("hudi on local", bundles), lambda: _fetch(bundles)),
-        ("S3A for Hudi", _no_jars("hudi on s3", (hudi.S3A,)), lambda: _fetch((hudi.S3A,))),
+        ("the bundles of Hudi", _no_jars("hudi on local", bundles), lambda: [jars.find(_say) for jars in bundles]),
+        ("S3A for Hudi", _no_jars("hudi on s3", (hudi.S3A,)), lambda: hudi.S3A.find(_say)),
     ):
         if why:
             _say(f"{what}: left out, because {why}")
-        else:
-            _try(part, failed)
+            continue
+        try:
+            part()
+        except HarnessError as error:
+            failed.append(str(error))
     if failed:
         raise HarnessError("; ".join(failed))
 
@@ -165,18 +164,6 @@ def _no_jars(part: str, jars: tuple[Jars, ...]) -> str:
     if why:
         return f"this needs {why}"
     return "" if _java().found or all(each.cached() for each in jars) else f"this needs Java; {GET_JAVA}"
-
-
-def _fetch(wanted: tuple[Jars, ...]) -> None:
-    for jars in wanted:
-        jars.find(_say)
-
-
-def _try(part: Callable[[], object], failed: list[str]) -> None:
-    try:
-        part()
-    except HarnessError as error:
-        failed.append(str(error))
 
 
 def _say(line: str) -> None:

@@ -20,8 +20,9 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -55,11 +56,9 @@ def write_outcome(outcome: VerdictOutcome, directory: Path) -> dict[str, Any]:
         if last is not None:
             kept = _with_profile(last, outcome.profile)
             _write_history(kept, directory / "history.jsonl")
-            with replacing(directory / "history.parquet") as path:
-                write_parquet(kept, path)
+            _write(directory / "history.parquet", partial(write_parquet, kept))
         for name, (run, evidence) in traced(outcome).items():
-            with replacing(directory / name) as path:
-                write_trace(run, evidence, path)
+            _write(directory / name, partial(write_trace, run, evidence))
         write_text(directory / "report.html", render_page(outcome))
         write_text(directory / "verdict.json", json.dumps(content, indent=1) + "\n")
     except OSError as error:
@@ -90,13 +89,11 @@ def write_smaller(directory: Path, name: str, broken: Failure, profile: Profile,
                 entry.update(seen)
             for row in rows:
                 row.update(message=seen["message"], evidence=seen["evidence"])
-            with replacing(plan) as path:
-                assert broken.plan is not None
-                write_plan(broken.plan, path)
+            assert broken.plan is not None
+            _write(plan, partial(write_plan, broken.plan))
             _write_history(kept, runs[0])
             for file in runs[1:]:
-                with replacing(file) as path:
-                    write_parquet(kept, path)
+                _write(file, partial(write_parquet, kept))
             write_text(verdict, json.dumps(content, indent=1) + "\n")
     except BlockingIOError as error:
         raise UsageError(f"{directory} is in use by another marker-sim process; wait until it ends") from error
@@ -117,10 +114,8 @@ def write_junit(outcome: VerdictOutcome, target: Path) -> None:
 def _write_failure(directory: Path, number: int, failure: Failure, profile: Profile) -> None:
     target = directory / plan_name(number, failure)
     target.parent.mkdir(exist_ok=True)
-    plan = failure.plan
-    if plan is not None:
-        with replacing(target) as path:
-            write_plan(plan, path)
+    if failure.plan is not None:
+        _write(target, partial(write_plan, failure.plan))
     if number:
         _write_history(_with_profile(failure.history, profile), target.with_suffix(".jsonl"))
 
@@ -132,14 +127,17 @@ def _with_profile(history: History, profile: Profile) -> History:
 
 def _write_history(history: History, target: Path) -> None:
     if len(history.events) <= JSONL_EVENTS_MAX:
-        with replacing(target) as path:
-            write_jsonl(history, path)
+        _write(target, partial(write_jsonl, history))
 
 
 def write_text(target: Path, text: str) -> None:
     """Write a text file atomically."""
+    _write(target, lambda path: path.write_text(text, encoding="utf-8"))
+
+
+def _write(target: Path, write: Callable[[Path], object]) -> None:
     with replacing(target) as path:
-        path.write_text(text, encoding="utf-8")
+        write(path)
 
 
 _WAYS = {"violated": "failure", "inconclusive": "error", "not-promised": "skipped", "not-applicable": "skipped"}

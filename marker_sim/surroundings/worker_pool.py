@@ -37,7 +37,6 @@ WAIT_S = 0.5
 _CHILD = "from marker_sim.surroundings.worker_pool import main; main()"
 _GUARD = "from marker_sim.surroundings.worker_pool import end_when_alone; end_when_alone()"
 _LENGTH = struct.Struct(">Q")
-_SAID_LINES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,7 +198,7 @@ class WorkerPool:
             return Answer(task=task, seconds=seconds, result=result, error=error)
         code = _end(worker)
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
-        died = f"the worker ended with {how} after {seconds:.0f} s: {_last_lines(worker.log)}"
+        died = f"the worker ended with {how} after {seconds:.0f} s: {supervisor.last_lines(worker.log)}"
         number = self.workers.index(worker)
         self.workers[number] = self._start(number)
         return Answer(task=task, seconds=seconds, died=died)
@@ -359,11 +358,3 @@ def _end(worker: PoolWorker) -> int:
         except OSError:  # What was left to write has no reader.
             continue
     return code
-
-
-def _last_lines(log: Path) -> str:
-    try:
-        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    except OSError:  # Somebody removed it, or the whole directory; whoever keeps it says so soon enough.
-        lines = []
-    return " | ".join(lines[-_SAID_LINES:]) or "(no output)"

@@ -45,22 +45,18 @@ class Batching:
 def batching(start: str, batch_threads: int | None) -> Batching:
     """The settings by which a server started by `start` is judged. batch_threads: the user's option, or None."""
     default = MarkerOptions()
-    threads: tuple[int, ...] = THREADS
-    intervals_ms: tuple[int, ...] = INTERVALS_MS
-    said = f"{either(THREADS)}, told by {{threads}}"
+
+    def chosen(name: str, told: tuple[int, ...], hudis: int) -> tuple[tuple[int, ...], str]:
+        if f"{{{name}}}" in start:
+            return told, f"{either(sorted(set(told)))}, told by {{{name}}}"
+        return (hudis,), f"{hudis}, Hudi's default, for --start has no {{{name}}}"
+
+    threads, said = chosen("threads", THREADS, default.batch_num_threads)
     if batch_threads is not None:
-        threads = (batch_threads,)
-        said = f"{batch_threads}, said by --batch-threads"
-    elif "{threads}" not in start:
-        threads = (default.batch_num_threads,)
-        said = f"{default.batch_num_threads}, Hudi's default, for --start has no {{threads}}"
-    interval = f"{either(sorted(set(INTERVALS_MS)))}, told by {{interval_ms}}"
-    if "{interval_ms}" not in start:
-        intervals_ms = (default.batch_interval_ms,)
-        interval = f"{default.batch_interval_ms}, Hudi's default, for --start has no {{interval_ms}}"
-    return Batching(
-        threads=threads, intervals_ms=intervals_ms, words={"batch threads": said, "batch interval in ms": interval}
-    )
+        threads, said = (batch_threads,), f"{batch_threads}, said by --batch-threads"
+    intervals_ms, interval = chosen("interval_ms", INTERVALS_MS, default.batch_interval_ms)
+    words = {"batch threads": said, "batch interval in ms": interval}
+    return Batching(threads=threads, intervals_ms=intervals_ms, words=words)
 
 
 def parse_endpoint(options: Mapping[str, str], environment: Mapping[str, str]) -> Endpoint | None:
