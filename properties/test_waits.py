@@ -59,7 +59,7 @@ ALLOWED = {
     "markers/server.py TimelineServer._answer": OF_THE_WORLD,
     "scale/arrow_engine.py ArrowFacts.__init__": COMPUTES,
     "scale/arrow_engine.py ArrowFacts.differences": COMPUTES,
-    "serve/fair_thread_pool.py FairThreadPool._work": DAEMON,
+    "serve/runtime.py FairThreadPool._work": DAEMON,
     "surroundings/spark_session.py _end_jvm": "py4j sends one line and closes its sockets",
     "worlds/http/plan_wires.py PlanWires._stop": BOUNDED_CALLS,
     "worlds/http/plan_wires.py PlanWires.heal": "what was not cancelled has ended by then",

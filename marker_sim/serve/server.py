@@ -30,8 +30,7 @@ from marker_sim.options import MarkerOptions
 from marker_sim.seams import Refused, Reply, Request, Storage
 from marker_sim.serve.app import MarkerApp
 from marker_sim.serve.bases import Base, Located, parse_base
-from marker_sim.serve.fair_thread_pool import FIRST_MAX, FairThreadPool
-from marker_sim.serve.runtime import LoopRuntime
+from marker_sim.serve.runtime import FIRST_MAX, FairThreadPool, LoopRuntime
 from marker_sim.serve.storing import LoopLocks, LoopStorage
 from marker_sim.storages.locks import HostLocks
 from marker_sim.surroundings.requirements import need
