@@ -22,7 +22,7 @@ import typer
 from typer.main import get_command
 
 from marker_sim import __version__
-from marker_sim.cli.output import settle_outputs
+from marker_sim.cli.output import say, settle_outputs
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INTERRUPTED, EXIT_USAGE
 
@@ -101,5 +101,5 @@ def _say_usage(message: str, words: tuple[str, ...]) -> int:
 
 
 def _say(sentence: str, code: int) -> int:
-    print(f"marker-sim: {sentence}", file=sys.stderr)
+    say(sentence)
     return code

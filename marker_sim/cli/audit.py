@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -13,12 +13,11 @@ from marker_sim.cli import options as given
 from marker_sim.cli.options import check_endpoint
 from marker_sim.cli.request import JOBS_MAX, parse_number, seconds_in
 from marker_sim.errors import UsageError
-from marker_sim.report.directory import open_report, unwritable
+from marker_sim.report.directory import open_report, writing
 from marker_sim.report.table import output_console
 from marker_sim.report.verdict import EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED
 from marker_sim.surroundings.spark_session import parse_master
-from marker_sim.tables.audit.audit import Listing, audit_table
-from marker_sim.tables.audit.findings import TableReport
+from marker_sim.tables.audit.audit import audit_table
 from marker_sim.tables.audit.output import json_text, print_report, write_report
 from marker_sim.tables.sources import local_path, open_source
 
@@ -56,28 +55,18 @@ def audit(
             stack.enter_context(open_report(directory, context.obj))
         listing = None
         if master is not None:
-            listing = stack.enter_context(_spark(master, table, s3_endpoint))
+            from marker_sim.tables.audit.spark import listing_on_spark
+
+            listing = stack.enter_context(listing_on_spark(master, table, s3_endpoint))
         result = audit_table(source, table, now_s=time.time(), stuck_after_s=stuck_after_s, listing=listing)
         if directory is not None:
-            _store(result, directory)
+            with writing(directory):
+                write_report(result, directory)
     if as_json:
         print(json_text(result))
     else:
         print_report(result, output_console(), "" if directory is None else str(directory))
     return _EXITS[result.verdict]
-
-
-def _spark(master: str, table: str, endpoint: str | None) -> AbstractContextManager[Listing]:
-    from marker_sim.tables.audit.spark import listing_on_spark
-
-    return listing_on_spark(master, table, endpoint)
-
-
-def _store(result: TableReport, directory: Path) -> None:
-    try:
-        write_report(result, directory)
-    except OSError as error:
-        raise unwritable(directory, error) from error
 
 
 def _refuse_inside(directory: Path, table: str) -> None:

@@ -14,7 +14,6 @@ from marker_sim.errors import UsageError
 from marker_sim.history import History, read_jsonl
 from marker_sim.judges import judge as judge_history
 from marker_sim.judges.baselines.baseline import load_baseline
-from marker_sim.judges.findings import Finding
 from marker_sim.judges.guarantees import parse_guarantees
 from marker_sim.judges.promises.profiles import Profile, load_profile, parse_profile
 from marker_sim.judges.sets.rules import GUARANTEES_BY_SETS
@@ -57,14 +56,21 @@ def judge(
             raise UsageError(f"sets decide nothing about {wrong}; they judge {known}, so leave the others out")
         judged = judge_facts(facts, spark_master) if facts else judge_history_by_sets(history_in(path), spark_master)
         history = History(judged.header, ())
-        promises = _profile_of(history, path) if profile is None else load_profile(profile)
+        promises = _profile_of(history, path, profile)
         findings = tuple(each for each in judged.findings(promises) if each.guarantee in only)
         by_sets = {"sets": judged.to_dict()}
-    elif _is_large(path):
-        history, promises, findings = _judged_in_parts(history_in(path), profile, only)
+    elif (file := history_in(path)).suffix == ".parquet" and events_in(file) > WHOLE_MAX:
+        header, findings, complete = judge_in_parts(file, only)
+        history = History(header, ())
+        promises = _profile_of(history, path, profile)
+        if not complete:  # Of a table that is too large itself, breaches of its sets count where no other was found.
+            found = {each.guarantee: each.breaches for each in judge_history_by_sets(file, None).findings(promises)}
+            findings = tuple(
+                replace(each, breaches=each.breaches or found.get(each.guarantee, ())) for each in findings
+            )
     else:
         history = read_history(path)
-        promises = _profile_of(history, path) if profile is None else load_profile(profile)
+        promises = _profile_of(history, path, profile)
         findings = judge_history(history, only)
     statistics = Statistics()
     statistics.add(history, findings)
@@ -86,27 +92,6 @@ def judge(
         alone = "by differences of sets alone: " if by_sets else ""
         print_outcome(outcome, output_console(), "", f"{alone}{headline(outcome)}")
     return outcome.exit_code()
-
-
-def _is_large(path: Path) -> bool:
-    """Whether a history is too large to be judged as a whole."""
-    file = history_in(path)
-    return file.suffix == ".parquet" and events_in(file) > WHOLE_MAX
-
-
-def _judged_in_parts(
-    path: Path, profile: str | None, only: frozenset[str] | None
-) -> tuple[History, Profile, tuple[Finding, ...]]:
-    """The header and findings of a history too large for memory. A table that is too large itself is judged by sets,
-    whose breaches count where no other was found.
-    """
-    header, findings, complete = judge_in_parts(path, only)
-    history = History(header, ())
-    promises = _profile_of(history, path) if profile is None else load_profile(profile)
-    if not complete:
-        sets = {each.guarantee: each.breaches for each in judge_history_by_sets(path, None).findings(promises)}
-        findings = tuple(replace(each, breaches=each.breaches or sets.get(each.guarantee, ())) for each in findings)
-    return history, promises, findings
 
 
 def read_history(path: Path) -> History:
@@ -131,8 +116,10 @@ def history_in(path: Path) -> Path:
     return path
 
 
-def _profile_of(history: History, path: Path) -> Profile:
-    """The profile by which a history was judged."""
+def _profile_of(history: History, path: Path, given: str | None) -> Profile:
+    """The profile that was given, else the one by which a history was judged."""
+    if given is not None:
+        return load_profile(given)
     header = history.header
     if header.promises is not None:
         return parse_profile(header.promises, f"the profile in {path}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,11 +14,11 @@ from rich.markup import escape
 from marker_sim.campaign.hunting.hunts import DESK, HuntTask
 from marker_sim.campaign.hunting.kill import Kill, KillTask
 from marker_sim.cli import options as given
-from marker_sim.cli.output import Progress
+from marker_sim.cli.output import Progress, say
 from marker_sim.cli.request import RUNS_MAX, parse_duration, parse_jobs, parse_number
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.mutants.load import MUTANTS, Mutant, find_mutant
-from marker_sim.report.directory import open_report
+from marker_sim.report.directory import open_report, writing
 from marker_sim.report.kill_matrix import closing_lines, matrix_dict, matrix_text, median_and_worst
 from marker_sim.report.table import output_console, plain_table, print_line
 from marker_sim.report.verdict import EXIT_HOLDS, EXIT_INTERRUPTED, EXIT_VIOLATED
@@ -54,29 +53,19 @@ def mutants(
     directory = Path(report)
     with open_report(directory, context.obj) as earlier:
         if earlier is not None:
-            print(f"marker-sim: the earlier matrix in {directory} was moved to {earlier}", file=sys.stderr)
+            say(f"the earlier matrix in {directory} was moved to {earlier}")
         tasks = [KillTask(name=mutant.name, seeds=starts, budget_s=budget_s, plans=plans) for mutant in chosen]
         settings = {"seeds": starts, "budget_per_mutant_s": budget_s if plans is None else None, "runs": plans}
-        return _hunt(tasks, processes, stop_at_first, settings, directory, as_json)
 
+        def line_of(kills: list[Kill]) -> str:
+            last = kills[-1]
+            return f"{len(kills)} of {len(tasks)}: {last.mutant.name} {'killed' if last.killed else 'SURVIVED'}"
 
-def _hunt(
-    tasks: Sequence[KillTask],
-    processes: int,
-    stop_at_first: bool,
-    settings: dict[str, Any],
-    directory: Path,
-    as_json: bool,
-) -> int:
-    """Hunt, store and print the matrix; returns the exit code. When it ends early, the finished hunts are stored."""
-
-    def line_of(kills: list[Kill]) -> str:
-        last = kills[-1]
-        return f"{len(kills)} of {len(tasks)}: {last.mutant.name} {'killed' if last.killed else 'SURVIVED'}"
-
-    kills, interrupted, trouble = hunted(tasks, processes, line_of, lambda kill: stop_at_first and not kill.killed)
-    content = matrix_dict([kill.to_dict() for kill in kills], settings, interrupted)
-    _store(content, directory)
+        kills, interrupted, trouble = hunted(tasks, processes, line_of, lambda kill: stop_at_first and not kill.killed)
+        content = matrix_dict([kill.to_dict() for kill in kills], settings, interrupted)
+        with writing(directory):
+            write_text(directory / "mutants.txt", matrix_text(content))
+            write_text(directory / "mutants.json", json.dumps(content, indent=1) + "\n")
     if trouble is not None:
         raise trouble
     if as_json:
@@ -115,14 +104,6 @@ def _chosen(only: str) -> tuple[Mutant, ...]:
     if not names:
         raise UsageError(f"--only was given {only!r}; write names of mutants, for example --only {MUTANTS[0].name}")
     return tuple(find_mutant(name) for name in dict.fromkeys(names))
-
-
-def _store(content: dict[str, Any], directory: Path) -> None:
-    try:
-        write_text(directory / "mutants.txt", matrix_text(content))
-        write_text(directory / "mutants.json", json.dumps(content, indent=1) + "\n")
-    except OSError as error:
-        raise HarnessError(f"the matrix cannot be stored in {directory} ({error.strerror})") from error
 
 
 def _show(content: dict[str, Any], directory: Path) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 import resource
-import sys
 from typing import Annotated
 
 import typer
 
 from marker_sim.cli import options as given
+from marker_sim.cli.output import say
 from marker_sim.errors import UsageError
 from marker_sim.options import parse_options
 
@@ -40,10 +40,9 @@ def serve(
     prefix = "hoodie.markers.timeline_server_based.batch"
     options = parse_options({f"{prefix}.num_threads": batch_threads, f"{prefix}.interval_ms": batch_interval_ms})
     if not _is_loopback(host):
-        print(
-            f"marker-sim: warning: {host} is reached from other hosts, and every client there may create and delete"
-            " markers below its base paths",
-            file=sys.stderr,
+        say(
+            f"warning: {host} is reached from other hosts, and every client there may create and delete markers below"
+            " its base paths"
         )
     _allow_connections()
     return run(

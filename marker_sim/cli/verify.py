@@ -16,14 +16,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import typer
-from rich.console import Console
 
 from marker_sim.campaign.comparison import Comparison, compare, its_share
 from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.replay import Replayed
 from marker_sim.campaign.runs import MODES_AGREE
 from marker_sim.cli import options as given
-from marker_sim.cli.output import Progress
+from marker_sim.cli.output import Progress, say
 from marker_sim.cli.request import parse_request
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.judges.promises.profiles import Profile
@@ -37,7 +36,7 @@ from marker_sim.report.write import write_junit, write_outcome
 from marker_sim.surroundings.requirements import lacking
 from marker_sim.surroundings.time_limit import REST_S, TimeLimit
 from marker_sim.targets.table import DEFAULT
-from marker_sim.targets.target import CampaignRequest
+from marker_sim.targets.target import REAL_STORAGES, CampaignRequest
 
 REPORT = "marker-sim-report"
 # A run with real processes takes seconds, which a search of a few has not got.
@@ -47,7 +46,6 @@ NOT_REPRODUCED = "not reproduced with real processes"
 HELD = "the guarantee was judged and held there, which the order of events may be the reason for; it stays a violation"
 UNDECIDED = "nothing there decided the guarantee, so this says nothing about it"
 SIMULATED_ONLY = "shown in the simulated world only, because"
-REAL_STORAGES = ("local", "s3")
 
 
 def verify(
@@ -100,9 +98,9 @@ def carry_out(request: CampaignRequest, as_json: bool, junit: Path | None = None
                     each.target.prepare(each, progress)
         with open_report(request.report, request.argv) as earlier:
             if earlier is not None:
-                _say(f"the earlier report in {request.report} was moved to {earlier}")
+                say(f"the earlier report in {request.report} was moved to {earlier}")
             if short := request.target.forecast(request if request.against is None else its_share(request)):
-                _say(short)
+                say(short)
             return _verify(request, as_json, junit, limit)
 
 
@@ -147,7 +145,7 @@ def _verify(request: CampaignRequest, as_json: bool, junit: Path | None, limit: 
         where = "" if trouble else f"report: {request.report / 'report.html'}"
         print_outcome(outcome, output_console(), where, headline(outcome))
     if trouble:
-        _say(trouble)
+        say(trouble)
         return EXIT_VIOLATED if outcome.verdict == "violated" else EXIT_HARNESS
     return outcome.exit_code()
 
@@ -168,10 +166,6 @@ def _write_second(comparison: Comparison, asked: CampaignRequest) -> None:
     """Write the report of the system of `--against`, from which its failures can be replayed."""
     judged = judge_campaign(comparison.second, asked.profile, None, asked.report, asked.argv, asked.guarantees)
     write_outcome(judged, asked.report)
-
-
-def _say(sentence: str) -> None:
-    Console(stderr=True).print(f"marker-sim: {sentence}", markup=False, highlight=False, soft_wrap=True)
 
 
 def store_traceback(error: Exception, log: Path) -> str:

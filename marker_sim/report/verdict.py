@@ -91,7 +91,7 @@ class VerdictOutcome:
             "seed": campaign.seed,
             "duration_s": round(campaign.duration_s, 3),
             "runs": campaign.runs,
-            "guarantees": [_listed(row) for row in self.rows],
+            "guarantees": [row.to_dict() for row in self.rows],
             "failures": [
                 _stored(number, failure, again, told[number])
                 for number, (failure, again) in enumerate(zip(self.failures, self.again, strict=True))
@@ -205,12 +205,6 @@ def _ordered(failures: Iterable[Failure], differences: Differences | None) -> tu
         return tuple(failures)
     new = {(known.guarantee, known.mode, known.storage, known.cause) for known in differences.unexpected}
     return tuple(sorted(failures, key=lambda failure: failure.kind not in new))
-
-
-def _listed(row: VerdictRow) -> dict[str, Any]:
-    """The JSON form of a row."""
-    lists = {"evidence": list(row.evidence), "not_met": list(row.not_met), "not_tried": list(row.not_tried)}
-    return row.to_dict() | lists
 
 
 def _stored(number: int, failure: Failure, again: str, told: int) -> dict[str, Any]:

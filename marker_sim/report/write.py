@@ -21,25 +21,25 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from marker_sim.errors import UsageError
 from marker_sim.history import History, write_jsonl
 from marker_sim.judges.promises.profiles import Profile, unshipped
 from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.outcome.failure import Failure
 from marker_sim.plan import write_plan
 from marker_sim.report.columns import write_parquet
-from marker_sim.report.directory import EARLIER, new_folder, unwritable
+from marker_sim.report.directory import EARLIER, hold, new_folder, writing
 from marker_sim.report.page import render_page
 from marker_sim.report.pictures.trace import write_trace
 from marker_sim.report.verdict import EXIT_HOLDS, VerdictOutcome, plan_name, traced
 from marker_sim.report.words import printable
-from marker_sim.surroundings.files import held, replacing
+from marker_sim.surroundings.files import replacing
 
 JSONL_EVENTS_MAX = 10_000
 
@@ -47,7 +47,7 @@ JSONL_EVENTS_MAX = 10_000
 def write_outcome(outcome: VerdictOutcome, directory: Path) -> dict[str, Any]:
     """Write all files of a judged campaign; returns the content of verdict.json. HarnessError when that fails."""
     content = outcome.to_dict()
-    try:
+    with writing(directory):
         directory.mkdir(parents=True, exist_ok=True)
         (directory / "logs").mkdir(exist_ok=True)
         for number, failure in enumerate(outcome.failures):
@@ -61,8 +61,6 @@ def write_outcome(outcome: VerdictOutcome, directory: Path) -> dict[str, Any]:
             _write(directory / name, partial(write_trace, run, evidence))
         write_text(directory / "report.html", render_page(outcome))
         write_text(directory / "verdict.json", json.dumps(content, indent=1) + "\n")
-    except OSError as error:
-        raise unwritable(directory, error) from error
     return content
 
 
@@ -75,40 +73,34 @@ def write_smaller(directory: Path, name: str, broken: Failure, profile: Profile,
     first = name == "plan.json"
     runs = [directory / f"history.{kind}" for kind in ("jsonl", "parquet")] if first else [plan.with_suffix(".jsonl")]
     verdict = directory / "verdict.json"
-    try:
-        with held(directory):
-            aside = new_folder(directory / EARLIER)
-            for file in (plan, *runs, verdict):
-                if file.is_file():
-                    (aside / file.relative_to(directory)).parent.mkdir(exist_ok=True)
-                    shutil.copy2(file, aside / file.relative_to(directory))
-            content = json.loads(verdict.read_bytes())
-            own = [entry for entry in content.get("failures", ()) if entry["plan"] == name]
-            rows = [row for row in content["guarantees"] for entry in own if row["replay"] == entry["replay"]]
-            for entry in own:
-                entry.update(seen)
-            for row in rows:
-                row.update(message=seen["message"], evidence=seen["evidence"])
-            assert broken.plan is not None
-            _write(plan, partial(write_plan, broken.plan))
-            _write_history(kept, runs[0])
-            for file in runs[1:]:
-                _write(file, partial(write_parquet, kept))
-            write_text(verdict, json.dumps(content, indent=1) + "\n")
-    except BlockingIOError as error:
-        raise UsageError(f"{directory} is in use by another marker-sim process; wait until it ends") from error
-    except OSError as error:
-        raise unwritable(directory, error) from error
+    with writing(directory), ExitStack() as stack:
+        hold(directory, stack)
+        aside = new_folder(directory / EARLIER)
+        for file in (plan, *runs, verdict):
+            if file.is_file():
+                (aside / file.relative_to(directory)).parent.mkdir(exist_ok=True)
+                shutil.copy2(file, aside / file.relative_to(directory))
+        content = json.loads(verdict.read_bytes())
+        own = [entry for entry in content.get("failures", ()) if entry["plan"] == name]
+        rows = [row for row in content["guarantees"] for entry in own if row["replay"] == entry["replay"]]
+        for entry in own:
+            entry.update(seen)
+        for row in rows:
+            row.update(message=seen["message"], evidence=seen["evidence"])
+        assert broken.plan is not None
+        _write(plan, partial(write_plan, broken.plan))
+        _write_history(kept, runs[0])
+        for file in runs[1:]:
+            _write(file, partial(write_parquet, kept))
+        write_text(verdict, json.dumps(content, indent=1) + "\n")
     return aside
 
 
 def write_junit(outcome: VerdictOutcome, target: Path) -> None:
     """Write the verdict as JUnit XML; HarnessError when that fails."""
-    try:
+    with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         write_text(target, junit_xml(outcome))
-    except OSError as error:
-        raise unwritable(target, error) from error
 
 
 def _write_failure(directory: Path, number: int, failure: Failure, profile: Profile) -> None:
