@@ -9,5 +9,5 @@ connections.py  limits for slow, half-open and oversized clients
 app.py          Hudi's paths, methods, parameters and replies; creates of one turn of the loop, queued together
 bases.py        which marker directories are served, and where they are stored
 runtime.py      the Runtime seam on an event loop: actors are greenlets on one thread; a fair pool of threads for calls
-storing.py      the Storage seam and host locks for these actors; threads make the calls
+storing.py      the Storage seam for these actors; threads make the calls
 """

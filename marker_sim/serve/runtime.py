@@ -5,7 +5,7 @@ between two calls through a seam no other actor runs, as in the simulator. Every
 thread. An exception that leaves an actor ends the process: a server without its owner would answer no request.
 
 Blocking calls are made by a bounded number of threads, shared fairly between places, so that none of them starves. A
-place (a marker directory) has at most `place_max` calls under way, and waiting places take turns. The first call of
+place (a marker directory) has at most PLACE_MAX calls under way, and waiting places take turns. The first call of
 a place may use threads beyond THREADS_MAX, up to FIRST_MAX: calls that hang in some directories never keep all threads
 from the others (guarantee isolation).
 """
@@ -18,16 +18,20 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 from greenlet import getcurrent, greenlet
 
+from marker_sim.names import place_of
 from marker_sim.seams import Mailbox
+from marker_sim.storages.locks import HostLocks
 
+LOCK_PAUSE_MS = 1.0
+LOCK_PAUSE_MAX_MS = 20.0
 THREADS_MAX = 64
 FIRST_MAX = 256
 PLACE_MAX = 24
@@ -74,7 +78,7 @@ class LoopMailbox:
 class LoopRuntime:
     """The Runtime seam of a process on its event loop.
 
-    hold: locks of the host.
+    locks: of the host, None for a storage that needs none.
     died: called with an exception that left an actor.
     """
 
@@ -82,13 +86,13 @@ class LoopRuntime:
         self,
         loop: asyncio.AbstractEventLoop,
         lanes: FairThreadPool,
-        hold: Callable[[LoopRuntime, str], AbstractContextManager[None]],
+        locks: HostLocks | None,
         died: Callable[[str, BaseException], None],
     ) -> None:
         self.loop = loop
         self._hub = getcurrent()
         self._lanes = lanes
-        self._hold = hold
+        self._locks = locks
         self._died = died
 
     def park(self) -> Any:
@@ -123,9 +127,24 @@ class LoopRuntime:
         """A new mailbox, for actors of this loop only."""
         return LoopMailbox(self)
 
-    def lock(self, name: str) -> AbstractContextManager[None]:
-        """A lock of the host."""
-        return self._hold(self, name)
+    @contextmanager
+    def lock(self, name: str) -> Iterator[None]:
+        """The lock of a name on this host, for a block; waits as long as its holder lives.
+
+        One that is taken is tried again with growing pauses: waiting inside the kernel would block a thread each, and a
+        paused process that holds one lock could block all of them.
+        """
+        if self._locks is None:
+            yield
+            return
+        pause_ms = LOCK_PAUSE_MS
+        while (taken := self.in_thread(place_of(name), partial(self._locks.try_hold, name))) is None:
+            self.sleep(pause_ms)
+            pause_ms = min(2 * pause_ms, LOCK_PAUSE_MAX_MS)
+        try:
+            yield
+        finally:
+            self._locks.release(taken)
 
     def unique_id(self) -> str:
         """A unique id, new in every process and life."""
@@ -150,12 +169,8 @@ class _Call(NamedTuple):
 class FairThreadPool:
     """Runs calls in threads and returns their results on the loop."""
 
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, threads_max: int = THREADS_MAX, place_max: int = PLACE_MAX
-    ) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._threads_max = threads_max
-        self._place_max = place_max
         self._calls: SimpleQueue[_Call] = SimpleQueue()
         self._waiting: dict[str, deque[_Call]] = {}
         self._busy: dict[str, int] = {}
@@ -174,7 +189,7 @@ class FairThreadPool:
         busy = self._busy.get(place, 0)
         if busy == 0:
             return self._running < FIRST_MAX
-        return busy < self._place_max and self._running < self._threads_max
+        return busy < PLACE_MAX and self._running < THREADS_MAX
 
     def _start(self, call: _Call) -> None:
         self._running += 1

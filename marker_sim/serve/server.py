@@ -31,7 +31,7 @@ from marker_sim.seams import Refused, Reply, Request, Storage
 from marker_sim.serve.app import MarkerApp
 from marker_sim.serve.bases import Base, Located, parse_base
 from marker_sim.serve.runtime import FIRST_MAX, FairThreadPool, LoopRuntime
-from marker_sim.serve.storing import LoopLocks, LoopStorage
+from marker_sim.serve.storing import LoopStorage
 from marker_sim.storages.locks import HostLocks
 from marker_sim.surroundings.requirements import need
 
@@ -104,7 +104,7 @@ async def _serve(
     loop = asyncio.get_running_loop()
     lanes = FairThreadPool(loop)
     stores = _Stores(loop, lanes, storages, settings.options, factory)
-    runtime = LoopRuntime(loop, lanes, LoopLocks(None).hold, _died)
+    runtime = LoopRuntime(loop, lanes, None, _died)
     app = MarkerApp(runtime, bases, lru_cache(STORES_MAX)(stores.of), settings.waiting_max)
     config = Config(
         app,
@@ -151,8 +151,7 @@ class _Stores:
         self._factory = factory
         self._seams: dict[tuple[bool, str], tuple[LoopStorage, LoopRuntime, dict[str, Any]]] = {}
         for (local, root), storage in storages.items():
-            locks = LoopLocks(HostLocks(Path(root)) if local else None)
-            runtime = LoopRuntime(loop, lanes, locks.hold, _died)
+            runtime = LoopRuntime(loop, lanes, HostLocks(Path(root)) if local else None, _died)
             self._seams[local, root] = (LoopStorage(storage, runtime), runtime, {})
 
     def of(self, located: Located) -> tuple[MarkerStore, Creates]:
