@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from marker_sim.tables.audit.claims import AuditedInstants, Claim
 from marker_sim.tables.audit.findings import Level, TableFinding
@@ -77,27 +76,24 @@ class PartitionResult:
             self.undecided.setdefault(key, []).extend(paths)
 
 
-class DataFiles(Protocol):
-    """The listed data files of a table, wherever they are kept."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFiles:
+    """The listed data files of a table, wherever they are kept.
+
+    size: in bytes, of all; judge: judges all of them, and what commits say of files.
+    """
 
     count: int
     size: int
-
-    def judge(self, rules: FileRules) -> PartitionResult:
-        """Judge all of them, and what commits say of files."""
+    judge: Callable[[FileRules], PartitionResult]
 
 
-class ListedFiles:
-    """Data files in this process. size: in bytes, of all."""
-
-    def __init__(self, files: tuple[StoredFile, ...]) -> None:
-        self._files = files
-        self.count = len(files)
-        self.size = sum(file.size for file in files)
-
-    def judge(self, rules: FileRules) -> PartitionResult:
-        """Judge all of them, and what commits say of files."""
-        return judge_files(rules, self._files, rules.instants.claims)
+def listed_files(files: tuple[StoredFile, ...]) -> DataFiles:
+    """Data files in this process."""
+    size = sum(file.size for file in files)
+    return DataFiles(
+        count=len(files), size=size, judge=lambda rules: judge_files(rules, files, rules.instants.claims)
+    )  # fmt: skip
 
 
 def judge_files(rules: FileRules, stored: Iterable[StoredFile], claims: Mapping[str, Claim]) -> PartitionResult:
