@@ -22,8 +22,7 @@ from rich.text import Text
 
 from marker_sim.errors import HarnessError
 from marker_sim.report.table import output_console, plain_table
-from marker_sim.surroundings.java import GET_JAVA, find_java
-from marker_sim.surroundings.requirements import REQUIREMENTS, Requirement, lacking
+from marker_sim.surroundings.requirements import GET_JAVA, REQUIREMENTS, Requirement, find_java, lacking
 from marker_sim.targets import hudi
 from marker_sim.targets.jvm.bundles import Jars
 from marker_sim.worlds.file_permissions import granted

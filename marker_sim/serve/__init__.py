@@ -2,12 +2,11 @@
 
     uvicorn ─ connections.py ─► app.py ─ a greenlet per request, but for creates ─► markers.protocol ─► markers.server
                                                                                         │ seams
-                                                          runtime.py (event loop, threads) ┴ storing.py
+                                                                              runtime.py
 
 server.py       settings, start and graceful stop
 connections.py  limits for slow, half-open and oversized clients
 app.py          Hudi's paths, methods, parameters and replies; creates of one turn of the loop, queued together
 bases.py        which marker directories are served, and where they are stored
-runtime.py      the Runtime seam on an event loop: actors are greenlets on one thread; a fair pool of threads for calls
-storing.py      the Storage seam for these actors; threads make the calls
+runtime.py      the Runtime and Storage seams on an event loop: actors are greenlets; threads for calls, shared fairly
 """

@@ -1,4 +1,4 @@
-"""The Runtime seam on an event loop: every actor is a greenlet on the loop's thread, and waiting is a switch.
+"""The Runtime and Storage seams on an event loop: an actor is a greenlet on the loop's thread, waiting is a switch.
 
 The reference's plain blocking code runs here as it is, without a thread for each request and without preemption:
 between two calls through a seam no other actor runs, as in the simulator. Everything here is called on the loop's
@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 from greenlet import getcurrent, greenlet
 
 from marker_sim.names import place_of
-from marker_sim.seams import Mailbox
+from marker_sim.seams import Condition, Content, Mailbox, Storage
 from marker_sim.storages.locks import HostLocks
 
 LOCK_PAUSE_MS = 1.0
@@ -229,3 +229,35 @@ class FairThreadPool:
                 if calls:
                     self._waiting[place] = calls
                 return
+
+
+class LoopStorage:
+    """A storage whose calls run in threads while the loop continues."""
+
+    def __init__(self, inner: Storage, runtime: LoopRuntime) -> None:
+        self.capabilities = inner.capabilities
+        self._inner = inner
+        self._run = runtime.in_thread
+
+    def put(self, path: str, data: bytes, condition: Condition = Condition.NONE, expected: str | None = None) -> str:
+        """Replace atomically, under a condition; returns the new version."""
+        version: str = self._run(place_of(path), partial(self._inner.put, path, data, condition, expected))
+        return version
+
+    def overwrite(self, path: str, data: bytes) -> None:
+        """Replace in place."""
+        self._run(place_of(path), partial(self._inner.overwrite, path, data))
+
+    def get(self, path: str) -> Content:
+        """The object as it is now."""
+        content: Content = self._run(place_of(path), partial(self._inner.get, path))
+        return content
+
+    def list(self, prefix: str) -> tuple[str, ...]:
+        """Every path below a prefix, sorted."""
+        paths: tuple[str, ...] = self._run(place_of(prefix), partial(self._inner.list, prefix))
+        return paths
+
+    def delete(self, path: str) -> None:
+        """Remove the object; a missing one is fine."""
+        self._run(place_of(path), partial(self._inner.delete, path))

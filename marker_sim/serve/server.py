@@ -30,8 +30,7 @@ from marker_sim.options import MarkerOptions
 from marker_sim.seams import Refused, Reply, Request, Storage
 from marker_sim.serve.app import MarkerApp, Stores
 from marker_sim.serve.bases import Base, Located, parse_base
-from marker_sim.serve.runtime import FIRST_MAX, FairThreadPool, LoopRuntime
-from marker_sim.serve.storing import LoopStorage
+from marker_sim.serve.runtime import FIRST_MAX, FairThreadPool, LoopRuntime, LoopStorage
 from marker_sim.storages.locks import HostLocks
 from marker_sim.surroundings.requirements import need
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from marker_sim.errors import UsageError
 from marker_sim.reading import either
-from marker_sim.surroundings.java import find_java, spark_home
+from marker_sim.surroundings.requirements import find_java, spark_home
 from marker_sim.targets.http import HttpTarget, check_packages, check_surroundings
 from marker_sim.targets.jvm.bundles import BuiltBundle, Jars, is_path, read_bundle
 from marker_sim.targets.target import SERVERS, CampaignRequest, Target, TargetCapabilities, TargetRow

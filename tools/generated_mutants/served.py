@@ -41,7 +41,6 @@ MODULES = (
     "marker_sim.serve.connections",
     "marker_sim.serve.runtime",
     "marker_sim.serve.server",
-    "marker_sim.serve.storing",
 )
 _ROOT = str(Path(__file__).parents[2])
 _START = (
