@@ -22,6 +22,7 @@ from rich.text import Text
 
 from marker_sim.errors import HarnessError
 from marker_sim.report.table import output_console, plain_table
+from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS
 from marker_sim.surroundings.requirements import GET_JAVA, REQUIREMENTS, Requirement, find_java, lacking
 from marker_sim.targets import hudi
 from marker_sim.targets.jvm.bundles import Jars
@@ -29,8 +30,6 @@ from marker_sim.worlds.file_permissions import granted
 from marker_sim.worlds.proxies import install as toxiproxy
 
 VERSION_TIMEOUT_S = 20.0
-EXIT_HERE = 0
-EXIT_MISSING = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +64,7 @@ def doctor(
     ready = all(check.found for check in checks if check.name in core)
     if not as_json:
         output_console().print("`marker-sim verify` can run here" if ready else "`marker-sim verify` cannot run here")
-    return EXIT_HERE if ready else EXIT_MISSING
+    return EXIT_HOLDS if ready else EXIT_HARNESS
 
 
 def examine() -> tuple[Check, ...]:
