@@ -30,7 +30,7 @@ from marker_sim.markers.protocol import Creates, create_reply, handle
 from marker_sim.markers.server import ServedMarkers
 from marker_sim.markers.store import Created, MarkerStore
 from marker_sim.seams import Reply, Request
-from marker_sim.serve.bases import Base, Located, Refusal, locate
+from marker_sim.serve.bases import Located, Refusal, locate
 from marker_sim.serve.runtime import LoopRuntime
 
 BASE_PATH = "/v1/hoodie/marker"
@@ -78,7 +78,7 @@ class MarkerApp:
     waiting_max: requests without answer.
     """
 
-    def __init__(self, runtime: LoopRuntime, bases: tuple[Base, ...], stores: Stores, waiting_max: int) -> None:
+    def __init__(self, runtime: LoopRuntime, bases: tuple[Located, ...], stores: Stores, waiting_max: int) -> None:
         self._runtime = runtime
         self._bases = bases
         self._stores = stores

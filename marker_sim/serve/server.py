@@ -29,7 +29,7 @@ from marker_sim.markers.store import Context, Factory, MarkerStore
 from marker_sim.options import MarkerOptions
 from marker_sim.seams import Refused, Reply, Request, Storage
 from marker_sim.serve.app import MarkerApp, Stores
-from marker_sim.serve.bases import Base, Located, parse_base
+from marker_sim.serve.bases import Located, parse_base
 from marker_sim.serve.runtime import FIRST_MAX, FairThreadPool, LoopRuntime, LoopStorage
 from marker_sim.storages.locks import HostLocks
 from marker_sim.surroundings.requirements import need
@@ -90,7 +90,7 @@ def run(
 
 async def _serve(
     settings: Settings,
-    bases: tuple[Base, ...],
+    bases: tuple[Located, ...],
     storages: Mapping[tuple[bool, str], Storage],
     factory: Factory,
     listener: socket.socket,

@@ -33,7 +33,7 @@ def no_base() -> None:
     """Serves every directory of the host."""
     wanted = bases.locate
 
-    def locate(text: str, allowed: tuple[bases.Base, ...]) -> bases.Located:
+    def locate(text: str, allowed: tuple[bases.Located, ...]) -> bases.Located:
         try:
             return wanted(text, allowed)
         except bases.Refusal as refusal:
