@@ -75,6 +75,11 @@ class Op:
     copies: int = 1
     apart_ms: int = 0
 
+    @property
+    def actors(self) -> tuple[str, ...]:
+        """The name of each of its clients."""
+        return tuple(f"{self.actor}{OF_CROWD}{n}" for n in range(self.copies)) if self.copies > 1 else (self.actor,)
+
     def single(self) -> tuple[Op, ...]:
         """The operations of each of its clients."""
         if self.copies == 1:
@@ -82,14 +87,14 @@ class Op:
         return tuple(
             replace(
                 self,
-                actor=f"{self.actor}{OF_CROWD}{number}",
+                actor=actor,
                 name=self.name.replace(COPY, str(number)),
                 request=self.request.replace(COPY, str(number)),
                 after_ms=self.after_ms + number * self.apart_ms,
                 copies=1,
                 apart_ms=0,
             )
-            for number in range(self.copies)
+            for number, actor in enumerate(self.actors)
         )
 
 

@@ -13,9 +13,15 @@ from marker_sim.tables.audit.findings import TableFinding, TableReport
 from marker_sim.tables.audit.spark import listing_on_spark
 from marker_sim.tables.sources import open_source
 from properties.audit.hand_table import HandTable
+from scenarios.quick_spark import use_quick_settings
 
 pytestmark = pytest.mark.spark
 NOW_S = 4e9
+
+
+@pytest.fixture(autouse=True)
+def quickly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_quick_settings(tmp_path / "conf", monkeypatch)
 
 
 def _damaged(root: Path) -> HandTable:

@@ -108,12 +108,12 @@ def make_merged_plan(
     ops, faults = _merged(rng, storage, directories, rng.choice(PARTS[theme][:parts_max]), latin)
     odd = [op.directory for op in ops if op.name and tuple(directories)[op.directory].startswith(ODD_TABLES)]
     if latin:
-        ops = [replace(op, name=_within_latin(op.name)) if op.kind == "create" else op for op in ops]
+        ops = [op if op.kind != "create" else _within_latin(op) for op in ops]
     ops += with_twins(rng, ops, forms=not latin)
     ops += map(_accepted, crowd(rng, storage, _clients(ops), len(directories), latin))
     ops += hot(rng, storage, _clients(ops), len(directories))
     ops += spaced(rng, storage, _clients(ops), len(directories), interval_ms)
-    askers = sorted({each.actor for op in ops if op.kind == "create" for each in op.single()})
+    askers = sorted({actor for op in ops if op.kind == "create" for actor in op.actors})
     ops += short_scripts(rng, directories, second)
     possible = [fault for each in faults if (fault := done(each, storage)) is not None]
     asked_for = tuple(directories)[rng.choices(ops, [op.copies for op in ops])[0].directory]
@@ -190,7 +190,7 @@ def _merged(
                 op,
                 actor=names[op.actor],
                 directory=numbers[op.directory],
-                request=_of_part(op.request, part),
+                request=f"{part}.{op.request}" if op.request and part else op.request,
                 after_ms=min(op.after_ms, longest_ms),
             )
             for op in plan.ops
@@ -298,23 +298,19 @@ def _actor(name: str, first: int) -> str:
 
 def _sooner(fault: Fault) -> Fault:
     """The fault at an earlier step: steps are requests here, each of which makes several in the simulated world."""
-    return (
-        fault if fault.site else fault.at(1 + fault.n // (SERVER_STEPS if fault.target == "server" else CLIENT_STEPS))
-    )
+    steps = SERVER_STEPS if fault.target == "server" else CLIENT_STEPS
+    return fault if fault.site else fault.at(1 + fault.n // steps)
 
 
-def _of_part(request: str, part: int) -> str:
-    return f"{part}.{request}" if request and part else request
-
-
-def _within_latin(name: str) -> str:
-    """The name with "_" for what is outside ISO-8859-1; a server that garbles such names is judged by other plans."""
-    return "".join(letter if ord(letter) < 0x100 else "_" for letter in name)
+def _within_latin(op: Op) -> Op:
+    """The operation with "_" for what ISO-8859-1 lacks; a server that garbles such names is judged by other plans."""
+    latin = op.name if op.name.isascii() else "".join(letter if ord(letter) < 0x100 else "_" for letter in op.name)
+    return op if latin == op.name else replace(op, name=latin)
 
 
 def _accepted(op: Op) -> Op:
     """The operation; a create loses byte order marks in its name, for one that may be refused decides little."""
-    return replace(op, name=op.name.replace("\ufeff", "")) if op.kind == "create" else op
+    return replace(op, name=op.name.replace("\ufeff", "")) if op.kind == "create" and "\ufeff" in op.name else op
 
 
 def _few(rng: random.Random, faults: list[Fault]) -> tuple[Fault, ...]:

@@ -93,9 +93,7 @@ def _operations(rng: random.Random, clients: list[str], directories: int) -> tup
         elif made and rng.random() < again:
             directory, name, _ = rng.choice(made)  # By somebody else, perhaps after a deletion.
         elif rng.random() < collide:
-            name = (
-                rng.choice(pool) if not zipf else rng.choices(pool, [1 / rank for rank in range(1, len(pool) + 1)])[0]
-            )
+            name = rng.choices(pool, [1 / rank for rank in range(1, len(pool) + 1)])[0] if zipf else rng.choice(pool)
         else:
             name = _name(rng, number, rng.choice(partitions))
         if rng.random() < 0.1:

@@ -98,7 +98,7 @@ def importing(what: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        name = (error.name or "").partition(".")[0]
+        name = (error.name or "").partition(".")[0].replace("botocore", "boto3")  # Which brings it.
         if name not in REQUIREMENTS:
             raise HarnessError(f"{what}: {error}; `marker-sim doctor` says what is missing") from error
         raise HarnessError(f"{what} needs {_installing((name,))}") from error

@@ -19,8 +19,9 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -35,7 +36,11 @@ LIMIT_S = 900.0
 END_S = 10.0
 WAIT_S = 0.5
 _CHILD = "from marker_sim.surroundings.worker_pool import main; main()"
-_GUARD = "from marker_sim.surroundings.worker_pool import end_when_alone; end_when_alone()"
+# What the guard imports is imported when it has something to do: there is one for each campaign on servers.
+_GUARD = """import sys
+if not sys.stdin.buffer.read():
+    from marker_sim.surroundings.supervisor import end_marked
+    end_marked(*sys.argv[1:])"""
 _LENGTH = struct.Struct(">Q")
 
 
@@ -219,28 +224,24 @@ class WorkerPool:
 
 
 @contextmanager
-def guarded(variable: str, mark: str) -> Iterator[None]:
+def guarded(variable: str, mark: str) -> Iterator[Callable[[], object]]:
     """A context with a guard process, which kills marked processes when this one ends, however it ends.
 
-    Servers need that: they live on from thread to thread, so none can die with who started it.
+    Servers need that: they live on from thread to thread, so none can die with who started it. The value is a function
+    that dismisses the guard, for an owner who saw that none is left.
     """
-    words = [sys.executable, "-c", _GUARD, variable, mark]
+    words = [sys.executable, "-S", "-c", _GUARD, variable, mark]
     guard = supervisor.start(words, environment_as_here(), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
     assert guard.stdin is not None
     try:
-        yield
+        yield partial(guard.stdin.write, b".")
     finally:
-        guard.stdin.close()
+        with suppress(BrokenPipeError):  # The guard was ended.
+            guard.stdin.close()
         try:
             guard.wait(2 * END_S)
         except subprocess.TimeoutExpired:
             supervisor.end(guard)
-
-
-def end_when_alone() -> None:
-    """The main function of the guard: when its standard input is closed, kill all marked processes."""
-    sys.stdin.buffer.read()
-    supervisor.end_marked(sys.argv[1], sys.argv[2])
 
 
 def in_order(tasks: Iterable[Any], do: Callable[[Any], Any], pool: WorkerPool | None) -> Generator[Any, None, None]:

@@ -13,11 +13,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from marker_sim.campaign.nightly.failures import StoredFailure
 from marker_sim.campaign.nightly.ledger import Ledger, Line, read_lines, writing
 from marker_sim.campaign.nightly.opening import (
     ALONE,
@@ -101,7 +101,7 @@ class _Night:
         self._sizes = {"swarm": SEEDS_ON_SPARK if on_spark else SEEDS * factor}
         self._exhaustive_factor = EXHAUSTIVE_FACTOR_ON_SPARK if on_spark else 1
         self._taken = dict[str, float]()
-        self._died = set[tuple[str, str, int]]()
+        self._died = set[tuple[str, str, int, str | None]]()
         self._points: int | None = None
         self._digest = ""
         self._shown = self._began
@@ -207,38 +207,35 @@ class _Night:
             number += 1
         return f"{points}.{self._digest}.{number}"
 
-    def _give(
-        self,
-        workers: TaskPool,
-        stream: str,
-        first: int,
-        count: int,
-        space: str = "",
-        failure: StoredFailure | None = None,
-    ) -> None:
+    def _give(self, workers: TaskPool, stream: str, first: int, count: int, space: str = "", **own: Any) -> None:
         self._taken[stream] = self._taken.get(stream, 0.0) + 0.001
-        without_shrinking = not self.foreign and (stream, space, first) in self._died
-        left_s = 0.0 if without_shrinking else self._request.budget_s - self.clock_s
         task = NightlyTask(
             stream=stream,
             first=first,
             count=count,
             sut=self._totals.sut,
             profile=self._totals.profile,
-            until=time.monotonic() + left_s,
+            until=time.monotonic() + self._request.budget_s - self.clock_s,
             seed=self._totals.seed,
             seen=dict(self._totals.night.kinds),
-            failure=failure,
             listing=self._totals.night.tables,
             space=space,
             server=self._totals.server,
+            **own,
         )
         workers.give(workers.idle[0], task)
 
     def _collect(self, workers: TaskPool, timeout_s: float) -> None:
-        """Record the units that are done."""
+        """Record the units that are done; a task whose worker died is given once more."""
         for answer in workers.answers(min(timeout_s, 1.0)):
-            self._take(answer)
+            task = answer.task
+            name = (task.stream, task.space, task.first, task.failure and task.failure.name)
+            if answer.died and name not in self._died:
+                self._died.add(name)
+                # Without shrinking where that may have killed it.
+                workers.give(workers.idle[0], task if self.foreign else replace(task, until=time.monotonic()))
+            else:
+                self._take(answer)
         now = time.monotonic()
         self._progress(_line(self._totals.night, self._totals, self.clock_s, self._request.budget_s))
         if now - self._shown > SUMMARY_EVERY_S:
@@ -261,12 +258,7 @@ class _Night:
             names = self.note("replayed", name=task.failure.name, status=status, why=result["trouble"])
             self._totals.failures.write(self._request.directory, names)
         else:
-            again = (task.stream, task.space, task.first)
-            if answer.died and again not in self._died:
-                self._died.add(again)  # The numbers come next, without shrinking: that may have killed it.
-                self._totals.ranges(task.stream, task.space).give_back(task.first, task.count)
-            else:
-                self._record(task, seconds, result)
+            self._record(task, seconds, result)
 
     def _record(self, task: NightlyTask, seconds: float, result: Line) -> None:
         """Write a unit's table files, then its line of the ledger."""

@@ -146,7 +146,7 @@ def _clients(plan: Plan) -> list[_ScriptClient]:
         if not crowd:
             found.append(_ScriptClient(actor=actor, ops=ops))
             continue
-        members = {each.actor for op in ops for each in op.single()} & {fault.target for fault in plan.faults}
+        members = {actor for op in ops for actor in op.actors} & {fault.target for fault in plan.faults}
         numbers = sorted(int(member.rpartition(OF_CROWD)[2]) for member in members)
         found.append(_ScriptClient(actor=actor, ops=ops, copies=max(op.copies for op in ops), without=tuple(numbers)))
         for number in numbers:

@@ -34,7 +34,7 @@ def candidates(plan: Plan, evidence: Iterable[Event], under: str) -> Iterator[Pl
     around = [op for op in here if op in about or op.kind != "create"]
     like = {folded(name) for name in names if name}
     alike = [op for op in here if op in about or (op.kind == "create" and folded(op.name) in like)]
-    theirs = [op for op in plan.ops if any(each.actor in actors for each in op.single())]
+    theirs = [op for op in plan.ops if not actors.isdisjoint(op.actors)]
     few, many = _crowded(about, names)
     likely = tuple((fault,) for fault in plan.faults if fault.kind.row.cls == under)
     together = tuple(fault for each in likely for fault in each)
@@ -81,7 +81,7 @@ def _is_about(op: Op, names: set[str | None], actors: set[str]) -> bool:
     """Whether an operation is a create of one of the names, or anything else that one of these clients does."""
     if op.kind == "create":
         return any(each.name in names for each in op.single())
-    return any(each.actor in actors for each in op.single())
+    return not actors.isdisjoint(op.actors)
 
 
 def is_directory(path: str, event: Event) -> bool:
