@@ -40,7 +40,7 @@ from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.loading import load_system
 from marker_sim.outcome.failure import breaks_besides
 from marker_sim.plan import MODES
-from marker_sim.report.directory import unwritable
+from marker_sim.report.directory import writing
 from marker_sim.report.notes import known_text
 from marker_sim.report.table import print_failure
 from marker_sim.report.verdict import VerdictOutcome, judge_campaign
@@ -113,15 +113,13 @@ def judge_place(judging: Judging, mode: str, storage: str, folder: Path) -> Verd
     again = ("verify", "--sut", judging.sut, "--mode", mode, "--storage", storage)
     outcome = judge_campaign(campaign, judging.profile, judging.baseline, report, again)
     missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
-    try:
+    with writing(report):
         report.parent.mkdir(parents=True, exist_ok=True)
         if missing:
             (missing[-1] / ".gitignore").write_text("*\n", encoding="utf-8")  # As in Hypothesis' own directory.
         with held(report.parent, wait=True):  # Another worker may have judged the same place.
             shutil.rmtree(report, ignore_errors=True)  # Its plans were run again; failures are rewritten.
             write_outcome(outcome, report)
-    except OSError as error:
-        raise unwritable(report, error) from error
     return outcome
 
 

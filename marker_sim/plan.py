@@ -246,7 +246,7 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form, defaults left out of the entries so that it reads well."""
-        out: dict[str, Any] = {name: getattr(self, name) for name in _PLAN_FIELDS}
+        out: dict[str, Any] = {name: value for name in _PLAN_FIELDS if (value := getattr(self, name)) is not None}
         out["schema"] = SCHEMA
         out["directories"] = list(self.directories)
         out["tables"] = list(self.tables)
@@ -256,15 +256,7 @@ class Plan:
             for write in self.writes
         ]
         out["faults"] = [fault.to_dict() for fault in self.faults]
-        if self.shape is None:
-            del out["shape"]
-        else:
-            out["shape"] = asdict(self.shape)
-        if self.earlier is None:
-            del out["earlier"]
-        else:
-            out["earlier"] = asdict(self.earlier)
-        return out
+        return out | {name: asdict(out[name]) for name in ("shape", "earlier") if name in out}
 
     @staticmethod
     def from_dict(raw: dict[str, Any], origin: str = "plan") -> Plan:

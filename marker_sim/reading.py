@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from types import NoneType
@@ -62,3 +62,9 @@ def _strange(raw: Any, value: object, where: str) -> Iterator[tuple[str, str, li
     elif isinstance(value, tuple):
         for number, (given, made) in enumerate(zip(raw, value, strict=True)):
             yield from _strange(given, made, f"{where}[{number}]")
+
+
+def either(accepted: Iterable[object]) -> str:
+    """What is accepted, as the words of a sentence: "a, b or c"."""
+    *most, last = map(str, accepted)
+    return f"{', '.join(most)} or {last}"

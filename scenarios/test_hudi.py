@@ -25,7 +25,7 @@ from marker_sim.faults import Call, Fault, FaultKind, Site
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.outcome.result import Campaign
 from marker_sim.plan import Op, Plan
-from marker_sim.surroundings.java import find_java, spark_home
+from marker_sim.surroundings.requirements import find_java, spark_home
 from marker_sim.targets import hudi
 from marker_sim.targets.target import CampaignRequest
 from marker_sim.worlds.http.http_client import probe

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from marker_sim.campaign.played_shrinking import broken_in
 from marker_sim.cli import main
-from marker_sim.cli.replay import Wanted, replay
+from marker_sim.cli.replay import Wanted, run_again
 from marker_sim.faults import Call, Fault, FaultKind, Site, Step
 from marker_sim.history import Event, History
 from marker_sim.judges import judge
@@ -376,4 +376,4 @@ def stale_in_a_run(tmp_path: Path) -> tuple[Kind, Failure]:
 
 def replayed(plan: Path, times: int) -> tuple[int, str]:
     said = io.StringIO()
-    return replay(plan, Wanted(times=times), Console(file=said, width=200)), said.getvalue()
+    return run_again(plan, Wanted(times=times), Console(file=said, width=200)), said.getvalue()

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from marker_sim.campaign.nightly.pruning import stored_files
-from marker_sim.cli.judging import read_history
+from marker_sim.cli.judge import read_history
+from marker_sim.cli.output import say
 from marker_sim.cli.stored import StoredPlan, failure_of_chaos, failures_at
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import FAULT_CLASSES
@@ -58,7 +59,7 @@ def hand_over(path: Path, sut: str | None, script: bool, every: bool, file: Path
         except UsageError as error:
             if len(chosen) == 1:
                 raise
-            print(f"marker-sim: {error}", file=sys.stderr)
+            say(str(error))
             code = EXIT_USAGE
             continue
         if file is None:

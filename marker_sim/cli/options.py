@@ -86,7 +86,7 @@ Table = Annotated[
 AuditReport = Annotated[
     str | None, typer.Option(metavar="DIR", help="Write audit.json, findings.parquet and audit.html there.")
 ]
-AuditEndpoint = Annotated[str | None, typer.Option(metavar="URL", help="Endpoint of an object store other than AWS.")]
+OtherEndpoint = Annotated[str | None, typer.Option(metavar="URL", help="Endpoint of an object store other than AWS.")]
 AuditJobs = Annotated[str | None, typer.Option(metavar="N", help="Listings and reads at the same time. Default: 16.")]
 StuckAfter = Annotated[
     str, typer.Option(metavar="TIME", help="A pending instant without a change for this time is stuck.")

@@ -35,6 +35,11 @@ class UnreadOutput(io.FileIO):
             return memoryview(data).nbytes
 
 
+def say(sentence: str) -> None:
+    """Print a sentence of the kit on standard error."""
+    print(f"marker-sim: {sentence}", file=sys.stderr)
+
+
 def settle_outputs() -> None:
     """Replace both outputs: a closed pipe ends nothing, and what the encoding cannot print is escaped."""
     sys.stdout, sys.stderr = (_settled(stream) for stream in (sys.stdout, sys.stderr))

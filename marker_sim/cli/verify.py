@@ -15,13 +15,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from rich.console import Console
+import typer
 
 from marker_sim.campaign.comparison import Comparison, compare, its_share
 from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.replay import Replayed
 from marker_sim.campaign.runs import MODES_AGREE
-from marker_sim.cli.output import Progress
+from marker_sim.cli import options as given
+from marker_sim.cli.output import Progress, say
+from marker_sim.cli.request import parse_request
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.outcome.result import Campaign
@@ -33,8 +35,10 @@ from marker_sim.report.verdict import EXIT_HARNESS, EXIT_VIOLATED, judge_campaig
 from marker_sim.report.write import write_junit, write_outcome
 from marker_sim.surroundings.requirements import lacking
 from marker_sim.surroundings.time_limit import REST_S, TimeLimit
-from marker_sim.targets.target import CampaignRequest
+from marker_sim.targets.table import DEFAULT
+from marker_sim.targets.target import REAL_STORAGES, CampaignRequest
 
+REPORT = "marker-sim-report"
 # A run with real processes takes seconds, too long for a search of a few seconds.
 CONFIRM_FROM_S = 30.0
 CONFIRMED = "confirmed with real processes"
@@ -42,10 +46,43 @@ NOT_REPRODUCED = "not reproduced with real processes"
 HELD = "the guarantee was judged and held there, perhaps because of the order of events; it stays a violation"
 UNDECIDED = "no event there decided the guarantee, so this proves nothing"
 SIMULATED_ONLY = "shown in the simulated world only, because"
-REAL_STORAGES = ("local", "s3")
 
 
-def verify(request: CampaignRequest, as_json: bool, junit: Path | None = None) -> int:
+def verify(
+    context: typer.Context,
+    sut: given.Sut = DEFAULT,
+    mode: given.Mode = "both",
+    storage: given.Storage = None,
+    budget: given.Budget = None,
+    runs: given.Runs = None,
+    seed: given.Seed = None,
+    jobs: given.Jobs = None,
+    stop_at_first: given.StopAtFirst = False,
+    guarantees: given.Guarantees = None,
+    profile: given.Promises = None,
+    expect: given.Expect = None,
+    against: given.Against = None,
+    against_start: given.AgainstStart = None,
+    report: given.Report = REPORT,
+    start: given.Start = None,
+    reader: given.Reader = None,
+    dir_format: given.Form = None,
+    identity: given.Identity = False,
+    batch_threads: given.BatchThreads = None,
+    s3_endpoint: given.S3Endpoint = None,
+    s3_bucket: given.S3Bucket = None,
+    s3_access_key: given.S3AccessKey = None,
+    s3_secret_key: given.S3SecretKey = None,
+    junit: given.Junit = None,
+    as_json: given.Json = False,
+) -> int:
+    """Judge an implementation: runs, faults, verdict, report."""
+    output = ("junit", "as_json")
+    words = {name: word for name, word in context.params.items() if name not in output}  # Every other option above.
+    return carry_out(parse_request(**words, argv=context.obj), as_json, junit)
+
+
+def carry_out(request: CampaignRequest, as_json: bool, junit: Path | None = None) -> int:
     """Run, print and write; returns the exit code. The caller prints UsageError and HarnessError.
 
     junit: a file for the verdict as JUnit XML, None for none.
@@ -61,9 +98,9 @@ def verify(request: CampaignRequest, as_json: bool, junit: Path | None = None) -
                     each.target.prepare(each, progress)
         with open_report(request.report, request.argv) as earlier:
             if earlier is not None:
-                _say(f"the earlier report in {request.report} was moved to {earlier}")
+                say(f"the earlier report in {request.report} was moved to {earlier}")
             if short := request.target.forecast(request if request.against is None else its_share(request)):
-                _say(short)
+                say(short)
             return _verify(request, as_json, junit, limit)
 
 
@@ -108,7 +145,7 @@ def _verify(request: CampaignRequest, as_json: bool, junit: Path | None, limit: 
         where = "" if trouble else f"report: {request.report / 'report.html'}"
         print_outcome(outcome, output_console(), where, headline(outcome))
     if trouble:
-        _say(trouble)
+        say(trouble)
         return EXIT_VIOLATED if outcome.verdict == "violated" else EXIT_HARNESS
     return outcome.exit_code()
 
@@ -129,10 +166,6 @@ def _write_second(comparison: Comparison, asked: CampaignRequest) -> None:
     """Write the report of the system of `--against`, from which its failures can be replayed."""
     judged = judge_campaign(comparison.second, asked.profile, None, asked.report, asked.argv, asked.guarantees)
     write_outcome(judged, asked.report)
-
-
-def _say(sentence: str) -> None:
-    Console(stderr=True).print(f"marker-sim: {sentence}", markup=False, highlight=False, soft_wrap=True)
 
 
 def store_traceback(error: Exception, log: Path) -> str:

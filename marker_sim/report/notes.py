@@ -87,11 +87,6 @@ def notes(outcome: VerdictOutcome) -> tuple[Note, ...]:
     return tuple(note for note in found if note.count)
 
 
-def remarks(outcome: VerdictOutcome) -> tuple[str, ...]:
-    """The notes as lines."""
-    return tuple(line for note in notes(outcome) for line in note.lines)
-
-
 def _undecided(rows: Iterable[VerdictRow]) -> list[str]:
     """One line for each reason, with all rows that it makes inconclusive."""
     places: dict[str, dict[str, dict[str, list[str]]]] = {}

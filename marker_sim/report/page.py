@@ -53,16 +53,6 @@ class GuaranteeSummary:
                 found.setdefault(row.verdict, []).append(f"{row.mode}{where}")
         return [(verdict, "; ".join(places)) for verdict, places in found.items()]
 
-    @property
-    def judged(self) -> int:
-        """The number of times it was judged."""
-        return sum(row.judged for row in self.rows)
-
-    @property
-    def violations(self) -> int:
-        """The number of violations, including those of unpromised rows."""
-        return sum(row.violations for row in self.rows)
-
 
 def render_page(outcome: VerdictOutcome) -> str:
     """The page as text; every text from a system under test is escaped."""

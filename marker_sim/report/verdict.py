@@ -91,16 +91,14 @@ class VerdictOutcome:
             "seed": campaign.seed,
             "duration_s": round(campaign.duration_s, 3),
             "runs": campaign.runs,
-            "guarantees": [_listed(row) for row in self.rows],
+            "guarantees": [row.to_dict() for row in self.rows],
             "failures": [
                 _stored(number, failure, again, told[number])
                 for number, (failure, again) in enumerate(zip(self.failures, self.again, strict=True))
             ],
-            "operations": {
-                name: campaign.statistics.operations[name] for name in sorted(campaign.statistics.operations)
-            },
-            "faults": {name: campaign.statistics.faults[name] for name in sorted(campaign.statistics.faults)},
-            "reached": {name: campaign.statistics.reached[name] for name in sorted(campaign.statistics.reached)},
+            "operations": dict(sorted(campaign.statistics.operations.items())),
+            "faults": dict(sorted(campaign.statistics.faults.items())),
+            "reached": dict(sorted(campaign.statistics.reached.items())),
             "not_reached": [*campaign.not_reached, *(f"left out: {what}" for what in campaign.left_out)],
             "too_rare": list(campaign.too_rare),
             "not_applicable": campaign.not_applicable,
@@ -207,12 +205,6 @@ def _ordered(failures: Iterable[Failure], differences: Differences | None) -> tu
         return tuple(failures)
     new = {(known.guarantee, known.mode, known.storage, known.cause) for known in differences.unexpected}
     return tuple(sorted(failures, key=lambda failure: failure.kind not in new))
-
-
-def _listed(row: VerdictRow) -> dict[str, Any]:
-    """The JSON form of a row."""
-    lists = {"evidence": list(row.evidence), "not_met": list(row.not_met), "not_tried": list(row.not_tried)}
-    return row.to_dict() | lists
 
 
 def _stored(number: int, failure: Failure, again: str, told: int) -> dict[str, Any]:

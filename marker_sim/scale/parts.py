@@ -23,8 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from marker_sim.errors import UsageError
-from marker_sim.history import Event, Header, History
-from marker_sim.history.model import PartOfEvents
+from marker_sim.history import Event, Header, History, PartOfEvents
 from marker_sim.judges import judge
 from marker_sim.judges.findings import Finding
 from marker_sim.judges.guarantees import GUARANTEES

@@ -22,8 +22,9 @@ import socket
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import Server
@@ -69,18 +70,17 @@ class _NoTaskEvent:
         """Nothing: there is no task to wake."""
 
 
+@dataclass(slots=True, eq=False)
 class Plain:
     """A plain request in progress, with the attributes that uvicorn's protocol expects of its own requests."""
 
-    __slots__ = ("disconnected", "headers", "keep_alive", "more_body", "path", "response_complete")
-    message_event = _NoTaskEvent()
-
-    def __init__(self, path: str, headers: Headers, keep_alive: bool) -> None:
-        self.path = path
-        self.headers = headers
-        self.keep_alive = keep_alive
-        self.disconnected = self.response_complete = False
-        self.more_body = True
+    path: str
+    headers: Headers
+    keep_alive: bool
+    disconnected: bool = False
+    response_complete: bool = False
+    more_body: bool = True
+    message_event: ClassVar[_NoTaskEvent] = _NoTaskEvent()
 
 
 class Connection(HttpToolsProtocol):

@@ -20,8 +20,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.surroundings.java import find_java, spark_home
-from marker_sim.surroundings.requirements import need
+from marker_sim.surroundings.requirements import find_java, need, spark_home
 from marker_sim.surroundings.worker_pool import VARIABLE, environment_as_here
 
 if TYPE_CHECKING:

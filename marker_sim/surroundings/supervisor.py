@@ -121,7 +121,7 @@ def _in_session(session: int) -> Iterator[int]:
 
 def last_lines(log: Path) -> str:
     """The end of what a process wrote into its log, in one line for messages."""
-    lines = log.read_text(errors="replace").splitlines()
+    lines = log.read_text(errors="replace").splitlines() if log.is_file() else []
     return " | ".join(line.strip() for line in lines if line.strip())[-SAID_MAX:] or "(no output)"
 
 

@@ -28,11 +28,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Any, Protocol, Self
 
-from marker_sim.errors import HarnessError, UsageError
+from marker_sim.errors import HarnessError
 from marker_sim.surroundings import supervisor
 
 VARIABLE = "MARKER_SIM_POOL"
-JOBS_MAX = 256
 LIMIT_S = 900.0
 END_S = 10.0
 WAIT_S = 0.5
@@ -43,7 +42,6 @@ if not sys.stdin.buffer.read():
     from marker_sim.surroundings.supervisor import end_marked
     end_marked(*sys.argv[1:])"""
 _LENGTH = struct.Struct(">Q")
-_SAID_LINES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +203,7 @@ class WorkerPool:
             return Answer(task=task, seconds=seconds, result=result, error=error)
         code = _end(worker)
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
-        died = f"the worker ended with {how} after {seconds:.0f} s: {_last_lines(worker.log)}"
+        died = f"the worker ended with {how} after {seconds:.0f} s: {supervisor.last_lines(worker.log)}"
         number = self.workers.index(worker)
         self.workers[number] = self._start(number)
         return Answer(task=task, seconds=seconds, died=died)
@@ -301,15 +299,6 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def parse_jobs(text: str | None) -> int:
-    """The number of `--jobs`, one for each core when left out; UsageError for anything else."""
-    if text is None:
-        return min(cores(), JOBS_MAX)
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= JOBS_MAX:
-        raise UsageError(f"--jobs was given {text!r}; write a whole number from 1 to {JOBS_MAX}")
-    return int(text)
-
-
 def environment_as_here() -> dict[str, str]:
     """The environment for a process that imports from the same places, the working directory included."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
@@ -370,11 +359,3 @@ def _end(worker: PoolWorker) -> int:
         except OSError:  # The remaining output has no reader.
             continue
     return code
-
-
-def _last_lines(log: Path) -> str:
-    try:
-        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    except OSError:  # The file or its directory was removed; its owner reports that.
-        lines = []
-    return " | ".join(lines[-_SAID_LINES:]) or "(no output)"

@@ -29,7 +29,7 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from marker_sim.tables.entries import TableEntry
-from marker_sim.timeline import COMMITS, UNDOING, DataFile, TableFile, parse_table_file
+from marker_sim.timeline import COMMITS, UNDOING, DataFile, parse_table_file
 
 
 class Instants:
@@ -74,7 +74,7 @@ class Instants:
         files = (parse_table_file(path) for entry in commits for path in entry.of("wrote"))
         return frozenset(file[:3] for file in files if file is not None and not file.log)
 
-    def bears_base(self, file: DataFile | TableFile) -> bool:
+    def bears_base(self, file: DataFile) -> bool:
         """Whether a file is a log file named by the instant of its base file instead of its own."""
         return file.log and (self.layout == 1 or file[:3] in self.bases)
 

@@ -2,7 +2,7 @@
 
 target.py           the common interface, and the request that a campaign receives
 table.py            a row for each
-reference.py, mutant.py, python.py  systems in Python, loaded by `marker_sim.loading`; their runs are plans
+python.py           systems in Python, loaded by `marker_sim.loading`: the reference, mutants, any; their runs are plans
 command.py          a program in any language, by its command line; its runs are plans
 http.py             any server with the timeline server's HTTP protocol, started by a command; http_plans.py: its plans
 hudi.py             Hudi's timeline server

@@ -18,7 +18,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from marker_sim.errors import UsageError
-from marker_sim.surroundings.java import find_java, spark_home
+from marker_sim.reading import either
+from marker_sim.surroundings.requirements import find_java, spark_home
 from marker_sim.targets.http import HttpTarget, check_packages, check_surroundings
 from marker_sim.targets.jvm.bundles import BuiltBundle, Jars, is_path, read_bundle
 from marker_sim.targets.target import SERVERS, CampaignRequest, Target, TargetCapabilities, TargetRow
@@ -106,9 +107,8 @@ def find_jars(
 def check_version(version: str, name: str = "hudi") -> None:
     """UsageError for a version that the kit was not tested with."""
     if version not in VERSIONS:
-        known = _either(VERSIONS)
         raise UsageError(
-            f"--sut {name}:{version} has no bundle for Spark 3.5 here; write {name}: and {known}, or a path"
+            f"--sut {name}:{version} has no bundle for Spark 3.5 here; write {name}: and {either(VERSIONS)}, or a path"
         )
 
 
@@ -136,10 +136,6 @@ def service_command(java: str, class_path: str, launcher: str) -> str:
     words = shlex.join([java, *_QUIET, "-cp", class_path, launcher])
     told = " {storage}" if launcher.endswith(STORAGE_LAUNCHER) else ""
     return f"{words}{told} -p {{port}} --enable-marker-requests -mbt {{threads}} -mbi {{interval_ms}} -mdp 4 -st MEMORY"
-
-
-def _either(words: tuple[str, ...]) -> str:
-    return f"{', '.join(words[:-1])} or {words[-1]}"
 
 
 def _parse(text: str) -> Target | None:

@@ -20,7 +20,7 @@ from pathlib import Path
 from marker_sim.errors import HarnessError
 from marker_sim.outcome.result import Campaign
 from marker_sim.plan import Plan
-from marker_sim.surroundings.java import spark_home
+from marker_sim.surroundings.requirements import spark_home
 from marker_sim.surroundings.supervisor import end_marked
 from marker_sim.targets.run_environment import scratch_directory
 from marker_sim.targets.target import CampaignRequest

@@ -92,7 +92,7 @@ class ServerOptions:
         return ServerOptions(**known, endpoint=endpoint)
 
 
-_STORED_OPTIONS = ("start", "reader", "dir_format", "identity", "batch_threads")
+_STORED_OPTIONS = SERVER_OPTIONS[:5]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,8 +16,7 @@ from marker_sim.campaign.nightly.ledger import SCHEMA, Ledger, read_lines
 from marker_sim.campaign.nightly.totals import Totals
 from marker_sim.campaign.sources.servers import request_on
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.surroundings.java import find_java
-from marker_sim.surroundings.requirements import lacking
+from marker_sim.surroundings.requirements import find_java, lacking
 from marker_sim.targets.table import DEFAULT, parse_target
 from marker_sim.targets.target import ServerOptions
 

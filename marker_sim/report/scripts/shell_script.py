@@ -11,6 +11,7 @@ import re
 import shlex
 from dataclasses import dataclass
 from importlib.resources import files
+from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 
@@ -19,6 +20,7 @@ from marker_sim.faults import FaultKind
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.plan import COPY, Op, Plan
 from marker_sim.report.scripts.shell_steps import not_in_a_shell, quoted, steps_of
+from marker_sim.report.templates import resource
 from marker_sim.report.words import plan_sentences, printable
 from marker_sim.targets.hudi import NAME as HUDI
 from marker_sim.targets.hudi import SETTINGS, launcher_of, service_command
@@ -98,8 +100,8 @@ def shell_script(failure: FailureDescription) -> str:
     hudi, s3 = failure.sut.partition(":")[0] == HUDI, plan.storage == "s3"
     faults_ms = sum(fault.settings.for_ms + max(0, fault.settings.restart_ms) for fault in plan.faults)
     at_answers = bool(claims & {"G1", "G2"}) and not server.reader
-    text = (files("marker_sim.report.templates") / "script.sh.j2").read_text(encoding="utf-8")
-    return environment().from_string(text).render(
+    return render_script(
+        "script.sh.j2",
         head=[printable(line) for line in _head(failure, hudi, s3)],
         guarantee=failure.guarantee,
         title=failure.title,
@@ -125,17 +127,18 @@ def shell_script(failure: FailureDescription) -> str:
         clients_s=LASTING_S if "obstruct" in steps.uses else CLIENTS_S,
         known="\n".join(f"    create {place} {quoted(name)}" for place, name in _known(plan)) or "    :",
         claims=" ".join(sorted(claims, key=lambda name: int(name[1:]))),
-        rules=(files("marker_sim.report.templates") / "script.awk").read_text(encoding="utf-8").rstrip("\n"),
+        rules=resource("script.awk").rstrip("\n"),
     )  # fmt: skip
 
 
-def environment() -> Environment:
-    """The template environment for scripts. Nothing is escaped: shell words are quoted one by one."""
-    return Environment(
+def render_script(template: str, **content: Any) -> str:
+    """A script from its template. Nothing is escaped: shell words are quoted one by one."""
+    environment = Environment(
         undefined=StrictUndefined, line_statement_prefix="%%", keep_trailing_newline=True,
         variable_start_string="@{", variable_end_string="}@", comment_start_string="@#", comment_end_string="#@",
         block_start_string="@%", block_end_string="%@",
     )  # fmt: skip
+    return environment.from_string(resource(template)).render(**content)
 
 
 def _problem(failure: FailureDescription) -> str:

@@ -7,7 +7,6 @@ note       healthy tables have it as well
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -117,8 +116,3 @@ def ordered(findings: Iterable[TableFinding]) -> tuple[TableFinding, ...]:
     """The gravest first, then by kind, path and instant; each once."""
     levels = list(Level)
     return tuple(sorted(dict.fromkeys(findings), key=lambda f: (levels.index(f.level), f.kind, f.path, f.instant)))
-
-
-def tally(findings: Iterable[TableFinding]) -> Counter[tuple[Level, str]]:
-    """The number of findings of each level and kind."""
-    return Counter((finding.level, finding.kind) for finding in findings)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from urllib.parse import urlencode
 
 from marker_sim.faults import Fault
-from marker_sim.history.model import IN_CHUNKS
+from marker_sim.history import IN_CHUNKS
 from marker_sim.names import MarkerDirectory
 from marker_sim.unusual_names import written
 from marker_sim.worlds.http.http_client import HttpConnection, HttpOutcome
