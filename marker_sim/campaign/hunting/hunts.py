@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from itertools import chain, count
+from itertools import count, pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, Protocol
@@ -117,9 +117,16 @@ def swarm(mutant: Mutant, system: System, number: int, limit: Limit, begin: int 
 
 def exhaustive(mutant: Mutant, system: System, number: int, limit: Limit) -> Found:
     """The result of hunting with every single crash, a few of each workload at a time; modes are not compared."""
-    space, pieces = Space(system), PIECES if mutant.kills != MODES_AGREE else 0
-    cases = chain.from_iterable(space.cases(depths=(1,), shard=(piece, PIECES)) for piece in range(pieces))
+    space = Space(system)
+    cases = space.cases(round_the_space(space) if mutant.kills != MODES_AGREE else ())
     return _explored(mutant, Crashes(space, cases), limit, number)
+
+
+def round_the_space(space: Space) -> Iterator[int]:
+    """The numbers of all single crashes, a few of each workload at a time."""
+    for turn in range(PIECES):
+        for begin, end in pairwise((0, *space.ends)):
+            yield from range(begin + turn, end, PIECES)
 
 
 def machine(mutant: Mutant, system: System, number: int, limit: Limit) -> Found:
