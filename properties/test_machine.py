@@ -11,7 +11,7 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 
 from marker_sim.campaign.machine import attack, machine_for
 from marker_sim.campaign.machine_operations import MarkerMachine
-from marker_sim.campaign.machine_rules import FAULT_RULES, WritePathMachine
+from marker_sim.campaign.machine_rules import WritePathMachine
 from marker_sim.campaign.replay import replay_plan
 from marker_sim.campaign.runs import execute
 from marker_sim.cli import main
@@ -118,7 +118,8 @@ def test_every_fault_belongs_to_a_rule() -> None:
     made: set[FaultKind] = set()
     for mode, storage in PLACES:
         machine = machine_for(WritePathMachine, reference(), mode, storage)
-        made |= {kind for name in FAULT_RULES for kind in machine.possible(name)}
+        rules = [entry.function for entry in machine.setup_state().rules]
+        made |= {kind for each in rules if hasattr(each, "possible") for kind in each.possible(machine)}
     assert made == {kind for kind in FaultKind if kind.row.drawn}
 
 
