@@ -29,6 +29,7 @@ from marker_sim.outcome.failure import NO_TIME, NONE_SMALLER, Failure, Kind, fai
 from marker_sim.plan import Plan
 from marker_sim.search.shrinking import by_evidence, by_history, jobs
 from marker_sim.search.shrinking.shrinker import shrink
+from marker_sim.targets.target import PlayedRun
 
 BESIDE = 2  # Runs beside each other.
 WAITING = ("G6", "G7")  # A run that breaks one of them waits as long as an answer may take, in which nobody is busy.
@@ -42,7 +43,7 @@ PLANS_MAX = 2  # Failing plans whose candidates are tried.
 EVIDENCE_SHARE = 0.6  # Of the time, for the candidates that the evidence names.
 LOST = frozenset(("G1", "G2", "G3", "G4", "G11"))  # A name that is gone breaks one of them, by when it is missed.
 PROBES = ("probe-", "once-")
-Again = Callable[[Plan, float, bool, bool], History | None]
+Again = Callable[[Plan, float, bool, bool], PlayedRun]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +76,7 @@ class PlayedShrinker:
     """Shrinks plans by playing smaller ones several times.
 
     again: runs a plan until a time (time.monotonic), on fresh servers if asked for, with probes at its end or not; from
-        several threads at a time. None for a run that the time cut short.
+        several threads at a time.
     at_once: from how many threads, when runs wait most of the time; 1 for runs that are slow.
     """
 
@@ -245,8 +246,8 @@ class PlayedShrinker:
 
         def run(_: int) -> dict[Kind, Failure] | None:
             try:
-                history = self._again(plan, until, fresh, self._probing)
-                return None if history is None else broken_in(history, plan, self._profile)
+                played = self._again(plan, until, fresh, self._probing)
+                return None if played.cut else broken_in(played.history, plan, self._profile)
             except HarnessError:
                 return None
 

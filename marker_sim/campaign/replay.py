@@ -25,6 +25,7 @@ from marker_sim.outcome.failure import (
     VIOLATED,
     Failure,
     Kind,
+    failures_in,
 )
 from marker_sim.plan import Plan
 from marker_sim.system import System
@@ -54,7 +55,7 @@ class Replayed:
 
     status: VIOLATED, FIXED, or NOT_REPRODUCED, and `why` then where runs were not enough to say that it is fixed.
     broken, times: in how many runs of how many a promise was broken.
-    held: in how many it was judged and kept, where that was counted.
+    held: in how many the guarantee that was asked for was judged and kept.
     shown: the first that broke it; also: the other guarantees that it breaks.
     """
 
@@ -98,28 +99,36 @@ def _breach(finding: Finding, plan: Plan, profile: Profile, guarantee: str | Non
 
 
 def played(
-    play: Callable[[bool], dict[Kind, Failure]],
+    run: Callable[[bool], History],
+    plan: Plan,
+    profile: Profile,
     guarantee: str | None,
     cause: str,
     times: int,
     enough: int | None = None,
+    system: System | None = None,
 ) -> Replayed:
     """The result of a plan in real time, where a run without a violation proves nothing.
 
-    play: one run, on fresh servers if asked for: what it broke.
+    run: one run, on fresh servers if asked for.
     enough: after so many runs that broke it there are no more.
+    system: what ran it, where that is loaded here.
     """
     seen: list[Failure] = []
-    fresh, made = False, 0
+    fresh, made, held = False, 0, 0
     while made < times and len(seen) != enough:
-        broken = play(fresh)
+        history = run(fresh)
+        findings = findings_in(history, system)
+        broken = failures_in(history, findings, profile, plan)
         found = [each for kind, each in broken.items() if guarantee in (None, kind.guarantee)]
         seen += sorted(found, key=lambda each: each.breach.cause != cause)[:1]
+        asked = [each for each in findings if each.guarantee == guarantee]
+        held += any(each.judged and not each.breaches and not each.undecided for each in asked)
         fresh, made = bool(broken), made + 1
     shown = min(seen, key=lambda each: each.breach.cause != cause, default=None)
     status = VIOLATED if seen else NOT_REPRODUCED
     why = "" if seen else "that does not mean that it is fixed"
-    return Replayed(status=status, broken=len(seen), times=made, shown=shown, why=why)
+    return Replayed(status=status, broken=len(seen), times=made, held=held, shown=shown, why=why)
 
 
 def on_servers(
@@ -128,10 +137,10 @@ def on_servers(
     """The result of a plan on a real server or Hudi, or as Spark jobs where `server` is None."""
     with _real_runs(plan, sut, server, profile, LONG_S) as runs:
 
-        def play(fresh: bool) -> dict[Kind, Failure]:
-            return broken_in(runs.again(plan, time.monotonic() + LONG_S, fresh).history, plan, profile)
+        def run(fresh: bool) -> History:
+            return runs.again(plan, time.monotonic() + LONG_S, fresh).history
 
-        return played(play, guarantee, cause, times)
+        return played(run, plan, profile, guarantee, cause, times)
 
 
 @contextmanager
@@ -165,20 +174,15 @@ def shrink_on_servers(
     began, runs_made = time.monotonic(), 0
     until = began + budget_s - CLOSING_S
     with _real_runs(plan, sut, server, profile, budget_s) as runs:
-
-        def again(candidate: Plan, deadline: float, fresh: bool, probing: bool) -> History | None:
-            played = runs.again(candidate, deadline, fresh, probing)
-            return None if played.cut else played.history
-
         while not runs_made or time.monotonic() < began + budget_s * SEEN_SHARE:
-            history = again(plan, until, False, True)
-            if history is None:
+            again = runs.again(plan, until)
+            if again.cut:
                 break
             runs_made += 1
-            broken = broken_in(history, plan, profile)
+            broken = broken_in(again.history, plan, profile)
             found = sorted((kind for kind in broken if kind[0] == guarantee), key=lambda kind: kind[3] != cause)
             if found:
-                shrinker = PlayedShrinker(again, profile, runs.at_once)
+                shrinker = PlayedShrinker(runs.again, profile, runs.at_once)
                 return shrinker.shrink(found[0], [broken[found[0]]], until), runs_made
     return None, runs_made
 

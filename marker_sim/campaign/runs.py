@@ -50,7 +50,9 @@ def comparable(plan: Plan, system: System) -> bool:
     return both and bool(plan.writes) and plan.storage in BATCHED_STORAGES
 
 
-def findings_in(history: History, system: System, guarantees: frozenset[str] | None = None) -> tuple[Finding, ...]:
+def findings_in(
+    history: History, system: System | None, guarantees: frozenset[str] | None = None
+) -> tuple[Finding, ...]:
     """One finding per requested guarantee; none when the system cannot be judged on this storage."""
     return () if lacking(system, history) else judge(history, guarantees)
 
