@@ -192,11 +192,7 @@ class PieceResult:
         plan, finding = run.plan, modes_agree(first, second)
         assert plan is not None, "a pair is of one plan"
         self.statistics.add_pair(first, second, finding)
-        broken = dict[Kind, Failure]()
-        for breach in profile.broken_by(finding, plan.mode, plan.storage):
-            kind = Kind(finding.guarantee, BOTH, plan.storage, breach.cause)
-            broken.setdefault(kind, Failure(kind=kind, breach=breach, history=second, plan=plan, number=run.number))
-        return broken
+        return failures_in(second, (finding,), profile, plan, run.number, BOTH)
 
     def _reach(self, run: NumberedRun) -> None:
         for name, count in run.reached:

@@ -97,10 +97,9 @@ def program_attempt(
     runtime = context.runtime
     rows = rows_of(work, context.storage, runtime, rows_as)
 
-    def marker(asked: Line) -> Line:
+    def marker(asked: Line) -> None:
         make_marker(asked["name"], runtime, create)
         runtime.sleep(slow_ms)
-        return {}
 
     session_of(pool, WRITE, context).call(
         "attempt",

@@ -55,10 +55,7 @@ class Kill:
     def to_dict(self) -> dict[str, Any]:
         """The JSON form."""
         return {
-            "name": self.mutant.name,
-            "record": self.mutant.record,
-            "module": self.mutant.module,
-            "kills": self.mutant.kills,
+            **{name: getattr(self.mutant, name) for name in ("name", "record", "module", "kills")},
             "killed": self.killed,
             "runs": self.runs,
             "cells": {name: count for name, count in self.cells.items() if count},
