@@ -20,7 +20,7 @@ from marker_sim.campaign.runs import smaller
 from marker_sim.campaign.sources.exhaustive import COVERED, Case, Crashes, Part, Space
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import MODES, STORAGES
-from marker_sim.search.schedules import NAMES
+from marker_sim.search.crash_points import NAMES
 from marker_sim.system import reference
 
 SHRINK_S = 10.0

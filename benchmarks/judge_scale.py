@@ -74,7 +74,7 @@ def by_duckdb(place: Path) -> list[int]:
     """The kit's SQL by DuckDB."""
     import duckdb
 
-    from marker_sim.scale.spark_engine import SqlFacts
+    from marker_sim.scale.engines import SqlFacts
 
     with duckdb.connect() as connection:
         connection.execute(f"CREATE VIEW facts AS SELECT * FROM read_parquet('{place}/facts.parquet')")

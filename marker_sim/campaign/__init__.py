@@ -11,7 +11,7 @@ comparison.py             two systems on the same plans
 replay.py                 runs a stored plan again
 sources/                  where numbered runs come from: the swarm, crashes, processes, Spark, servers
 machine*.py               the Hypothesis state machines, and campaigns of their examples
-hunting/                  campaigns against mutants
+hunts.py                  campaigns against mutants: which judge kills each, and how soon
 coverage/                 conditions for a guarantee to hold
 nightly/                  `marker-sim chaos`: campaigns of every kind for hours, resumable
 """

@@ -1,7 +1,6 @@
 """Hypothesis state machines of the write path and of the marker store: `machine_for` makes one, `attack` runs it.
 
     machine_rules.py        the write path: tasks of the next write, and faults some steps ahead
-    machine_example.py      one example of it, which runs writes piece by piece
     machine_operations.py   the marker store alone: what clients ask, and faults
     JudgedExample           what both have: the judgement of a whole example, and the plan of a failure
 
@@ -44,7 +43,7 @@ from marker_sim.campaign.pieces import NumberedRun, PieceResult, SearchSettings
 from marker_sim.campaign.planned_runs import NOT_DETERMINISTIC
 from marker_sim.campaign.runs import execute
 from marker_sim.errors import HarnessError
-from marker_sim.faults import FaultKind
+from marker_sim.faults import FaultKind, FaultSettings
 from marker_sim.faults.row import BATCHED_STORAGES
 from marker_sim.faults.table import drawable
 from marker_sim.history import History
@@ -64,7 +63,7 @@ class DrawnFault(NamedTuple):
     """A fault kind with settings from its row of the table. data: to draw more."""
 
     kind: FaultKind
-    settings: dict[str, Any]
+    settings: FaultSettings
     data: st.DataObject
 
 
@@ -84,7 +83,7 @@ def step(*families: str, role: str = "", **drawn: Any) -> Callable[[Callable[...
                 kind = data.draw(st.sampled_from(self.kinds(*families, role=role)), label="kind")
                 choices = kind.row.settings.items()
                 settings = {name: data.draw(st.sampled_from(values), label=name) for name, values in choices}
-                given["fault"] = DrawnFault(kind, settings, data)
+                given["fault"] = DrawnFault(kind, FaultSettings(**settings), data)
             return body(self, **given)
 
         as_rule: Callable[[Any], Any] = rule(**drawn)

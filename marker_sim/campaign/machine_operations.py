@@ -125,7 +125,7 @@ class MarkerMachine(JudgedExample):
         servers = ("server", "server", "second") if served and row.family != "wire" else ()
         anybody = servers if row.roles == ("server",) else (*servers, *self._clients)
         who = fault.data.draw(st.sampled_from(anybody), label="who")
-        made = Fault.of(fault.kind, who, Step(ahead), **fault.settings)
+        made = Fault(kind=fault.kind, target=who, trigger=Step(ahead), settings=fault.settings)
         self._plan = replace(self._plan, faults=(*self._plan.faults, made))
 
     def _ask(self, client: int, *, directory: int, **changes: Any) -> Op:

@@ -27,7 +27,7 @@ from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.outcome.failure import NO_TIME, NONE_SMALLER, Failure, Kind, failures_in
 from marker_sim.plan import Plan
-from marker_sim.search.shrinking import by_evidence, by_history, jobs
+from marker_sim.search.shrinking import by_history, jobs
 from marker_sim.search.shrinking.shrinker import shrink
 from marker_sim.targets.target import PlayedRun
 
@@ -272,7 +272,7 @@ def _candidates(broken: Failure) -> Iterator[Plan]:
         return
     yield from by_history.candidates(plan, history, breach.evidence, breach.under)
     evidence = tuple(history.events[index] for index in breach.evidence)
-    yield from by_evidence.candidates(plan, evidence, breach.under)
+    yield from by_history.around_evidence(plan, evidence, breach.under)
 
 
 def broken_in(history: History, plan: Plan | None, profile: Profile) -> dict[Kind, Failure]:

@@ -12,8 +12,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from marker_sim.campaign.hunting.hunts import DESK, HuntTask
-from marker_sim.campaign.hunting.kill import Kill, KillTask
+from marker_sim.campaign.hunts import DESK, HuntTask, Kill, KillTask
 from marker_sim.cli.output import Progress
 from marker_sim.cli.request import RUNS_MAX, parse_duration, parse_number
 from marker_sim.errors import HarnessError, UsageError

@@ -20,8 +20,7 @@ import pyarrow.parquet as pq
 from marker_sim.errors import UsageError
 from marker_sim.history import Header
 from marker_sim.judges.sets.rules import FACTS, RULES, SetRule
-from marker_sim.scale.arrow_engine import ArrowFacts
-from marker_sim.scale.spark_engine import COLUMNS, FactCounts, counted_by_spark, unreadable
+from marker_sim.scale.engines import COLUMNS, ArrowFacts, FactCounts, counted_by_spark, unreadable
 
 TEXTS, HEADER = "texts.parquet", "header.json"
 _FORMS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json"}

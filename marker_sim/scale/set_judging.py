@@ -15,10 +15,9 @@ from marker_sim.judges.findings import Finding
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.judges.sets.rules import RULES, Difference, findings_of
 from marker_sim.report.columns import as_table, open_parquet
-from marker_sim.scale.arrow_engine import ArrowFacts
+from marker_sim.scale.engines import ArrowFacts, counted_by_spark
 from marker_sim.scale.fact_files import FactFiles, lacking_facts
 from marker_sim.scale.recorded import READ, RecordedFacts
-from marker_sim.scale.spark_engine import counted_by_spark
 
 _BATCH_ROWS = 250_000
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from marker_sim import __version__
-from marker_sim.campaign.hunting.hunts import HuntTask
+from marker_sim.campaign.hunts import HuntTask
 from marker_sim.cli.mutants import hunted
 from marker_sim.surroundings.worker_pool import cores
 from tools.generated_mutants import served

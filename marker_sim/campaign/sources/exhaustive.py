@@ -1,6 +1,6 @@
 """Every crash point of a short workload, then every pair of them: a finite space, walked in one order.
 
-    space      parts: a marker mode on a storage under one of the schedules (schedules.py)
+    space      parts: a marker mode on a storage under one of the schedules (crash_points.py)
     depth 1    a part with one crash: of each actor, at each of its seam calls, in each way it can die there
     depth 2    the same with a second crash, at each call that is made after the first one in the run with the first one
     order      by number: all of depth 1, then all of depth 2; a case is made from its number alone
@@ -23,8 +23,7 @@ from typing import NamedTuple
 from marker_sim.campaign.pieces import RECHECK_EVERY, NumberedRun
 from marker_sim.faults import Fault
 from marker_sim.plan import MODES, STORAGES, Plan
-from marker_sim.search.crash_points import watch
-from marker_sim.search.schedules import NAMES, SCHEDULES, Schedule
+from marker_sim.search.crash_points import NAMES, SCHEDULES, Schedule, watch
 from marker_sim.system import System
 from marker_sim.worlds.simulated.storage import CAPABILITIES
 

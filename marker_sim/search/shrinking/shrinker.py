@@ -30,7 +30,7 @@ from itertools import islice
 from marker_sim.errors import HarnessError
 from marker_sim.faults import Fault
 from marker_sim.plan import Op, Plan
-from marker_sim.search.shrinking.by_evidence import in_used_directories
+from marker_sim.search.shrinking.by_history import in_used_directories
 from marker_sim.search.shrinking.jobs import are_jobs
 from marker_sim.search.shrinking.jobs import smaller as smaller_jobs
 from marker_sim.search.shrinking.operations import (
