@@ -61,8 +61,7 @@ def generate(place: Path, markers: int, ids: bool, threads: int) -> None:
 
 def by_kit(place: Path, master: str | None) -> list[int]:
     """The kit's columns, or Spark."""
-    from marker_sim.scale.fact_files import find_facts
-    from marker_sim.scale.set_judging import judge_facts
+    from marker_sim.scale.set_judging import find_facts, judge_facts
 
     facts = find_facts(place)
     assert facts is not None

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from itertools import count, pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from hypothesis import Phase, Verbosity
 
@@ -182,17 +182,11 @@ SEARCHES = (
 )
 
 
-class HuntTask(Protocol):
-    """The task of a process: one mutant to hunt."""
-
-    def do(self) -> Any: ...
-
-
 class HuntDesk(Keeper):
     """The state of a worker process, for planted mutants and generated ones alike."""
 
-    def do(self, task: HuntTask) -> Any:
-        """The result of a task."""
+    def do(self, task: Any) -> Any:
+        """The result of a task, one mutant to hunt, which its own `do` gives."""
         return task.do()
 
 

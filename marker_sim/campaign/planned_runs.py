@@ -257,7 +257,7 @@ class PlannedRuns(Keeper):
         return {f"fault {name}": runs >= SURE * FAULT_ONE_IN for name, runs in missed}
 
 
-def hunt_canary(mutant: Mutant, place: canary.CanaryPlace, seed: int, profile: Profile, deadline: float) -> Canary:
+def hunt_canary(mutant: Mutant, place: tuple[str, str], seed: int, profile: Profile, deadline: float) -> Canary:
     """The result of hunting a canary as the system under test is hunted: until it is caught, PLANS_MAX or a time."""
     asked = frozenset({mutant.kills})
     settings = SearchSettings(places=(place,), seed=seed, guarantees=asked, profile=profile, stop_at_first=True)

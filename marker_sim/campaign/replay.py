@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from marker_sim.campaign.played_shrinking import PlayedShrinker, SmallPlan, broken_in
-from marker_sim.campaign.runs import execute, failure_of, findings_in, findings_of, promised_breach, smaller
+from marker_sim.campaign.runs import failure_of, findings_in, findings_of, promised_breach, smaller
 from marker_sim.history import History
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.promises.profiles import Profile
@@ -42,11 +42,7 @@ SEEN_SHARE = 0.3  # Of the time of shrinking, for seeing the failure again.
 
 def replay_plan(plan: Plan, sut: str, guarantee: str | None) -> tuple[History, tuple[Finding, ...]]:
     """The result of running a plan against a system, judged by one guarantee or by all."""
-    system = load_system(sut)
-    if guarantee is not None:
-        return findings_of(plan, system, guarantee)
-    history, _ = execute(plan, system)
-    return history, findings_in(history, system)
+    return findings_of(plan, load_system(sut), guarantee)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +218,6 @@ def undecided(
         return f"no operation succeeded, and there was nothing to judge for {guarantee or 'any guarantee'}"
     if not deterministic:
         return "the system was not deterministic when this failure was found, so one run proves nothing"
-    again = execute(plan, system)[0] if guarantee is None else findings_of(plan, system, guarantee)[0]
-    if again.events != history.events:
+    if findings_of(plan, system, guarantee)[0].events != history.events:
         return "the same plan gave two different histories, so the system is not deterministic"
     return ""

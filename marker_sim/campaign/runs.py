@@ -64,15 +64,15 @@ def lacking(system: System | None, history: History) -> str:
     return "" if event is None else event.error or "an operation"
 
 
-def findings_of(plan: Plan, system: System, guarantee: str) -> tuple[History, tuple[Finding, ...]]:
-    """The findings of one guarantee for a plan, which may need runs in both modes."""
+def findings_of(plan: Plan, system: System, guarantee: str | None) -> tuple[History, tuple[Finding, ...]]:
+    """The findings of one guarantee for a plan, which may need runs in both modes; of all of one run for None."""
     if guarantee == MODES_AGREE:
         if not comparable(plan, system):
             return execute(plan, system)[0], ()
         first, history, finding = compare_modes(plan, system)
         return history, () if lacking(system, first) or lacking(system, history) else (finding,)
     history, _ = execute(plan, system)
-    return history, findings_in(history, system, frozenset({guarantee}))
+    return history, findings_in(history, system, None if guarantee is None else frozenset({guarantee}))
 
 
 def promised_breach(finding: Finding, plan: Plan, profile: Profile, cause: str = "") -> Breach | None:

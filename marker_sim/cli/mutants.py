@@ -12,7 +12,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from marker_sim.campaign.hunts import DESK, HuntTask, Kill, KillTask
+from marker_sim.campaign.hunts import DESK, Kill, KillTask
 from marker_sim.cli.output import Progress
 from marker_sim.cli.request import RUNS_MAX, parse_duration, parse_number
 from marker_sim.errors import HarnessError, UsageError
@@ -86,7 +86,7 @@ def _hunt(
 
 
 def hunted(
-    tasks: Sequence[HuntTask], processes: int, line_of: Callable[[list[Any]], str], ends: Callable[[Any], bool]
+    tasks: Sequence[Any], processes: int, line_of: Callable[[list[Any]], str], ends: Callable[[Any], bool]
 ) -> tuple[list[Any], bool, HarnessError | None]:
     """The results of the tasks in order, whether it ended early, and the error that ended it, None for Ctrl-C.
 

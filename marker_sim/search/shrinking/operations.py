@@ -71,6 +71,11 @@ def without_faults(plan: Plan, start: int, size: int) -> Iterator[Plan]:
     )
 
 
+def with_fault(plan: Plan, position: int, fault: Fault) -> Plan:
+    """The plan with another fault in place of one."""
+    return replace(plan, faults=(*plan.faults[:position], fault, *plan.faults[position + 1 :]))
+
+
 def without_one(plan: Plan) -> Iterator[Plan]:
     """The plan without one of its entries, for each of them."""
     for n in range(len(plan.ops)):
