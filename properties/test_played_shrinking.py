@@ -10,9 +10,9 @@ from typing import Any, cast
 
 import pytest
 
+from marker_sim.campaign.pieces import SearchState
 from marker_sim.campaign.played_runs import share_of
 from marker_sim.campaign.played_shrinking import PlayedShrinker, broken_in
-from marker_sim.campaign.search_state import SearchState
 from marker_sim.errors import HarnessError
 from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.history import History

@@ -31,12 +31,12 @@ from marker_sim.campaign.pieces import (
     Piece,
     PieceResult,
     SearchSettings,
+    SearchState,
     collected_by_hand,
     explore,
 )
 from marker_sim.campaign.played_shrinking import broken_in
 from marker_sim.campaign.runs import MODES_AGREE, execute, lacking, smaller
-from marker_sim.campaign.search_state import SearchState
 from marker_sim.campaign.sources.swarm import Swarm
 from marker_sim.faults import FaultKind, drawable
 from marker_sim.judges.promises.profiles import Profile

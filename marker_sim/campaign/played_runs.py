@@ -9,9 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 from marker_sim.campaign.coverage.canary import find_false_statement
-from marker_sim.campaign.pieces import NumberedRun, PieceResult, stops
+from marker_sim.campaign.pieces import NumberedRun, PieceResult, SearchState, stops
 from marker_sim.campaign.played_shrinking import WAITING, PlayedShrinker
-from marker_sim.campaign.search_state import SearchState
 from marker_sim.errors import HarnessError
 from marker_sim.outcome.failure import Failure, Kind
 from marker_sim.outcome.result import Campaign

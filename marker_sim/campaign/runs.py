@@ -17,7 +17,7 @@ from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.outcome.failure import Failure, Kind
 from marker_sim.plan import Plan
-from marker_sim.search.shrinking.operations import without_one
+from marker_sim.search.shrinking.candidates import without_one
 from marker_sim.search.shrinking.shrinker import RUNS_MAX, shrink
 from marker_sim.system import System
 from marker_sim.worlds.simulated.cluster import Cluster

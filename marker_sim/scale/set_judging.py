@@ -1,4 +1,9 @@
-"""Judges a stored history, or facts, by set differences: the findings, and the counts of each rule."""
+"""Judges a stored history, or facts, by set differences: the findings, and the counts of each rule.
+
+Facts are those that other programs recorded: a directory of Parquet, CSV or JSON files with the columns of
+docs/scale.md. Directory and name are texts, or ids that `texts.parquet` (id, text) in the same directory spells out.
+`header.json` may say whose facts they are, with the keys of a history's header.
+"""
 
 from __future__ import annotations
 

@@ -31,21 +31,24 @@ from marker_sim.errors import HarnessError
 from marker_sim.faults import Fault
 from marker_sim.plan import Op, Plan
 from marker_sim.search.shrinking.by_history import in_used_directories
-from marker_sim.search.shrinking.jobs import are_jobs
-from marker_sim.search.shrinking.jobs import smaller as smaller_jobs
-from marker_sim.search.shrinking.operations import (
+from marker_sim.search.shrinking.candidates import (
     at_sites,
+    earlier,
+    fewer_tasks,
+    fewer_writes,
     lasting,
+    miniatures_of_operations,
+    miniatures_of_two,
+    miniatures_of_writes,
     parts_of_a_crowd,
     renamed,
+    simpler_writes,
     with_fault,
     without_faults,
     without_two,
 )
-from marker_sim.search.shrinking.operations import miniatures as small_ops
-from marker_sim.search.shrinking.writes import earlier, fewer_tasks, fewer_writes, simpler_writes
-from marker_sim.search.shrinking.writes import miniatures as small_writes
-from marker_sim.search.shrinking.writes import miniatures_of_two as small_pairs
+from marker_sim.search.shrinking.jobs import are_jobs
+from marker_sim.search.shrinking.jobs import smaller as smaller_jobs
 
 Fails = Callable[[Plan], bool]
 RUNS_MAX = 4_000
@@ -99,7 +102,7 @@ class _Shrinker:
                 self._thin_a_crowd()
                 self._remove_faults()
                 self._name_places()
-                self._miniature(small_writes)
+                self._miniature(miniatures_of_writes)
                 self._remove_writes()
                 self._remove_ops()
                 self._remove_two()
@@ -109,8 +112,8 @@ class _Shrinker:
                 self._vary_faults(lambda fault: map(fault.of_kind, fault.kind.simpler))
                 self._simplify()
                 if self.best == before:
-                    self._miniature(small_ops)
-                    self._miniature(small_pairs)
+                    self._miniature(miniatures_of_operations)
+                    self._miniature(miniatures_of_two)
                 if self.best == before:
                     return self.best
         except _Spent:
@@ -147,7 +150,7 @@ class _Shrinker:
     def _thin_a_crowd(self) -> None:
         """Try the smallest workloads first, each of which costs a hundredth of the plan; then halves."""
         crowded = self._simulated and len(self.best.ops) > CROWD
-        least = islice(small_ops(replace(self.best, faults=())), LEAST if crowded else 0)
+        least = islice(miniatures_of_operations(replace(self.best, faults=())), LEAST if crowded else 0)
         if any(map(self.attempt, least)):
             return
         while len(self.best.ops) > CROWD and any(map(self._attempt_scaled, parts_of_a_crowd(self.best))):
