@@ -108,25 +108,13 @@ class Source(Protocol):
         ...
 
 
-class Rechecked(NamedTuple):
-    """The result of repeating a run.
-
-    digest: of its history, "" where it is not needed.
-    differs: whether the history changed.
-    """
-
-    plan: Plan
-    digest: str
-    differs: bool
-
-
 @dataclass(slots=True, kw_only=True)
 class PieceResult:
     """The results of a piece.
 
     taken: runs that the source made.
     found: the first run of each kind.
-    rechecked: by number.
+    rechecked: by number, the plan of each repeated run, with the digest of its history, "" where it is not needed.
     last: the last history.
     unsupported: modes and storages of runs in which the system needed an operation that the storage lacks, which one;
         left_out: how many runs.
@@ -138,14 +126,13 @@ class PieceResult:
     statistics: Statistics = field(default_factory=Statistics)
     taken: int = 0
     found: dict[Kind, Failure] = field(default_factory=dict)
-    rechecked: dict[int, Rechecked] = field(default_factory=dict)
+    rechecked: dict[int, tuple[Plan, str]] = field(default_factory=dict)
     last: History | None = None
     unsupported: dict[tuple[str, str], str] = field(default_factory=dict)
     left_out: int = 0
     stopped: bool = False
-    interrupted: bool = False
     listed: list[RunRow] = field(default_factory=list)
-    error: Exception | None = None
+    error: Exception | KeyboardInterrupt | None = None
 
     def take(
         self, run: NumberedRun, settings: SearchSettings | CampaignRequest, system: System | None = None
@@ -183,10 +170,8 @@ class PieceResult:
         if run.plan is not None and settings.listing:
             self.listed.append(run_row(*run.place, run.plan, history, run.steps, findings, settings.profile))
         if run.again and run.plan is not None and system is not None:
-            differs = execute(run.plan, system)[0].events != history.events
-            self.statistics.differences += differs
-            made = digest(history) if run.number < _DIGESTS else ""
-            self.rechecked[run.number] = Rechecked(run.plan, made, differs)
+            self.statistics.differences += execute(run.plan, system)[0].events != history.events
+            self.rechecked[run.number] = run.plan, digest(history) if run.number < _DIGESTS else ""
         return failures_in(history, findings, settings.profile, run.plan, run.number)
 
     def _take_pair(self, run: NumberedRun, first: History, second: History, profile: Profile) -> dict[Kind, Failure]:
@@ -201,14 +186,12 @@ class PieceResult:
 
     def raise_error(self) -> None:
         """Raise the error that ended the piece early, if there is one."""
-        if self.interrupted:
-            raise KeyboardInterrupt
         if self.error is not None:
             raise self.error
 
 
 def explore(piece: Piece, source: Source) -> PieceResult:
-    """Run and judge a piece. Errors are in `error` and `interrupted` of the result, unless they end the process."""
+    """Run and judge a piece. Errors are in `error` of the result, unless they end the process."""
     seen, settings = PieceResult(), piece.settings
     try:
         runs = source.runs(piece.first, piece.count)
@@ -219,8 +202,8 @@ def explore(piece: Piece, source: Source) -> PieceResult:
                 break
             if (piece.first + seen.taken) % COLLECT_EVERY == 0:
                 gc.collect()
-    except KeyboardInterrupt:
-        seen.interrupted = True
+    except KeyboardInterrupt as error:
+        seen.error = error
     except Exception as error:
         seen.error = portable(error)
     seen.found = {kind: failure for kind, failure in seen.found.items() if kind not in piece.known}

@@ -149,8 +149,8 @@ class PlayedRuns(Keeper):
         broken = piece.take(numbered(self._number, played), self._search.request)
         for kind, each in broken.items() if played.plan is not None else ():
             self._broken.setdefault(kind, []).append(each)
-        piece.interrupted = played.interrupted
-        piece.error = HarnessError(played.trouble) if played.trouble else None
+        if played.interrupted or played.trouble:
+            piece.error = KeyboardInterrupt() if played.interrupted else HarnessError(played.trouble)
         self._number += 1
         return piece
 

@@ -35,6 +35,7 @@ BESIDE = 2  # Runs beside each other.
 WAITING = ("G6", "G7")  # A run that breaks one of them waits as long as an answer may take, in which nobody is busy.
 LAST_RUNS, FEW_LAST_RUNS = 10, 4
 RELIABLE, FEW_RELIABLE = 8, 3  # Of the last runs.
+RUNS_MAX = 2_000  # Of candidates.
 KEPT_MAX = 1  # Runs of a candidate that keep the guarantee.
 ENTRY_S, FRAME = 5.0, 2  # How long a slow run takes for each entry, and any run as for how many more.
 FEW = 12  # Entries of a plan that has to break in five of six runs.
@@ -92,9 +93,7 @@ class PlayedShrinker:
         self._last_runs_max, self._reliable = (FEW_LAST_RUNS, FEW_RELIABLE) if self._slow else (LAST_RUNS, RELIABLE)
         self._entry_s, self._wait_s, self._longest_s = ENTRY_S, 0.0, math.inf
 
-    def shrink(
-        self, kind: Kind, seen: Sequence[Failure], until: float, over: float | None = None, runs_max: int = 2_000
-    ) -> SmallPlan:
+    def shrink(self, kind: Kind, seen: Sequence[Failure], until: float, over: float | None = None) -> SmallPlan:
         """The smallest plan that breaks the guarantee, mode and storage of `kind`, as found until a time.
 
         seen: runs of plans in which it broke.
@@ -115,7 +114,7 @@ class PlayedShrinker:
         self._first(ordered, fails, began + (until - began) * EVIDENCE_SHARE)
         last = until - self._closing_s(kept[-1].plan, until - began)
         left_s = max(0.0, last - time.monotonic())
-        shrink(kept[-1].plan, lambda plan: fails(plan, last), runs_max, left_s, simulated=False)
+        shrink(kept[-1].plan, lambda plan: fails(plan, last), RUNS_MAX, left_s, simulated=False)
         ended = not self._has_room(kept[-1].plan, last)
         small = self._most_reliable(kept, until if over is None else over)
         none = NONE_SMALLER if small.plan == kept[0].plan else ""
