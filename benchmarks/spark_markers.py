@@ -109,7 +109,7 @@ class HttpClient:
 
 
 class Row(NamedTuple):
-    """What one mode came to. requests, wrote_bytes: None where nobody counted them."""
+    """The result of one mode. requests, wrote_bytes: None if they were not counted."""
 
     storage: str
     mode: str

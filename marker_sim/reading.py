@@ -20,7 +20,7 @@ _STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
 def read_as(kind: type[T], raw: Any, origin: str) -> T:
     """A dataclass with the values of a JSON object. UsageError names the field, its value and what is accepted.
 
-    A key that no field has is refused as well. What a `__post_init__` refuses is said with its own words.
+    A key that no field has is refused as well. Refusals of a `__post_init__` keep their own message.
     """
     try:
         value = msgspec.convert(raw, kind)

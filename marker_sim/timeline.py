@@ -13,11 +13,11 @@ belongs to, so its name does not say which write made it. There are two views of
 
     `parse_entry`, `parse_data_file`    what the reference writes, and what judges of files know: layout 1, three
                                         actions, Parquet, a write token in each name; any text may be an instant
-    `table_entry`, `parse_table_file`   what any release has written, for whoever reads a table at rest: both layouts,
+    `table_entry`, `parse_table_file`   entries of any release, for readers of a table at rest: both layouts,
                                         every action and format, also names without a token; an instant is digits
 
 Completed commits are JSON with the write stats, as Hudi writes them; our rollback records are JSON as well, where Hudi
-has Avro (our decision: nobody but the kit reads them).
+has Avro (our decision: only the kit reads them).
 Source: HoodieInstant, HoodieInstantTimeGenerator, HoodieTimeline, FSUtils and HoodieCommitMetadata of Hudi 0.15.0;
 FSUtils of 0.5.3 to 1.2.0.
 """
@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 HOODIE = ".hoodie"
 COMMIT, DELTA_COMMIT, ROLLBACK = "commit", "deltacommit", "rollback"
 ACTIONS = (COMMIT, DELTA_COMMIT, ROLLBACK)
-# A pending one of these is a write's. A replacecommit may be a clustering, which waits for its turn as compactions do.
+# A pending one belongs to a write. A replacecommit may be a clustering, which waits for its turn.
 WRITES = frozenset({COMMIT, DELTA_COMMIT})
 COMMITS = WRITES | {"replacecommit"}
 UNDOING = frozenset({ROLLBACK, "restore"})
@@ -54,7 +54,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
 _INSTANT_FORMAT = "%Y%m%d%H%M%S"
 _INSTANT_LENGTH = 17
-# What JSON that is no metadata ends in: RecursionError when it is nested too deep, OverflowError for 1e999.
+# Errors of JSON that is no metadata: RecursionError if nested too deep, OverflowError for 1e999.
 _MALFORMED = (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError)
 
 

@@ -25,13 +25,13 @@ from marker_sim.campaign.engine import run_campaign
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.history import History
 from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.odd_names import REFUSED
 from marker_sim.outcome.result import Campaign
 from marker_sim.report.notes import remarks
 from marker_sim.report.page import render_page
 from marker_sim.report.verdict import judge_campaign
 from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.target import CampaignRequest, ServerOptions
+from marker_sim.unusual_names import REFUSED
 from marker_sim.worlds.http.file_rewrites import CUT_KILL, NEVER_CUT
 from properties.volume import volume
 from scenarios.stored_plans import caught

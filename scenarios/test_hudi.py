@@ -124,7 +124,7 @@ LAUNCHERS = {Path(name).stem for name in (hudi.LAUNCHER, hudi.STORAGE_LAUNCHER)}
 
 
 def left_over() -> list[list[str]]:
-    """Servers that this process started, or that nobody looks after; others on the machine may judge Hudi as well."""
+    """Servers that this process started, or without a parent; other runs on the machine may judge Hudi too."""
     found = []
     for process in psutil.process_iter(["cmdline", "ppid"]):
         words = process.info["cmdline"] or []

@@ -16,14 +16,16 @@ from marker_sim.scale.set_judging import TEXTS, find_facts, judge_facts, judge_h
 from marker_sim.surroundings.java import find_java
 from properties.judges.build import Story, marker
 from properties.scale.planted import as_columns, as_ids, planted, write
+from scenarios.quick_spark import use_quick_settings
 
 pytestmark = pytest.mark.spark
 MASTER = "local[1]"
 
 
 @pytest.fixture(autouse=True)
-def java() -> None:
-    """Skip where there is no Java."""
+def quickly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start Spark so that it is soon there; skip where there is no Java."""
+    use_quick_settings(tmp_path / "conf", monkeypatch)
     try:
         find_java()
     except HarnessError as error:

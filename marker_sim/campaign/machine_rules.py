@@ -24,21 +24,21 @@ from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind, FaultSettings
 from marker_sim.faults.row import BATCHED_STORAGES
 from marker_sim.judges.guarantees import ALL
-from marker_sim.odd_names import PARTITIONS
 from marker_sim.outcome.failure import failures_in
 from marker_sim.plan import TASK_KINDS, Plan, Task, Write
 from marker_sim.search.writes import TABLES
+from marker_sim.unusual_names import PARTITIONS
 from marker_sim.worlds.simulated.cluster import Cluster
 from marker_sim.worlds.simulated.watchdog import watched
 
 Group = tuple[str, str]
 TASKS_MAX = 6
-# What needs faults to stop and time to pass is judged at the end alone.
+# Guarantees that need the end of faults and the passing of time are judged only at the end.
 SAFETY = ALL - {"G6", "G7", "G18"}
 
 
 _AHEAD = st.integers(1, 24)
-# A first write begins in five steps; those from finalize to marker deletion get as many draws.
+# A first write begins in five steps; the steps from finalize to marker deletion get as many draws.
 _DRIVER_AHEAD = st.integers(1, 9) | st.integers(6, 16) | st.integers(10, 40)
 _SLOT = st.integers(0, 3)
 _ANYBODY = st.sampled_from(("driver", "driver", "executor-0", "executor-1", "server"))
@@ -139,7 +139,7 @@ class WritePathMachine(JudgedExample):
         """Run the tasks and abandon the write; the next write rolls it back."""
         self.play(abandon=True)
 
-    # What goes wrong.
+    # Faults.
 
     @step("process", "task", role="executor", data=st.data(), slot=_SLOT, ahead=_AHEAD)
     def strike_an_executor(self, fault: DrawnFault, slot: int, ahead: int) -> None:
@@ -247,7 +247,7 @@ class WritePathMachine(JudgedExample):
         Not an @invariant of Hypothesis', which would put a line after every step of the program it prints.
         """
         if self.seen.on_example is not None:
-            return  # Whoever takes whole examples makes them small by their plans.
+            return  # The receiver of whole examples shrinks their plans.
         plan, history = self._running.plan, self._running.history()
         asked = SAFETY if self.guarantees is None else SAFETY & self.guarantees
         if not failures_in(history, findings_in(history, self.system, asked), self.profile):
@@ -264,7 +264,7 @@ class WritePathMachine(JudgedExample):
         """
         cluster = self._cluster
         if cluster is None or self._broken:
-            return  # It did not begin, or hangs where the watchdog reported it.
+            return  # The run did not begin, or hangs as the watchdog reported.
         try:
             if self.pieces and not self._accused:
                 self._perform(abandon=False)

@@ -88,7 +88,7 @@ def _replay(
 ) -> int:
     """Run stored failures again, one for each cause: FIXED, STILL VIOLATED, NOT REPRODUCED or CANNOT RUN.
 
-    NO FAILURE KNOWN is said of a plan that breaks nothing and of which nothing says that it ever did.
+    NO FAILURE KNOWN: the plan breaks no guarantee, and there is no record that it ever did.
 
     A cause is a guarantee and how it was broken. Its failures are run until one is still violated, in the world they
     were found in: milliseconds in the simulated one, seconds with real processes, whose output also has the number of
@@ -117,7 +117,7 @@ def _shrink(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="A report directory of verify, or a plan in one.")],
     budget: Annotated[str, typer.Option(metavar="TIME", help="Time for all of it: 30s, 5m, 1h.")] = "5m",
 ) -> int:
-    """Go on making stored failures smaller, one for each cause, on the system that showed them.
+    """Make stored failures smaller, one for each cause, on the system that showed them.
 
     A smaller plan takes the place of the earlier one, which is kept in earlier/ of the report. Exit codes as those of
     replay: 1 it is still violated, smaller or not, 4 it cannot run, 3 it was not reproduced, 0 it is fixed.
@@ -189,7 +189,7 @@ def _judge(
     sets: given.Sets = False,
     spark_master: given.SetsOnSpark = None,
 ) -> int:
-    """Judge a stored history with today's judges, or facts of millions of markers as sets."""
+    """Judge a stored history again, or facts of millions of markers as sets."""
     from marker_sim.cli.judging import rejudge
 
     return rejudge(
@@ -224,7 +224,7 @@ def _mutants(
     report: given.Report = "marker-sim-mutants",
     as_json: Annotated[bool, typer.Option("--json", help="Print only the content of mutants.json.")] = False,
 ) -> int:
-    """Plant known defects in the reference: which guarantee sees which, how soon, in how short a plan."""
+    """Plant known defects in the reference, and measure which guarantee detects each, and how soon."""
     from marker_sim.cli.mutants import mutants
 
     return mutants(
@@ -278,7 +278,7 @@ def _audit(
     stuck_after: given.StuckAfter = "2h",
     spark_master: given.SparkMaster = None,
 ) -> int:
-    """Find out what defects of markers, rollbacks and commits left in an existing Hudi table; only reads it.
+    """Find damage by defects of markers, rollbacks and commits in an existing Hudi table, by reading it.
 
     Exit codes: 1 damage found, 4 the kit or the storage failed, 3 something could not be decided, 0 clean.
     """
@@ -359,12 +359,12 @@ def _end_on_sigterm() -> None:
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, interrupt)
-    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # Not below nohup.
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # Not with nohup.
         signal.signal(signal.SIGHUP, interrupt)
 
 
 def _say_usage(message: str, words: tuple[str, ...]) -> int:
-    if not words:  # Typer's message is the whole help then.
+    if not words:  # Then Typer's message is the whole help.
         print(message, file=sys.stderr)
         return EXIT_USAGE
     command = f"marker-sim {words[0]}" if words[0] in COMMANDS else "marker-sim"

@@ -1,6 +1,6 @@
 """What is on this machine, what each part of the kit needs of it, and how to get what is missing.
 
-Looking changes nothing and needs no network; only `--install` fetches, and only into the kit's own cache.
+The check changes nothing and needs no network; only `--install` downloads, and only into the kit's own cache.
 """
 
 from __future__ import annotations
@@ -127,8 +127,8 @@ def _bundles() -> tuple[Check, ...]:
 def _install() -> None:
     """Build and fetch what the installed extras can use and the cache lacks, reporting on standard error.
 
-    What further extras would need is left out with a sentence, and so is what this machine cannot build: neither is a
-    failure. Each part is tried whatever becomes of the others; HarnessError for those that failed.
+    Packages of further extras, and parts that this machine cannot build, are left out with a sentence, not a failure.
+    Each part is tried even if others fail; HarnessError for those that failed.
     """
     failed, bundles = list[str](), tuple(map(hudi.bundle, hudi.VERSIONS))
     for what, why, part in (
@@ -179,7 +179,7 @@ def _say(line: str) -> None:
 def _first_line(command: tuple[str, ...]) -> str:
     """The first line of a command's output, "" when the command is missing or does not answer.
 
-    Java begins with what it took from the environment, which says nothing of itself.
+    Java first prints options that it took from the environment, which do not show its version.
     """
     program = shutil.which(command[0])
     if program is None:

@@ -44,7 +44,7 @@ def rejudge(
 ) -> int:
     """Judge a stored history, print the verdict, and return its exit code. Nothing is written.
 
-    sets: by differences of sets alone, which facts in a directory and --spark-master ask for as well.
+    sets: only by differences of sets, as also for facts in a directory and with --spark-master.
     """
     only = None if guarantees is None else parse_guarantees(guarantees)
     baseline = None if expect is None else load_baseline(expect)

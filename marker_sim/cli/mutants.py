@@ -103,7 +103,7 @@ def hunted(
     except KeyboardInterrupt:
         return done, True, None
     except HarnessError as error:
-        return done, True, error  # An hour of hunting is not lost with one of them.
+        return done, True, error  # An error in one hunt must not lose the results of the others.
     return done, False, None
 
 

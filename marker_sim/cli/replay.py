@@ -1,8 +1,8 @@
 """`replay`: runs the plans of stored failures with today's code and judges, one for each cause or all of them.
 
 A cause is a guarantee and the cause of its breach. Its failures are run until one is still violated, so a cause is
-FIXED when all of them are. Failures that `chaos` stored move to `fixed/` then. A plan that breaks nothing, and of which
-nothing says that it ever did, was never broken to be mended: NO FAILURE KNOWN.
+FIXED when all of them are. Failures that `chaos` stored move to `fixed/` then. A plan that breaks nothing, without a
+record that it ever did, is not FIXED but NO FAILURE KNOWN.
 
 `shrink` goes on making one failure of each cause smaller, in the world that it was found in, with the shrinker of that
 world. The smaller plan and the run that shows it take the place of the earlier ones, which are kept in `earlier/`; the
@@ -36,7 +36,7 @@ from marker_sim.surroundings.time_limit import REST_S, TimeLimit
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import SERVERS, TABLES, ServerOptions
 
-UNKNOWN = "nothing beside it says that it ever broke one"
+UNKNOWN = "there is no record beside it that it ever broke one"
 REAL_TIMES = 3
 SERVER_TIMES = 10
 TABLE_TIMES = SPARK_TIMES = 3
@@ -264,13 +264,13 @@ def shrink_stored(path: Path, budget_s: float, console: Console) -> int:
 
 def _failures(path: Path) -> tuple[StoredPlan, ...]:
     if stored_files(path):
-        raise UsageError(f"{path} is of `marker-sim chaos`, which makes small what it finds; give a report of verify")
+        raise UsageError(f"{path} is of `marker-sim chaos`, which shrinks its failures itself; give a report of verify")
     found = failures_at(path)
     for stored in found:
         if stored.guarantee is None:
-            raise UsageError(f"nothing beside {path} says which guarantee it breaks; give the report that it is from")
+            raise UsageError(f"no file beside {path} says which guarantee it breaks; give the report that it is from")
         if stored.report is None:
-            raise UsageError(f"{path} is no plan in a report of verify, the place of which a smaller one could take")
+            raise UsageError(f"{path} is no plan in a report of verify, so it cannot be replaced by a smaller one")
     return found
 
 

@@ -27,7 +27,7 @@ SECRET_OPTION = "--s3-secret-key"
 BUDGET = "40s"
 AGAINST = "against"
 RUNS_MAX = 100_000_000
-# Below these a worker would spend most of its time on starting.
+# With less, a worker would spend most of its time on starting.
 WORKERS_FROM_S = 5.0
 WORKERS_FROM_RUNS = 200
 SEED_MAX = 2**31 - 1
@@ -165,13 +165,13 @@ def parse_against(
 
 
 def _check_same_placeholders(one: str, other: str) -> None:
-    """UsageError when one server alone is told how to batch: plans would differ. The kit's own commands tell it."""
+    """UsageError if only one command sets how to batch, so that plans differ. The kit's own commands do."""
     for name in ("{threads}", "{interval_ms}"):
         has = [name in command or not command for command in (one, other)]
         if has[0] != has[1]:
             option = "--start" if has[1] else "--against-start"
             raise UsageError(
-                f"{option} has no {name} and the other system is told it, so they would get different plans; add it"
+                f"{option} has no {name}, but the other system's command has it, so plans would differ; add it"
             )
 
 

@@ -31,13 +31,13 @@ class StoredPlan:
     plan: None when there is none to run; hint says then what can be done.
     report: the report directory that it is a failure of; plan_name: its plan there.
     profile: None for the one that is shipped for the system.
-    story: of a report, the number of the failure that it is told with, "" where that is not known.
+    story: in a report, the number of the failure that represents its story, "" if unknown.
     world: "simulated", "real" or "spark"; "server" for a plan run against a foreign server, or by Hudi on Spark.
     server: how that is started.
     deterministic: whether a repeated run was the same.
     also: what else its story breaks.
     message: what was seen; evidence: the events that prove it, of the history in a file.
-    often: how often its plan breaks it, "" where nobody counted.
+    often: how often its plan breaks it, "" if this was not counted.
     entries_before: of the plan that it was made small from, 0 where it was not.
     version: of the system; kit_version: of the kit that found it.
     """

@@ -2,7 +2,7 @@
 
 The plan of a violation of the simulated world can be run with real processes too, once by default, since it takes
 seconds and not milliseconds. Races may end differently there, so a violation that does not occur again is still one: a
-plan determines a run in the simulated world only. And storage is only read there now and then, so that a run may decide
+plan determines a run in the simulated world only. And storage is only read at intervals there, so a run may decide
 nothing.
 """
 
@@ -35,12 +35,12 @@ from marker_sim.surroundings.requirements import lacking
 from marker_sim.surroundings.time_limit import REST_S, TimeLimit
 from marker_sim.targets.target import CampaignRequest
 
-# A run with real processes takes seconds, which a search of a few has not got.
+# A run with real processes takes seconds, too long for a search of a few seconds.
 CONFIRM_FROM_S = 30.0
 CONFIRMED = "confirmed with real processes"
 NOT_REPRODUCED = "not reproduced with real processes"
-HELD = "the guarantee was judged and held there, which the order of events may be the reason for; it stays a violation"
-UNDECIDED = "nothing there decided the guarantee, so this says nothing about it"
+HELD = "the guarantee was judged and held there, perhaps because of the order of events; it stays a violation"
+UNDECIDED = "no event there decided the guarantee, so this proves nothing"
 SIMULATED_ONLY = "shown in the simulated world only, because"
 REAL_STORAGES = ("local", "s3")
 
@@ -100,7 +100,7 @@ def _verify(request: CampaignRequest, as_json: bool, junit: Path | None, limit: 
         write_outcome(outcome, request.report)
         if junit is not None:
             write_junit(outcome, junit)
-    except HarnessError as error:  # What was found is found, also when the disk is full by now.
+    except HarnessError as error:  # Failures that were found are still reported, for example when the disk is full.
         trouble = str(error)
     if as_json:
         print(json.dumps(outcome.to_dict(), indent=1))
@@ -149,7 +149,7 @@ def _run(request: CampaignRequest, progress: Callable[[str], None]) -> Campaign:
     campaign = run_campaign(
         request, progress, blame=lambda error: store_traceback(error, request.report / "logs" / "error.txt")
     )
-    # The result with real processes is no function of the seed, so a number of runs would not repeat it.
+    # Results with real processes do not depend on the seed alone, so `--runs` has none.
     worth = request.runs is None and request.budget_s >= CONFIRM_FROM_S
     return _confirmed(campaign, request, progress) if worth else campaign
 

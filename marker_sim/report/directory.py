@@ -25,7 +25,7 @@ from marker_sim.surroundings.files import held
 EARLIER = "earlier"
 PROBE_BYTES = 1 << 20
 _COMMAND = Path("logs") / "command.txt"
-# Everything that a run writes; `logs` last, for its command file says that a directory is a report.
+# Everything that a run writes; `logs` last, because its command file marks a directory as a report.
 _OURS = (
     "verdict.json", "plan.json", "history.parquet", "history.jsonl", "report.html", "trace.json", "mutants.json",
     "mutants.txt", "failures", "against", "audit.json", "findings.parquet", "audit.html", "logs",

@@ -20,7 +20,7 @@ from marker_sim.report.verdict import VerdictOutcome
 from marker_sim.report.words import brief, in_context, plan_sentences, printable
 
 STORIES_SHOWN_MAX = 3
-PLAN_SHOWN_MAX, PLAN_ENDS = 30, 12  # Sentences; of a longer plan those at its beginning and those at its end.
+PLAN_SHOWN_MAX, PLAN_ENDS = 30, 12  # Sentences; a longer plan shows those at its beginning and its end.
 WIDTH_OF_FILES = 140
 WIDTH_OF_CLASSES = 100
 STYLES = {
@@ -160,7 +160,7 @@ def print_failure(outcome: VerdictOutcome, failure: Failure, console: Console, b
             _say(console, printable(unfinished), 2)
     row = next((row for row in outcome.rows if (row.id, row.mode, row.storage) == failure.kind[:3]), None)
     if row is not None:
-        console.print(f"  replay: {escape(row.replay)}", highlight=False, soft_wrap=True)  # In one piece, to be copied.
+        console.print(f"  replay: {escape(row.replay)}", highlight=False, soft_wrap=True)  # On one line, for copying.
 
 
 def _abridged(sentences: Sequence[str]) -> Sequence[str]:

@@ -51,7 +51,7 @@ class VerdictOutcome:
     def exit_code(self) -> int:
         """The exit code of the first that applies: interruption, violation, trouble of the kit, inconclusive, holds.
 
-        What the system of `against` breaks does not change it; that the kit could not complete its campaign does.
+        Violations of the system of `against` do not change it; an error of the kit in its campaign does.
         """
         campaigns = [self.campaign, *([self.against.second] if self.against else [])]
         if any(each.interrupted for each in campaigns):
@@ -241,7 +241,7 @@ def _again(argv: Sequence[str], seed: int, directory: Path) -> list[str]:
     """The command line of this run; a `verify` with its drawn seed, and with another report directory."""
     if list(argv[:1]) != ["verify"]:
         return ["marker-sim", *argv]
-    kept = without_option(without_option(argv, "--report"), "--jobs")  # Which changes nothing but the time.
+    kept = without_option(without_option(argv, "--report"), "--jobs")  # This option changes only the time.
     seeded = any(word == "--seed" or word.startswith("--seed=") for word in kept)
     beside = directory if directory.name not in ("", "..") else Path(os.path.abspath(directory))
     where = ["--report", str(beside.with_name(f"{beside.name}-again"))]

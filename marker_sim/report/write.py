@@ -10,10 +10,10 @@ systems show: a test case for each guarantee in its mode, world and storage.
     violated, and not in the baseline                failure
     violated, and in the baseline; not promised,     skipped, with the reason
     not applicable
-    inconclusive; what stopped the campaign          error: nothing is known, which must not look like a pass
+    inconclusive; an error that ended the campaign   error, which must not look like a pass
     holds                                            passed
 
-Whether the suite as a whole passed is one more case, "verdict", which says what the exit code says.
+One more case, "verdict", has the result of the whole suite, as the exit code.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def write_outcome(outcome: VerdictOutcome, directory: Path) -> dict[str, Any]:
 def write_smaller(directory: Path, name: str, broken: Failure, profile: Profile, seen: Mapping[str, Any]) -> Path:
     """Replace a stored failure's plan, run and texts by those of a smaller plan.
 
-    name: of the plan in verdict.json; seen: what changes in its entry there. Returns where what was there is kept.
+    name: of the plan in verdict.json; seen: what changes in its entry there. Returns the place of the earlier files.
     """
     plan, kept = directory / name, _with_profile(broken.history, profile)
     first = name == "plan.json"

@@ -67,7 +67,7 @@ def _of_kind(write: Write, kind: str) -> Write:
     return replace(write, tasks=tuple(replace(task, kind=kind) for task in write.tasks))
 
 
-# Taking the task, asking for the marker, the file, reporting: the fourth step is behind the marker in either mode.
+# Steps: take the task, request the marker, write, report. The fourth is after the marker in both modes.
 _FIRST_ATTEMPTS_FAIL = tuple(Fault.of(FaultKind.ATTEMPT_KILLED, f"executor-{n}", Step(4)) for n in range(EXECUTORS))
 _SLOW = replace(_TWICE, tasks=(_TWICE.tasks[0], replace(_TWICE.tasks[1], slow_ms=60), _TWICE.tasks[2]))
 
@@ -86,7 +86,7 @@ SCHEDULES = (
     ),
     Schedule(name="given-up", writes=(_GIVEN_UP, _NEXT, _NEXT)),
     Schedule(name="other-mode", writes=(_GIVEN_UP, replace(_NEXT, markers="other"), _NEXT), needs_both=True),
-    # Two batches in one file: in other schedules answered content is never rewritten.
+    # Two batches in one file, because other schedules never rewrite answered content.
     Schedule(name="one-file", changes={"num_threads": 1, "jitter": 5}, only=("timeline",)),
     Schedule(name="server-outlives", changes={"embedded": False}, only=("timeline",)),
 )
@@ -155,7 +155,7 @@ class Watched:
 def watch(plan: Plan, system: System, crashed: tuple[Fault, ...] = (), before: int = 0) -> Watched:
     """The run of a plan, with the crash points after the last of those faults of the plan that are in `crashed`.
 
-    Without any they are those of all writes but the first `before`.
+    Without a crash these are the points of all writes except the first `before`.
     """
     cluster = _Watching(plan, system, crashed)
     try:
@@ -193,7 +193,7 @@ class _Watching(Cluster):
         self.calls.begun = {name: state.steps for name, state in self.host.actors.items()}
 
     def _strike(self, process: Process, fault: Fault) -> None:
-        # Noted ahead: an attempt that is killed never comes back from it.
+        # Recorded before the call, because a killed attempt never returns from it.
         if process.alive and not self.faults.healed:
             self._note(fault)
         super()._strike(process, fault)

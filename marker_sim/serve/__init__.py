@@ -9,7 +9,7 @@ connections.py       limits for slow, half-open and oversized clients
 app.py               Hudi's paths, methods, parameters and replies
 creates.py           creates of one turn of the loop, queued together
 query.py             the query string, decoded exactly once
-bases.py             which marker directories are served, and where they are stored
+bases.py             the marker directories that are served, and their storage
 runtime.py           the Runtime seam on an event loop: actors are greenlets on one thread
 storing.py           the Storage seam and host locks for these actors; threads make the calls
 fair_thread_pool.py  a bounded number of threads, shared fairly between marker directories

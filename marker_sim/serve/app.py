@@ -84,9 +84,9 @@ class MarkerApp:
         self._creates = QueuedCreates(runtime.loop)
         self._served: dict[Located, ServedMarkers] = {}
         self._located: dict[bytes, tuple[float, Located]] = {}
-        # What surrounds the name in the query of a create, and the directory that it means for LOCATED_FOR_S.
+        # The text around the name in the query of a create, with its directory for LOCATED_FOR_S.
         self._queries: dict[tuple[bytes, bytes], tuple[float, Located]] = {}
-        # Headers of plain requests, as they came and as they were parsed.
+        # Headers of plain requests, raw and parsed.
         self.heads: dict[bytes, Headers] = {}
         self.learns_heads = True
 

@@ -87,7 +87,7 @@ class Connection(HttpToolsProtocol):
     """One connection of a client."""
 
     app: MarkerApp
-    # When the request under way began, None while none does; when the last answer was given; when the client stopped
+    # Times: the beginning of the request under way or None, the last answer, and the moment when the client stopped
     # taking its answer.
     _begun_s: float | None = None
     _idle_s: float | None = None
@@ -209,7 +209,7 @@ class Connection(HttpToolsProtocol):
         self._begun_s = None
         last = self.cycle
         if last is not None and last.more_body and self.pipeline and self.pipeline[0][0] is last:
-            self.pipeline.popleft()  # New ones are put on the left; those before it are whole.
+            self.pipeline.popleft()  # New requests are added on the left; the one removed here is complete.
         answering = self._answering
         return answering is not None and not answering.response_complete and not answering.more_body
 

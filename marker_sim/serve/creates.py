@@ -1,7 +1,7 @@
 """Creates received in one turn of the loop, queued together: most requests are creates, and most need no actor.
 
-A greenlet for each would only wait for its answer, so none is made: what the owner of `markers.server` puts as the
-answer is passed on at once. Stores of other classes have a create of their own, which may wait, and get a greenlet.
+A greenlet for each would only wait for its answer, so none is made: the answer of the owner of `markers.server` is
+passed on at once. Stores of other classes have a create of their own, which may wait, and get a greenlet.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A bounded number of threads for blocking calls, shared fairly between places, so that none of them starves.
 
 A place (a marker directory) has at most `place_max` calls under way, and waiting places take turns. The first call of
-a place may use threads beyond THREADS_MAX, up to FIRST_MAX: calls that hang in some directories never keep all threads
-from the others (guarantee isolation). Everything but the calls themselves
+a place may use threads beyond THREADS_MAX, up to FIRST_MAX: calls that hang in some directories never occupy all
+threads (guarantee isolation). Everything but the calls themselves
 happens on the thread of the event loop.
 """
 

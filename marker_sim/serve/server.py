@@ -1,8 +1,8 @@
 """The timeline server's process: settings, start, graceful stop.
 
 When the server listens, one line is printed. SIGTERM and SIGINT stop accepting, answer queued requests for at most
-STOP_TIMEOUT_S and end with 0. An exception in an actor of the reference ends the process at once with EXIT_DIED, for no
-request would be answered any more. Nothing is created at import, so a forked child may call `run` as well.
+STOP_TIMEOUT_S and end with 0. An exception in an actor of the reference ends the process at once with EXIT_DIED,
+because no request would be answered any more. Nothing is created at import, so a forked child may call `run` as well.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ async def _serve(
         timeout_graceful_shutdown=STOP_TIMEOUT_S,
     )
     server = QuietServer(config)
-    # What is there now stays: the collector need not look at it again, nor after every 700 new objects.
+    # Objects made so far stay: the collector need not scan them again, nor run after every 700 new objects.
     gc.freeze()
     gc.set_threshold(GC_EVERY)
     # A storage call is some twenty system calls, and after each its thread needs the interpreter lock again.

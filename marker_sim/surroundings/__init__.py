@@ -1,6 +1,6 @@
 """What the kit needs of the machine that it runs on.
 
-files.py          files that others may read or write at the same time, and where the kit keeps what it fetched
+files.py          files shared with other processes, and the cache of downloads
 requirements.py   packages of Python, and which extra brings them
 supervisor.py     starts and ends processes
 worker_pool.py    a pool of workers

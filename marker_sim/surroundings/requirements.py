@@ -1,6 +1,6 @@
 """The Python packages that the kit needs: names, extras and purposes. `marker-sim doctor` prints them.
 
-Looking is cheap and imports nothing, so whoever starts a process looks first: the process itself could only fail.
+The check is cheap and imports nothing, so it is done before a process starts, which could only fail.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ REQUIREMENTS = {
 _SERVE = ("httptools", "uvicorn")
 _S3 = ("boto3", "moto")
 _FOREIGN = ("inotify_simple", "urllib3")
-# By part: the modules that it imports. Real processes are the kit's own driver, executors and server.
+# The imported modules of each part. Real processes are the kit's own driver, executors and server.
 NEEDS: dict[str, tuple[str, ...]] = {
     "http on local": _FOREIGN,
     "http on s3": (*_FOREIGN, *_S3),
@@ -89,7 +89,7 @@ def importing(what: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        name = (error.name or "").partition(".")[0]
+        name = (error.name or "").partition(".")[0].replace("botocore", "boto3")  # Which brings it.
         if name not in REQUIREMENTS:
             raise HarnessError(f"{what}: {error}; `marker-sim doctor` says what is missing") from error
         raise HarnessError(f"{what} needs {_installing((name,))}") from error
@@ -105,7 +105,7 @@ def _installing(missing: Iterable[str], extras: Iterable[str] = ()) -> str:
     wanted = [REQUIREMENTS[module] for module in missing]
     chosen = {*extras, *(each.extra for each in wanted)}
     if "hudi" in chosen:
-        chosen.discard("foreign")  # Each brings the one before it.
+        chosen.discard("foreign")  # Each includes the one before it.
     if "spark" in chosen:
         chosen = {"spark"}
     names = ", ".join(each.package for each in wanted)

@@ -30,7 +30,7 @@ _FOLDERS = (".hoodie/archived/", ".hoodie/timeline/history/")
 _AVRO_BLOCK = 3
 _INSTANT, _SCHEMA = 0, 2
 _HEADERS_MAX = 64
-# Where an archived record of layout 1 keeps the content of an action's entry.
+# The fields of an archived record of layout 1 with the content of an action's entry.
 _CONTENTS = {
     "commit": "hoodieCommitMetadata",
     "deltacommit": "hoodieCommitMetadata",
@@ -107,7 +107,7 @@ def _headers(data: memoryview, at: int) -> tuple[dict[int, str], int]:
     for _ in range(count):
         key, length = struct.unpack_from(">ii", data, at)
         if length < 0 or at + 8 + length > len(data):
-            break  # The rest of a head that was not read.
+            break  # The file ends within a header.
         found[key] = bytes(data[at + 8 : at + 8 + length]).decode("utf-8")
         at += 8 + length
     return found, at
@@ -174,7 +174,7 @@ def _of_row(row: Mapping[str, Any]) -> ArchivedEntry:
         record = decode(metadata) if metadata else None
         planned = decode(plan) if plan and row.get("action") in ("clean", "rollback") else None
     except (ValueError, TypeError, KeyError, EOFError, IndexError):
-        # What an upgrade moved from an archive of layout 1 is Avro without a schema; that archive still has it.
+        # An upgrade moves entries as Avro without a schema; the archive of layout 1 still has it.
         error = "its content has no schema, as that of entries which an upgrade moved"
     return ArchivedEntry(
         instant=row.get("instantTime") or "",

@@ -18,7 +18,7 @@ a judge knows only what was recorded, and must not accuse, so it leaves out more
     pending                     any action; services that are only  writes; services wait for their turn
                                 requested wait for their turn
     owner of a log file that    the instant in its first block      the rollback that undid it, else the write that
-    bears another's instant                                         put it (history/index/log_files.py), else unknown
+    bears another's instant                                         put it (history/index/tables.py), else unknown
     base files that are known   those of commits                    stored ones as well
     content of an entry         `tables/entries.py` says what of it is read by whom
 """

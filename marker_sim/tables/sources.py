@@ -143,7 +143,7 @@ class DirectorySource:
                     try:
                         stat = entry.stat()
                     except FileNotFoundError:
-                        continue  # Deleted since, or a link to nothing.
+                        continue  # Deleted since the listing, or a broken link.
                     if entry.is_dir():
                         folders.append((start + entry.name, (stat.st_dev, stat.st_ino)))
                     else:

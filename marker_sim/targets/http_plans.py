@@ -32,14 +32,14 @@ from marker_sim.worlds.http.stage import ForeignSystem
 
 CLOSING_S = 1.0
 AT_A_TIME = 2
-FIRST_S = 5.0  # What a plan takes, as long as none is over.
-EVERY, HOSTILE_AT = 6, 1  # Of so many plans: the hostile one.
-THEMES: dict[int, Theme] = {2: "confined", 4: "two servers"}  # Of the same; the others have the deaths of servers.
-# Where names of local files say nothing, none can be waited for, and none need be below a marker directory.
+FIRST_S = 5.0  # Estimated time of a plan until one has ended.
+EVERY, HOSTILE_AT = 6, 1  # One plan of EVERY is hostile, with this number.
+THEMES: dict[int, Theme] = {2: "confined", 4: "two servers"}  # Of EVERY plans; in the others servers die.
+# In private formats no local file can be awaited, and none need be in a marker directory.
 NAMELESS: dict[int, Theme] = {**THEMES, 3: "full disk"}
-WIRES_EVERY, WIRES_AT = 12, {WIRE: 5, STORAGE_WIRE: 6}  # Those with connections that fail, where they can.
-RUN_S, RUN_SHARE = 25.0, 0.25  # The longest that a plan may take, which whoever never answers makes use of.
-# What has to happen in plans before a guarantee holds, as it is measured in their histories.
+WIRES_EVERY, WIRES_AT = 12, {WIRE: 5, STORAGE_WIRE: 6}  # Plans with faults of connections, if possible.
+RUN_S, RUN_SHARE = 25.0, 0.25  # The limit of a plan, which servers that never answer reach.
+# The conditions, measured in histories, that plans must meet before a guarantee holds.
 PLANS_DECIDE = {
     "plan": ("G1", "G2", "G3", "G4", "G6", "G9", "G10", "G11"),
     conditions.KILLED: ("G1", "G2", "G3", "G4", "G6", "G9"),
@@ -145,7 +145,7 @@ class ServerPlans:
         fresh: whether servers of earlier runs are ended first.
         probing: whether it ends with probes.
         """
-        slot = self._slots.get_nowait()  # There is one for each run that may be under way.
+        slot = self._slots.get_nowait()  # There is a slot for each simultaneous run.
         try:
             if fresh:
                 slot.close()

@@ -32,7 +32,7 @@ S3A = Jars(
 )
 LAUNCHER = "TimelineServiceLauncher.java"
 STORAGE_LAUNCHER = "StorageTimelineServiceLauncher.java"
-TOLD_ITS_STORAGE = "0."  # A server of these versions has one storage for all paths, and by itself the local one.
+TOLD_ITS_STORAGE = "0."  # Servers of these versions have one storage for all paths, by default the local one.
 SETTINGS = "s3a"
 _QUIET = ("-Xmx512m", "-XX:TieredStopAtLevel=1", "-Dfile.encoding=UTF-8")
 
@@ -68,7 +68,7 @@ class HudiTarget(HttpTarget):
 
     def command(self, request: CampaignRequest, progress: Callable[[str], None]) -> str:
         """The command that starts the version's launcher, quickly where its classes can be archived."""
-        from marker_sim.targets.jvm.java_start import quick_start  # It needs the packages of HTTP targets.
+        from marker_sim.targets.jvm.java_start import quick_start  # It imports packages of HTTP targets.
 
         jars = find_jars(self.version, NAME, request.storage, progress, self.built)
         return quick_start(start_command(self.version, *jars), progress)

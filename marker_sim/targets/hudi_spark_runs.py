@@ -33,7 +33,7 @@ from marker_sim.worlds.spark.hudi.table_run import play_table
 from marker_sim.worlds.spark.hudi.table_storage import TableStorage
 
 CLOSING_S = 3.0
-ENDING_S = 1.0  # Of a driver that the time ran out for.
+ENDING_S = 1.0  # For the end of a driver when the time is over.
 
 
 @contextmanager

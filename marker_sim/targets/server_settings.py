@@ -1,7 +1,7 @@
-"""What a foreign server is told: how it batches, which storage it is given, and an S3 endpoint of the user's own.
+"""Settings that a foreign server receives: batching, storage, and an S3 endpoint of the user's own.
 
-A server is told by the placeholders `{threads}` and `{interval_ms}` of its start command. What it was not told is not
-held against it: then the number of `--batch-threads` counts, or Hudi's default, in every run and every server life.
+The placeholders `{threads}` and `{interval_ms}` of its start command pass settings to a server. Without a placeholder
+the number of `--batch-threads` counts, or Hudi's default, in every run and every server life.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 THREADS = (1, 2, 3, 20)
 INTERVALS_MS = (10, 25, 50, 50, 120)
 THREADS_MAX = 1_000
-# How requests write a marker directory, by storage; the first is what is taken when nothing is said.
+# Formats of a marker directory in requests, by storage; the first is the default.
 FORMS = {"local": ("path", "file"), "s3": ("s3a", "s3", "s3n")}
 ACCESS_KEY, SECRET_KEY = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
@@ -46,14 +46,14 @@ def batching(start: str, batch_threads: int | None) -> Batching:
     default = MarkerOptions()
     threads: tuple[int, ...] = THREADS
     intervals_ms: tuple[int, ...] = INTERVALS_MS
-    said = f"{_either(THREADS)}, told by {{threads}}"
+    said = f"{_either(THREADS)}, set by {{threads}}"
     if batch_threads is not None:
         threads = (batch_threads,)
         said = f"{batch_threads}, said by --batch-threads"
     elif "{threads}" not in start:
         threads = (default.batch_num_threads,)
         said = f"{default.batch_num_threads}, Hudi's default, for --start has no {{threads}}"
-    interval = f"{_either(sorted(set(INTERVALS_MS)))}, told by {{interval_ms}}"
+    interval = f"{_either(sorted(set(INTERVALS_MS)))}, set by {{interval_ms}}"
     if "{interval_ms}" not in start:
         intervals_ms = (default.batch_interval_ms,)
         interval = f"{default.batch_interval_ms}, Hudi's default, for --start has no {{interval_ms}}"

@@ -14,7 +14,7 @@ PLANNED = tuple(row.words for row in TARGETS if row.plans)
 
 def parse_target(text: str) -> Target:
     """The target with a name; UsageError says what is accepted. Nothing is loaded or started."""
-    for row in sorted(TARGETS, key=lambda row: row is python.ROW):  # Any two words with a colon may be a factory.
+    for row in sorted(TARGETS, key=lambda row: row is python.ROW):  # Last: any two words with a colon may be a factory.
         target = row.parse(text)
         if target is not None:
             return target

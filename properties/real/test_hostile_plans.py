@@ -10,13 +10,13 @@ import pytest
 
 from marker_sim.errors import UsageError
 from marker_sim.names import MarkerDirectory, check_marker_name
-from marker_sim.odd_names import KEPT, REFUSED, written
 from marker_sim.plan import MALFORMED, SPELLINGS, Op, Plan, read_plan, write_plan
 from marker_sim.report.words import plan_sentences
 from marker_sim.search.hostile_plans import make_hostile_plan
 from marker_sim.serve.bases import locate, parse_base
 from marker_sim.system import reference
 from marker_sim.targets.server_settings import INTERVALS_MS, THREADS, batching, parse_batch_threads
+from marker_sim.unusual_names import KEPT, REFUSED, written
 from marker_sim.worlds.http.http_client import interpret
 from marker_sim.worlds.http.requests import as_sent
 from marker_sim.worlds.simulated.cluster import run

@@ -1,4 +1,4 @@
-"""Mutants of serve/ that nobody wrote: changes of the timeline server's modules, each hunted as a process over HTTP.
+"""Generated mutants of serve/: changes of the timeline server's modules, each hunted as a process over HTTP.
 
     drawn ─► ServedTask ─► plans of --sut http, on each of GROUNDS ─► GeneratedOutcome
 

@@ -1,6 +1,6 @@
 """Runs plans again in another process with another hash seed and compares digests of their histories.
 
-Only there it shows if a system depends on the order of a set, or on anything else that differs between processes.
+Only this shows whether a system depends on the order of a set, or on other properties of a process.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ LISTINGS = frozenset({"list", "list-data", "list-log"})
 STEPS = frozenset({"begin", "rollback", "sweep", "attempt", "finalize", "commit"})
 DAMAGE = "damage"
 CHANGED_BY_KIT = (DAMAGE, "directory-removed")
-SPREADING = frozenset({"disk-full", "no-space"})  # Beyond the path that met them first.
+SPREADING = frozenset({"disk-full", "no-space"})  # These affect other paths too.
 DEADLY = frozenset({"kill", "torn-write"})
 MS = 1_000_000
 

@@ -93,7 +93,7 @@ class DirectoryPresence:
     def snapshot(self, index: int, begun: int, names: Iterable[str] | None) -> None:
         """Add a reading of storage. names: its content where the format is not Hudi's."""
         if self.begun and begun < self.begun[-1]:
-            return  # It began before the previous one, so a name that it lacks proves nothing.
+            return  # It began before the previous snapshot, so a missing name proves nothing.
         now = frozenset(names) if names is not None else frozenset(n for n, held in self.holders.items() if held)
         for name in now - self.present:
             self.spans.setdefault(name, []).append(index)

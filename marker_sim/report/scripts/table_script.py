@@ -1,8 +1,8 @@
 """A stored plan of a table as a Python script that shows the violation with PySpark and kill -9 alone.
 
-The script writes the table in one driver after the other, kills those that the plan kills as soon as the kernel tells
-of the file (inotify), looks at what is left and decides by itself: 1 violated, 0 held, 3 a step could not be done. What
-needs more than a local directory and the death of a driver is refused in a sentence.
+The script writes the table in one driver after the other, kills those that the plan kills as soon as inotify reports
+the file, checks the table and decides by itself: 1 violated, 0 held, 3 a step could not be done. Plans that need more
+than a local directory and the death of a driver are refused in a sentence.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def table_script(failure: FailureDescription) -> str:
     plan = failure.plan
     problem = _problem(failure)
     if problem:
-        raise UsageError(f"{failure.title} cannot be told as a script: {problem}")
+        raise UsageError(f"{failure.title} cannot be shown by a script: {problem}")
     options = hudi_options(plan, failure.sut.partition(":")[2])
     text = (files("marker_sim.report.templates") / "table_script.py.j2").read_text(encoding="utf-8")
     return (
@@ -71,7 +71,7 @@ def _problem(failure: FailureDescription) -> str:
     if failure.guarantee not in JUDGED:
         return f"it judges {', '.join(JUDGED)}, what the timeline, the files and the rows of a table show at rest"
     if plan.storage != "local":
-        return "it was found on S3, where nobody but the kit's own S3 sees the requests at which something happens"
+        return "it was found on S3, where only the kit's own S3 sees the requests at which faults happen"
     for fault in plan.faults:
         if (fault.kind, fault.target) != (FaultKind.KILL, DRIVER):
             return f"it needs executors that are processes of their own ({fault.kind.value} of {fault.target})"

@@ -19,7 +19,7 @@ from marker_sim.search.site_faults import kinds_at
 
 STEPS_OF_A_WRITE = (6, 9, 11, 12, 13, 14, 15, 16, 18, 20, 24, 30, 40)
 STEPS_OF_A_TASK = (1, 2, 3, 4, 5, 6, 8)
-# Of an actor, in one write of one task; and how far the second of two faults may be behind the first.
+# Steps of an actor in a write of one task; the largest distance between two faults.
 _STEPS_OF_A_MINIATURE = 24
 _APART = (0, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14)
 
@@ -156,12 +156,12 @@ def _simpler_tasks(task: Task) -> Iterator[Task]:
     yield replace(task, group="f0")
 
 
-# How long the second operation waits: until a batch is flushed, a request timed out, its late effect came.
+# Waits of the second operation: until a batch is flushed, a request timed out, or took late effect.
 _PAUSES_MS = (0, 60, 150, 1_050)
 _CALLS_LEAST = (1, 4, 8)  # An implementation may give up after four.
 _FULL_MS = (1, 500, 2000)
 _ARRIVALS = 12
-_PLACES_MAX = 60  # In all, for one fault.
+_PLACES_MAX = 60  # For one fault, in total.
 _CLIENT_STEPS = 6
 _SERVER_STEPS = 24
 
@@ -169,8 +169,7 @@ _SERVER_STEPS = 24
 def miniatures_of_operations(plan: Plan) -> Iterator[Plan]:
     """Plans of one or two operations of the kinds of a plan, with none or one of its faults at each possible place.
 
-    One client or two, which ask for one name and one directory as the plan's last operations do. They are looked at
-    from the smallest on.
+    One client or two, with one name and one directory, like the plan's last operations. The smallest are tried first.
     """
     if not plan.ops:
         return

@@ -177,7 +177,7 @@ def _markers(
     instants: AuditedInstants, now_s: float,
 ) -> list[TableFinding]:  # fmt: skip
     found = judge_directory(directories[instant], instants, now_s)
-    if found:  # Look again: it was listed before the timeline, and its writer may have been at work on it.
+    if found:  # Read again: it was listed before the timeline, and its writer may have been at work.
         if any(finding.kind in _IN_THE_MAKING for finding in found):
             time.sleep(_AGAIN_AFTER_S)
         again = read_directory(source, root, instant)

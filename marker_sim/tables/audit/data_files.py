@@ -150,7 +150,7 @@ def _judge_unnamed(rules: FileRules, file: StoredFile, result: PartitionResult) 
         if owner is None:
             result.doubt("unnamed-data-file", "the log file cannot be read", path)
             return
-        if owner == "":  # Nothing in it can be read; a writer creates it before its first block.
+        if owner == "":  # It has no readable block; a writer creates the file before its first block.
             _judge_blockless(rules, file, name, result)
             return
     assert owner is not None

@@ -2,7 +2,7 @@
 
 Hudi deletes a marker directory once its instant is completed or rolled back. Batched markers are read by the strictest
 release: each line of MARKERS<n> ends in a newline and is one marker name, MARKERS.type says TIMELINE_SERVER_BASED.
-Without that file a rollback takes the directory for one of direct markers, finds none and deletes nothing.
+Without that file a rollback treats the directory as one of direct markers, finds none and deletes nothing.
 """
 
 from __future__ import annotations

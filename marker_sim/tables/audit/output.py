@@ -16,7 +16,7 @@ from marker_sim.tables.audit.findings import KINDS, Level, TableFinding, TableRe
 SHOWN_PER_KIND = 5
 SHOWN_ON_PAGE = 500
 STYLES = {Level.DAMAGE: "bold red", Level.UNDECIDED: "yellow", Level.NOTE: "dim"}
-# The classes of page.css that fit.
+# The class of page.css for each level.
 _CLASSES = {Level.DAMAGE: "violated", Level.UNDECIDED: "inconclusive", Level.NOTE: "not-applicable"}
 _VERDICT_CLASSES = {"damaged": "violated", "undecided": "inconclusive", "clean": "holds"}
 

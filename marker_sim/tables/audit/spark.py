@@ -46,7 +46,7 @@ def listing_on_spark(master: str, table: str, endpoint: str | None) -> Iterator[
             yield lambda source: _listed(context, source, table, endpoint)
         except (HarnessError, UsageError, OSError):
             raise
-        except Exception as error:  # PySpark has no class for all of its own.
+        except Exception as error:  # PySpark has no common class for its errors.
             raise HarnessError(f"a Spark job of the audit failed: {said_by(error)}") from error
 
 
