@@ -6,7 +6,7 @@ import warnings
 
 import pytest
 
-from marker_sim.campaign.hunting.hunts import Found, Limit, swarm
+from marker_sim.campaign.hunts import Found, Limit, swarm
 from marker_sim.campaign.runs import execute, findings_of, promised_breach
 from marker_sim.errors import UsageError
 from marker_sim.judges import judge

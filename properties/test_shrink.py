@@ -12,7 +12,7 @@ from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.loading import load_system
 from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.plan import Op, Plan, Task, Write
-from marker_sim.search.shrinking.operations import without_one
+from marker_sim.search.shrinking.candidates import without_one
 from marker_sim.search.shrinking.shrinker import Fails, shrink
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan

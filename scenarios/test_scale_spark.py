@@ -12,8 +12,7 @@ import pytest
 
 from marker_sim.errors import HarnessError
 from marker_sim.report.columns import write_parquet
-from marker_sim.scale.fact_files import TEXTS, find_facts, remote_facts
-from marker_sim.scale.set_judging import judge_facts, judge_history_by_sets
+from marker_sim.scale.set_judging import TEXTS, find_facts, judge_facts, judge_history_by_sets, remote_facts
 from marker_sim.surroundings.requirements import find_java
 from properties.judges.build import Story, marker
 from properties.scale.planted import as_columns, as_ids, planted, write

@@ -184,10 +184,9 @@ def _crossed(
 def _simulated(kind: Kind, plan: Plan, system: System, profile: Profile) -> Broke:
     """The violations of a plan in a simulated run; a guarantee that compares modes needs two runs."""
     history, findings = findings_of(plan, system, kind[0])
-    if kind[1] != BOTH:
-        return frozenset(failures_in(history, findings_in(history, system), profile))
-    found = (breach for each in findings for breach in profile.broken_by(each, plan.mode, plan.storage))
-    return frozenset(Kind(kind[0], BOTH, plan.storage, breach.cause) for breach in found)
+    if kind[1] == BOTH:
+        return frozenset(failures_in(history, findings, profile, plan, mode=BOTH))
+    return frozenset(failures_in(history, findings_in(history, system), profile))
 
 
 def _alike(kind: Kind, seen: Kind) -> bool:

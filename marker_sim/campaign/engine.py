@@ -12,9 +12,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from marker_sim.campaign.pieces import SearchState
 from marker_sim.campaign.planned_runs import PlannedRuns
 from marker_sim.campaign.played_runs import PlayedRuns
-from marker_sim.campaign.search_state import SearchState
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.history import History
 from marker_sim.outcome.result import Campaign

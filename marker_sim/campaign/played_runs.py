@@ -9,14 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 from marker_sim.campaign.coverage.canary import find_false_statement
-from marker_sim.campaign.pieces import NumberedRun, PieceResult, stops
+from marker_sim.campaign.pieces import NumberedRun, PieceResult, SearchState, stops
 from marker_sim.campaign.played_shrinking import WAITING, PlayedShrinker
-from marker_sim.campaign.search_state import SearchState
 from marker_sim.errors import HarnessError
-from marker_sim.history import History
 from marker_sim.outcome.failure import Failure, Kind
 from marker_sim.outcome.result import Campaign
-from marker_sim.plan import Plan
 from marker_sim.surroundings.worker_pool import Keeper
 from marker_sim.targets.target import PlayedRun, RealRuns
 
@@ -69,7 +66,7 @@ class PlayedRuns(Keeper):
         search, request = self._search, self._search.request
         if not request.shrinking:
             return
-        shrinker = PlayedShrinker(self._again, request.profile, self._runs.at_once)
+        shrinker = PlayedShrinker(self._runs.again, request.profile, self._runs.at_once)
         until = search.began + request.budget_s - CLOSING_S
         planned = [(kind, broken) for kind, broken in search.found.items() if broken.plan is not None]
         left = [kind for kind, broken in sorted(planned, key=lambda each: each[1].breach.under != "none")]
@@ -98,10 +95,6 @@ class PlayedRuns(Keeper):
         for kind, sentence in unseen.items():
             if search.found[kind].story is None:
                 search.found[kind] = replace(search.found[kind], confirmed=sentence, story=kind)
-
-    def _again(self, plan: Plan, until: float, fresh: bool, probing: bool) -> History | None:
-        played = self._runs.again(plan, until, fresh, probing)
-        return None if played.cut else played.history
 
     def check(self) -> None:
         """Nothing: runs in real time cannot be repeated exactly, so there is none to compare."""
@@ -156,8 +149,8 @@ class PlayedRuns(Keeper):
         broken = piece.take(numbered(self._number, played), self._search.request)
         for kind, each in broken.items() if played.plan is not None else ():
             self._broken.setdefault(kind, []).append(each)
-        piece.interrupted = played.interrupted
-        piece.error = HarnessError(played.trouble) if played.trouble else None
+        if played.interrupted or played.trouble:
+            piece.error = KeyboardInterrupt() if played.interrupted else HarnessError(played.trouble)
         self._number += 1
         return piece
 

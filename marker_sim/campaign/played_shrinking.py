@@ -27,13 +27,15 @@ from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.outcome.failure import NO_TIME, NONE_SMALLER, Failure, Kind, failures_in
 from marker_sim.plan import Plan
-from marker_sim.search.shrinking import by_evidence, by_history, jobs
+from marker_sim.search.shrinking import by_history, jobs
 from marker_sim.search.shrinking.shrinker import shrink
+from marker_sim.targets.target import PlayedRun
 
 BESIDE = 2  # Runs at the same time.
 WAITING = ("G6", "G7")  # Runs that break one of them mostly wait, idle, for the bound of an answer.
 LAST_RUNS, FEW_LAST_RUNS = 10, 4
 RELIABLE, FEW_RELIABLE = 8, 3  # Failing runs required of the last runs.
+RUNS_MAX = 2_000  # Of candidates.
 KEPT_MAX = 1  # Runs of an accepted candidate that may keep the guarantee.
 ENTRY_S, FRAME = 5.0, 2  # Time of a slow run for each entry, and a constant number of additional entries.
 FEW = 12  # A plan with at most this many entries has to break in five of six runs.
@@ -42,7 +44,7 @@ PLANS_MAX = 2  # Number of failing plans whose candidates are tried.
 EVIDENCE_SHARE = 0.6  # Share of the time for the candidates that the evidence names.
 LOST = frozenset(("G1", "G2", "G3", "G4", "G11"))  # A lost name breaks one of them, depending on when it is noticed.
 PROBES = ("probe-", "once-")
-Again = Callable[[Plan, float, bool, bool], History | None]
+Again = Callable[[Plan, float, bool, bool], PlayedRun]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +77,7 @@ class PlayedShrinker:
     """Shrinks plans by playing smaller ones several times.
 
     again: runs a plan until a time (time.monotonic), on fresh servers if asked for, with probes at its end or not; from
-        several threads at a time. None for a run that the time cut short.
+        several threads at a time.
     at_once: from how many threads, when runs wait most of the time; 1 for runs that are slow.
     """
 
@@ -91,9 +93,7 @@ class PlayedShrinker:
         self._last_runs_max, self._reliable = (FEW_LAST_RUNS, FEW_RELIABLE) if self._slow else (LAST_RUNS, RELIABLE)
         self._entry_s, self._wait_s, self._longest_s = ENTRY_S, 0.0, math.inf
 
-    def shrink(
-        self, kind: Kind, seen: Sequence[Failure], until: float, over: float | None = None, runs_max: int = 2_000
-    ) -> SmallPlan:
+    def shrink(self, kind: Kind, seen: Sequence[Failure], until: float, over: float | None = None) -> SmallPlan:
         """The smallest plan that breaks the guarantee, mode and storage of `kind`, as found until a time.
 
         seen: runs of plans in which it broke.
@@ -114,7 +114,7 @@ class PlayedShrinker:
         self._first(ordered, fails, began + (until - began) * EVIDENCE_SHARE)
         last = until - self._closing_s(kept[-1].plan, until - began)
         left_s = max(0.0, last - time.monotonic())
-        shrink(kept[-1].plan, lambda plan: fails(plan, last), runs_max, left_s, simulated=False)
+        shrink(kept[-1].plan, lambda plan: fails(plan, last), RUNS_MAX, left_s, simulated=False)
         ended = not self._has_room(kept[-1].plan, last)
         small = self._most_reliable(kept, until if over is None else over)
         none = NONE_SMALLER if small.plan == kept[0].plan else ""
@@ -245,8 +245,8 @@ class PlayedShrinker:
 
         def run(_: int) -> dict[Kind, Failure] | None:
             try:
-                history = self._again(plan, until, fresh, self._probing)
-                return None if history is None else broken_in(history, plan, self._profile)
+                played = self._again(plan, until, fresh, self._probing)
+                return None if played.cut else broken_in(played.history, plan, self._profile)
             except HarnessError:
                 return None
 
@@ -271,7 +271,7 @@ def _candidates(broken: Failure) -> Iterator[Plan]:
         return
     yield from by_history.candidates(plan, history, breach.evidence, breach.under)
     evidence = tuple(history.events[index] for index in breach.evidence)
-    yield from by_evidence.candidates(plan, evidence, breach.under)
+    yield from by_history.around_evidence(plan, evidence, breach.under)
 
 
 def broken_in(history: History, plan: Plan | None, profile: Profile) -> dict[Kind, Failure]:

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from marker_sim.campaign.played_shrinking import PlayedShrinker, SmallPlan, broken_in
-from marker_sim.campaign.runs import execute, failure_of, findings_in, findings_of, promised_breach, smaller
+from marker_sim.campaign.runs import failure_of, findings_in, findings_of, promised_breach, smaller
 from marker_sim.history import History
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.promises.profiles import Profile
@@ -25,6 +25,7 @@ from marker_sim.outcome.failure import (
     VIOLATED,
     Failure,
     Kind,
+    failures_in,
 )
 from marker_sim.plan import Plan
 from marker_sim.system import System
@@ -41,11 +42,7 @@ SEEN_SHARE = 0.3  # Share of the time for shrinking in which the failure is repr
 
 def replay_plan(plan: Plan, sut: str, guarantee: str | None) -> tuple[History, tuple[Finding, ...]]:
     """The result of running a plan against a system, judged by one guarantee or by all."""
-    system = load_system(sut)
-    if guarantee is not None:
-        return findings_of(plan, system, guarantee)
-    history, _ = execute(plan, system)
-    return history, findings_in(history, system)
+    return findings_of(plan, load_system(sut), guarantee)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +51,7 @@ class Replayed:
 
     status: VIOLATED, FIXED, or NOT_REPRODUCED, and `why` then where runs were not enough to say that it is fixed.
     broken, times: in how many runs of how many a promise was broken.
-    held: in how many it was judged and kept, where that was counted.
+    held: in how many the guarantee that was asked for was judged and kept.
     shown: the first that broke it; also: the other guarantees that it breaks.
     """
 
@@ -98,28 +95,36 @@ def _breach(finding: Finding, plan: Plan, profile: Profile, guarantee: str | Non
 
 
 def played(
-    play: Callable[[bool], dict[Kind, Failure]],
+    run: Callable[[bool], History],
+    plan: Plan,
+    profile: Profile,
     guarantee: str | None,
     cause: str,
     times: int,
     enough: int | None = None,
+    system: System | None = None,
 ) -> Replayed:
     """The result of a plan in real time, where a run without a violation proves nothing.
 
-    play: one run, on fresh servers if asked for: what it broke.
+    run: one run, on fresh servers if asked for.
     enough: after so many runs that broke it there are no more.
+    system: what ran it, where that is loaded here.
     """
     seen: list[Failure] = []
-    fresh, made = False, 0
+    fresh, made, held = False, 0, 0
     while made < times and len(seen) != enough:
-        broken = play(fresh)
+        history = run(fresh)
+        findings = findings_in(history, system)
+        broken = failures_in(history, findings, profile, plan)
         found = [each for kind, each in broken.items() if guarantee in (None, kind.guarantee)]
         seen += sorted(found, key=lambda each: each.breach.cause != cause)[:1]
+        asked = [each for each in findings if each.guarantee == guarantee]
+        held += any(each.judged and not each.breaches and not each.undecided for each in asked)
         fresh, made = bool(broken), made + 1
     shown = min(seen, key=lambda each: each.breach.cause != cause, default=None)
     status = VIOLATED if seen else NOT_REPRODUCED
     why = "" if seen else "that does not mean that it is fixed"
-    return Replayed(status=status, broken=len(seen), times=made, shown=shown, why=why)
+    return Replayed(status=status, broken=len(seen), times=made, held=held, shown=shown, why=why)
 
 
 def on_servers(
@@ -128,10 +133,10 @@ def on_servers(
     """The result of a plan on a real server or Hudi, or as Spark jobs where `server` is None."""
     with _real_runs(plan, sut, server, profile, LONG_S) as runs:
 
-        def play(fresh: bool) -> dict[Kind, Failure]:
-            return broken_in(runs.again(plan, time.monotonic() + LONG_S, fresh).history, plan, profile)
+        def run(fresh: bool) -> History:
+            return runs.again(plan, time.monotonic() + LONG_S, fresh).history
 
-        return played(play, guarantee, cause, times)
+        return played(run, plan, profile, guarantee, cause, times)
 
 
 @contextmanager
@@ -165,20 +170,15 @@ def shrink_on_servers(
     began, runs_made = time.monotonic(), 0
     until = began + budget_s - CLOSING_S
     with _real_runs(plan, sut, server, profile, budget_s) as runs:
-
-        def again(candidate: Plan, deadline: float, fresh: bool, probing: bool) -> History | None:
-            played = runs.again(candidate, deadline, fresh, probing)
-            return None if played.cut else played.history
-
         while not runs_made or time.monotonic() < began + budget_s * SEEN_SHARE:
-            history = again(plan, until, False, True)
-            if history is None:
+            again = runs.again(plan, until)
+            if again.cut:
                 break
             runs_made += 1
-            broken = broken_in(history, plan, profile)
+            broken = broken_in(again.history, plan, profile)
             found = sorted((kind for kind in broken if kind[0] == guarantee), key=lambda kind: kind[3] != cause)
             if found:
-                shrinker = PlayedShrinker(again, profile, runs.at_once)
+                shrinker = PlayedShrinker(runs.again, profile, runs.at_once)
                 return shrinker.shrink(found[0], [broken[found[0]]], until), runs_made
     return None, runs_made
 
@@ -218,7 +218,6 @@ def undecided(
         return f"no operation succeeded, and there was nothing to judge for {guarantee or 'any guarantee'}"
     if not deterministic:
         return "the system was not deterministic when this failure was found, so one run proves nothing"
-    again = execute(plan, system)[0] if guarantee is None else findings_of(plan, system, guarantee)[0]
-    if again.events != history.events:
+    if findings_of(plan, system, guarantee)[0].events != history.events:
         return "the same plan gave two different histories, so the system is not deterministic"
     return ""

@@ -25,9 +25,8 @@ from marker_sim.report.directory import newest_earlier
 from marker_sim.report.page import headline
 from marker_sim.report.table import output_console, print_outcome
 from marker_sim.report.verdict import judge_campaign
-from marker_sim.scale.fact_files import find_facts, remote_facts
 from marker_sim.scale.parts import WHOLE_MAX, events_in, judge_in_parts
-from marker_sim.scale.set_judging import judge_facts, judge_history_by_sets
+from marker_sim.scale.set_judging import find_facts, judge_facts, judge_history_by_sets, remote_facts
 from marker_sim.surroundings.spark_session import parse_master
 
 HISTORIES = (".jsonl", ".parquet")

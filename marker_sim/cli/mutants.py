@@ -11,8 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from marker_sim.campaign.hunting.hunts import DESK, HuntTask
-from marker_sim.campaign.hunting.kill import Kill, KillTask
+from marker_sim.campaign.hunts import DESK, Kill, KillTask
 from marker_sim.cli import options as given
 from marker_sim.cli.output import Progress, say
 from marker_sim.cli.request import RUNS_MAX, parse_duration, parse_jobs, parse_number
@@ -78,7 +77,7 @@ def mutants(
 
 
 def hunted(
-    tasks: Sequence[HuntTask], processes: int, line_of: Callable[[list[Any]], str], ends: Callable[[Any], bool]
+    tasks: Sequence[Any], processes: int, line_of: Callable[[list[Any]], str], ends: Callable[[Any], bool]
 ) -> tuple[list[Any], bool, HarnessError | None]:
     """The results of the tasks in order, whether it ended early, and the error that ended it, None for Ctrl-C.
 

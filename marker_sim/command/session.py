@@ -48,7 +48,8 @@ ERRORS: dict[str, type[Exception]] = {
 _WORDS = {kind: word for word, kind in ERRORS.items()}
 _NONE: Mapping[str, Any] = MappingProxyType({})
 Line = dict[str, Any]
-Acts = Mapping[str, Callable[[Line], Line]]
+Act = Callable[[Line], Line | None]  # What it returns beside that it is done.
+Acts = Mapping[str, Act]
 OF_A_PART = ("marker", "markers")  # Operations of calls that are a part of a write.
 
 
@@ -83,13 +84,14 @@ class ProgramSession:
         self._number = 0
         self._operations: dict[int, int] = {}  # Operations under way, with the call whose thread does them.
         self._locks: dict[str, AbstractContextManager[None]] = {}
-        self._acts: dict[str, Callable[[Line], Line]] = {
+        storage, runtime = context.storage, context.runtime
+        self._acts: dict[str, Act] = {
             "put": self._put,
-            "overwrite": self._overwrite,
+            "overwrite": lambda asked: storage.overwrite(asked["path"], asked["data"]),
             "get": self._get,
-            "list": self._list,
-            "delete": self._delete,
-            "sleep": self._sleep,
+            "list": lambda asked: {"paths": storage.list(asked["prefix"])},
+            "delete": lambda asked: storage.delete(asked["path"]),
+            "sleep": lambda asked: runtime.sleep(asked["ms"]),
             "lock": self._lock,
             "unlock": self._unlock,
         }
@@ -190,9 +192,9 @@ class ProgramSession:
 
     # Operations, by any actor.
 
-    def _perform(self, said: ProgramLine, act: Callable[[Line], Line] | None = None) -> None:
+    def _perform(self, said: ProgramLine, act: Act | None = None) -> None:
         try:
-            more = (act or self._acts[said.do])(said.fields)
+            more = (act or self._acts[said.do])(said.fields) or {}
         except (SeamError, ValueError) as error:
             word = "failed" if isinstance(error, SeamError) else "unsupported"
             more = {"error": _WORDS.get(type(error), word), "message": str(error)}
@@ -202,37 +204,20 @@ class ProgramSession:
         condition = Condition.IF_ABSENT if asked.get("if_absent") else Condition.NONE
         return {"version": self._storage.put(asked["path"], asked["data"], condition, asked.get("if_version"))}
 
-    def _overwrite(self, asked: Line) -> Line:
-        self._storage.overwrite(asked["path"], asked["data"])
-        return {}
-
     def _get(self, asked: Line) -> Line:
         content = self._storage.get(asked["path"])
         return {"data": base64.b64encode(content.data).decode(), "version": content.version}
 
-    def _list(self, asked: Line) -> Line:
-        return {"paths": self._storage.list(asked["prefix"])}
-
-    def _delete(self, asked: Line) -> Line:
-        self._storage.delete(asked["path"])
-        return {}
-
-    def _sleep(self, asked: Line) -> Line:
-        self._runtime.sleep(asked["ms"])
-        return {}
-
-    def _lock(self, asked: Line) -> Line:
+    def _lock(self, asked: Line) -> None:
         lock = self._runtime.lock(asked["name"])
         lock.__enter__()
         self._locks[asked["name"]] = lock
-        return {}
 
-    def _unlock(self, asked: Line) -> Line:
+    def _unlock(self, asked: Line) -> None:
         lock = self._locks.pop(asked["name"], None)
         if lock is None:
             raise ValueError(f"no lock {asked['name']} is held")
         lock.__exit__(None, None, None)
-        return {}
 
 
 class ProgramMarkers:

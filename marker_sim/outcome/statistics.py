@@ -19,7 +19,7 @@ from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.guarantees import BY_ID, GUARANTEES
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.judges.verdict_row import VerdictRow
-from marker_sim.outcome.process_phase import NO_FAULT, activity
+from marker_sim.outcome.process_phase import NO_FAULT, PhaseWalk
 
 BOTH = "both"
 _COMPLETIONS = ("ok", "fail", "info")
@@ -180,7 +180,7 @@ class Statistics(RunCounts):
 
     def count_coverage(self, history: History) -> None:
         """Count faults by phase and coverage marks of a run that `add` has counted."""
-        seen, kind_of_run = activity(history), _kind_of(history)
+        seen, kind_of_run = PhaseWalk(history), _kind_of(history)
         self.looked[kind_of_run] += 1
         for (kind, phase), count in seen.faults_by_phase.items():
             self.faults_by_phase.setdefault(kind, Counter())[phase] += count

@@ -8,6 +8,6 @@ crowds.py        additional clients in such plans: crowds, frequent names, simil
 site_faults.py   faults at named sites
 scenarios.py     situations that independent draws seldom produce; scenarios_of_operations.py, scenarios_of_writes.py
 seeds.py         the seed of each plan of a search
-schedules.py     the short workloads of the exhaustive search; crash_points.py: where each can crash
+crash_points.py  the short workloads of the exhaustive search, and where each can crash
 shrinking/       a failing plan made smaller
 """

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from marker_sim.campaign.hunting.hunts import swarm_of
+from marker_sim.campaign.hunts import swarm_of
 from marker_sim.campaign.runs import execute, findings_of
 from marker_sim.history import History
 from marker_sim.judges import Breach, judge

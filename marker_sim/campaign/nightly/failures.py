@@ -59,11 +59,6 @@ class StoredFailure(FailureRecord):
         return {"schema": SCHEMA, **asdict(self)}
 
     @property
-    def leads(self) -> bool:
-        """Whether its plan was shrunk."""
-        return self.shrunk
-
-    @property
     def links(self) -> frozenset[Hashable]:
         """The keys that it shares with failures of the same defect: a run, a cause."""
         where = (self.world, self.mode, self.storage)

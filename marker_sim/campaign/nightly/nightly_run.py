@@ -32,7 +32,7 @@ from marker_sim.campaign.nightly.page import write_summary
 from marker_sim.campaign.nightly.parquet import sweep, write_tables
 from marker_sim.campaign.nightly.totals import NightTotals, Totals
 from marker_sim.campaign.nightly.work import ROWS, SPACE, NightlyTask
-from marker_sim.campaign.search_state import left_of, rates_of
+from marker_sim.campaign.pieces import left_of, rates_of
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.outcome.failure import CANNOT_RUN, stories
 from marker_sim.surroundings.worker_pool import VARIABLE, Answer, TaskPool, WorkerPool, guarded

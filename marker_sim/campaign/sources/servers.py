@@ -10,7 +10,6 @@ from tempfile import TemporaryDirectory
 from marker_sim.campaign.pieces import NumberedRun
 from marker_sim.campaign.played_runs import numbered
 from marker_sim.errors import HarnessError
-from marker_sim.history import History
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import Plan
 from marker_sim.surroundings.worker_pool import Keeper
@@ -56,10 +55,13 @@ class ServerRuns(Keeper):
     def runs(self, first: int, count: int) -> Iterator[NumberedRun]:
         """The run of each plan."""
         for number in range(first, first + count):
-            yield numbered(number, self.run(self.plan(number)))
+            yield numbered(number, self.again(self.plan(number)))
 
-    def run(self, plan: Plan, fresh: bool = False, probing: bool = True) -> PlayedRun:
-        """The result of one run. fresh: on new servers; probing: with last probes. HarnessError when the kit failed."""
+    def again(self, plan: Plan, deadline: float = 0.0, fresh: bool = False, probing: bool = True) -> PlayedRun:
+        """The result of one run, as long as it may take here, whatever the deadline of who asks.
+
+        fresh: on new servers; probing: with last probes. HarnessError when the kit failed.
+        """
         now = time.monotonic()
         if self._runs is None:
             report = Path(self._stack.enter_context(TemporaryDirectory(prefix="marker-sim-logs-")))
@@ -72,8 +74,3 @@ class ServerRuns(Keeper):
         if played.trouble:
             raise HarnessError(played.trouble)
         return played
-
-    def again(self, plan: Plan, deadline: float, fresh: bool, probing: bool) -> History | None:
-        """The history of one more run of a plan that is being shrunk; None when it was cut short."""
-        played = self.run(plan, fresh, probing)
-        return None if played.cut else played.history

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from marker_sim.history import History
 from marker_sim.plan import Plan, TableShape, Write
+from marker_sim.search.shrinking.candidates import with_fault
 from marker_sim.worlds.spark.plans import EXECUTOR
 
 Part = tuple[Write, ...]
@@ -51,7 +52,7 @@ def smaller(plan: Plan) -> Iterator[Plan]:
     yield replace(plan, num_threads=1)
     for position, fault in enumerate(plan.faults):
         if fault.n > 1:
-            yield replace(plan, faults=(*plan.faults[:position], fault.at(1), *plan.faults[position + 1 :]))
+            yield with_fault(plan, position, fault.at(1))
 
 
 def _simpler_tables(plan: Plan, shape: TableShape) -> Iterator[Plan]:

@@ -22,7 +22,7 @@ again with earlier faults. A fault at a site stays one, for it reads as a senten
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -30,21 +30,25 @@ from itertools import islice
 from marker_sim.errors import HarnessError
 from marker_sim.faults import Fault
 from marker_sim.plan import Op, Plan
-from marker_sim.search.shrinking.by_evidence import in_used_directories
-from marker_sim.search.shrinking.jobs import are_jobs
-from marker_sim.search.shrinking.jobs import smaller as smaller_jobs
-from marker_sim.search.shrinking.operations import (
+from marker_sim.search.shrinking.by_history import in_used_directories
+from marker_sim.search.shrinking.candidates import (
     at_sites,
+    earlier,
+    fewer_tasks,
+    fewer_writes,
     lasting,
+    miniatures_of_operations,
+    miniatures_of_two,
+    miniatures_of_writes,
     parts_of_a_crowd,
     renamed,
+    simpler_writes,
+    with_fault,
     without_faults,
     without_two,
 )
-from marker_sim.search.shrinking.operations import miniatures as small_ops
-from marker_sim.search.shrinking.writes import earlier, fewer_tasks, fewer_writes, simpler_writes
-from marker_sim.search.shrinking.writes import miniatures as small_writes
-from marker_sim.search.shrinking.writes import miniatures_of_two as small_pairs
+from marker_sim.search.shrinking.jobs import are_jobs
+from marker_sim.search.shrinking.jobs import smaller as smaller_jobs
 
 Fails = Callable[[Plan], bool]
 RUNS_MAX = 4_000
@@ -98,18 +102,18 @@ class _Shrinker:
                 self._thin_a_crowd()
                 self._remove_faults()
                 self._name_places()
-                self._miniature(small_writes)
+                self._miniature(miniatures_of_writes)
                 self._remove_writes()
                 self._remove_ops()
                 self._remove_two()
                 self._merge_actors()
-                self._earlier_faults()
-                self._lasting_faults()
-                self._simpler_kinds()
+                self._vary_faults(_earlier)
+                any(map(self.attempt, lasting(self.best)))
+                self._vary_faults(lambda fault: map(fault.of_kind, fault.kind.simpler))
                 self._simplify()
                 if self.best == before:
-                    self._miniature(small_ops)
-                    self._miniature(small_pairs)
+                    self._miniature(miniatures_of_operations)
+                    self._miniature(miniatures_of_two)
                 if self.best == before:
                     return self.best
         except _Spent:
@@ -146,7 +150,7 @@ class _Shrinker:
     def _thin_a_crowd(self) -> None:
         """Try the smallest workloads first, each of which costs a hundredth of the plan; then halves."""
         crowded = self._simulated and len(self.best.ops) > CROWD
-        least = islice(small_ops(replace(self.best, faults=())), LEAST if crowded else 0)
+        least = islice(miniatures_of_operations(replace(self.best, faults=())), LEAST if crowded else 0)
         if any(map(self.attempt, least)):
             return
         while len(self.best.ops) > CROWD and any(map(self._attempt_scaled, parts_of_a_crowd(self.best))):
@@ -180,9 +184,7 @@ class _Shrinker:
 
     def _attempt_scaled(self, candidate: Plan) -> bool:
         """Also try with earlier faults, in proportion: fewer operations make fewer steps, and late faults never arm."""
-        if self.attempt(candidate):
-            return True
-        return self.attempt(candidate.earlier_by(self.best))
+        return self.attempt(candidate) or self.attempt(candidate.earlier_by(self.best))
 
     def _wait_instead(self, position: int) -> bool:
         """Replace an operation by a wait of about its duration before the client's next one."""
@@ -204,17 +206,12 @@ class _Shrinker:
         if len(self.best.ops) > 24:
             return False
         # The remaining entries may need other latencies to occur together.
-        for jitter in (0, 1, 2, 3, 4, 5) if self._simulated else ():
-            if self.attempt(replace(candidate, jitter=jitter)):
-                return True
-        if len(self.best.ops) > 16 or not candidate.faults:
-            return False
+        if self._simulated and any(self.attempt(replace(candidate, jitter=jitter)) for jitter in range(6)):
+            return True
         # Fewer operations, fewer steps before the fault.
-        for less in (1, 2, 3, 4, 6, 8, 12):
-            faults = tuple(f.at(max(1, f.n - less)) for f in candidate.faults)
-            if self.attempt(replace(candidate, faults=faults)):
-                return True
-        return False
+        sooner = (tuple(f.at(max(1, f.n - less)) for f in candidate.faults) for less in (1, 2, 3, 4, 6, 8, 12))
+        few = len(self.best.ops) <= 16 and bool(candidate.faults)
+        return few and any(self.attempt(replace(candidate, faults=faults)) for faults in sooner)
 
     def _remove_faults(self) -> None:
         for fault in self.best.faults if len(self.best.faults) > 2 else ():
@@ -250,15 +247,11 @@ class _Shrinker:
 
     def _attempt_scanned(self, candidate: Plan) -> bool:
         """Try a small plan also with one of its faults at every earlier step."""
-        if self.attempt(candidate):
-            return True
-        for position, fault in enumerate(candidate.faults if candidate.entries <= SCANNED else ()):
-            for step in range(1, fault.n):
-                moved = fault.at(step)
-                faults = (*candidate.faults[:position], moved, *candidate.faults[position + 1 :])
-                if self.attempt(replace(candidate, faults=faults)):
-                    return True
-        return False
+        return self.attempt(candidate) or any(
+            self.attempt(with_fault(candidate, position, fault.at(step)))
+            for position, fault in enumerate(candidate.faults if candidate.entries <= SCANNED else ())
+            for step in range(1, fault.n)
+        )
 
     def _merge_actors(self) -> None:
         clients = sorted({op.actor for op in self.best.ops})
@@ -268,26 +261,11 @@ class _Shrinker:
                 if self.attempt(renamed(self.best, gone, stays)):
                     break
 
-    def _lasting_faults(self) -> None:
-        """Replace several faults that refuse one actor's calls by a lasting one, where the world has it."""
-        for candidate in lasting(self.best):
-            if self.attempt(candidate):
-                return
-
-    def _simpler_kinds(self) -> None:
+    def _vary_faults(self, variants: Callable[[Fault], Iterable[Fault]]) -> None:
+        """Replace each fault by the first of its variants with which the plan still fails."""
         for position in range(len(self.best.faults)):
-            for kind in self.best.faults[position].kind.simpler:
-                if self.attempt(self._with_fault(position, self.best.faults[position].of_kind(kind))):
-                    break
-
-    def _earlier_faults(self) -> None:
-        for position in range(len(self.best.faults)):
-            step = self.best.faults[position].n
-            for sooner in sorted({1, step // 4, step // 2, step - 8, step - 3, step - 1} - {0}):
-                if 0 < sooner < step and self.attempt(
-                    self._with_fault(position, self.best.faults[position].at(sooner))
-                ):
-                    break
+            made = variants(self.best.faults[position])
+            any(self.attempt(with_fault(self.best, position, fault)) for fault in made)
 
     def _simplify(self) -> None:
         for candidate in self._simpler():
@@ -295,9 +273,8 @@ class _Shrinker:
         for position in range(len(self.best.faults)):
             for name in self.best.faults[position].settable:
                 fault = self.best.faults[position]
-                for less in fault.less(name):
-                    if self.attempt(self._with_fault(position, fault.but(**{name: less}))):
-                        break
+                less = (fault.but(**{name: value}) for value in fault.less(name))
+                any(self.attempt(with_fault(self.best, position, each)) for each in less)
         while self.best.writes and any(self.attempt(candidate) for candidate in simpler_writes(self.best)):
             continue
         for position in range(len(self.best.ops)):
@@ -318,9 +295,11 @@ class _Shrinker:
         if self.best.ops:
             yield in_used_directories(self.best)
 
-    def _with_fault(self, position: int, changed: Fault) -> Plan:
-        faults = self.best.faults
-        return replace(self.best, faults=(*faults[:position], changed, *faults[position + 1 :]))
+
+def _earlier(fault: Fault) -> Iterator[Fault]:
+    """The fault at some earlier steps, the first one first."""
+    n = fault.n
+    return (fault.at(step) for step in sorted({1, n // 4, n // 2, n - 8, n - 3, n - 1}) if 0 < step < n)
 
 
 def _simpler_op(op: Op, position: int) -> Iterator[Callable[[Op], Op]]:

@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from marker_sim.faults import Call, Fault, FaultKind, When
-from marker_sim.faults.trigger import CUT
+from marker_sim.faults.model import CUT
 from marker_sim.plan import Plan, Write
 from marker_sim.worlds.interceptor import ArmedFault
 from marker_sim.worlds.spark.plans import DRIVER, EXECUTOR, STORAGE
