@@ -148,7 +148,7 @@ def run(server: Server, seed: int, budget: str, below: str, out: Path) -> Outcom
     if verdict.exists():
         content = json.loads(verdict.read_text(encoding="utf-8"))
     rows = [(row["verdict"], row["id"]) for row in content["guarantees"]]
-    first = re.search(r"^(\d+) s: .*causes? so far", log.read_text(encoding="utf-8"), re.MULTILINE)
+    first = re.search(r"^(\d+) s: (?:.*causes? so far|shrinking)", log.read_text(encoding="utf-8"), re.MULTILINE)
     violated, inconclusive = ([name for said, name in rows if said == word] for word in ("violated", "inconclusive"))
     return Outcome(int(code.read_text()), violated, inconclusive, first[1] if first else "", content["runs"])
 

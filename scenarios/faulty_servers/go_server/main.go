@@ -13,11 +13,9 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 	"unicode/utf8"
 )
@@ -56,8 +54,6 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	// The runtime ends the process at SIGXFSZ, even where its parent ignored it.
-	signal.Ignore(syscall.SIGXFSZ, syscall.SIGPIPE)
 	absolute, err := filepath.Abs(*base)
 	if err == nil {
 		*base = absolute
