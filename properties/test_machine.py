@@ -163,14 +163,14 @@ def test_a_plan_played_piece_by_piece_is_the_plan_run_at_once(tmp_path: Path) ->
 
 def test_the_example_database_replays_a_failure_at_once(tmp_path: Path) -> None:
     database = DirectoryBasedExampleDatabase(tmp_path / "examples")
-    first = planted("markers-deleted-first", "direct", "local", tmp_path / "plans", chaos_seed=1)
+    first = planted("ack-before-flush", "timeline", "s3", tmp_path / "plans", chaos_seed=1)
     with pytest.raises(GuaranteeViolation) as found:
         attack(first, max_examples=FOUND_WITHIN, database=database)
-    again = planted("markers-deleted-first", "direct", "local", tmp_path / "plans", chaos_seed=2)
+    again = planted("ack-before-flush", "timeline", "s3", tmp_path / "plans", chaos_seed=2)
     with pytest.raises(type(found.value)):
         attack(again, max_examples=FOUND_WITHIN, database=database)
     assert again.seen.examples <= 4 < first.seen.examples
-    elsewhere = machine_for(WritePathMachine, reference(), "direct", "local", plans=tmp_path / "plans")
+    elsewhere = machine_for(WritePathMachine, reference(), "timeline", "s3", plans=tmp_path / "plans")
     attack(elsewhere, database=database, phases=[Phase.reuse, Phase.shrink])
     assert elsewhere.seen.examples == 0, "another system has a memory of its own"
 

@@ -70,7 +70,7 @@ def test_who_ends_what_is_marked_unmounts_what_it_had_mounted_and_nothing_of_tho
             if processes[-1].stdout.readline() != b"True\n":  # type: ignore[union-attr]
                 pytest.skip("only root may mount a file system: run the tests as root")
         for child in psutil.Process(processes[0].pid).children(recursive=True):
-            child.kill()  # Whoever would have unmounted it may be the first to be ended.
+            child.kill()  # The process that unmounts it may be the first to be ended.
         supervisor.end_marked("MARKER_SIM_TEST", mark)
         assert [path.is_mount() for path in paths] == [False, True]
     finally:

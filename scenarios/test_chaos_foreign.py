@@ -25,7 +25,7 @@ from scenarios.test_http import START
 def test_a_night_against_a_broken_server_that_is_killed_loses_nothing_and_leaves_nothing(tmp_path: Path) -> None:
     directory = tmp_path / "chaos"
     start = f"{START} --broken memory-only"
-    words = ("--sut", "http", "--start", start, "--budget", "10m", "--jobs", "2", "--dir", str(directory))
+    words = ("--sut", "http", "--start", start, "--budget", "60s", "--jobs", "2", "--dir", str(directory))
     process = _start(*words, "--seed", "3", cwd=tmp_path)
     _wait("no plan was run", partial(_has_more, directory, 1), TIMEOUT_S)  # The first unit is the canary.
     process.send_signal(signal.SIGKILL)
@@ -62,12 +62,13 @@ def test_a_night_against_a_broken_server_that_is_killed_loses_nothing_and_leaves
 def test_a_directory_takes_other_versions_of_a_server_and_no_other_system(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    directory = ("--dir", str(tmp_path / "chaos"), "--budget", f"{volume(15, quick=8)}s", "--seed", "1", "--jobs", "1")
-    assert main(["chaos", "--sut", "http", "--start", START, *directory]) == 3, "nothing broke, and little happened"
-    assert main(["chaos", "--sut", "http", "--start", f"{START} -v", "--storage", "s3", *directory]) in (3, 4)
+    directory = ("--dir", str(tmp_path / "chaos"), "--seed", "1", "--jobs", "1", "--budget")
+    first, then = f"{volume(15, quick=8)}s", f"{volume(15, quick=4)}s"
+    assert main(["chaos", "--sut", "http", "--start", START, *directory, first]) == 3, "nothing broke, little happened"
+    assert main(["chaos", "--sut", "http", "--start", f"{START} -v", "--storage", "s3", *directory, then]) in (3, 4)
     capsys.readouterr()
     for sut in ("reference", "hudi:1.2.0"):
-        assert main(["chaos", "--sut", sut, *directory]) == 2
+        assert main(["chaos", "--sut", sut, *directory, then]) == 2
         assert "belongs to --sut http; give another --dir" in capsys.readouterr().err
     nights = json.loads((tmp_path / "chaos" / "summary.json").read_text())["nights"]
     assert set(nights[0]["stream_runs"]) - {"canary"} == {"foreign-local"}

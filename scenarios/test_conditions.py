@@ -25,12 +25,8 @@ from properties.volume import CI_ONLY
 SERVERS = Path(__file__).parent / "servers"
 REFUSED, DEATHS, TWO = 2, 3, 4  # The numbers of plans in a campaign.
 SEEDS = range(1, 9)
-MEETS_ALL = (
-    6,
-    7,
-    8,
-    *range(1, 6),
-)  # The seeds of which one plan of each number met all that it is drawn for come first.
+# A seed whose plan of a number met all that it is drawn for, on both storages, and is over soon.
+MEETS_ALL = {REFUSED: 7, DEATHS: 6, TWO: 7}
 OPTIONS = "--port {port} --storage {storage} --threads {threads} --interval-ms {interval_ms}"
 
 
@@ -78,7 +74,8 @@ def test_a_plan_meets_what_it_is_drawn_for_and_a_correct_server_passes(
 ) -> None:
     met: set[str] = set()
     with real_runs(tmp_path, storage, "marker_server.py") as opened:
-        for seed in MEETS_ALL:  # On a busy machine a server may be slower than its plan.
+        for seed in sorted(SEEDS, key=lambda seed: seed != MEETS_ALL[number]):
+            # Another one where a busy machine's server was slower than the plan.
             run = played(opened, storage, number, seed)
             assert broken_in(run.history, run.plan, load_profile("http")) == {}
             met |= {name for name in conditions.CONDITIONS if run.counts.get(OF_PLANS + name)}

@@ -1,4 +1,4 @@
-"""Damaged marker directories and timelines: nobody crashes, hangs, is silently short, or touches what lies outside."""
+"""Damaged marker directories and timelines: no reader crashes, hangs, omits names silently, or touches other files."""
 
 from __future__ import annotations
 
@@ -8,15 +8,19 @@ from pathlib import Path
 
 import pytest
 
+from properties.volume import volume
 from scenarios.fuzz.file_fuzz import FileFuzzer
 from scenarios.fuzz.ledger import Broken
 from scenarios.fuzz.subject import Subject, serve_command
 
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
 
-INPUTS = 1_500
+INPUTS = volume(1_500, quick=400)
+# How many kinds of damage 400 inputs may lack: 8 times so many lacked none five times, one twice and two once.
+RARE = volume(0, quick=4)
 INPUTS_TO_CATCH = 4_000
 KINDS = {"file", "link", "fifo", "socket", "directory", "full-directory", "denied", "huge-line", "many", "instead"}
+ENDS = {("list_all", "ok"), ("list_all", "PathRefused"), ("begin", "ok"), ("begin", "ValueError")}
 FAULTS = {"follows-links": "touched outside", "skips-what-fails": "short of|after a create"}
 
 
@@ -40,17 +44,16 @@ def test_every_known_damage_is_withstood(tmp_path: Path) -> None:
     assert fuzzer.statistics.touched == 0
 
 
-@pytest.mark.draws(runs=INPUTS, one_in=500)
+@pytest.mark.draws(runs=INPUTS, one_in=INPUTS // 3)
 def test_readers_and_writers_withstand_damaged_files(tmp_path: Path, chaos_seed: int) -> None:
     fuzzer = FileFuzzer(tmp_path)
     fuzzer.run(INPUTS, chaos_seed)
     statistics = fuzzer.statistics
-    assert statistics.inputs.total() >= INPUTS and set(statistics.inputs) >= KINDS
-    assert statistics.calls["list_all", "ok"] and statistics.calls["list_all", "PathRefused"], statistics.calls
-    assert statistics.calls["begin", "ok"] and statistics.calls["begin", "ValueError"], statistics.calls
+    assert statistics.inputs.total() >= INPUTS and len(KINDS - set(statistics.inputs)) <= RARE
+    assert len(ENDS - set(statistics.calls)) <= RARE // 4, statistics.calls
 
 
-@pytest.mark.draws(runs=INPUTS // 4, one_in=125)
+@pytest.mark.draws(runs=INPUTS // 4, one_in=INPUTS // 12)
 def test_the_server_withstands_damaged_files(tmp_path: Path, chaos_seed: int) -> None:
     with server(tmp_path) as subject:
         fuzzer = FileFuzzer(tmp_path, port=subject.port)

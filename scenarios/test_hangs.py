@@ -32,7 +32,7 @@ marker_sim.cli.replay.RUN_S = 0.0
 from marker_sim.cli import main
 sys.exit(main(sys.argv[1:]))
 """
-# Whoever looks at an answer keeps what everybody needs, as in the deadlock with the kernel's permission events.
+# The read at an answer keeps a lock that all threads need, as in the deadlock with permission events.
 KEEPS_THE_HANDS = "ServerFaultInjector._look_at_ack = lambda self, place: threading.Event().wait()"
 KEEPS_EVERYTHING = """
 import ctypes

@@ -18,12 +18,11 @@ from rich.console import Console
 
 from marker_sim.campaign.played_shrinking import broken_in
 from marker_sim.cli import main
-from marker_sim.cli.replay import Wanted, replay
+from marker_sim.cli.replay import Wanted, run_again
 from marker_sim.faults import Call, Fault, FaultKind, Site, Step
 from marker_sim.history import Event, History
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.odd_names import KEPT
 from marker_sim.outcome.failure import Failure, Kind
 from marker_sim.plan import COPY, MALFORMED, Op, Plan, read_plan
 from marker_sim.report.verdict import judge_campaign
@@ -31,10 +30,12 @@ from marker_sim.report.write import write_outcome
 from marker_sim.surroundings import supervisor
 from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.target import CampaignRequest, RealRuns, ServerOptions
+from marker_sim.unusual_names import KEPT
 from marker_sim.worlds.http.conditions import REFUSED
 from marker_sim.worlds.http.file_rewrites import CUT_KILL, CUT_SEEN
 from marker_sim.worlds.http.planned_run import HOSTILE, OF_PLANS
 from marker_sim.worlds.http.small_disk import why_not
+from properties.volume import volume
 from scenarios.test_http import START, asked, campaign
 from scenarios.test_http_s3 import START as START_S3
 
@@ -313,7 +314,7 @@ def test_a_server_that_puts_nothing_has_met_no_failing_put(tmp_path: Path, broke
 
 NOISE = tuple(
     Op(actor=f"executor-{1 + number % 9}", kind="create", directory=number % 3, name=f"q/n{number}.marker.CREATE")
-    for number in range(36)
+    for number in range(volume(36, quick=18))
 )
 LIST = Op(actor="executor-0", kind="list", directory=1)
 HIDDEN = Plan(
@@ -363,7 +364,7 @@ def test_a_failure_is_made_small_and_replayed_on_its_server_and_on_a_mended_one(
 
 
 def stale_in_a_run(tmp_path: Path) -> tuple[Kind, Failure]:
-    """A stale listing in a run of a plan of 40 entries, of which it needs three."""
+    """A stale listing in a run of a plan of 22 or 40 entries, of which it needs three."""
     with real_runs(tmp_path, "stale-list") as opened:
         for _ in range(20):
             found = broken_in(opened.again(HIDDEN, time.monotonic() + 60).history, HIDDEN, load_profile("http"))
@@ -375,4 +376,4 @@ def stale_in_a_run(tmp_path: Path) -> tuple[Kind, Failure]:
 
 def replayed(plan: Path, times: int) -> tuple[int, str]:
     said = io.StringIO()
-    return replay(plan, Wanted(times=times), Console(file=said, width=200)), said.getvalue()
+    return run_again(plan, Wanted(times=times), Console(file=said, width=200)), said.getvalue()

@@ -85,7 +85,7 @@ class SeenExamples:
     judged: the runs of all that were judged.
     rules: how often each ran.
     compared: examples whose plan was run at once as well.
-    on_example: gets plan, history and steps of each example, which the machine then does not judge; None for nobody.
+    on_example: gets plan, history and steps of each example, which the machine then does not judge; or None.
     """
 
     on_example: Callable[[Plan, History, int], None] | None = None
@@ -142,7 +142,7 @@ class JudgedExample(RuleBasedStateMachine):
 
     def judge_whole(self, plan: Plan, history: History, steps: int) -> None:
         """Judge the run of an example's plan; HarnessError when a second run gives another history."""
-        # The choice must not differ between two runs of one example, so it is made from the plan.
+        # The choice has to be the same in both runs of an example, so it depends on the plan.
         if zlib.crc32(repr(plan).encode()) % COMPARE_EVERY == 0:
             self.seen.compared += 1
             if execute(plan, self.system)[0].events != history.events:
@@ -219,7 +219,7 @@ def machine_for(
         "seen": SeenExamples(on_example=on_example),
     }
     made: type[Machine] = type(name, (kind,), settled)
-    # Mixed with the name, so that two places do not get the same examples.
+    # The name is included, so that places get different examples.
     start = secrets.randbelow(1 << 31) if chaos_seed is None else zlib.crc32(f"{chaos_seed}/{name}".encode())
     return seed(start)(made)
 
@@ -236,7 +236,7 @@ def attack(machine: type[JudgedExample], **changes: Any) -> SeenExamples:
     chosen = settings(**(fixed | {"report_multiple_bugs": False} | changes))
     phases = frozenset(chosen.phases) - {Phase.explain}
     if Phase.reuse in phases and chosen.database is not None:
-        with suppress(SkipTest):  # The database has no failure, as Hypothesis puts it.
+        with suppress(SkipTest):  # Raised by Hypothesis if its database has no failure.
             _run(machine, chosen, phases & {Phase.reuse, Phase.shrink})
     new = phases - {Phase.reuse, Phase.shrink}
     if not new or Phase.shrink not in phases:
@@ -244,7 +244,7 @@ def attack(machine: type[JudgedExample], **changes: Any) -> SeenExamples:
     try:
         return _run(machine, settings(chosen, database=None), new)
     except GuaranteeViolation as found:
-        # The seed is the machine's, so the same example comes up again, and this time it is shrunk and remembered.
+        # With the seed of the machine the same example occurs again, and is now shrunk and stored.
         judged = {"__module__": __name__, "guarantees": frozenset({found.guarantee})}
         _run(type(machine.__name__, (machine,), judged), chosen, new | {Phase.shrink})
         raise

@@ -23,7 +23,7 @@ from marker_sim.worlds.simulated.watchdog import watched
 
 Group = tuple[str, str]
 TASKS_MAX = 6
-# What needs faults to stop and time to pass is judged at the end alone.
+# Guarantees that need the end of faults and the passing of time are judged only at the end.
 SAFETY = ALL - {"G6", "G7", "G18"}
 
 
@@ -110,7 +110,7 @@ class Example(JudgedExample):
         Not an @invariant of Hypothesis', which would put a line after every step of the program it prints.
         """
         if self.seen.on_example is not None:
-            return  # Whoever takes whole examples makes them small by their plans.
+            return  # The receiver of whole examples shrinks their plans.
         plan, history = self._running.plan, self._running.history()
         asked = SAFETY if self.guarantees is None else SAFETY & self.guarantees
         if not failures_in(history, findings_in(history, self.system, asked), self.profile):
@@ -127,7 +127,7 @@ class Example(JudgedExample):
         """
         cluster = self._cluster
         if cluster is None or self._broken:
-            return  # It did not begin, or hangs where the watchdog reported it.
+            return  # The run did not begin, or hangs as the watchdog reported.
         try:
             if self.pieces and not self._accused:
                 self._perform(abandon=False)

@@ -1,7 +1,7 @@
 """The state machine of the marker store alone: what clients ask, in which order, and what goes wrong meanwhile.
 
-A client performs its operations one after another, and all clients go on beside each other, so the order of the steps
-of one client is the order in which it asks. An example is run as a whole when its steps are over.
+A client performs its operations one after another, and all clients run at once, so the order of steps is the order of
+requests only within a client. An example is run as a whole when its steps are over.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from marker_sim.campaign.machine import JudgedExample, counted, draw_fault
 from marker_sim.campaign.runs import execute
 from marker_sim.faults import Fault, Step
 from marker_sim.faults.row import BATCHED_STORAGES
-from marker_sim.odd_names import DIRECTORIES, HOSTILE_NAMES, PARTITIONS
 from marker_sim.plan import MALFORMED, Op, Plan
+from marker_sim.unusual_names import DIRECTORIES, HOSTILE_NAMES, PARTITIONS
 
 CLIENTS_MAX = 4
 _CLIENT = st.integers(0, CLIENTS_MAX)
@@ -51,7 +51,7 @@ class MarkerMachine(JudgedExample):
         self._clients = ("driver", *(f"executor-{number}" for number in range(clients)))
         self._plan = replace(self._plan, directories=tuple(directories), **changes)
 
-    # What clients ask.
+    # Requests of clients.
 
     @rule(
         target=asked, client=_CLIENT, directory=_DIRECTORY, after_ms=_PAUSE_MS, server=_SERVER,
@@ -110,7 +110,7 @@ class MarkerMachine(JudgedExample):
         """A client asks for an invalid name or directory."""
         self._ask(client, kind="hostile", directory=directory, name=name, spelled=spelled)
 
-    # What goes wrong.
+    # Faults.
 
     @precondition(lambda self: self.kinds("process"))
     @rule(data=st.data(), ahead=_AHEAD)

@@ -17,11 +17,11 @@ from hypothesis.stateful import Bundle, initialize, precondition, rule
 from marker_sim.campaign.machine import counted, draw_fault
 from marker_sim.campaign.machine_example import Example, Group
 from marker_sim.faults import FaultKind
-from marker_sim.odd_names import PARTITIONS
 from marker_sim.plan import TASK_KINDS
 from marker_sim.search.writes import TABLES
+from marker_sim.unusual_names import PARTITIONS
 
-# Rules that make faults: of which families of kinds, at whom; the settings and kinds are drawn from the table.
+# Rules for faults: families of kinds and targets. Kinds and settings are drawn from the table.
 FAULT_RULES: dict[str, tuple[tuple[str, ...], str]] = {
     "strike_an_executor": (("process", "task"), "executor"),
     "strike_the_driver": (("process", "task"), "driver"),
@@ -31,7 +31,7 @@ FAULT_RULES: dict[str, tuple[tuple[str, ...], str]] = {
     "strike_the_wire": (("wire",), "executor"),
 }
 _AHEAD = st.integers(1, 24)
-# A first write begins in five steps; those from finalize to marker deletion get as many draws.
+# A first write begins in five steps; the steps from finalize to marker deletion get as many draws.
 _DRIVER_AHEAD = st.integers(1, 9) | st.integers(6, 16) | st.integers(10, 40)
 _SLOT = st.integers(0, 3)
 _ANYBODY = st.sampled_from(("driver", "driver", "executor-0", "executor-1", "server"))
@@ -159,7 +159,7 @@ class WritePathMachine(Example):
         """Run the tasks and abandon the write; the next write rolls it back."""
         self.play(abandon=True)
 
-    # What goes wrong.
+    # Faults.
 
     @_step(data=st.data(), slot=_SLOT, ahead=_AHEAD)
     def strike_an_executor(self, data: st.DataObject, slot: int, ahead: int) -> None:

@@ -33,7 +33,7 @@ from marker_sim.targets.target import CampaignRequest
 PIECE = 48
 RECHECK_EVERY = 20
 COLLECT_EVERY = 200
-ELSEWHERE = 16  # Runs of a campaign that another process makes again.
+ELSEWHERE = 16  # Number of runs that are repeated in another process.
 _DIGESTS = 2 * ELSEWHERE * RECHECK_EVERY
 
 
@@ -242,7 +242,7 @@ def collected_by_hand() -> Iterator[None]:
     """A context in which garbage is collected only on request, and never objects made before it.
 
     A run makes a few hundred cycles: collecting them in between costs a fifth of the time, walking all loaded modules
-    each time a tenth. Where somebody else has excluded objects already, these stay excluded afterwards.
+    each time a tenth. Objects that other code has excluded before stay excluded afterwards.
     """
     gc.collect()
     frozen_before = gc.get_freeze_count()

@@ -3,12 +3,12 @@
 Runs go round the modes and storages asked for, without those in which a single call of the system needs what the
 storage does not offer; one plan in `WRITES_EVERY` is of writes, the others of operations.
 One run in `RECHECK_EVERY`, and every new kind of failure, is run again and must give the same history, some of them in
-another process as well; a system that does not is reported as not deterministic, and nothing about it can be believed.
+another process as well; otherwise the system is reported as not deterministic, and its results are not reliable.
 One turn in `LOOK_EVERY` is looked at for coverage goals (goals.py) and where faults struck (fault_matrix.py); all of
-them are held against the least that must happen (gaps.py).
+them are compared with the activity thresholds (gaps.py).
 
-With a number of runs and no seconds it is a function of the seed: nothing in it looks at a clock, and pieces are merged
-in their order, however many processes explored them.
+With a number of runs and no seconds it is a function of the seed: it reads no clock, and pieces are merged in their
+order for any number of processes.
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ from marker_sim.targets.table import parse_target
 
 DESK = "marker_sim.campaign.planned_runs:SearchDesk"
 PROGRESS_EVERY_S = 0.5
-# Of a budget of seconds, for making small what was found; nothing found, nothing kept back.
+# Share of a budget in seconds that is reserved for shrinking after the first failure.
 SHRINK_SHARE = 0.2
 SHRINK_MAX_S = 10.0
 SHRINK_MIN_S = 6.0
-# The same of a number of runs.
+# The same for a budget in runs.
 SHRINK_RUNS = 2_000
 CANARY_SHARE = 0.05
 CANARY_MIN_S = 10.0
-FAULT_ONE_IN = 120  # With a margin of two, as the `one_in` of a goal: of the rarest kind, in the place where it is.
+FAULT_ONE_IN = 120  # As `one_in` of a goal, margin of two: the rarest kind in its rarest place.
 ELSEWHERE_MIN_S = 20.0
 _NO_END = 1 << 62
 NOT_DETERMINISTIC = "the same plan gave a different history: the system under test is not deterministic"
@@ -252,7 +252,7 @@ class PlannedRuns(Keeper):
                 kinds = drawable(mode, storage, writes=plans == "writes")
                 able.update(dict.fromkeys(kinds, statistics.made[f"{mode}/{storage}/{plans}"]))
         if self._system.layout == "names":
-            del able[FaultKind.TYPE_DAMAGED]  # Type files are Hudi's; others have none to damage.
+            del able[FaultKind.TYPE_DAMAGED]  # Only Hudi's format has type files.
         missed = sorted((kind.value, runs) for kind, runs in able.items() if kind.value not in statistics.faults)
         return {f"fault {name}": runs >= SURE * FAULT_ONE_IN for name, runs in missed}
 

@@ -20,9 +20,9 @@ from marker_sim.plan import Plan
 from marker_sim.surroundings.worker_pool import Keeper
 from marker_sim.targets.target import PlayedRun, RealRuns
 
-SHRINK_SHARE, WAITING_SHARE = 0.5, 0.7  # Of the budget; the latter where each run waits for an answer.
+SHRINK_SHARE, WAITING_SHARE = 0.5, 0.7  # Shares of the budget; the second if each run waits for an answer.
 CLOSING_S = 2.0
-FIRST_SHARE = 0.7  # Of the time that is left, for the next failure: often it is the only cause.
+FIRST_SHARE = 0.7  # Share of the remaining time for the next failure, which often is the only cause.
 
 
 class PlayedRuns(Keeper):
@@ -128,7 +128,7 @@ class PlayedRuns(Keeper):
     def _ended(self) -> Iterator[tuple[Any, PlayedRun]]:
         """The runs as they end, with `lanes` of them at a time, until no further one fits.
 
-        A single lane is this thread, where Ctrl-C is heard. Runs that are under way when this is left end at once,
+        A single lane is this thread, which receives Ctrl-C. Runs that are under way when this is left end at once,
         which the pool waits for.
         """
         runs = self._runs

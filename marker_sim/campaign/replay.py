@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 LONG_S = 600.0
 CLOSING_S = 2.0
-SEEN_SHARE = 0.3  # Of the time of shrinking, for seeing the failure again.
+SEEN_SHARE = 0.3  # Share of the time for shrinking in which the failure is reproduced.
 
 
 def replay_plan(plan: Plan, sut: str, guarantee: str | None) -> tuple[History, tuple[Finding, ...]]:
@@ -72,8 +72,8 @@ def simulated(
 ) -> Replayed:
     """The result of a plan in the simulated world, where one run decides whether a deterministic system breaks it.
 
-    guarantee: None for any. What the profile does not promise counts for a guarantee that is named: it was stored once.
-    cause: of its breach; one of another cause counts where none of that cause was seen.
+    guarantee: None for any. For a named guarantee also breaches that are not promised count: one was stored.
+    cause: of its breach; a breach of another cause counts if there was none of this cause.
     steady: whether the system seemed deterministic when the plan was stored.
     """
     shown, also, count = None, tuple[str, ...](), 0
@@ -139,7 +139,7 @@ def _real_runs(
     plan: Plan, sut: str, server: ServerOptions | None, profile: Profile, budget_s: float
 ) -> Iterator[RealRuns | SparkRuns]:
     if server is None:
-        from marker_sim.campaign.sources.spark import SparkRuns  # Which the simulated world needs nothing of.
+        from marker_sim.campaign.sources.spark import SparkRuns  # Not at the top: the simulated world does not need it.
 
         with SparkRuns(sut, plan.seed) as jobs:
             yield jobs
@@ -160,7 +160,7 @@ def shrink_on_servers(
 ) -> tuple[SmallPlan | None, int]:
     """The smaller plan found where `on_servers` runs it; None when the plan did not fail there again.
 
-    Also how many runs it took to see that.
+    Also the number of runs until then.
     """
     began, runs_made = time.monotonic(), 0
     until = began + budget_s - CLOSING_S
@@ -214,7 +214,7 @@ def undecided(
     if not findings or not (
         any(finding.judged for finding in findings) or any(event.kind == "ok" for event in history.events)
     ):
-        # A fixed system may leave nothing to judge when operations succeed: no error, no second rollback.
+        # With a fixed system there may be nothing to judge, such as no error and no second rollback.
         return f"no operation succeeded, and there was nothing to judge for {guarantee or 'any guarantee'}"
     if not deterministic:
         return "the system was not deterministic when this failure was found, so one run proves nothing"

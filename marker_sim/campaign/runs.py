@@ -1,7 +1,7 @@
 """Runs one plan in the simulated world, judges it in one mode or both, and shrinks it.
 
-A third-party class may need an operation that the storage does not offer, for example conditional puts. A run in which
-it called one is neither judged nor counted, by no search.
+A third-party class may need an operation that the storage does not offer, for example conditional puts. No search
+judges or counts a run in which it called one.
 """
 
 from __future__ import annotations
@@ -103,9 +103,9 @@ def make_small(
 ) -> Plan:
     """The smallest plan found that breaks a guarantee by a cause, or without an entry that the cause depends on.
 
-    A kill makes a loss lost-at-kill that would have been never-stored without it. So when no smaller plan breaks the
-    guarantee by the cause, single entries are taken away that it breaks without for the same name or directory, by
-    whatever cause; what that is then counts. Nothing else may change the cause, or one defect would become another.
+    With a kill a loss has the cause lost-at-kill, without it never-stored. So when no smaller plan breaks the guarantee
+    by the same cause, single entries are removed if it still breaks for the same name or directory by any cause, which
+    then counts. Other candidates must keep the cause, or one defect would become another.
     """
     until, left = time.monotonic() + budget_s, runs_max
 

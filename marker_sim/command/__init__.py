@@ -1,16 +1,16 @@
 """Marker stores in any language: a program that speaks JSON lines, behind the seams that Python factories work with.
 
-The program touches no storage and no clock of its own. It is sent calls, asks the kit for every storage operation, and
-so lives in whatever world the kit runs (docs/command.md is the protocol).
+The program touches no storage and no clock of its own. It receives calls and asks the kit for every storage operation,
+so it runs in any world of the kit (docs/command.md is the protocol).
 
     actor of a process ── call ──► ProgramSession ── line ──► program
             ▲                        │      ▲                   │ lines, the last one is "wait"
             └──────── answer ────────┘      └─── done ── storage operations, by actors of the process
 
-messages.py  what a program prints, checked
+messages.py  checks the lines that a program prints
 process.py   one program of the operating system: a line to it, its lines back, within a deadline
 pool.py      the programs of one command, given out to simulated processes
 session.py   one process of a run, and the marker stores in it
-writes.py    the parts of a write that a program has of its own
+writes.py    the parts of a write that a program does itself
 system.py    a program as a system under test
 """

@@ -1,7 +1,7 @@
 """One process of a run inside a program: its calls, the operations that it requests, and its marker stores.
 
 One actor of the process, the pump, holds all conversation, as the owner of the timeline server's state does: callers
-and operations put lines into its inbox. So one line is under way at a time, and whoever is ended in the middle of a
+and operations put lines into its inbox. So one line is under way at a time, and an actor that ends in the middle of a
 call takes nothing with it that others wait for.
 """
 
@@ -33,7 +33,7 @@ from marker_sim.seams import (
     Throttled,
 )
 
-# Errors of operations and of answers, by the word on the wire.
+# Errors of operations and answers, by their word in messages.
 ERRORS: dict[str, type[Exception]] = {
     "not-found": NotFound,
     "precondition-failed": PreconditionFailed,
@@ -78,10 +78,10 @@ class ProgramSession:
         self._runtime = context.runtime
         self._inbox = context.runtime.mailbox()
         self._program: ProgramProcess | None = None
-        self._why = ""  # It ended by itself, or did not keep the protocol.
+        self._why = ""  # The reason if it ended by itself or broke the protocol.
         self._calls: dict[int, OpenCall] = {}
         self._number = 0
-        self._operations: dict[int, int] = {}  # Under way, with the call whose thread does it.
+        self._operations: dict[int, int] = {}  # Operations under way, with the call whose thread does them.
         self._locks: dict[str, AbstractContextManager[None]] = {}
         self._acts: dict[str, Callable[[Line], Line]] = {
             "put": self._put,
@@ -188,7 +188,7 @@ class ProgramSession:
             raise HarnessError(f'it answered call {said.call} without "{wanted}" or "error"')
         call.mailbox.put(said)
 
-    # Operations, by whichever actor does them.
+    # Operations, by any actor.
 
     def _perform(self, said: ProgramLine, act: Callable[[Line], Line] | None = None) -> None:
         try:

@@ -14,24 +14,24 @@ class FaultSettings:
     """The settings of a fault. `FaultRow.settings` names those that a kind takes; the others keep their defaults.
 
     for_ms: how long it lasts, in the same marker directory where storage throttles; of a call that times out, how long
-        its caller waits for nothing.
+        its caller waits.
     restart_ms: how long after its death the target starts again; -1 for never.
     late_ms: by how much something is late: a request, its second copy, its effect, its answer, the driver's knowledge.
     executors_ms: how long the executors of a killed driver go on.
     pace_ms: between two requests that an overloaded server takes up.
     jump_ms: of a clock, back if negative.
     jitter_ms: by how much more or less something is late.
-    kb_per_s: that a connection carries.
-    bytes: that a connection carries before it ends, or in one piece.
+    kb_per_s: the rate of a connection.
+    bytes: carried by a connection before it ends, or in one piece.
     percent: of the connections.
     unsynced_ms: what was written in so many last milliseconds is lost.
-    attempts: that are started besides.
-    calls: that meet the fault: in the same marker directory, or those that fit a `Call` from the n-th on.
+    attempts: the number of additional attempts.
+    calls: the number of affected calls: in the same marker directory, or matching a `Call` from the n-th on.
     applied: the call had its effect; a deletion of many objects, a part of it.
-    lost: what is sent is lost, and else arrives.
-    upstream: on the way to the server, and else on the way back.
-    removed: type files are removed, and else emptied.
-    empty: a torn file is empty, and else a part of it is there.
+    lost: sent bytes are lost; otherwise they arrive.
+    upstream: on the way to the server; otherwise on the way back.
+    removed: type files are removed; otherwise emptied.
+    empty: a torn file is empty; otherwise a part of it exists.
     """
 
     for_ms: int = 0
@@ -183,7 +183,7 @@ def _of_schema_1(kind: FaultKind, actor: str, step: int, duration_ms: int = 0, v
 def settings_of_schema_1(kind: FaultKind, duration_ms: int, value: int) -> FaultSettings:
     """The settings that the two numbers of a fault of schema 1 stand for."""
     lasts, other = kind.row.slots
-    # Throttling was a number of calls; the duration that was drawn for it as for every kind meant nothing.
+    # In schema 1 throttling was a number of calls, and its drawn duration had no meaning.
     given: dict[str, Any] = {lasts: duration_ms} if lasts and kind is not FaultKind.THROTTLED else {}
     if other:
         given[other] = value == (0 if other == "empty" else 2) if _TYPES[other] is bool else value

@@ -9,7 +9,7 @@ from typing import Any, Literal
 S3_MODELS = ("s3", "s3-unconditional")
 REMOTE = (*S3_MODELS, "hdfs")
 ANY_STORAGE = (*S3_MODELS, "local", "hdfs")
-# Elsewhere timeline-server markers fall back to direct ones, and there is no server to hit.
+# On other storages timeline-server markers fall back to direct ones, and no server exists.
 BATCHED_STORAGES = ("s3", "local")
 
 CONTENTS = ("put", "overwrite")

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from marker_sim.names import TEMP, TYPE_FILE, is_marker_name, marker_file_index
 from marker_sim.timeline import HOODIE, ROLLBACK, State, parse_entry
 
-WIRE = "call"  # A request to a server, as an operation; its "path" is the server's route.
+WIRE = "call"  # The operation of a request to a server; its "path" is the route.
 
 
 class SiteRow(NamedTuple):
@@ -116,7 +116,7 @@ SITES = {row.name: row for row in _ROWS}
 _NAMES = {
     (row.actor, row.operation, row.what, row.after, row.part): row.name
     for row in _ROWS
-    if row.operation  # A world names the other sites itself.
+    if row.operation  # The world itself assigns the other sites.
 }
 _ACTORS = {"timeline-server": "server", "driver": "driver", "executor": "executor"}
 _ENTRIES = {State.REQUESTED: "requested", State.INFLIGHT: "inflight", State.COMPLETED: "completed"}
@@ -149,7 +149,7 @@ def site_of(role: str, part: str, operation: str, path: str, after: bool = False
     what = path if operation == WIRE else kind_of(path)
     operation, what = _SAME.get((operation, what), (operation, what))
     if what == "/create":
-        actor = "executor"  # Clients ask for markers as executors do.
+        actor = "executor"  # Clients have the sites of executors.
     elif actor == "driver" and operation == "delete" and what in ("batch file", "type file"):
         what = "marker directory"
     exact = _NAMES.get((actor, operation, what, after, part))

@@ -1,7 +1,7 @@
 """What can go wrong: one row a kind of fault, which generators, matrix, shrinker, sentences and worlds read.
 
-A new kind is a row here and its effect in each world that can have it. A fault arms where its trigger says and happens
-at the first call of its target that it fits.
+A new kind is a row here and its effect in each world that can have it. A fault arms as its trigger says and happens at
+the first suitable call of its target.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class FaultKind(Enum):
             cls="second-server",
             sentence="a second server starts on the same storage and runs for {for_ms} ms",
             roles=("server",),
-            phases=("server: idle",),  # It is counted where the second one is: just started.
+            phases=("server: idle",),  # It is counted in the phase of the second server, which just started.
             settings={"for_ms": (300, 1500, 5000)},
             simpler=("kill",),
         ),
@@ -89,7 +89,7 @@ class FaultKind(Enum):
             settings={"for_ms": (200, 1500, 4000), "pace_ms": (5, 40, 300)},
         ),
     )
-    CLOCK_JUMPED = (  # Others keep theirs.
+    CLOCK_JUMPED = (  # Other processes keep their clocks.
         "clock-jump",
         _process(
             cls="client",
@@ -124,7 +124,7 @@ class FaultKind(Enum):
             settings={"attempts": (1, 1, 2)},
         ),
     )
-    STAGE_RETRIED = (  # On a driver that finalizes or commits nobody counts what the stage produces again.
+    STAGE_RETRIED = (  # While the driver finalizes or commits, new results of the stage do not count.
         "stage-retried",
         _task(
             sentence="the results of the stage are lost and all its tasks run again",
@@ -133,7 +133,7 @@ class FaultKind(Enum):
             simpler=("attempt-killed",),
         ),
     )
-    # Wire, armed on the client whose request is touched.
+    # Wire, armed on the client whose request is affected.
     REQUEST_LOST = "request-lost", _wire(sentence="its request is lost before it reaches the server")
     REPLY_LOST = "reply-lost", _wire(sentence="the server carries out its request, but the reply is lost")
     DUPLICATED = (
@@ -199,7 +199,7 @@ class FaultKind(Enum):
             conditional=True,
         ),
     )
-    PLACEHOLDER = (  # Somebody's tool makes them.
+    PLACEHOLDER = (  # Other tools create them.
         "placeholder",
         _process(
             cls="storage",
@@ -249,7 +249,7 @@ class FaultKind(Enum):
             kills=True,
         ),
     )
-    TYPE_DAMAGED = (  # What a crash of a server with in-place writes leaves, done by the kit itself.
+    TYPE_DAMAGED = (  # The kit itself does the damage of a server that dies in an in-place write.
         "damage",
         _server(
             cls="storage",
@@ -307,7 +307,7 @@ class FaultKind(Enum):
             simpler=("kill",),
         ),
     )
-    NO_SPACE = (  # On real servers; there a full disk is a limit on the size of files.
+    NO_SPACE = (  # For real servers, where `disk-full` is a limit on the size of files.
         "no-space",
         _storage(
             sentence="no block of the disk is free for {for_ms} ms",
@@ -330,8 +330,8 @@ class FaultKind(Enum):
             drawn=False,
         ),
     )
-    # What a proxy does to connections: between clients and servers, and between servers and their object store. With
-    # 0 ms until they end they never do.
+    # Faults by a proxy of connections between clients and servers, or servers and their object store. Those that last
+    # 0 ms never end.
     WIRE_LATENCY = "wire-latency", proxied("what they carry is {late_ms} ms late", late_ms=range(120, 351))
     WIRE_JITTER = (
         "wire-jitter",
@@ -390,7 +390,7 @@ def drawable(mode: str, storage: str, *, writes: bool = True) -> tuple[FaultKind
     return tuple(kind for kind in possible if writes or not kind.row.of_writes)
 
 
-# The classes that verdicts count violations under, by words in histories; "none" without any fault.
+# The classes by which verdicts count violations, by words in histories; "none" without a fault.
 FAULT_CLASS = {
     **{kind.value: kind.row.cls for kind in FaultKind},
     "restart": "restart",

@@ -12,7 +12,7 @@ from marker_sim.faults.row import ANY_CALL, CHANGES
 from marker_sim.faults.sites import SITES
 
 When = Literal["before", "after"]
-OPEN, CUT = "open", "cut"  # A local file is opened; one that had content is emptied to be written again.
+OPEN, CUT = "open", "cut"  # A local file is opened; a file with content is truncated to be rewritten.
 _OPERATIONS = (*ANY_CALL, OPEN, CUT)
 _WHENS: tuple[When, ...] = ("before", "after")
 

@@ -298,7 +298,7 @@ WRITING = (
     ),
     Mutant(
         name="lost-attempts-forgotten",
-        record="plausible: nobody runs the task of an executor that died again, and its write is given up",
+        record="plausible: the task of an executor that died is not run again, and its write is given up",
         module="writer.stage",
         before='            case "lost":\n                self._again(attempt.task)\n',
         after='            case "lost":\n                pass\n',

@@ -15,14 +15,14 @@ from marker_sim.judges.promises.profiles import Profile
 from marker_sim.judges.violations import violation
 from marker_sim.plan import Plan
 
-# What became of a stored plan that was run again.
+# Results of running a stored plan again.
 VIOLATED = "still-violated"
 FIXED = "fixed"
 NOT_REPRODUCED = "not-reproduced"
 CANNOT_RUN = "cannot-run"
 NO_TIME = "there was no time left"
 NONE_SMALLER = "no smaller plan was found that breaks it"
-SERVER, SPARK = "server", "spark"  # Worlds of failures: of systems whose runs take real time, of jobs on Spark.
+SERVER, SPARK = "server", "spark"  # Worlds of failures: systems in real time, jobs on Spark.
 
 
 class Kind(NamedTuple):
@@ -48,8 +48,8 @@ class Failure:
     entries_before: of the plan that it was made small from, 0 where it was not.
     confirmed: how often its plan fails with real processes, "" where that was not tried.
     large: why its plan was not made small, or may become smaller yet; "" for a small one.
-    story: the kind of the failure that it most likely has its defect in common with; its own for the one that is told,
-        None where nothing is known.
+    story: the kind of the failure with which it most likely shares its defect; its own for the one that represents the
+        story, None if unknown.
     """
 
     kind: Kind

@@ -15,7 +15,7 @@ from marker_sim.history import Event, History
 from marker_sim.history.index.calls import DEADLY, LISTINGS
 from marker_sim.outcome.marks import CoverageMarks
 
-# Ends are not faults: of a fault, of the run, and of a server with its driver or as planned.
+# Ends that are not faults: of a fault, of the run, of a server with its driver or as planned.
 NO_FAULT = frozenset({"end", "end-of-run", "with-its-driver", "second-server"})
 _SERVER = "timeline-server"
 _DRIVING = frozenset({"begin", "rollback", "sweep", "finalize", "commit"})

@@ -25,7 +25,7 @@ BOTH = "both"
 _COMPLETIONS = ("ok", "fail", "info")
 _Key = tuple[str, str, str, str]
 _FEW_JUDGED = 20
-_EXCUSED_EACH = 19  # For each thing judged: more than 95 %.
+_EXCUSED_EACH = 19  # Excuses for each judgement: more than 95 %.
 
 
 def _sum(one: Any, other: Any) -> Any:
@@ -93,9 +93,9 @@ class _Cell(_Summed):
 class RunCounts(_Summed):
     """The counts over judged runs that a ledger stores and adds up.
 
-    judged, violations, unpromised: by guarantee; unpromised are breaches that are not held against the system.
+    judged, violations, unpromised: by guarantee; unpromised are breaches of guarantees that are not promised.
     excused: by guarantee and excuse.
-    reached: coverage goals, and whatever else is worth reaching.
+    reached: coverage goals, and other counted conditions.
     looked: sampled runs, those that `Statistics.look` has read, by "mode/storage/plans".
     reruns: runs that were repeated: passing, failures, and those in a process with another hash seed (elsewhere).
     differences: those of them with another history.

@@ -1,7 +1,7 @@
 """The rules as set differences of interned ids in columns in memory. Needs only pyarrow.
 
 Directory and name of a fact become one number, so that texts are compared once, when they are interned; facts whose
-directories and names were recorded as ids are not touched by any text at all. Two facts must differ in one of the two
+directories and names were recorded as ids need no texts at all. Two facts must differ in one of the two
 numbers if they differ in one of the two texts, which is so because ids are counted and not hashed.
 """
 
@@ -35,7 +35,7 @@ class ArrowFacts:
         self._names, name = _numbered(table["name"], _KEYS // self._width)
         columns = {"place": place, "key": pc.add(pc.multiply(name, self._width), place), "at": table["moment"]}
         split = partial(_of, pa.table(columns), fact, numbers)
-        with ThreadPoolExecutor(pa.cpu_count()) as pool:  # The work is pyarrow's, which lets go of Python's lock.
+        with ThreadPoolExecutor(pa.cpu_count()) as pool:  # pyarrow releases Python's lock.
             self._by_fact = dict(zip(FACTS, pool.map(split, FACTS), strict=True))
 
     def differences(self) -> dict[str, Difference]:
@@ -99,7 +99,7 @@ def _of(columns: pa.Table, facts: pa.ChunkedArray, numbers: dict[str, int], fact
 def _numbered(column: pa.ChunkedArray, limit: int) -> tuple[pa.Array | None, pa.ChunkedArray]:
     """The different values of a column, and the index of each row's value among them.
 
-    Ids from 0 to a limit are what they are, and have no values.
+    Ids from 0 to a limit represent themselves, and have no values.
     """
     if pa.types.is_integer(column.type):
         bounds = pc.min_max(column).as_py()

@@ -1,7 +1,7 @@
 """Facts recorded by other programs: a directory of Parquet, CSV or JSON files with the columns of docs/scale.md.
 
-Directory and name are texts, or ids that `texts.parquet` (id, text) in the same directory spells out. `header.json` may
-say whose facts they are, with the keys of a history's header.
+Directory and name are texts, or ids with their texts in `texts.parquet` (id, text) of the same directory. `header.json`
+may describe the source of the facts, with the keys of a history's header.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Judges a history too large for memory table by table: the same findings, for the guarantees of one table.
 
-Two passes over the file. The first says which table each event belongs to, and so which group of tables. The second
+Two passes over the file. The first assigns each event to a table, and so to a group of tables. The second
 writes the events to shelves, files of some groups each, and those that concern all tables (server lives, faults,
 phases) to another. Then one group after another is judged, as a history in which the others are holes.
 
 Judged are the guarantees about one marker directory or one table. The others compare tables or need every request of
-the run, and are inconclusive. So is everything about a table that alone is too large; sets judge it instead.
+the run, and are inconclusive. So are all guarantees of a table that is too large by itself; sets judge it instead.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from marker_sim.errors import UsageError
-from marker_sim.history import Event, Header, History
-from marker_sim.history.model import PartOfEvents
+from marker_sim.history import Event, Header, History, PartOfEvents
 from marker_sim.judges import judge
 from marker_sim.judges.findings import Finding
 from marker_sim.judges.guarantees import GUARANTEES
@@ -32,10 +31,10 @@ from marker_sim.report.columns import events_of, open_parquet
 from marker_sim.scale.tables_of_events import NO_TABLE, TablesOfEvents
 
 WHOLE_MAX = 1_000_000
-# Judges compare the calls and steps of a history with each other, so that small groups take less time than large ones.
+# Judges compare calls and steps with each other, so small groups are judged faster than large ones.
 GROUP_EVENTS = 5_000
 _SHELF_EVENTS, _SHELVES_MAX = 200_000, 100
-# Those whose judges look at other tables, or at the run as a whole.
+# Guarantees that concern other tables or the whole run.
 OF_ALL_TABLES = frozenset({"G6", "G7", "G12", "G21", "G22", "G25"})
 _BATCH_ROWS = 100_000
 _index = attrgetter("index")

@@ -10,7 +10,7 @@ from marker_sim.history.index.calls import STEPS
 from marker_sim.timeline import HOODIE
 
 NO_TABLE = -1
-_SEVERAL = "\0"  # No table's name.
+_SEVERAL = "\0"  # Not the name of a table.
 _INSIDE = f"/{HOODIE}/"
 _OF_DRIVERS = STEPS - {"attempt"}
 _COMPLETIONS = frozenset({"ok", "fail", "info"})
@@ -72,7 +72,7 @@ class TablesOfEvents:
         """Tables in groups of about `events_max` events, and the group of each table's number.
 
         Tables of which one lies below the other are together, for a path may belong to either, and so are those that
-        one driver writes, or one hostile request names, because what is done to one is judged by the other.
+        one driver writes, or one hostile request names, because judges of one table need the events of the other.
         """
         counts = Counter(self.numbers)
         by_root: dict[str, list[str]] = {}

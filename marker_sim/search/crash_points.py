@@ -54,7 +54,7 @@ class Watched:
 def watch(plan: Plan, system: System, crashed: tuple[Fault, ...] = (), before: int = 0) -> Watched:
     """The run of a plan, with the crash points after the last of those faults of the plan that are in `crashed`.
 
-    Without any they are those of all writes but the first `before`.
+    Without a crash these are the points of all writes except the first `before`.
     """
     cluster = _Watching(plan, system, crashed)
     try:
@@ -92,7 +92,7 @@ class _Watching(Cluster):
         self.calls.begun = {name: state.steps for name, state in self.host.actors.items()}
 
     def _strike(self, process: Process, fault: Fault) -> None:
-        # Noted ahead: an attempt that is killed never comes back from it.
+        # Recorded before the call, because a killed attempt never returns from it.
         if process.alive and not self.faults.healed:
             self._note(fault)
         super()._strike(process, fault)

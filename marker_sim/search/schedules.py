@@ -56,7 +56,7 @@ def _of_kind(write: Write, kind: str) -> Write:
     return replace(write, tasks=tuple(replace(task, kind=kind) for task in write.tasks))
 
 
-# Taking the task, asking for the marker, the file, reporting: the fourth step is behind the marker in either mode.
+# Steps: take the task, request the marker, write, report. The fourth is after the marker in both modes.
 _FIRST_ATTEMPTS_FAIL = tuple(Fault.of(FaultKind.ATTEMPT_KILLED, f"executor-{n}", Step(4)) for n in range(EXECUTORS))
 _SLOW = replace(_TWICE, tasks=(_TWICE.tasks[0], replace(_TWICE.tasks[1], slow_ms=60), _TWICE.tasks[2]))
 
@@ -75,7 +75,7 @@ SCHEDULES = (
     ),
     Schedule(name="given-up", writes=(_GIVEN_UP, _NEXT, _NEXT)),
     Schedule(name="other-mode", writes=(_GIVEN_UP, replace(_NEXT, markers="other"), _NEXT), needs_both=True),
-    # Two batches in one file: in other schedules answered content is never rewritten.
+    # Two batches in one file, because other schedules never rewrite answered content.
     Schedule(name="one-file", changes={"num_threads": 1, "jitter": 5}, only=("timeline",)),
     Schedule(name="server-outlives", changes={"embedded": False}, only=("timeline",)),
 )

@@ -2,5 +2,5 @@
 
 local.py    files below a directory; nothing outside it is touched
 locks.py    host locks by name, for storages without conditional replacement
-s3.py       objects of a bucket through boto3, without hidden retries
+s3.py       objects of a bucket through botocore, without hidden retries
 """

@@ -1,4 +1,4 @@
-"""An S3 bucket as Storage, through boto3: one call is one request, without retries by boto3.
+"""An S3 bucket as Storage, through botocore: one call is one request, without retries by botocore.
 
     answer                                     error of the seam
     404 NoSuchKey                              NotFound; PreconditionFailed for a put that expects a version
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from marker_sim.seams import (
@@ -59,9 +59,9 @@ class StoreAnswered(StorageFailed):
 class S3Storage:
     """The objects of a bucket below a prefix; safe to use from `concurrency` threads at the same time.
 
-    endpoint: a URL, None for AWS itself. access_key, secret_key: None for those that boto3 finds.
+    endpoint: a URL, None for AWS itself. access_key, secret_key: None for those that botocore finds.
     late_effect_ms: how long after its time-out a request may still be applied by this store.
-    HarnessError when boto3 is not installed.
+    HarnessError when botocore is not installed, which boto3 brings.
     """
 
     def __init__(
@@ -91,9 +91,9 @@ class S3Storage:
         self._bucket = bucket
         self._prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
         with importing("S3 storage"):
-            import boto3.session
             import botocore.config
             import botocore.exceptions
+            import botocore.session
         self._botocore = botocore.exceptions
         config = botocore.config.Config(
             # The first attempt is the only one: the reference decides which requests may be sent twice.
@@ -107,16 +107,17 @@ class S3Storage:
             response_checksum_validation="when_required",
             tcp_keepalive=True,
         )
-        session = boto3.session.Session()
-        self._client = session.client(
+        session = botocore.session.Session()
+        session.register_component("data_loader", _data_loader())
+        self._client = session.create_client(
             "s3",
             endpoint_url=endpoint,
             aws_access_key_id=access_key,
             aws_secret_access_key=(secret_key or access_key) if access_key else secret_key,
-            region_name=region or session.region_name or "us-east-1",
+            region_name=region or session.get_config_variable("region") or "us-east-1",
             config=config,
         )
-        # Waiting for "100 Continue" would double the time that a silent store can take.
+        # Waiting for "100 Continue" would double the time-out of a store that does not answer.
         self._client.meta.events.register("before-sign.s3", _without_expectation)
 
     def check_bucket(self) -> None:
@@ -136,7 +137,7 @@ class S3Storage:
                 path, lambda: self._client.put_object(Bucket=self._bucket, Key=key, Body=data, **conditions)
             )
         except NotFound:
-            # Nothing is there to be replaced.
+            # There is no object to replace.
             raise PreconditionFailed(path) from None
         version: str = answer["ETag"]
         return version
@@ -191,7 +192,7 @@ class S3Storage:
 
     @contextmanager
     def _errors(self, path: str) -> Iterator[None]:
-        """A context that turns errors of boto3 into those of the seam."""
+        """A context that turns errors of botocore into those of the seam."""
         known = self._botocore
         try:
             yield
@@ -205,6 +206,14 @@ class S3Storage:
             raise PathRefused(f"{path}: {error}") from error
         except (known.HTTPClientError, known.BotoCoreError, OSError) as error:
             raise StorageTimeout(f"{path}: no whole answer ({error})") from error
+
+
+@cache
+def _data_loader() -> Any:
+    """The descriptions of services, read once a process: without them a client takes a fifth of the time."""
+    import botocore.session
+
+    return botocore.session.Session().get_component("data_loader")
 
 
 def _answered(path: str, response: dict[str, Any]) -> StorageError:

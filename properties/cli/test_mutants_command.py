@@ -67,7 +67,7 @@ def _without_times(value: object) -> object:
 
 
 def test_with_a_number_of_runs_several_processes_find_the_same_but_for_times(tmp_path: Path) -> None:
-    words = ["mutants", "--only", "no-type-file,delete-result-ignored", "--seeds", "2", "--runs", "10"]
+    words = ["mutants", "--only", "no-type-file,delete-result-ignored", "--seeds", "1", "--runs", "10"]
     found = []
     for jobs in ("1", "2"):
         main([*words, "--jobs", jobs, "--report", str(tmp_path / jobs)])

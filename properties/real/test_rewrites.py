@@ -36,7 +36,7 @@ ENDS_S = 10.0
 HELD_S = 1.0
 LINE = b"0123456789\n"
 TIMES = 40
-# Each writes MARKERS0 again and again, one line longer each time, when it is told to begin.
+# Each rewrites MARKERS0 repeatedly after a start message, one line longer each time.
 WRITERS = {
     "rewrites": """
 with open(path, "wb", buffering=0) as out:
@@ -77,7 +77,7 @@ Begin = Callable[..., "subprocess.Popen[bytes]"]
 
 @pytest.fixture
 def begin(tmp_path: Path) -> Iterator[Begin]:
-    """Starts a writer of tmp_path/t/MARKERS0, which waits until it is told to go."""
+    """Starts a writer of tmp_path/t/MARKERS0, which waits for a start message."""
     (tmp_path / "t").mkdir()
     begun: list[subprocess.Popen[bytes]] = []
 
@@ -278,7 +278,7 @@ def test_a_call_is_let_go_while_whoever_looks_at_an_answer_reads_a_file_of_the_s
     interceptor.arm(ArmedFault(Fault.of(FaultKind.KILL, "", Call("MARKERS0$", (OPEN,), 100))))
     look = threading.Thread(target=lambda: looks.append(stage.world.reader.look_at_stopped(place, ())), daemon=True)
     try:
-        with stage.injector.hands:  # As whoever looks at an answer has them.
+        with stage.injector.hands:  # As a read of storage at an answer has them.
             opener = subprocess.Popen(["cat", str(file)], stdout=subprocess.DEVNULL)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 opener.wait(HELD_S)  # Long enough to be held.
@@ -290,7 +290,7 @@ def test_a_call_is_let_go_while_whoever_looks_at_an_answer_reads_a_file_of_the_s
         stage.world.close()
 
 
-# A kit that holds whoever opens a file in a directory, says so, and does nothing more.
+# A kit that stops each process that opens a file in a directory, reports it, and does nothing more.
 KIT = """
 import sys, time
 from pathlib import Path

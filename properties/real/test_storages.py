@@ -46,7 +46,8 @@ def endpoint() -> Iterator[str]:
     served.start()
     host, port = served.get_host_and_port()
     url = f"http://{host}:{port}"
-    S3Storage(url, "lake", access_key="kit")._client.create_bucket(Bucket="lake")
+    # The first request imports most of moto.
+    S3Storage(url, "lake", access_key="kit", read_timeout_s=60.0)._client.create_bucket(Bucket="lake")
     yield url
     served.stop()
 
@@ -197,7 +198,7 @@ def test_a_key_longer_than_s3_takes_is_refused_before_it_is_sent() -> None:
 
 
 def test_without_boto3_one_sentence_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("boto3", "boto3.session"):
+    for name in ("boto3", "botocore", "botocore.config", "botocore.session"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(HarnessError, match=r"pip install '\.\[s3\]'"):
         S3Storage("http://127.0.0.1:1", "lake")

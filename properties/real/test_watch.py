@@ -27,7 +27,7 @@ from marker_sim.worlds.file_watch import Moment, Watch, signals
 
 FILES = 100
 TOLD_S = 10.0
-# Writes files one by one once it is told to begin, waiting a little after each, as a server waits for requests.
+# Writes files one by one after a start message, with a short wait after each, as a server waits for requests.
 WRITER = f"""
 import sys, time
 sys.stdin.readline()

@@ -1,4 +1,4 @@
-"""Hunts drawn changes of the reference, or of its server; 1 when one survives that nobody has reviewed."""
+"""Hunts drawn changes of the reference, or of its server; 1 when one survives without a review."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def summary(outcomes: Sequence[GeneratedOutcome]) -> dict[str, Any]:
 
 
 def told(content: dict[str, Any]) -> list[str]:
-    """The survivors that nobody reviewed, and the figures."""
+    """The survivors without a review, and the figures."""
     ways, rows = content["ways"], {row["key"]: row for row in content["mutants"]}
     lines = [f"SURVIVED {key}  {rows[key]['change']}" for key in content["unreviewed"]]
     lines += [f"blind    {row['key']}  {row['change']}" for row in content["mutants"] if row["review"] == BLIND]

@@ -1,4 +1,4 @@
-"""Mutants that nobody wrote: changes of the reference's syntax tree, drawn by a seed and hunted by the ordinary swarm.
+"""Generated mutants: changes of the reference's syntax tree, drawn by a seed and hunted by the ordinary swarm.
 
     drawn ─► GeneratedTask ─► GeneratedOutcome      by a worker process each
 

@@ -2,7 +2,7 @@
 
 The mutant is treated like the system under test: plans of the same generators, one of the campaign's own modes and
 storages, the same judges and profile. Every canary is killed by few plans wherever the table below lists it
-(docs/mutants.md says how that was measured), so a campaign that misses it cannot be trusted.
+(docs/mutants.md has the measurement), so a campaign that misses it is not reliable.
 
     world         the known defect
     simulated     a mutant of the reference, found by the campaign's own search
@@ -40,7 +40,7 @@ _TIMELINE = ("timeline/s3", "timeline/local")
 _FALLS_BACK = ("timeline/s3-unconditional", "timeline/hdfs")
 _EVERYWHERE = (*_DIRECT, *_TIMELINE, *_FALLS_BACK)
 
-# Found in at most 25 plans of the mix in that place, from each of six starts.
+# Each was found in at most 25 plans of the mix in that place, from each of six seeds.
 CANARIES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("ack-before-flush", _TIMELINE),
     ("only-the-new-names", _TIMELINE),

@@ -1,6 +1,6 @@
 """Runs plans again in another process with another hash seed and compares digests of their histories.
 
-Only there it shows if a system depends on the order of a set, or on anything else that differs between processes.
+Only this shows whether a system depends on the order of a set, or on other properties of a process.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def differ_elsewhere(sut: str, plans: Sequence[Plan], digests: Sequence[str]) ->
         return 0, 0
     asked = json.dumps({"sut": sut, "plans": [plan.to_dict() for plan in plans]})
     here = os.environ.get("PYTHONHASHSEED", "")
-    # The import path of this process, including the working directory.
+    # Passes on the import path of this process, including the working directory.
     paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
     environment = {**os.environ, "PYTHONHASHSEED": "4242" if here != "4242" else "1", "PYTHONPATH": paths}
     command = [sys.executable, "-c", _CHILD]

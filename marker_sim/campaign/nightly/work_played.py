@@ -1,6 +1,6 @@
 """Units that take real time: real processes, Spark, and systems that are servers or write their own tables.
 
-What servers break is made small on them at once; what real processes break is looked for in the simulated world.
+Failures of servers are shrunk on them at once; those of real processes are searched for in the simulated world.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from marker_sim.outcome.failure import SERVER, SPARK, Failure, FailureRecord, Ki
 from marker_sim.plan import Plan
 
 REAL = {"real-local": "local", "real-s3": "s3"}
-# Of making small on servers: at most, and of the rest of the night.
+# Time for shrinking on servers: a maximum, and a share of the rest of the night.
 SHRINK_S, ALONE_SHRINK_S, SHRINK_SHARE = 30.0, 300.0, 0.25
-# A plan that failed is run again so often.
+# How often a plan that failed is run again.
 REAL_TIMES, SERVER_TIMES = 2, 5
 
 
@@ -99,7 +99,7 @@ def _made_small(
 def false_statement(task: NightlyTask, runs: ServerRuns) -> Line:
     """Whether judges detect a false statement in a run's history: the canary of systems that have no mutants."""
     plan = runs.plan(task.first)
-    plan = replace(plan, writes=plan.writes[:1])  # Of a table, one step is enough.
+    plan = replace(plan, writes=plan.writes[:1])  # One step of a table's run is enough here.
     return canary_line(find_false_statement(runs.run(plan).history))
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import accumulate, islice
 from math import isqrt
 from typing import NamedTuple
@@ -84,6 +84,7 @@ class Space:
         if unknown:
             raise UsageError(f"there is no schedule {', '.join(unknown)}; there are: {', '.join(NAMES)}")
         self.system = system
+        self.points_of = cache(self._points_of)
         kept = {
             (mode, storage): system.factory(mode) is not None
             and system.chosen(mode, CAPABILITIES[storage]).mode == mode
@@ -95,21 +96,20 @@ class Space:
             Part(mode, storage, schedule)
             for (mode, storage), same in kept.items()
             for schedule in SCHEDULES
-            if same and schedule.name in schedules and mode in schedule.only and self._runs(schedule, storage)
+            if same and schedule.name in schedules and mode in schedule.only
+            if not schedule.needs_both or all(system.chosen(each, CAPABILITIES[storage]).mode == each for each in MODES)
         )
 
-    def _runs(self, schedule: Schedule, storage: str) -> bool:
-        both = all(self.system.chosen(mode, CAPABILITIES[storage]).mode == mode for mode in MODES)
-        return both or not schedule.needs_both
-
-    @cached_property
+    @property
     def points(self) -> tuple[tuple[Fault, ...], ...]:
-        """The crash points of each part, counted by one run of each."""
-        found = []
-        for part in self.parts:
-            points = watch(part.plan, self.system, before=part.schedule.before).points()
-            found.append(tuple(point for point in points if point not in part.plan.faults))
-        return tuple(found)
+        """The crash points of each part."""
+        return tuple(map(self.points_of, range(len(self.parts))))
+
+    def _points_of(self, number: int) -> tuple[Fault, ...]:
+        """The crash points of a part, counted by one run of it."""
+        plan, before = self.parts[number].plan, self.parts[number].schedule.before
+        points = watch(plan, self.system, before=before).points()
+        return tuple(point for point in points if point not in plan.faults)
 
     def cases(
         self,
@@ -127,7 +127,7 @@ class Space:
         if not 0 <= number < pieces or every < 1:
             raise UsageError(f"shard {number} of {pieces}, every {every}: give 0 <= shard < pieces and every >= 1")
         for depth in (depth for depth in (1, 2) if depth in depths):
-            for part, points in enumerate(self.points):
+            for part, points in enumerate(map(self.points_of, range(len(self.parts)))):
                 stride = 1 if depth == 1 else isqrt(every)
                 for first in range(number * stride, len(points), pieces * stride):
                     if depth == 1 and (depth, part, first, 0) > after:
@@ -170,7 +170,7 @@ class Space:
                 yield (number, run), case
 
     def _pairs(self, part: int, first: int, after: Cursor, every: int) -> Iterator[Case]:
-        crash = self.points[part][first]
+        crash = self.points_of(part)[first]
         plan = self.parts[part].plan
         seconds = watch(replace(plan, faults=(*plan.faults, crash)), self.system, (crash,)).points()
         stride = isqrt(every)

@@ -1,7 +1,6 @@
 """Plans of the swarm run by real processes: driver, executors and server that can be killed.
 
-A real run may end differently each time. What a run of a few seconds cannot hold is left to the
-simulated world.
+A real run may end differently each time. Plans that need more than a few seconds are left to the simulated world.
 """
 
 from __future__ import annotations
@@ -93,8 +92,8 @@ def _unfit(plan: Plan, system: System) -> str:
         return TOO_LARGE
     if not served(system, plan.mode, plan.storage):
         return NOT_SERVED
-    # The simulator's clock is one that real processes keep as well. A storage that stays silent for forty calls takes
-    # minutes, which real processes would be called stuck for.
+    # Real processes need as long as the simulated time of the plan. Forty unanswered storage calls take
+    # minutes, after which real processes would count as stuck.
     history, _ = execute(plan, system)
     lasts_s = next(event.time_ns for event in history.events if event.value == "healed") / 1e9
     return TOO_LONG if lasts_s > LASTS_MAX_S else ""

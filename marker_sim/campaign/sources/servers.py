@@ -17,7 +17,7 @@ from marker_sim.surroundings.worker_pool import Keeper
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest, PlayedRun, RealRuns, ServerOptions
 
-LONG_S, RUN_S, ALONE_RUN_S = 600.0, 120.0, 240.0  # Of a worker's servers, and of one run, at most.
+LONG_S, RUN_S, ALONE_RUN_S = 600.0, 120.0, 240.0  # Limits for a worker's servers, and for one run.
 CLOSING_S, ALONE_MIN_S = 5.0, 15.0
 
 
@@ -33,7 +33,7 @@ def request_on(sut: str, storage: str, server: ServerOptions, profile: str, seed
 class ServerRuns(Keeper):
     """The runs of a system on one storage, on servers reused between runs; a context manager that ends them.
 
-    until: time.monotonic() of the end of the night, for a system that has the machine for itself.
+    until: time.monotonic() of the end of the night, for a system whose runs need the whole machine.
     """
 
     system = None
@@ -66,7 +66,7 @@ class ServerRuns(Keeper):
             request = request_on(*self._asked, report)
             self._runs = self._stack.enter_context(request.target.real_runs(request, lambda line: None))
         until = now + RUN_S
-        if self.target.can.alone:  # It ends with the night, and says of its plan what it came to see.
+        if self.target.can.alone:  # Its run ends with the night and reports the plan up to there.
             until = min(now + ALONE_RUN_S, max(self.until - CLOSING_S, now + ALONE_MIN_S))
         played = self._runs.again(plan, until, fresh, probing)
         if played.trouble:

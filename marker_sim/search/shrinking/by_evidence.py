@@ -1,7 +1,7 @@
 """Smaller plans that keep what the evidence of a breach mentions: a few candidates that save most of the tries.
 
-Where a try costs a second, operations cannot be taken away one by one from five hundred. What a breach is about is in
-its evidence: a marker directory, names, clients. So everything else goes first, then the faults.
+If a try costs a second, five hundred operations cannot be removed one by one. The evidence of a breach names a marker
+directory, names and clients. So everything else is removed first, then the faults.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from itertools import product
 from marker_sim.faults import Fault
 from marker_sim.history import Event
 from marker_sim.names import TEMP
-from marker_sim.odd_names import folded
 from marker_sim.plan import Op, Plan
+from marker_sim.unusual_names import folded
 
 CROWDS = ((8, 0), (40, 2))
 
@@ -34,7 +34,7 @@ def candidates(plan: Plan, evidence: Iterable[Event], under: str) -> Iterator[Pl
     around = [op for op in here if op in about or op.kind != "create"]
     like = {folded(name) for name in names if name}
     alike = [op for op in here if op in about or (op.kind == "create" and folded(op.name) in like)]
-    theirs = [op for op in plan.ops if any(each.actor in actors for each in op.single())]
+    theirs = [op for op in plan.ops if not actors.isdisjoint(op.actors)]
     few, many = _crowded(about, names)
     likely = tuple((fault,) for fault in plan.faults if fault.kind.row.cls == under)
     together = tuple(fault for each in likely for fault in each)
@@ -81,7 +81,7 @@ def _is_about(op: Op, names: set[str | None], actors: set[str]) -> bool:
     """Whether an operation is a create of one of the names, or anything else that one of these clients does."""
     if op.kind == "create":
         return any(each.name in names for each in op.single())
-    return any(each.actor in actors for each in op.single())
+    return not actors.isdisjoint(op.actors)
 
 
 def is_directory(path: str, event: Event) -> bool:

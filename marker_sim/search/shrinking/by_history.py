@@ -2,9 +2,8 @@
 
 What the evidence names comes first, alone. Most defects need an order of calls and no race. One client that performs a
 part of the calls in the order in which they were made, with the faults where they struck between them, fails each time
-it is run, and is made smaller call by call. What needs a race is among the calls that were under way when the evidence
-was: these are asked again at once. Where the rest matters in a way that no call tells, all that the plan does in the
-directories of the evidence is kept.
+it is run, and is made smaller call by call. Races need calls that overlapped with the evidence: these are made again at
+once. If neither fails, all operations of the plan in the directories of the evidence are kept.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from marker_sim.plan import COPY, OF_CROWD, Op, Plan
 from marker_sim.search.shrinking.by_evidence import in_used_directories, is_directory
 
 CLIENT, READER = "executor-0", "executor-1"
-LASTS_MS_MAX = 4_000  # Of a plan whose creates wait for a batch each.
-MANY = 8  # Creates that may have been in as many batches.
-APART_MS = 10  # More than a batch waits.
+LASTS_MS_MAX = 4_000  # Limit for a plan whose creates each wait for a batch.
+MANY = 8  # Number of creates that may have been in as many batches.
+APART_MS = 10  # Longer than the interval between batches.
 SERVERS = ("server", "second")
 T = TypeVar("T")
 
@@ -61,10 +60,10 @@ def candidates(plan: Plan, history: History, evidence: tuple[int, ...], under: s
     namesakes = [call for call in made if _asks(call, names)]
     struck = _struck(plan, history)
     likely = [each for each in struck if each[0].kind.row.cls == under]
-    if not about:  # Probes show it, in directories that may need each other.
+    if not about:  # The evidence is a probe, and its directories may depend on each other.
         yield replace(plan, ops=(), faults=())
     yield from _batch_after_batch(plan, heeded, likely)
-    if 0 < len(about) * plan.interval_ms <= LASTS_MS_MAX:  # Mostly that is enough.
+    if 0 < len(about) * plan.interval_ms <= LASTS_MS_MAX:  # This is enough in most cases.
         for faults in _unlike([[], likely]):
             yield _one_after_another(plan, about, faults)
             yield from _beside_each_other(plan, about, faults)
@@ -142,7 +141,7 @@ def _one_after_another(plan: Plan, calls: list[_Made], struck: list[_Struck]) ->
 def _batch_after_batch(plan: Plan, calls: list[_Made], struck: list[_Struck]) -> Iterator[Plan]:
     """Many creates that met a fault of a server as that many clients, one batch after the other: files may matter.
 
-    Then another client asks what is there.
+    Then another client lists the names.
     """
     creates = [call for call in calls if call.op.kind == "create"]
     met = [(fault, event) for fault, event in struck if fault.target in SERVERS]
@@ -185,7 +184,7 @@ def _among(fault: Fault, event: Event, calls: list[_Made], plan: Plan) -> Fault 
     if fault.target in SERVERS:
         if isinstance(fault.trigger, Call):
             return fault
-        if fault.site not in ("", REPLY, REQUEST_QUEUED):  # At storage: with fewer calls on it sooner, too.
+        if fault.site not in ("", REPLY, REQUEST_QUEUED):  # A site at storage: reached sooner with fewer calls.
             return fault.at(max(1, fault.n * len(calls) // max(1, plan.asked)))
         answered = sum(call.done < event.index for call in calls)
         return replace(fault, trigger=Site(REPLY, answered) if answered else Site(REQUEST_QUEUED, 1))

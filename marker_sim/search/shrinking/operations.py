@@ -13,12 +13,12 @@ from marker_sim.plan import Op, Plan
 from marker_sim.search.scenarios import LASTING
 from marker_sim.search.site_faults import kinds_at
 
-# How long the second operation waits: until a batch is flushed, a request timed out, its late effect came.
+# Waits of the second operation: until a batch is flushed, a request timed out, or took late effect.
 _PAUSES_MS = (0, 60, 150, 1_050)
 _CALLS_LEAST = (1, 4, 8)  # An implementation may give up after four.
 _FULL_MS = (1, 500, 2000)
 _ARRIVALS = 12
-_PLACES_MAX = 60  # In all, for one fault.
+_PLACES_MAX = 60  # For one fault, in total.
 _CLIENT_STEPS = 6
 _SERVER_STEPS = 24
 
@@ -26,8 +26,7 @@ _SERVER_STEPS = 24
 def miniatures(plan: Plan) -> Iterator[Plan]:
     """Plans of one or two operations of the kinds of a plan, with none or one of its faults at each possible place.
 
-    One client or two, which ask for one name and one directory as the plan's last operations do. They are looked at
-    from the smallest on.
+    One client or two, with one name and one directory, like the plan's last operations. The smallest are tried first.
     """
     if not plan.ops:
         return

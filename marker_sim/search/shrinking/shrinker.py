@@ -1,22 +1,22 @@
 """Shrinks a failing plan: fewer operations and faults, then fewer threads, directories, delays and odd values.
 
 Greedy and bounded: every candidate is run, a smaller one is kept if the same guarantee still breaks, and the whole ends
-after `runs_max` runs or `budget_s` seconds, whichever comes first. Passes, again and again until none finds anything:
+after `runs_max` runs or `budget_s` seconds, whichever comes first. Passes, repeated until none finds a smaller plan:
 
     crowds        of very many operations one or two alone, all of them at once, halves of them
     faults        all but one, halves, quarters ... single ones
     places        faults of very long plans at sites instead of steps
     miniatures    one to three tasks, or one or two operations, from the smallest on, with one or two of the faults
     writes, ops   chunks of clients, then of operations, then single entries with other latencies or a wait instead
-    two at once   any two entries together, when few are left: neither may be spared alone
+    two at once   any two entries together, when few are left: perhaps neither can be removed alone
     actors        two clients become one
     steps         each fault earlier
     lasting       one fault that lasts for several that refuse calls of one actor
     kinds         a plain kill for a request under way, an error for a time-out, as the row says
     values        latencies, threads, directories, durations, names, what a table is
 
-Faults are keyed by steps or by arrivals at a site; both move when operations go, so whatever is removed is offered
-again with its faults earlier. A fault at a site stays one, for it reads as a sentence.
+Faults are keyed by steps or by arrivals at a site; both change when operations are removed, so each removal is tried
+again with earlier faults. A fault at a site stays one, for it reads as a sentence.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ Fails = Callable[[Plan], bool]
 RUNS_MAX = 4_000
 DELAYS_MS = (5, 12, 25, 50, 62, 75, 100)
 BUDGET_S = 10.0
-LEAST = 30  # Workloads of one or two operations that are tried before a crowd is made smaller.
-CROWD = 24  # Operations, of more than which a part is tried alone.
-FEW = 9  # Entries that are taken away two at a time as well.
-MINIATURES = 3  # What part of the rest of the budget goes into them.
-SMALL = 3  # Entries that a miniature has at least to have less than.
-SCANNED = 6  # Entries of a plan whose faults are tried at every earlier step.
+LEAST = 30  # Number of workloads of one or two operations that are tried before a crowd is made smaller.
+CROWD = 24  # Plans with more operations are first tried in parts.
+FEW = 9  # Up to this number of entries, any two are removed together as well.
+MINIATURES = 3  # Miniatures get this part (one third) of the rest of the budget.
+SMALL = 3  # No miniatures for plans with at most this many entries.
+SCANNED = 6  # Largest plan whose faults are tried at every earlier step.
 
 
 class _Spent(Exception):
@@ -81,7 +81,7 @@ class _Shrinker:
         self._seen.add(candidate)
         try:
             failed = self._fails(candidate)
-        except HarnessError:  # Code under test that hangs on a smaller plan leaves the failure as it is.
+        except HarnessError:  # If the code under test hangs on a smaller plan, the failure stays as it is.
             return False
         if failed:
             self.best = candidate
@@ -203,7 +203,7 @@ class _Shrinker:
             return True
         if len(self.best.ops) > 24:
             return False
-        # What remains may need other latencies to meet.
+        # The remaining entries may need other latencies to occur together.
         for jitter in (0, 1, 2, 3, 4, 5) if self._simulated else ():
             if self.attempt(replace(candidate, jitter=jitter)):
                 return True
@@ -263,7 +263,7 @@ class _Shrinker:
     def _merge_actors(self) -> None:
         clients = sorted({op.actor for op in self.best.ops})
         for gone in reversed(clients):
-            # Of very many, what one cannot take over from another the next one cannot either.
+            # With very many clients, only the first few are tried: where these fail, the others do too.
             for stays in clients[: min(clients.index(gone), FEW)]:
                 if self.attempt(renamed(self.best, gone, stays)):
                     break

@@ -14,7 +14,7 @@ from marker_sim.plan import EarlierLife, Plan, Task, Write
 
 STEPS_OF_A_WRITE = (6, 9, 11, 12, 13, 14, 15, 16, 18, 20, 24, 30, 40)
 STEPS_OF_A_TASK = (1, 2, 3, 4, 5, 6, 8)
-# Of an actor, in one write of one task; and how far the second of two faults may be behind the first.
+# Steps of an actor in a write of one task; the largest distance between two faults.
 _STEPS_OF_A_MINIATURE = 24
 _APART = (0, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from marker_sim.plan import Op
@@ -26,6 +28,18 @@ def run_child(spec: dict[str, Any]) -> None:
             drive(child)
         case _:
             execute(child)
+
+
+@cache
+def prepare(storage: str, life: str) -> None:
+    """Load what such children use, so that it is in memory when they are forked."""
+    if storage == "s3":
+        from marker_sim.storages.s3 import S3Storage
+
+        S3Storage("http://127.0.0.1:1", "lake", access_key="none").close()
+    if life == "TimelineServerLife":
+        from marker_sim.serve import connections  # noqa: F401
+    gc.freeze()
 
 
 def operate(child: Child, ops: tuple[Op, ...]) -> None:

@@ -18,8 +18,8 @@ from typing import Any
 from marker_sim.surroundings.supervisor import die_with_parent
 
 
-def serve(address: str, run: Callable[[dict[str, Any]], None]) -> None:
-    """Fork what the kit asks for until it closes the connection."""
+def serve(address: str, run: Callable[[dict[str, Any]], None], prepare: Callable[[str, str], None]) -> None:
+    """Fork what the kit asks for until it closes the connection; `prepare` loads what the next child has to have."""
     die_with_parent()
     connection = Client(address, "AF_UNIX")
     connection.send(("template", "inbox"))
@@ -42,6 +42,7 @@ def serve(address: str, run: Callable[[dict[str, Any]], None]) -> None:
         except (EOFError, OSError):
             return
         assert what == "fork", what
+        prepare(spec["storage"]["kind"], spec["kind"])
         pid = os.fork()
         if pid == 0:
             signal.set_wakeup_fd(-1)

@@ -1,4 +1,4 @@
-"""The interceptor behind a door: crash points and storage faults of a plan, for a program that nobody changed."""
+"""The interceptor behind a door: crash points and storage faults of a plan, for an unmodified program."""
 
 from __future__ import annotations
 
