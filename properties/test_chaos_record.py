@@ -110,7 +110,8 @@ def test_numbers_of_the_exhaustive_search_stand_for_its_cases_in_its_order() -> 
     space = Space(reference())
     crashes = [(part, point) for part, points in zip(space.parts, space.points, strict=True) for point in points]
     assert [(case.part, *case.crashes) for case in space.cases(range(440, 600))] == crashes[440:600]
-    assert space.ends[0] < 440 < space.ends[1] < 600 < space.size == len(crashes), "across the end of a part"
+    first, second = (len(space.points_of(at)) for at in (0, 1))
+    assert first < 440 < first + second < 600 < space.size == len(crashes), "across the end of a part"
     pairs = list(space.cases(range(space.size + 1, space.size + 3)))
     assert {(case.place[0], case.crashes[0]) for case in pairs} == {
         (space.size + number, crashes[number][1]) for number in (1, 2)

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import count, pairwise
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -136,7 +136,9 @@ def exhaustive(mutant: Mutant, system: System, number: int, limit: Limit) -> Fou
 def round_the_space(space: Space) -> Iterator[int]:
     """The numbers of all single crashes, a few of each workload at a time."""
     for turn in range(PIECES):
-        for begin, end in pairwise((0, *space.ends)):
+        end = 0
+        for at in range(len(space.parts)):
+            begin, end = end, end + len(space.points_of(at))
             yield from range(begin + turn, end, PIECES)
 
 

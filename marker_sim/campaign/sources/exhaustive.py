@@ -13,14 +13,14 @@ covered as long as a write is left in which faults arm; the probe write, which r
 from __future__ import annotations
 
 import hashlib
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
-from itertools import accumulate, islice
+from itertools import islice
 from typing import NamedTuple
 
 from marker_sim.campaign.pieces import RECHECK_EVERY, NumberedRun
+from marker_sim.errors import UsageError
 from marker_sim.faults import Fault
 from marker_sim.plan import MODES, STORAGES, Plan
 from marker_sim.search.crash_points import NAMES, SCHEDULES, Schedule, watch
@@ -72,6 +72,7 @@ class Space:
         schedules: tuple[str, ...] = NAMES,
     ) -> None:
         self.system = system
+        self._points: dict[int, tuple[Fault, ...]] = {}
         self.parts = tuple(
             Part(mode, storage, schedule)
             for mode in modes
@@ -87,24 +88,34 @@ class Space:
         """Whether markers of a mode do not fall back to the other one."""
         return self.system.chosen(mode, CAPABILITIES[storage]).mode == mode
 
-    @cached_property
-    def points(self) -> tuple[tuple[Fault, ...], ...]:
-        """The crash points of each part, counted by one run of each."""
-        found = []
-        for part in self.parts:
-            points = watch(part.plan, self.system, before=part.schedule.before).points()
-            found.append(tuple(point for point in points if point not in part.plan.faults))
-        return tuple(found)
-
-    @cached_property
-    def ends(self) -> tuple[int, ...]:
-        """The number after the last crash point of each part."""
-        return tuple(accumulate(len(points) for points in self.points))
-
     @property
+    def points(self) -> tuple[tuple[Fault, ...], ...]:
+        """The crash points of each part."""
+        return tuple(map(self.points_of, range(len(self.parts))))
+
+    def points_of(self, at: int) -> tuple[Fault, ...]:
+        """The crash points of a part, counted by one run of it when they are first asked for."""
+        if at not in self._points:
+            part = self.parts[at]
+            points = watch(part.plan, self.system, before=part.schedule.before).points()
+            self._points[at] = tuple(point for point in points if point not in part.plan.faults)
+        return self._points[at]
+
+    @cached_property
     def size(self) -> int:
         """The number of crash points; the space has twice as many numbers."""
-        return self.ends[-1] if self.ends else 0
+        return sum(map(len, self.points))
+
+    def place(self, number: int) -> tuple[int, Fault, bool]:
+        """The part and crash of a number, and whether it stands for pairs; later parts are not counted."""
+        left = number
+        for pairs in (False, True):
+            for at in range(len(self.parts)):
+                points = self.points_of(at)
+                if left < len(points):
+                    return at, points[left], pairs
+                left -= len(points)
+        raise UsageError(f"crash {number} is not in a space of {2 * self.size} numbers")
 
     @cached_property
     def digest(self) -> str:
@@ -117,15 +128,14 @@ class Space:
     def cases(self, numbers: Iterable[int], every: int = 1) -> Iterator[Case]:
         """The cases of these numbers. every: of the second crashes after a first one only one in so many."""
         for number in numbers:
-            pairs, root = divmod(number, self.size)
-            at = bisect_right(self.ends, root)
-            part, crash = self.parts[at], self.points[at][root - self.ends[at]]
+            at, crash, pairs = self.place(number)
+            part = self.parts[at]
             plan = replace(part.plan, faults=(*part.plan.faults, crash))
             if not pairs:
                 yield Case((number, 0), part, plan, (crash,))
                 continue
             seconds = watch(plan, self.system, (crash,)).points()
-            for run in range(root % every, len(seconds), every):
+            for run in range(number % self.size % every, len(seconds), every):
                 crashes = (crash, seconds[run])
                 yield Case((number, run), part, replace(plan, faults=(*part.plan.faults, *crashes)), crashes)
 
