@@ -55,7 +55,7 @@ def start(
             cwd=folder,
             start_new_session=True,
             pass_fds=numbers,
-            # One system call and nothing of Python's that another thread might hold a lock of.
+            # Only a system call: another thread might hold a lock of any Python object.
             preexec_fn=(lambda: prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)) if dies_with_kit else None,  # noqa: PLW1509
         )
     except OSError as error:
@@ -118,7 +118,7 @@ def _in_session(session: int) -> Iterator[int]:
 
 def last_lines(log: Path) -> str:
     """The end of what a process wrote into its log, in one line for messages."""
-    lines = log.read_text(errors="replace").splitlines()
+    lines = log.read_text(errors="replace").splitlines() if log.is_file() else []
     return " | ".join(line.strip() for line in lines if line.strip())[-SAID_MAX:] or "(no output)"
 
 

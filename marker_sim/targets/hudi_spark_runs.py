@@ -20,7 +20,7 @@ from pathlib import Path
 from marker_sim.errors import HarnessError
 from marker_sim.outcome.result import Campaign
 from marker_sim.plan import Plan
-from marker_sim.surroundings.java import spark_home
+from marker_sim.surroundings.requirements import spark_home
 from marker_sim.surroundings.supervisor import end_marked
 from marker_sim.targets.run_environment import check_door, scratch_directory
 from marker_sim.targets.target import CampaignRequest
@@ -34,7 +34,7 @@ from marker_sim.worlds.spark.hudi.table_run import play_table
 from marker_sim.worlds.spark.hudi.table_storage import TableStorage
 
 CLOSING_S = 3.0
-ENDING_S = 1.0  # Of a driver that the time ran out for.
+ENDING_S = 1.0  # For the end of a driver when the time is over.
 
 
 @contextmanager
