@@ -94,6 +94,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not item.nodeid.startswith(WAIT))
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_finish(session: pytest.Session) -> Generator[None, object, object]:
+    """Names of tests as xdist's scheduler reads them, with their group, while a worker sends them.
+
+    pytest-xdist 3.8 puts the group into an attribute that pytest 9.2 does not read: each test was a unit of its own.
+    """
+    named = {item: item.id for item in session.items} if hasattr(pytest.Item, "id") else {}
+    for item, name in named.items():
+        if (group := item.get_closest_marker("xdist_group")) is not None:
+            item._id = name.parse(f"{name}@{group.args[0]}")
+    try:
+        return (yield)
+    finally:
+        for item, name in named.items():
+            item._id = name
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadGroupScheduling | None:
     """Another one than xdist's for groups, which waits for ever once a test has ended its worker."""
@@ -119,7 +136,7 @@ class _GroupScheduling(LoadGroupScheduling):  # type: ignore[misc]
             unit, test = left[0]
             unit[test] = True
         super().remove_node(node)
-        return left[0][1] if left else None
+        return left[0][1].removesuffix(f"@{self._split_scope(left[0][1])}") if left else None
 
     def _reschedule(self, node: WorkerController) -> None:
         while node in self.registered_collections and not node.shutting_down:

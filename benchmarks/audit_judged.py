@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.audit_kind import PENDING
 from marker_sim.tables.audit.audit import audit_table
-from marker_sim.tables.audit.output import as_json
+from marker_sim.tables.audit.output import json_text
 from marker_sim.tables.sources import open_source
 from properties.audit.damages import DAMAGES
 from properties.audit.disk import Unfit
@@ -49,7 +49,7 @@ def audit_here(table: Path) -> Told:
     """Audit a table in this process, which spares starting Python."""
     source = open_source(str(table), None, 2)
     try:
-        said = json.loads(as_json(audit_table(source, str(table), now_s=time.time())))
+        said = json.loads(json_text(audit_table(source, str(table), now_s=time.time())))
     except Exception as error:
         return Told("none", [], [], f"{type(error).__name__}: {error}")
     finally:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from marker_sim.errors import HarnessError
-from marker_sim.surroundings.java import find_java, spark_home
+from marker_sim.surroundings.requirements import find_java, spark_home
 from marker_sim.targets.hudi import bundle
 from marker_sim.worlds.http.servers import VARIABLE
 from marker_sim.worlds.spark.application import Application

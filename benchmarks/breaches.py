@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from marker_sim.campaign.hunting.hunts import COMBINATIONS, swarm_of
+from marker_sim.campaign.hunts import COMBINATIONS, swarm_of
 from marker_sim.campaign.runs import execute, findings_of
 from marker_sim.errors import HarnessError
 from marker_sim.history import History

@@ -77,7 +77,7 @@ class Fatal(LocalStorage):
 
 class _NoSteps:
     def step(self) -> None:
-        """Nobody counts here."""
+        """Counts nothing."""
 
 
 def _write(root: Path, work: Assignment, data: bytes, nth: int, after: bool) -> None:

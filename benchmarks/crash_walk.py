@@ -39,7 +39,7 @@ def workload(mode: str, storage: str) -> Plan:
 
 
 def _probed(history: History) -> bool:
-    """Whether the probe's write to the table is what a reader finds: a run that nobody can end says nothing."""
+    """Whether a reader finds the probe's write to the table: a run that cannot end proves nothing."""
     rows = [e.value for e in history.events if e.operation == "rows"]
     return bool(rows) and all(isinstance(found, tuple) and "/probe/all=4" in found for found in rows)
 

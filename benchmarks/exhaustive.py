@@ -1,7 +1,7 @@
 """Every crash point of the listed schedules, and pairs of them: runs, seconds, violations with their shrunk plans.
 
 Without `--full` pairs are sampled, about one in `--every` of them, and the last lines say so. `--shard k/n`
-takes one of n pieces, for as many processes; `--after` goes on behind the cursor that an earlier run printed last.
+takes one of n pieces, for as many processes; `--after` goes on behind the number that an earlier run printed last.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby
+from math import isqrt
 
 from marker_sim.campaign.pieces import Piece, SearchSettings, explore
 from marker_sim.campaign.runs import smaller
-from marker_sim.campaign.sources.exhaustive import COVERED, START, Case, Crashes, Cursor, Part, Space
+from marker_sim.campaign.sources.exhaustive import COVERED, Case, Crashes, Part, Space
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import MODES, STORAGES
-from marker_sim.search.schedules import NAMES
+from marker_sim.search.crash_points import NAMES
 from marker_sim.system import reference
 
 SHRINK_S = 10.0
@@ -52,11 +53,11 @@ def search(space: Space, depth: int, arguments: argparse.Namespace) -> None:
     every = 1 if arguments.full or depth == 1 else arguments.every
     profile, began = load_profile("reference"), time.process_time()
     settings = SearchSettings(places=(), seed=0, guarantees=None, profile=profile, listing=True)
-    last, rows = Cursor(*map(int, arguments.after.split("."))), list[tuple[Part, Counter[str]]]()
-    for number_of_part, cases in groupby(
-        space.cases(last, (depth,), every, (number, pieces)), key=lambda case: case.cursor.part
-    ):
-        part = space.parts[number_of_part]
+    first = isqrt(every)
+    begin, end = (depth - 1) * space.size, depth * space.size
+    numbers = [each for each in range(begin, end)[number * first :: pieces * first] if each > arguments.after]
+    last, rows = arguments.after, list[tuple[Part, Counter[str]]]()
+    for part, cases in groupby(space.cases(numbers, every // first), key=lambda case: case.part):
         done, start = list[Case](), time.process_time()
         until = began + arguments.seconds
         source = Crashes(space, noted(cases, done))
@@ -64,14 +65,14 @@ def search(space: Space, depth: int, arguments: argparse.Namespace) -> None:
         seen = explore(piece, source)
         seen.raise_error()
         row = Counter(
-            points=len(space.points[number_of_part]),
+            points=len(space.points[space.parts.index(part)]),
             runs=seen.statistics.runs,
             covered=seen.statistics.reached.get(COVERED, 0),
             violations=sum(bool(row.broken) for row in seen.listed),
             seconds=round(time.process_time() - start),
         )
         rows.append((part, row))
-        last = done[-1].cursor if done else last
+        last = done[-1].place[0] if done else last
         for kind, failure in seen.found.items():
             print(f"VIOLATED {kind.guarantee} {kind.mode} on {kind.storage}, {part.schedule.name}: {failure.message}")
             small = smaller(kind, failure.own_plan, space.system, profile, SHRINK_S) or failure
@@ -83,7 +84,7 @@ def search(space: Space, depth: int, arguments: argparse.Namespace) -> None:
     bound = "all" if every == 1 else f"one in {every}"
     ended = "to its end" if taken < arguments.seconds else "until the seconds were over"
     print(f"depth {depth}, {bound}, shard {arguments.shard}, {ended}: {runs} runs, {taken:.0f} s of process time")
-    print(f"last cursor {'.'.join(map(str, last))}")
+    print(f"last number {last}")
 
 
 def main() -> None:
@@ -98,12 +99,13 @@ def main() -> None:
     parser.add_argument("--full", action="store_true", help="all pairs")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="of process time, at most, for each depth")
     parser.add_argument("--shard", default="0/1", help="k/n")
-    parser.add_argument("--after", default=".".join(map(str, START)), help="a cursor")
+    parser.add_argument("--after", type=int, default=-1, help="a number")
     arguments = parser.parse_args()
     modes, storages, only = (tuple(text.split(",")) for text in (arguments.modes, arguments.storages, arguments.only))
     space = Space(reference(), modes, storages, only)
     print(f"{len(space.parts)} parts, {sum(map(len, space.points))} single crashes")
-    print(f"not run, for markers fall back to direct ones there: {', '.join(space.fell_back) or 'nothing'}")
+    left_out = [f"{m} on {s}" for m in modes for s in storages if (m, s) not in {part[:2] for part in space.parts}]
+    print(f"not run, for markers fall back to direct ones there: {', '.join(left_out) or 'nothing'}")
     for depth in map(int, arguments.depths.split(",")):
         search(space, depth, arguments)
 

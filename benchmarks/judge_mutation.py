@@ -97,7 +97,7 @@ def possible() -> list[Change]:
 
 
 def report(changes: dict[str, Change], known: dict[str, str]) -> None:
-    """Print the scores of every module, and the survivors that nobody reviewed."""
+    """Print the scores of every module, and the survivors without a review."""
     reviews = tomllib.loads(REVIEWS.read_text()) if REVIEWS.exists() else {}
     rows: dict[str, Counter[str]] = {}
     for key, change in changes.items():

@@ -61,8 +61,7 @@ def generate(place: Path, markers: int, ids: bool, threads: int) -> None:
 
 def by_kit(place: Path, master: str | None) -> list[int]:
     """The kit's columns, or Spark."""
-    from marker_sim.scale.fact_files import find_facts
-    from marker_sim.scale.set_judging import judge_facts
+    from marker_sim.scale.set_judging import find_facts, judge_facts
 
     facts = find_facts(place)
     assert facts is not None
@@ -74,7 +73,7 @@ def by_duckdb(place: Path) -> list[int]:
     """The kit's SQL by DuckDB."""
     import duckdb
 
-    from marker_sim.scale.spark_engine import SqlFacts
+    from marker_sim.scale.engines import SqlFacts
 
     with duckdb.connect() as connection:
         connection.execute(f"CREATE VIEW facts AS SELECT * FROM read_parquet('{place}/facts.parquet')")

@@ -19,11 +19,11 @@ from marker_sim.campaign.sources.swarm import WRITES_EVERY
 from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.faults.model import settings_of_schema_1
 from marker_sim.judges import judge
-from marker_sim.odd_names import PARTITIONS
 from marker_sim.plan import Op, Plan
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
 from marker_sim.system import reference
+from marker_sim.unusual_names import PARTITIONS
 from marker_sim.worlds.simulated.cluster import Cluster
 
 COMBINATIONS = (("timeline", "s3"), ("direct", "s3"), ("timeline", "local"), ("direct", "local"))

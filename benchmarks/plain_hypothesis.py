@@ -15,11 +15,11 @@ import hypothesis.strategies as st
 from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
-from marker_sim.campaign.hunting.hunts import Limit, swarm
+from marker_sim.campaign.hunts import Limit, swarm
 from marker_sim.mutants.load import MUTANTS, load_mutant
-from marker_sim.odd_names import PARTITIONS
 from marker_sim.plan import Op, Plan
 from marker_sim.system import System, reference
+from marker_sim.unusual_names import PARTITIONS
 from marker_sim.worlds.simulated.cluster import Cluster
 
 PLACES = (("timeline", "s3"), ("timeline", "local"), ("direct", "s3"))

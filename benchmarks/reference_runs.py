@@ -20,6 +20,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from itertools import chain
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,7 @@ from marker_sim.system import reference
 
 GENERATORS_IN_TURN = 20
 SHARDS = 400  # Of the exhaustive space; one is a chunk.
-PAIRS_ONE_IN = 40
+FIRST_ONE_IN, SECOND_ONE_IN = 6, 7  # Of the crashes of a pair.
 CHUNKS_EACH = 3
 PROMISES = load_profile("reference")
 
@@ -115,7 +116,8 @@ def _line(generator: str, seen: PieceResult) -> dict[str, Any]:
 
 def _exhaustive(shard: int) -> dict[str, Any]:
     space = Space(reference())
-    cases = space.cases(every=PAIRS_ONE_IN, shard=(shard % SHARDS, SHARDS))
+    pairs = range(space.size + shard % SHARDS * FIRST_ONE_IN, 2 * space.size, SHARDS * FIRST_ONE_IN)
+    cases = chain(space.cases(range(shard % SHARDS, space.size, SHARDS)), space.cases(pairs, SECOND_ONE_IN))
     judged = SearchSettings(places=(), seed=0, guarantees=None, profile=PROMISES)
     return _explored("exhaustive", Crashes(space, cases), judged, 0, sys.maxsize)
 

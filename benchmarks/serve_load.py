@@ -29,7 +29,7 @@ from typing import NamedTuple
 import psutil
 
 from marker_sim.names import stored_names
-from marker_sim.surroundings.java import find_java
+from marker_sim.surroundings.requirements import find_java
 from marker_sim.targets.hudi import bundle, start_command
 
 START_TIMEOUT_S = 60.0

@@ -81,7 +81,7 @@ def _measure(kind: str, workers: int, units: int, turns: int) -> dict[str, float
         )
         with opened as pool:
             start_s = time.monotonic() - began
-            # Of a cluster nobody knows which executor is next: more units than workers, so that each has had one.
+            # The next executor of a cluster is unknown: more units than workers, so that each has had one.
             _play(pool, [_unit(number * WARM_TURNS, WARM_TURNS) for number in range(4 * workers)])
             began, before, first = time.monotonic(), _processor_s(), 1_000
             runs = _play(pool, [_unit(first + number * turns, turns) for number in range(units * workers)])

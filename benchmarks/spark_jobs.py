@@ -22,7 +22,7 @@ from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.outcome.failure import failures_in
 from marker_sim.search.seeds import plan_seed
-from marker_sim.surroundings.java import find_java, spark_home
+from marker_sim.surroundings.requirements import find_java, spark_home
 from marker_sim.worlds.spark.counts import SparkCounts, count
 from marker_sim.worlds.spark.plans import DRIVER, driver_plan, task_plan
 from marker_sim.worlds.spark.run import run_spark

@@ -43,7 +43,7 @@ from marker_sim.options import MarkerOptions
 from marker_sim.seams import Reply, Request
 from marker_sim.storages.local import LocalStorage
 from marker_sim.storages.s3 import S3Storage
-from marker_sim.surroundings.java import find_java
+from marker_sim.surroundings.requirements import find_java
 from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.s3_front import S3Front
@@ -109,7 +109,7 @@ class HttpClient:
 
 
 class Row(NamedTuple):
-    """What one mode came to. requests, wrote_bytes: None where nobody counted them."""
+    """The result of one mode. requests, wrote_bytes: None if they were not counted."""
 
     storage: str
     mode: str

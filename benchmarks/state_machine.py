@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import Phase
 
-from marker_sim.campaign.hunting.hunts import COMBINATIONS
+from marker_sim.campaign.hunts import COMBINATIONS
 from marker_sim.campaign.machine import SeenExamples, attack, machine_for
 from marker_sim.campaign.machine_rules import WritePathMachine
 from marker_sim.faults import FaultKind

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from marker_sim.history.model import read_jsonl, write_jsonl
+from marker_sim.history import read_jsonl, write_jsonl
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.http_plans import AT_A_TIME, PLANS_DECIDE, decided_by

@@ -1,14 +1,14 @@
 """The items that `pytest --marker-sut` adds: one for each guarantee in each place, which is a marker mode on a storage.
 
 The state machines run once in a place (campaign/machine_runs.py), when the first of its items does; then every item
-says what became of its guarantee:
+reports the result of its guarantee:
 
     passed     it holds
-    failed     it is violated, and that is not in the baseline; or nothing at all could be judged in the place
+    failed     it is violated, and that is not in the baseline; or no guarantee could be judged in the place
     xfailed    it is violated as the baseline says
-    skipped    nothing was to judge of it; the class needs what the storage does not offer
+    skipped    no example decided it; the class needs something that the storage does not offer
 
-A place leaves what `verify` leaves, in a directory of its own below `.hypothesis/marker-sim`. With pytest-xdist all
+A place has a report like that of `verify`, in its own directory below `.hypothesis/marker-sim`. With pytest-xdist all
 items of a place are one `xdist_group`. Without `--dist loadgroup` several workers may have some, and do the same work.
 """
 
@@ -40,7 +40,7 @@ from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.loading import load_system
 from marker_sim.outcome.failure import breaks_besides
 from marker_sim.plan import MODES
-from marker_sim.report.directory import unwritable
+from marker_sim.report.directory import writing
 from marker_sim.report.notes import known_text
 from marker_sim.report.table import print_failure
 from marker_sim.report.verdict import VerdictOutcome, judge_campaign
@@ -79,7 +79,7 @@ def parse_judging(sut: str, expect: str | None, seed: int) -> Judging:
     try:
         system = load_system(sut)
         places = tuple((mode, storage) for mode in MODES for storage in STORAGES if served(system, mode, storage))
-        with suppress(HarnessError):  # Which the items of the place say as well.
+        with suppress(HarnessError):  # The items of the place report it too.
             for place in places:
                 try_every_call(system, *place)
     except UsageError as error:
@@ -113,15 +113,13 @@ def judge_place(judging: Judging, mode: str, storage: str, folder: Path) -> Verd
     again = ("verify", "--sut", judging.sut, "--mode", mode, "--storage", storage)
     outcome = judge_campaign(campaign, judging.profile, judging.baseline, report, again)
     missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
-    try:
+    with writing(report):
         report.parent.mkdir(parents=True, exist_ok=True)
         if missing:
-            (missing[-1] / ".gitignore").write_text("*\n", encoding="utf-8")  # As Hypothesis does with its own.
+            (missing[-1] / ".gitignore").write_text("*\n", encoding="utf-8")  # As in Hypothesis' own directory.
         with held(report.parent, wait=True):  # Another worker may have judged the same place.
-            shutil.rmtree(report, ignore_errors=True)  # Its plans were run again; what still fails is written again.
+            shutil.rmtree(report, ignore_errors=True)  # Its plans were run again; failures are rewritten.
             write_outcome(outcome, report)
-    except OSError as error:
-        raise unwritable(report, error) from error
     return outcome
 
 

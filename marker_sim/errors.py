@@ -3,7 +3,7 @@
 Violation        the system under test broke a guarantee          (judges/violations.py, one subclass each)
 inconclusive     a verdict, not an exception                       (judges/)
 HarnessError     the kit or its surroundings failed                exit code 4
-UsageError       the caller asked for something that is not there  exit code 2
+UsageError       the caller used an option or name that does not exist  exit code 2
 AssertionError   a defect of the kit itself
 """
 

@@ -20,14 +20,14 @@ from marker_sim.markers.checked import Refuse, checked, refuse_at_once
 from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.system import System, reference
 
-# What can be loaded; what else `--sut` accepts is in targets/table.py.
+# Names that can be loaded; targets/table.py has the others of `--sut`.
 NAMES = ("reference", "mutant:NAME", "package.module:factory", "command:COMMAND")
 
 
 def load_system(sut: str, refuse: Refuse = refuse_at_once) -> System:
     """The system with a name; UsageError says what is accepted.
 
-    refuse: gets the sentence about a foreign store that returns what the contract does not allow.
+    refuse: receives the sentence about a foreign store that breaks the contract of return values.
     """
     if sut == "reference":
         return reference()
@@ -43,7 +43,7 @@ def load_system(sut: str, refuse: Refuse = refuse_at_once) -> System:
     try:
         module = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:
-        # SystemExit as well: a script without a guard would end the kit, with 0 as if all had held.
+        # Also SystemExit: a script without a main guard would end the kit, perhaps with exit code 0.
         why = str(error) if isinstance(error, ImportError) else f"{type(error).__name__}: {error}"
         raise UsageError(f"--sut {sut}: module {module_name!r} cannot be imported ({why})") from error
     target = getattr(module, attribute, None)
@@ -63,6 +63,6 @@ def _takes_one(target: object) -> bool:
         signature(target).bind(None)  # type: ignore[arg-type]
     except TypeError:
         return False
-    except ValueError:  # Some that are written in C say nothing.
+    except ValueError:  # Some functions in C have no signature.
         return True
     return True

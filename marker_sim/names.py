@@ -132,8 +132,8 @@ def marker_file_index(file_name: str) -> int | None:
 def legible(text: str) -> str:
     """A text with its words printable, different for different names, and none longer than a line.
 
-    A combining letter is escaped, for a letter with its accent may be spelt in two ways; of a very long word its head,
-    its length, a digest and its tail are left.
+    A combining letter is escaped, because a letter with an accent has two spellings; a very long word is replaced by
+    its head, its length, a digest and its tail.
     """
     shown = "".join(c.encode("unicode_escape").decode("ascii") if unicodedata.combining(c) else c for c in text)
     return _LONG_WORD.sub(_shortened, shown)

@@ -17,14 +17,14 @@ from marker_sim.faults.row import ANY_STORAGE
 from marker_sim.names import MarkerDirectory, MarkerType, check_marker_name, marker_name, parse_directory
 from marker_sim.reading import read_as
 
-SCHEMA = 2  # 1: a fault had two numbers, `duration_ms` and `value`, that meant what its kind made of them.
+SCHEMA = 2  # 1: a fault had two numbers, `duration_ms` and `value`, with a meaning by kind.
 MODES = ("direct", "timeline")
 STORAGES = ANY_STORAGE
 PLACES = tuple((mode, storage) for mode in MODES for storage in STORAGES)
 OPERATIONS = ("create", "list", "list-data", "list-log", "exists", "delete", "hostile")
-SPELLINGS = ("slash-at-end", "double-slash")  # Of one marker directory.
-MALFORMED = ("outside-temp", "outside-hoodie", "climbing")  # Directories beside it, which hold no markers.
-# Of the HTTP of a request, each with the meaning of the usual one (worlds/http/request_forms.py).
+SPELLINGS = ("slash-at-end", "double-slash")  # Spellings of one marker directory.
+MALFORMED = ("outside-temp", "outside-hoodie", "climbing")  # Other directories, which are no marker directories.
+# Equivalent HTTP forms of a request (worlds/http/request_forms.py).
 REQUEST_FORMS = (
     "empty-chunk",
     "escaped",
@@ -41,11 +41,11 @@ PROBE = "probe"
 Instants = Literal["millis", "seconds", "bootstrap"]
 Action = Literal["", "commit", "deltacommit"]
 Partitions = Literal["plain", "nested", "hive", "odd", "none", "eight", "many"]
-OF_CROWD = "~"  # Before the number of a client, where one operation has several.
+OF_CROWD = "~"  # Before the number of a client, if an operation has several.
 COPY = "{copy}"
 COPIES_MAX = 10_000
-_LONE = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # Surrogates that stand for no byte.
-_SAYS_PLAN = ("ops", "schema", "writes")  # Without any of them, something else would be run as the plan of defaults.
+_LONE = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # Surrogates that represent no byte.
+_SAYS_PLAN = ("ops", "schema", "writes")  # Without any of them, another file would be run as a plan of defaults.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +57,10 @@ class Op:
     after_ms: how long the client waits first.
     server: 0, or 1 for the second server while it lives.
     spelled: how a request writes the directory, "" as usual: one of `SPELLINGS`, or of `MALFORMED` in a hostile one.
-    form: how its request to a real server is written, "" as usual: one of `REQUEST_FORMS`, without other meaning.
-    copies: so many clients perform it beside each other, each of them whatever else the plan has with the same actor;
+    form: the form of its request to a real server, "" for the usual one: one of `REQUEST_FORMS`, all equivalent.
+    copies: the number of clients that perform it at once, each with all other operations of the same actor;
         `COPY` in the name or the request stands for the number of the client.
-    apart_ms: how much later than the one before each of these clients begins.
+    apart_ms: the delay of each of these clients after the one before.
     """
 
     actor: str
@@ -75,6 +75,11 @@ class Op:
     copies: int = 1
     apart_ms: int = 0
 
+    @property
+    def actors(self) -> tuple[str, ...]:
+        """The name of each of its clients."""
+        return tuple(f"{self.actor}{OF_CROWD}{n}" for n in range(self.copies)) if self.copies > 1 else (self.actor,)
+
     def single(self) -> tuple[Op, ...]:
         """The operations of each of its clients."""
         if self.copies == 1:
@@ -82,14 +87,14 @@ class Op:
         return tuple(
             replace(
                 self,
-                actor=f"{self.actor}{OF_CROWD}{number}",
+                actor=actor,
                 name=self.name.replace(COPY, str(number)),
                 request=self.request.replace(COPY, str(number)),
                 after_ms=self.after_ms + number * self.apart_ms,
                 copies=1,
                 apart_ms=0,
             )
-            for number in range(self.copies)
+            for number, actor in enumerate(self.actors)
         )
 
 
@@ -100,8 +105,8 @@ class Task:
     kind: CREATE a new base file, MERGE a rewritten base file, APPEND a log file; the last two build on what the
     table holds of the group and become CREATE where it holds nothing. copies: attempts that start at once, 1 without
     speculation. slow_ms: how long an attempt waits between its marker and its file.
-    strays: markers that do not fit, some of `STRAYS`. "others-KIND": its attempts ask for such a marker of every file
-    that the group has besides, although other writes made these; "as-KIND": their own marker is of that kind.
+    strays: markers that do not fit, some of `STRAYS`. "others-KIND": its attempts also create such a marker for every
+    other file of the group, which other writes made; "as-KIND": their own marker is of that kind.
     """
 
     partition: str = ""
@@ -119,9 +124,8 @@ class Write:
     table: index into `Plan.tables`.
     markers: "" for the mode of the plan, else this write's own.
     after_ms: how long the driver waits first.
-    abandon: it gives up when the tasks are done, and leaves the instant to the next write.
-    faults: indexes into `Plan.faults` of those that meet this write alone, of a released Hudi; name: what that is
-        counted as.
+    abandon: its driver gives up when the tasks are done, and the next write finds the instant.
+    faults: indexes into `Plan.faults` of the faults of this write alone, for a released Hudi; name: its name in counts.
     """
 
     tasks: tuple[Task, ...] = ()
@@ -137,7 +141,7 @@ class Write:
 class TableShape:
     """Properties of a table that a released Hudi writes as Spark jobs, with rows drawn from the plan's seed.
 
-    Before its first write, and after each that is not abandoned, comes one without faults, and an audit.
+    Before its first write, and after each one that is not abandoned, there is a write without faults, and an audit.
 
     version6: whether a 1.x writer keeps the table at version 6.
     small_files: whether new rows go into small files that are there, so that a write makes one file for each partition;
@@ -186,7 +190,7 @@ class Plan:
     embedded: the timeline server dies with the driver, as in Hudi.
     restart_threads: num_threads of the servers after the first, where that is less; 0 for the same.
     shape: of the table, where a released Hudi writes one; None for the kit's worlds and for servers.
-    earlier: what the tables of writes hold at first, None for nothing.
+    earlier: the first content of the tables of writes, None for none.
     """
 
     mode: str = "timeline"
@@ -242,7 +246,7 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form, defaults left out of the entries so that it reads well."""
-        out: dict[str, Any] = {name: getattr(self, name) for name in _PLAN_FIELDS}
+        out: dict[str, Any] = {name: value for name in _PLAN_FIELDS if (value := getattr(self, name)) is not None}
         out["schema"] = SCHEMA
         out["directories"] = list(self.directories)
         out["tables"] = list(self.tables)
@@ -252,15 +256,7 @@ class Plan:
             for write in self.writes
         ]
         out["faults"] = [fault.to_dict() for fault in self.faults]
-        if self.shape is None:
-            del out["shape"]
-        else:
-            out["shape"] = asdict(self.shape)
-        if self.earlier is None:
-            del out["earlier"]
-        else:
-            out["earlier"] = asdict(self.earlier)
-        return out
+        return out | {name: asdict(out[name]) for name in ("shape", "earlier") if name in out}
 
     @staticmethod
     def from_dict(raw: dict[str, Any], origin: str = "plan") -> Plan:
@@ -276,7 +272,7 @@ class Plan:
         strange = sorted(raw.keys() - kinds.keys() - {"schema"})
         if strange:
             raise UsageError(f"{origin} is not a plan: it has a key {strange[0]!r}; accepted are {', '.join(kinds)}")
-        del kinds["faults"]  # Those of schema 1 look otherwise, and they read themselves.
+        del kinds["faults"]  # Faults of schema 1 have another form, and their own reader.
         known = {
             name: read_as(kind, raw[name], f"{origin} is not a plan: {name}")
             for name, kind in kinds.items()

@@ -5,11 +5,12 @@
     --chaos-seed N                the number that randomised tests start from; drawn when it is not given
 
 pytest-xdist stops when its workers collect different tests, so the controller draws the seed and hands it to each. The
-controller also sees first whether there is such a system, so that a misspelt name is one error and not one a test.
+controller also first checks that the system exists, so that a misspelt name is a single error and not one for each
+test.
 
 Conformance tests are those that use the fixture `marker_sut`. A session that names a system and no files, and has no
 such test, gets the kit's own items (conformance.py): third parties need `pytest --marker-sut module:factory` alone.
-A session that names no system gets nothing, so whoever has the plugin installed for other reasons never sees it.
+A session without `--marker-sut` is not affected, also if the plugin is installed for other reasons.
 """
 
 from __future__ import annotations

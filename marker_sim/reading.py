@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from types import NoneType
@@ -20,7 +20,7 @@ _STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
 def read_as(kind: type[T], raw: Any, origin: str) -> T:
     """A dataclass with the values of a JSON object. UsageError names the field, its value and what is accepted.
 
-    A key that no field has is refused as well. What a `__post_init__` refuses is said with its own words.
+    A key that no field has is refused as well. Refusals of a `__post_init__` keep their own message.
     """
     try:
         value = msgspec.convert(raw, kind)
@@ -62,3 +62,9 @@ def _strange(raw: Any, value: object, where: str) -> Iterator[tuple[str, str, li
     elif isinstance(value, tuple):
         for number, (given, made) in enumerate(zip(raw, value, strict=True)):
             yield from _strange(given, made, f"{where}[{number}]")
+
+
+def either(accepted: Iterable[object]) -> str:
+    """What is accepted, as the words of a sentence: "a, b or c"."""
+    *most, last = map(str, accepted)
+    return f"{', '.join(most)} or {last}"

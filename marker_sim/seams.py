@@ -8,10 +8,10 @@ the operation provably had no effect.
      ├── StorageError
      │    ├── NotFound            definite    no such object (404)
      │    ├── PreconditionFailed  definite    it exists, or it changed (412, EEXIST)
-     │    ├── Conflicted          definite    another request was under way (409); it says nothing of what is there
+     │    ├── Conflicted          definite    another request was under way (409); nothing is known about the object
      │    ├── Throttled           definite    503 SlowDown
      │    ├── StorageFailed       indefinite  500, I/O error
-     │    ├── DiskFull            definite    nothing was replaced; an `overwrite` may have torn the file all the same
+     │    ├── DiskFull            definite    nothing was replaced; but an `overwrite` may have torn the file
      │    ├── PathRefused         definite    no storage can hold the path, or it must not be followed
      │    └── StorageTimeout      indefinite  applied before the time-out, never, or later (Capabilities.late_effect_ms)
      └── WireError

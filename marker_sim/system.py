@@ -26,8 +26,8 @@ MARKERS_TYPES = {"direct": "DIRECT", "timeline": "TIMELINE_SERVER_BASED"}
 class Outside(Protocol):
     """The parts of a system that live outside of the kit's process, behind the processes of a run.
 
-    ended   a process is dead, and what its stores shared (`Context.process`) goes with it; may be called again
-    check   after each run; HarnessError when something outside failed, which no run can be judged with
+    ended   a process is dead, with the state that its stores shared (`Context.process`); may be called again
+    check   after each run; HarnessError when something outside failed, so that the run cannot be judged
     close   ends all of it
     """
 
@@ -43,7 +43,7 @@ class System:
     layout: "hudi" when files are in Hudi's format, "names" when only a fresh instance can read them. choose: the mode
     for options and a storage. client: an executor's side of a timeline server; handle: how the server answers.
     write_client, stage, write_file: the driver's and the executors' part of a write. All of these are the reference's
-    own unless somebody changed them on purpose. outside: None where everything is Python.
+    own unless they were changed on purpose. outside: None where everything is Python.
     """
 
     name: str

@@ -13,11 +13,11 @@ belongs to, so its name does not say which write made it. There are two views of
 
     `parse_entry`, `parse_data_file`    what the reference writes, and what judges of files know: layout 1, three
                                         actions, Parquet, a write token in each name; any text may be an instant
-    `table_entry`, `parse_table_file`   what any release has written, for whoever reads a table at rest: both layouts,
+    `table_entry`, `parse_table_file`   entries of any release, for readers of a table at rest: both layouts,
                                         every action and format, also names without a token; an instant is digits
 
 Completed commits are JSON with the write stats, as Hudi writes them; our rollback records are JSON as well, where Hudi
-has Avro (our decision: nobody but the kit reads them).
+has Avro (our decision: only the kit reads them).
 Source: HoodieInstant, HoodieInstantTimeGenerator, HoodieTimeline, FSUtils and HoodieCommitMetadata of Hudi 0.15.0;
 FSUtils of 0.5.3 to 1.2.0.
 """
@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 HOODIE = ".hoodie"
 COMMIT, DELTA_COMMIT, ROLLBACK = "commit", "deltacommit", "rollback"
 ACTIONS = (COMMIT, DELTA_COMMIT, ROLLBACK)
-# A pending one of these is a write's. A replacecommit may be a clustering, which waits for its turn as compactions do.
+# A pending one belongs to a write. A replacecommit may be a clustering, which waits for its turn.
 WRITES = frozenset({COMMIT, DELTA_COMMIT})
 COMMITS = WRITES | {"replacecommit"}
 UNDOING = frozenset({ROLLBACK, "restore"})
@@ -54,7 +54,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
 _INSTANT_FORMAT = "%Y%m%d%H%M%S"
 _INSTANT_LENGTH = 17
-# What JSON that is no metadata ends in: RecursionError when it is nested too deep, OverflowError for 1e999.
+# Errors of JSON that is no metadata: RecursionError if nested too deep, OverflowError for 1e999.
 _MALFORMED = (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError)
 
 
@@ -94,10 +94,15 @@ class WriteToken(NamedTuple):
         return f"{self.task}-{self.stage}-{self.attempt}"
 
 
-class DataFile(NamedTuple):
-    """The parts of a data file's name.
+NO_TOKEN = WriteToken(-1, -1, -1)
 
-    instant: of a log file, its base file's; version: None for base files.
+
+class DataFile(NamedTuple):
+    """What the name of a data file says.
+
+    instant: of the write, or of a log file's base file.
+    token: `NO_TOKEN` in some names of other releases.
+    version: None for base files.
     """
 
     partition: str
@@ -110,20 +115,6 @@ class DataFile(NamedTuple):
     def log(self) -> bool:
         """Whether it is a log file."""
         return self.version is not None
-
-
-class TableFile(NamedTuple):
-    """What the name of a data file of any release says.
-
-    instant: of the write, or of a log file's base file.
-    form: parquet, orc, log, cdc or the like.
-    """
-
-    partition: str
-    file_id: str
-    instant: str
-    log: bool
-    form: str
 
 
 class WriteStat(NamedTuple):
@@ -201,30 +192,29 @@ def log_file_name(file_id: str, base_instant: str, version: int, token: WriteTok
 @lru_cache(maxsize=4096)
 def parse_data_file(path: str) -> DataFile | None:
     """What a data path relative to its table says; None when it names no base file in Parquet and no log file."""
-    partition, _, name = path.rpartition("/")
-    log = _LOG.match(name)
-    if log is not None:
-        file_id, instant, version, *token, ending = log.groups()
-        if token[0] is None or ending:
-            return None
-        return DataFile(partition, file_id, instant, WriteToken(*map(int, token)), int(version))
-    base = _BASE.match(name)
-    if base is None or base[6] != "parquet":
-        return None
-    file_id, task, stage, attempt, instant, _ = base.groups()
-    return DataFile(partition, file_id, instant, WriteToken(int(task), int(stage), int(attempt)), None)
+    file, form = _parse_file(path)
+    return file if file is not None and file.token != NO_TOKEN and form in ("", "parquet") else None
 
 
-def parse_table_file(path: str) -> TableFile | None:
+def parse_table_file(path: str) -> DataFile | None:
     """What a path relative to its table says of a data file of any release, None when it is none."""
-    partition, _, name = path.rpartition("/")
-    match = (_LOG if name.startswith(".") else _BASE).match(name)
-    instant = "" if match is None else match[2 if match.re is _LOG else 5]
-    if match is None or not _DIGITS.match(instant):
+    file, _ = _parse_file(path)
+    if file is None or not _DIGITS.match(file.instant):
         return None
-    if match.re is _LOG:
-        return TableFile(partition, match[1], instant, True, "cdc" if match[7].endswith(".cdc") else "log")
-    return TableFile(partition, match[1], instant, False, match[6].lower())
+    return file if file.log or not path.rpartition("/")[2].startswith(".") else None
+
+
+def _parse_file(path: str) -> tuple[DataFile | None, str]:
+    """What any name of a data file says, and what follows its instant, or the token of a log file."""
+    partition, _, name = path.rpartition("/")
+    if (log := _LOG.match(name)) is not None:
+        file_id, instant, version, *numbers, form = log.groups()
+        token = NO_TOKEN if numbers[0] is None else WriteToken(*map(int, numbers))
+        return DataFile(partition, file_id, instant, token, int(version)), form
+    if (base := _BASE.match(name)) is not None:
+        file_id, *numbers, instant, form = base.groups()
+        return DataFile(partition, file_id, instant, WriteToken(*map(int, numbers)), None), form
+    return None, ""
 
 
 def is_side_file(path: str) -> bool:

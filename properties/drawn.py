@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 from marker_sim.faults import FaultKind, drawable
-from marker_sim.odd_names import DIRECTORIES, HOSTILE_NAMES, PARTITIONS
 from marker_sim.plan import OPERATIONS, Plan
 from marker_sim.search.swarm import make_plan
 from marker_sim.targets.http_plans import plan_for_servers
 from marker_sim.targets.server_settings import batching
+from marker_sim.unusual_names import DIRECTORIES, HOSTILE_NAMES, PARTITIONS
 from marker_sim.worlds.http.plan_faults import ONLY_REAL, cannot
 from marker_sim.worlds.http.plan_wires import STORAGE_WIRE, WIRE
 
@@ -38,8 +38,10 @@ def plans_for_servers(storage: str) -> list[Plan]:
 def traits(plan: Plan) -> set[str]:
     """What a plan has, by name."""
     found = {f"operation {op.kind}" for op in plan.ops} | {f"fault {fault.kind.value}" for fault in plan.faults}
-    found |= {f"partition {part!r}" for part in PARTITIONS if any(op.name.startswith(f"{part}/") for op in plan.ops)}
-    found |= {f"hostile name {name[:30]!r}" for name in HOSTILE_NAMES if any(op.name == name for op in plan.ops)}
+    asked = {op.name for op in plan.ops}
+    folders = {folder for name in asked for folder in accumulate(name.split("/")[:-1], "{}/{}".format)}
+    found |= {f"partition {part!r}" for part in PARTITIONS if part in folders}
+    found |= {f"hostile name {name[:30]!r}" for name in HOSTILE_NAMES if name in asked}
     found |= {f"directory {path}" for path in DIRECTORIES if any(each.endswith(path) for each in plan.directories)}
     for directory in range(len(plan.directories)):
         own = [op for op in plan.ops if op.directory == directory]
@@ -49,7 +51,7 @@ def traits(plan: Plan) -> set[str]:
     instants = Counter(path.partition("/.hoodie/")[0] for path in plan.directories)
     found |= {"several instants of a table"} if any(count > 1 for count in instants.values()) else set()
     found |= {"several tables"} if len(instants) > 1 else set()
-    found |= {f"{LARGE} clients or more"} if len({op.actor for op in plan.single_ops}) >= LARGE else set()
+    found |= {f"{LARGE} clients or more"} if len({actor for op in plan.ops for actor in op.actors}) >= LARGE else set()
     found |= {"an operation for the second server"} if any(op.server for op in plan.ops) else set()
     return found
 

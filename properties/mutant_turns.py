@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from marker_sim.campaign.hunting.hunts import Limit, swarm
+from marker_sim.campaign.hunts import Limit, swarm
 from marker_sim.mutants.load import MUTANTS, load_mutant
 
 FILE = Path(__file__).with_suffix(".json")

@@ -44,7 +44,7 @@ def test_a_canary_is_caught_wherever_the_table_says(name: str) -> None:
     homes = next(homes for known, homes in canary.CANARIES if known == name)
     for number, home in enumerate(homes):
         mode, storage = home.split("/")
-        place = canary.CanaryPlace(mode, storage)
+        place = (mode, storage)
         caught = planned_runs.hunt_canary(mutant, place, 5_000 + number, PROFILE, float("inf"))
         assert caught.caught, f"{name} lived in {home}"
 

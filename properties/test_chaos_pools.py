@@ -1,21 +1,28 @@
-"""Who does the units of a night: its violations made small, and what is said when executors cannot be had."""
+"""Who does the units of a night: violations made small, workers that die, executors that cannot be had."""
 
 from __future__ import annotations
 
 import socket
 import sys
 import zipfile
+from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from marker_sim.campaign.nightly import nightly_run
+from marker_sim.campaign.nightly.desk import Desk
+from marker_sim.campaign.nightly.ledger import read_lines
 from marker_sim.campaign.nightly.spark_pool import SparkTask, kit
 from marker_sim.campaign.nightly.work import NightlyTask, swarm
 from marker_sim.cli import main
 from marker_sim.errors import HarnessError
+from marker_sim.outcome.failure import VIOLATED
 from marker_sim.surroundings.spark_session import said_by, ship
+from marker_sim.surroundings.worker_pool import Answer
 
 MUTANT = "mutant:no-type-file"
 TASK = NightlyTask(stream="swarm", first=0, count=2, sut=MUTANT, profile="reference", until=0.0, seed=5)
@@ -37,6 +44,58 @@ def test_a_kind_seen_twice_before_is_not_made_small() -> None:
     assert sightings and not any(sighting["shrunk"] for sighting in sightings)
 
 
+class _DyingPool:
+    """One worker in this process that dies at each task once. last: the stream after whose task it is Ctrl-C."""
+
+    def __init__(self, last: str) -> None:
+        self._desk, self._last = Desk(), last
+        self._task: NightlyTask | None = None
+        self._tried: list[NightlyTask] = []
+
+    @property
+    def idle(self) -> list[int]:
+        return [0] if self._task is None else []
+
+    @property
+    def busy(self) -> list[int]:
+        return [] if self._task is None else [0]
+
+    def give(self, _: int, task: NightlyTask) -> None:
+        self._task = task
+
+    def answers(self, _: float) -> Iterator[Answer]:
+        assert self._task is not None
+        task, self._task = self._task, None
+        first_time = not any(replace(each, until=0.0) == replace(task, until=0.0) for each in self._tried)
+        self._tried.append(task)
+        if first_time:
+            yield Answer(task=task, seconds=0.0, died="the worker ended with signal 9")
+        else:
+            yield Answer(task=task, seconds=0.1, result=self._desk.do(task))
+            if task.stream == self._last:
+                raise KeyboardInterrupt
+
+    def abandon(self) -> list[NightlyTask]:
+        return []
+
+
+def test_a_worker_that_dies_once_at_any_task_costs_the_night_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("chaos", "--dir", str(tmp_path), "--budget", "7m", "--sut", MUTANT, "--seed", "1", "--new-night")
+    for stage in ("swarm", "exhaustive"):
+        pool = _DyingPool(stage)
+        monkeypatch.setattr(nightly_run, "_pool", lambda *_, pool=pool: nullcontext(pool))
+        assert main([*words, "--stages", stage]) == 130
+    lines = list(read_lines(tmp_path))
+    units = [line for line in lines if line["kind"] == "unit"]
+    assert [unit["stream"] for unit in units] == ["canary", "swarm", "canary", "exhaustive"]
+    assert not any(unit["trouble"] for unit in units)
+    assert units[0]["caught"] and units[1]["sightings"] and units[2]["caught"]
+    again = [line["status"] for line in lines if line["kind"] == "replayed"]
+    assert again and set(again) == {VIOLATED}, "each stored failure was run once more"
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
@@ -52,7 +111,7 @@ def test_a_kind_seen_twice_before_is_not_made_small() -> None:
             2,
             "runs in real time; leave --spark-master out",
         ),
-        ("--spark-master spark://127.0.0.1:{free}", 4, "nobody answers at spark://127.0.0.1:"),
+        ("--spark-master spark://127.0.0.1:{free}", 4, "no master answers at spark://127.0.0.1:"),
     ],
 )
 def test_a_master_that_cannot_be_is_refused_in_one_sentence(

@@ -8,7 +8,6 @@ import shutil
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -109,12 +108,14 @@ def test_ranges_hand_out_every_number_once_and_holes_first() -> None:
 
 def test_numbers_of_the_exhaustive_search_stand_for_its_cases_in_its_order() -> None:
     space = Space(reference())
-    singles = [case.cursor for case in islice(space.cases(depths=(1,)), 500)]
-    assert [case.cursor for _, case in space.numbered(440, 60)] == singles[440:], "across the end of a part"
-    assert space.ends[0] < 500 < space.size
-    pairs = [case.cursor for case in islice(space.cases(depths=(2,)), 300)]
-    first = [cursor for cursor in pairs if cursor.first < pairs[-1].first]
-    assert first and [case.cursor for _, case in space.numbered(space.size, pairs[-1].first)] == first
+    crashes = [(part, point) for part, points in zip(space.parts, space.points, strict=True) for point in points]
+    assert [(case.part, *case.crashes) for case in space.cases(range(440, 600))] == crashes[440:600]
+    first, second = (len(space.points_of(at)) for at in (0, 1))
+    assert first < 440 < first + second < 600 < space.size == len(crashes), "across the end of a part"
+    pairs = list(space.cases(range(space.size + 1, space.size + 3)))
+    assert {(case.place[0], case.crashes[0]) for case in pairs} == {
+        (space.size + number, crashes[number][1]) for number in (1, 2)
+    }
 
 
 def test_a_replay_moves_what_is_fixed_aside_and_it_comes_back_when_it_is_seen_again(

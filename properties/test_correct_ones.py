@@ -76,7 +76,7 @@ def test_a_slow_class_with_more_tasks_than_the_time_for_a_write_allows_does_not_
 
 
 class StaleBody(one_object.Markers):
-    """Reads the version again when somebody was faster, and sends the content that it had made before."""
+    """Reads the version again after a conflict, and sends the content that it had made before."""
 
     def create(self, name: str) -> Created:
         self.check(name)

@@ -1,4 +1,4 @@
-"""One operation of many clients: what they do, how it is told, and that it becomes as many as are needed."""
+"""One operation of many clients: their requests, its sentence, and shrinking to as many as are needed."""
 
 from __future__ import annotations
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import islice
 
 import pytest
 
 from marker_sim.campaign.pieces import Piece, PieceResult, SearchSettings, explore
-from marker_sim.campaign.sources.exhaustive import COVERED, START, Case, Crashes, Cursor, Space
-from marker_sim.errors import UsageError
+from marker_sim.campaign.sources.exhaustive import COVERED, Case, Crashes, Space
 from marker_sim.faults import FaultKind
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.system import reference
-from properties.volume import volume
+from properties.volume import SHARE, volume
 
 PLACES = [("direct", s) for s in ("s3", "s3-unconditional", "local", "hdfs")] + [
     ("timeline", "s3"),
@@ -27,6 +25,8 @@ PLACES = [("direct", s) for s in ("s3", "s3-unconditional", "local", "hdfs")] + 
 SHORT = ("uniform", "retried", "given-up", "one-file")
 OF_PLACE = {place: SHORT if place[1] in ("s3", "hdfs") else SHORT[2:] + SHORT[:2] for place in PLACES}
 PROFILE = load_profile("reference")
+# Of single crashes one in so many, of each actor and kind.
+ONE_IN = SHARE // volume(SHARE)
 
 
 def explored(space: Space, cases: Iterable[Case], guarantees: frozenset[str] | None = None) -> PieceResult:
@@ -38,6 +38,14 @@ def explored(space: Space, cases: Iterable[Case], guarantees: frozenset[str] | N
     return seen
 
 
+def singles(space: Space) -> range:
+    return range(space.size)
+
+
+def pairs(space: Space) -> range:
+    return range(space.size, 2 * space.size)
+
+
 def covered(seen: PieceResult) -> int:
     return seen.statistics.reached.get(COVERED, 0)
 
@@ -46,16 +54,17 @@ def covered(seen: PieceResult) -> int:
 def test_no_single_crash_breaks_the_reference(mode: str, storage: str) -> None:
     schedules = OF_PLACE[mode, storage][: volume(4 if mode == "timeline" else 2, nightly=4)]
     space = Space(reference(), (mode,), (storage,), schedules)
-    done = explored(space, space.cases(depths=(1,)))
+    numbers = singles(space)[::ONE_IN]
+    done = explored(space, space.cases(numbers))
     assert not done.found, done.found
-    assert done.taken == covered(done) == sum(map(len, space.points)), "each crash point is run, each crash happens"
-    assert done.taken > 150 * len(schedules)
+    assert done.taken == covered(done) == len(numbers), "each crash point is run, each crash happens"
+    assert done.taken > volume(150 * len(schedules))
 
 
 @pytest.mark.parametrize(("mode", "storage"), [("direct", "s3"), ("timeline", "s3"), ("timeline", "local")])
 def test_no_pair_of_a_sample_breaks_the_reference_and_both_crashes_happen(mode: str, storage: str) -> None:
     space = Space(reference(), (mode,), (storage,), ("given-up",))
-    done = explored(space, space.cases(depths=(2,), every=97, shard=(3, volume(4, quick=16))))
+    done = explored(space, space.cases(pairs(space)[27 :: 9 * volume(4, quick=16)], every=11))
     assert not done.found, done.found
     assert done.taken == covered(done) > volume(40)
 
@@ -74,38 +83,27 @@ def test_every_actor_dies_at_each_of_its_calls_in_each_way_that_its_storage_has(
         assert kills == {("driver", 0, 0), ("driver", 0, 2000), ("execut", 0, 1), ("server", 0, 1), ("server", 3000, 1)}
 
 
-def test_what_falls_back_is_said_and_not_run_again() -> None:
+def test_what_falls_back_is_not_run_again() -> None:
     space = Space(reference())
-    assert space.fell_back == ("timeline on s3-unconditional", "timeline on hdfs")
     assert sorted({(part.mode, part.storage) for part in space.parts}) == sorted(PLACES)
 
 
-def test_a_walk_that_stopped_anywhere_goes_on_behind_its_cursor() -> None:
-    space = Space(reference(), ("direct",), ("s3", "local"), ("uniform",))
-    at_once = [case.cursor for case in islice(space.cases(), 700)]
-    assert at_once == sorted(at_once) and at_once[0] == Cursor(1, 0, 0) and at_once[-1].depth == 2
-    for stop in (1, 215, 216, 399, 400, 401, 520, 650):
-        resumed = [case.cursor for case in islice(space.cases(at_once[stop - 1]), 700 - stop)]
-        assert resumed == at_once[stop:], stop
-    assert next(space.cases(at_once[-1])).plan == list(islice(space.cases(), 701))[-1].plan
-
-
-def test_pieces_for_several_processes_are_disjoint_and_together_the_whole() -> None:
+def test_every_number_has_its_cases_wherever_a_walk_begins_and_a_sample_has_some_of_them() -> None:
     space = Space(reference(), ("direct",), ("hdfs",), ("uniform",))
-    whole = [case.cursor for case in space.cases(every=50)]
-    pieces = [[case.cursor for case in space.cases(every=50, shard=(number, 3))] for number in range(3)]
-    assert sorted(cursor for piece in pieces for cursor in piece) == whole
-    with pytest.raises(UsageError, match="shard 3 of 3"):
-        next(space.cases(shard=(3, 3)))
-    with pytest.raises(UsageError, match="there is no schedule never; there are: uniform"):
-        Space(reference(), schedules=("never",))
+    around = range(space.size - 10, space.size + 3)
+    at_once = list(space.cases(around))
+    assert [case.place for case in at_once] == sorted({case.place for case in at_once})
+    assert [len(case.crashes) for case in at_once[:11]] == [1] * 10 + [2], "pairs come behind the single crashes"
+    assert [case for number in around for case in space.cases([number])] == at_once
+    sampled = [case.place for case in space.cases(around, every=7)]
+    assert set(sampled) < {case.place for case in at_once} and len(sampled) < len(at_once) / 2
 
 
 def test_a_crash_that_does_not_happen_is_not_covered() -> None:
     space = Space(reference(), ("direct",), ("s3",), ("uniform",))
-    case = next(space.cases())
+    case = next(space.cases(singles(space)))
     crash = case.crashes[0].at(9_999)
-    never = Case(START, case.part, replace(case.plan, faults=(crash,)), (crash,))
+    never = Case((0, 0), case.part, replace(case.plan, faults=(crash,)), (crash,))
     assert not covered(explored(space, [never]))
     assert covered(explored(space, [case])) == 1
 
@@ -121,7 +119,7 @@ def test_a_crash_that_does_not_happen_is_not_covered() -> None:
 def test_a_mutant_that_one_crash_shows_dies_by_singles(name: str, mode: str, storage: str, schedule: str) -> None:
     mutant = find_mutant(name)
     space = Space(load_mutant(mutant), (mode,), (storage,), (schedule,))
-    done = explored(space, space.cases(depths=(1,)), frozenset({mutant.kills}))
+    done = explored(space, space.cases(singles(space)), frozenset({mutant.kills}))
     found = sum(bool(row.broken) for row in done.listed)
     assert 0 < found < done.taken / 4, f"{found} of {done.taken}: it takes a crash at the right step"
 
@@ -131,8 +129,8 @@ def test_a_mutant_that_needs_an_interrupted_rollback_dies_by_pairs_and_not_by_si
     mutant = find_mutant(name)
     space = Space(load_mutant(mutant), ("direct",), ("s3",), ("uniform",))
     only = frozenset({mutant.kills})
-    assert not explored(space, space.cases(depths=(1,)), only).found
-    for case in space.cases(depths=(2,), every=3):
+    assert not explored(space, space.cases(singles(space)), only).found
+    for case in space.cases(pairs(space), every=3):
         done = explored(space, [case], only)
         if done.found:
             assert covered(done) and len(case.crashes) == 2

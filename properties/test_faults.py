@@ -1,4 +1,4 @@
-"""Kinds of faults: each happens when the plan says so, and hurts whoever is not prepared for it."""
+"""Kinds of faults: each happens as planned, and breaks code that is not prepared for it."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_a_placeholder_is_no_marker_and_no_residue() -> None:
 
 
 def test_a_driver_whose_clock_went_back_still_makes_later_instants() -> None:
-    """The second write begins at a time before the first one's; whoever trusts the clock puts it before the first."""
+    """The second write begins at a time before the first one's; code that trusts the clock orders it first."""
     writes = (Write(tasks=(Task(),)), Write(tasks=(Task(kind="MERGE"),)), Write(tasks=(Task(kind="MERGE"),)))
     plan = Plan(mode="direct", directories=(), writes=writes)
     back = fault(FaultKind.CLOCK_JUMPED, "driver", site="driver: completed instant written", jump_ms=-3_600_000)

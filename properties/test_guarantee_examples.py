@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from marker_sim.campaign.runs import MODES_AGREE, comparable, execute, findings_of, promised_breach
-from marker_sim.cli.replay import Wanted, replay
+from marker_sim.cli.replay import Wanted, run_again
 from marker_sim.judges import judge
 from marker_sim.judges.findings import Finding
 from marker_sim.judges.guarantees import BY_ID, GUARANTEES
@@ -71,7 +71,7 @@ def test_each_guarantee_has_its_sentence_and_every_stored_plan_is_an_example() -
 def test_a_replayed_plan_says_what_else_it_breaks() -> None:
     said = io.StringIO()
     path = HERE / "examples" / "G3.json"
-    assert replay(path, Wanted(sut="mutant:only-the-new-names"), Console(file=said, width=200)) == 1
+    assert run_again(path, Wanted(sut="mutant:only-the-new-names"), Console(file=said, width=200)) == 1
     assert said.getvalue().startswith("STILL VIOLATED: G3.json") and said.getvalue().endswith(
         "also breaks G4, G5, G11, G23\n"
     )

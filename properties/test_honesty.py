@@ -16,16 +16,16 @@ from marker_sim.campaign.coverage.fault_matrix import PHASES, fault_rows, why_no
 from marker_sim.campaign.coverage.gaps import RUNS_LEAST, THRESHOLDS, below_thresholds, reached, too_few
 from marker_sim.campaign.coverage.goals import CHANGED, GOALS, LAID_OUT, LOOK_EVERY, SURE
 from marker_sim.campaign.engine import run_campaign
+from marker_sim.campaign.pieces import SearchState
 from marker_sim.campaign.planned_runs import FAULT_ONE_IN, PlannedRuns
 from marker_sim.campaign.runs import execute
-from marker_sim.campaign.search_state import SearchState
 from marker_sim.campaign.sources.swarm import WRITES_EVERY
 from marker_sim.faults import Fault, FaultKind, Step, drawable
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.loading import load_system
 from marker_sim.markers.store import Context, Created, Rejected
-from marker_sim.outcome.process_phase import activity
+from marker_sim.outcome.process_phase import PhaseWalk
 from marker_sim.outcome.result import Campaign, CoverageGap
 from marker_sim.outcome.statistics import Statistics
 from marker_sim.plan import MODES, PLACES, STORAGES, Op, Plan, Task, Write
@@ -277,14 +277,14 @@ def test_a_death_is_filed_under_what_its_process_was_doing() -> None:
     for step in range(1, 24):
         fault = Fault.of(FaultKind.KILL, "server", Step(step))
         history, _ = execute(Plan(ops=ops, faults=(fault,)), reference())
-        seen |= {phase for kind, phase in activity(history).faults_by_phase if kind == "kill"}
+        seen |= {phase for kind, phase in PhaseWalk(history).faults_by_phase if kind == "kill"}
     assert {"server: batch pending", "server: written and not answered"} <= seen
     phases = []
     for step in range(1, 16):
         fault = Fault.of(FaultKind.KILL, "driver", Step(step), executors_ms=0)
         plan = Plan(mode="direct", writes=(Write(tasks=(Task(),)),), directories=(), faults=(fault,))
         history, _ = execute(plan, reference())
-        phases += [phase for kind, phase in activity(history).faults_by_phase if kind == "kill"]
+        phases += [phase for kind, phase in PhaseWalk(history).faults_by_phase if kind == "kill"]
     order = ["begin", "stage", "finalize: listing", "commit: before the entry", "marker deletion"]
     assert [phase for phase in dict.fromkeys(phases) if phase.removeprefix("driver: ") in order] == [
         f"driver: {phase}" for phase in order

@@ -1,4 +1,4 @@
-"""Attempts that nobody counts any more write when they like: what ends an instant deletes their files twice."""
+"""Attempts that do not count may write at any time: the end of an instant deletes their files twice."""
 
 from __future__ import annotations
 

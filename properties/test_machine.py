@@ -11,11 +11,11 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 
 from marker_sim.campaign.machine import attack, machine_for
 from marker_sim.campaign.machine_operations import MarkerMachine
-from marker_sim.campaign.machine_rules import FAULT_RULES, WritePathMachine
+from marker_sim.campaign.machine_rules import WritePathMachine
 from marker_sim.campaign.replay import replay_plan
 from marker_sim.campaign.runs import execute
 from marker_sim.cli import main
-from marker_sim.faults import FaultKind
+from marker_sim.faults import FaultKind, FaultSettings
 from marker_sim.judges.violations import VIOLATIONS, GuaranteeViolation
 from marker_sim.loading import load_system
 from marker_sim.markers.direct import DirectMarkers
@@ -118,7 +118,8 @@ def test_every_fault_belongs_to_a_rule() -> None:
     made: set[FaultKind] = set()
     for mode, storage in PLACES:
         machine = machine_for(WritePathMachine, reference(), mode, storage)
-        made |= {kind for name in FAULT_RULES for kind in machine.possible(name)}
+        rules = [entry.function for entry in machine.setup_state().rules]
+        made |= {kind for each in rules if hasattr(each, "possible") for kind in each.possible(machine)}
     assert made == {kind for kind in FaultKind if kind.row.drawn}
 
 
@@ -145,13 +146,16 @@ def only_plan(folder: Path) -> Plan:
     return read_plan(files[0])
 
 
+BACK_SOON = FaultSettings(restart_ms=20)
+
+
 def test_a_plan_played_piece_by_piece_is_the_plan_run_at_once(tmp_path: Path) -> None:
     """The machine checks a share of its examples; here one is taken apart by hand."""
     machine = machine_for(WritePathMachine, reference(), "timeline", "s3", plans=tmp_path)()
-    machine.start(3, tables=("t", "t2"), merge_on_read=True, jitter=11)
+    machine.the_cluster_is(3, tables=("t", "t2"), merge_on_read=True, jitter=11)
     for number in range(4):
         machine.add_task(("dt=2020-01-01", f"f{number % 2}"), kind="APPEND", copies=1 + number % 2)
-        machine.add_fault(FaultKind.KILL, "driver" if number % 2 else "server", 3 + 4 * number, restart_ms=20)
+        machine.add_fault(FaultKind.KILL, "driver" if number % 2 else "server", 3 + 4 * number, BACK_SOON)
         machine.change_write(table=number % 2)
         machine.play(abandon=number == 1)
     played = machine._running
@@ -163,14 +167,14 @@ def test_a_plan_played_piece_by_piece_is_the_plan_run_at_once(tmp_path: Path) ->
 
 def test_the_example_database_replays_a_failure_at_once(tmp_path: Path) -> None:
     database = DirectoryBasedExampleDatabase(tmp_path / "examples")
-    first = planted("markers-deleted-first", "direct", "local", tmp_path / "plans", chaos_seed=1)
+    first = planted("ack-before-flush", "timeline", "s3", tmp_path / "plans", chaos_seed=1)
     with pytest.raises(GuaranteeViolation) as found:
         attack(first, max_examples=FOUND_WITHIN, database=database)
-    again = planted("markers-deleted-first", "direct", "local", tmp_path / "plans", chaos_seed=2)
+    again = planted("ack-before-flush", "timeline", "s3", tmp_path / "plans", chaos_seed=2)
     with pytest.raises(type(found.value)):
         attack(again, max_examples=FOUND_WITHIN, database=database)
     assert again.seen.examples <= 4 < first.seen.examples
-    elsewhere = machine_for(WritePathMachine, reference(), "direct", "local", plans=tmp_path / "plans")
+    elsewhere = machine_for(WritePathMachine, reference(), "timeline", "s3", plans=tmp_path / "plans")
     attack(elsewhere, database=database, phases=[Phase.reuse, Phase.shrink])
     assert elsewhere.seen.examples == 0, "another system has a memory of its own"
 

@@ -6,7 +6,7 @@ import warnings
 
 import pytest
 
-from marker_sim.campaign.hunting.hunts import Found, Limit, swarm
+from marker_sim.campaign.hunts import Found, Limit, swarm
 from marker_sim.campaign.runs import execute, findings_of, promised_breach
 from marker_sim.errors import UsageError
 from marker_sim.judges import judge
@@ -72,7 +72,7 @@ def test_mutants_have_different_names_and_change_something() -> None:
 
 
 def test_every_guarantee_that_the_reference_promises_has_a_mutant() -> None:
-    promised = {guarantee.id for guarantee in GUARANTEES} - {"G20"}  # Nobody promises that one.
+    promised = {guarantee.id for guarantee in GUARANTEES} - {"G20"}  # No profile promises G20.
     assert {mutant.kills for mutant in MUTANTS} == promised
 
 

@@ -22,7 +22,7 @@ from marker_sim.names import (
     parse_directory,
     stored_names,
 )
-from marker_sim.odd_names import DIRECTORIES, HOSTILE_NAMES, PARTITIONS, must_be_refused, twins
+from marker_sim.unusual_names import DIRECTORIES, HOSTILE_NAMES, PARTITIONS, must_be_refused, twins
 
 _SEGMENT = st.text(
     st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp"), exclude_characters="/"), min_size=1

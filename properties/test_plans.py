@@ -1,4 +1,4 @@
-"""Plans of writes: stored and read back, told in sentences, shrunk, and refused when no table could have them."""
+"""Plans of writes: stored and read back, as sentences, shrunk, and refused when no table could have them."""
 
 from __future__ import annotations
 

@@ -10,9 +10,9 @@ from typing import Any, cast
 
 import pytest
 
+from marker_sim.campaign.pieces import SearchState
 from marker_sim.campaign.played_runs import share_of
 from marker_sim.campaign.played_shrinking import PlayedShrinker, broken_in
-from marker_sim.campaign.search_state import SearchState
 from marker_sim.errors import HarnessError
 from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.history import History
@@ -22,6 +22,7 @@ from marker_sim.outcome.failure import NO_TIME, Kind
 from marker_sim.plan import Op, Plan
 from marker_sim.system import reference
 from marker_sim.worlds.simulated.cluster import run
+from marker_sim.worlds.spark.counts import SparkRun
 
 PROFILE = load_profile("reference")
 MUTANT = load_mutant(find_mutant("leading-slash"))
@@ -36,6 +37,10 @@ PLAN = Plan(
 )
 
 
+def over(plan: Plan, history: History, cut: bool = False) -> SparkRun:
+    return SparkRun(history=history, plan=plan, counts={}, cut=cut)
+
+
 class Server:
     """Breaks its promise whenever it is asked for enough, and in some of the first runs of each smaller plan."""
 
@@ -45,11 +50,11 @@ class Server:
         self._runs: Counter[Plan] = Counter()
         self._lock = threading.Lock()
 
-    def again(self, plan: Plan, until: float, fresh: bool, probing: bool) -> History:
+    def again(self, plan: Plan, until: float, fresh: bool, probing: bool) -> SparkRun:
         with self._lock:
             self._runs[plan] += 1
             broken = plan.entries >= self._enough or self._runs[plan] <= self._lucky
-        return run(plan, MUTANT if broken else reference())
+        return over(plan, run(plan, MUTANT if broken else reference()))
 
 
 @pytest.mark.parametrize(("lucky", "entries"), [(0, 4), (2, 4), (40, 1)])
@@ -69,12 +74,12 @@ class Slow:
         self._lock = threading.Lock()
         monkeypatch.setattr("marker_sim.campaign.played_shrinking.time.monotonic", lambda: self.now)
 
-    def again(self, plan: Plan, until: float, fresh: bool, probing: bool) -> History | None:
+    def again(self, plan: Plan, until: float, fresh: bool, probing: bool) -> SparkRun:
         with self._lock:
             self.begun.append(self.now)
             self.now = min(self.now + RUN_S, until)
             cut = self.now >= until
-        return None if cut else run(plan, MUTANT)
+        return over(plan, run(plan, MUTANT), cut)
 
 
 RUN_S = 1.0
@@ -110,11 +115,11 @@ def test_a_race_of_two_requests_is_found_in_a_plan_of_many_tables_within_a_few_r
     )
     kind, broken = next((kind, each) for kind, each in broken_in(history, LARGE, PROFILE).items() if kind[0] == "G5")
 
-    def again(plan: Plan, until: float, fresh: bool, probing: bool) -> History | None:
+    def again(plan: Plan, until: float, fresh: bool, probing: bool) -> SparkRun:
         with lock:
             begun[0] += 1
             spent = begun[0] > RACE_RUNS
-        return None if spent else run(plan, defect)
+        return over(plan, run(plan, defect), spent)
 
     large = replace(broken, history=replace(history, events=seen))
     made = PlayedShrinker(again, PROFILE).shrink(kind, [large], time.monotonic() + 60)
@@ -149,9 +154,9 @@ def test_the_last_runs_end_with_probes_once_where_the_evidence_needs_none() -> N
     )
     probed = []
 
-    def again(plan: Plan, until: float, fresh: bool, probing: bool) -> History:
+    def again(plan: Plan, until: float, fresh: bool, probing: bool) -> SparkRun:
         probed.append(probing)
-        return run(plan, MUTANT)
+        return over(plan, run(plan, MUTANT))
 
     unprobed = tuple(i for i in broken.breach.evidence if "probe" not in broken.history.events[i].process)
     own = replace(broken, breach=replace(broken.breach, evidence=unprobed))
@@ -165,7 +170,7 @@ def test_a_run_that_the_kit_could_not_complete_is_not_counted_as_a_promise_kept(
     assert (made.plan, made.told, made.runs, made.sentence) == (PLAN, None, 0, "")
 
 
-def _fails_to_start(plan: Plan, until: float, fresh: bool, probing: bool) -> History:
+def _fails_to_start(plan: Plan, until: float, fresh: bool, probing: bool) -> SparkRun:
     raise HarnessError("no server")
 
 

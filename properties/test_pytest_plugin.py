@@ -1,4 +1,4 @@
-"""`pytest --marker-sut`: an item a guarantee and place, failures told shortly, one error for a wrong name."""
+"""`pytest --marker-sut`: an item for each guarantee and place, short failures, one error for a wrong name."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -62,10 +63,12 @@ def test_answers_from_memory_after_a_deletion_are_found_and_told_by_their_shorte
     assert main(["replay", str(next(tmp_path.glob("*/*")))]) == 1, "what a place leaves is a report directory"
 
 
-@pytest.fixture(autouse=True)
-def _constants_are_read_once(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="module")
+def _constants_are_read_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Hypothesis parses the kit for constants, a third of a session; the next one finds what it found."""
-    monkeypatch.setenv("HYPOTHESIS_STORAGE_DIRECTORY", str(tmp_path_factory.getbasetemp() / "hypothesis"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HYPOTHESIS_STORAGE_DIRECTORY", str(tmp_path_factory.getbasetemp() / "hypothesis"))
+        yield
 
 
 def session_of_a_third_party(folder: Path, *arguments: str, shrinking: bool = False) -> tuple[int, str]:
@@ -98,6 +101,17 @@ def session_of_a_third_party(folder: Path, *arguments: str, shrinking: bool = Fa
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.fixture(scope="module")
+def hasty(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, str]:
+    """The folder, exit code and output of a session that finds what is wrong with Hasty and makes it small."""
+    folder = tmp_path_factory.mktemp("hasty")
+    asked = ("--marker-sut", "mine:Hasty", "-k", "own or direct-s3")
+    return folder, *session_of_a_third_party(folder, *asked, shrinking=True)
+
+
+OF_HASTY = pytest.mark.xdist_group("hasty")
+
+
 def failed(output: str) -> list[str]:
     return sorted(line.split()[1] for line in output.splitlines() if line.startswith("FAILED "))
 
@@ -111,10 +125,9 @@ def test_a_third_party_needs_one_option_and_sees_nothing_without_it(tmp_path: Pa
     assert code == 0 and "failed" not in output and "test_own.py ." in output and "marker-sim ...." in output, output
 
 
-def test_a_failure_is_the_story_of_a_short_plan_and_says_what_was_not_played(tmp_path: Path) -> None:
-    code, output = session_of_a_third_party(
-        tmp_path, "--marker-sut", "mine:Hasty", "-k", "own or direct-s3", shrinking=True
-    )
+@OF_HASTY
+def test_a_failure_is_the_story_of_a_short_plan_and_says_what_was_not_played(hasty: tuple[Path, int, str]) -> None:
+    folder, code, output = hasty
     assert code == 1 and "marker-sim::G4-exact-set[direct-s3]" in failed(output), output
     summary = next(line for line in output.splitlines() if line.startswith("FAILED marker-sim::G5-"))
     assert " - two requests were answered" in summary, "the reason"
@@ -122,14 +135,15 @@ def test_a_failure_is_the_story_of_a_short_plan_and_says_what_was_not_played(tmp
     for frames in ("Traceback", "state.teardown()", "/hypothesis/", "conformance.py:", "mine.py:"):
         assert frames not in output
     assert "not played: " in output and "direct-s3: " in output
-    assert (tmp_path / PLANS / "report.html").is_file()
-    assert (tmp_path / ".hypothesis" / ".gitignore").read_text(encoding="utf-8").endswith("*\n")
+    assert (folder / PLANS / "report.html").is_file()
+    assert (folder / ".hypothesis" / ".gitignore").read_text(encoding="utf-8").endswith("*\n")
 
 
-def test_known_violations_are_expected_and_entries_that_nothing_shows_are_told(tmp_path: Path) -> None:
-    asked = ("--marker-sut", "mine:Hasty", "-k", "direct-s3")
-    assert session_of_a_third_party(tmp_path, *asked)[0] == 1
-    rows = json.loads((tmp_path / PLANS / "verdict.json").read_text(encoding="utf-8"))["guarantees"]
+@OF_HASTY
+def test_known_violations_are_expected_and_entries_that_nothing_shows_are_told(
+    hasty: tuple[Path, int, str], tmp_path: Path
+) -> None:
+    rows = json.loads((hasty[0] / PLANS / "verdict.json").read_text(encoding="utf-8"))["guarantees"]
     place = {"mode": "direct", "storage": "s3"}
     known = [
         {"guarantee": row["id"], **place, "under": under, "story": "docs/hasty.md"}
@@ -140,6 +154,7 @@ def test_known_violations_are_expected_and_entries_that_nothing_shows_are_told(t
     held = next(row["id"] for row in rows if row["verdict"] == "holds")
     known.append({"guarantee": held, **place, "under": "none"})
     (tmp_path / "known.json").write_text(json.dumps({"schema": 1, "known": known}), encoding="utf-8")
+    asked = ("--marker-sut", "mine:Hasty", "-k", "direct-s3")
     code, output = session_of_a_third_party(tmp_path, *asked, "-rx", "--expect", "known.json")
     assert code == 0, output
     assert "XFAIL marker-sim::G4-exact-set[direct-s3]" in output

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from marker_sim.errors import UsageError
-from marker_sim.history.model import parse_lines
+from marker_sim.history import parse_lines
 from marker_sim.judges.baselines.baseline import parse_baseline
 from marker_sim.judges.promises.profiles import parse_profile
 from marker_sim.plan import Plan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from marker_sim.campaign.hunting.hunts import COMBINATIONS
+from marker_sim.campaign.hunts import COMBINATIONS
 from marker_sim.campaign.runs import compare_modes, execute, promised_breach
 from marker_sim.faults import drawable
 from marker_sim.judges import judge

@@ -112,7 +112,7 @@ def test_a_wrong_answer_on_a_rare_path_ends_the_campaign_without_a_verdict(
     report, sut = str(tmp_path / "report"), f"{__name__}:SometimesNone"
     words = ["verify", "--mode", "direct", "--storage", "local", "--runs", "60", "--seed", "1", "--report", report]
     assert main([*words, "--sut", sut]) == 2
-    said = capsys.readouterr().err.splitlines()[-1]  # A busy machine has told of its progress before.
+    said = capsys.readouterr().err.splitlines()[-1]  # On a busy machine progress is printed before it.
     assert said == f"marker-sim: --sut {sut}: delete returned None; return True or False"
     assert not (tmp_path / "report" / "verdict.json").exists()
 

@@ -12,7 +12,7 @@ from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.loading import load_system
 from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.plan import Op, Plan, Task, Write
-from marker_sim.search.shrinking.operations import without_one
+from marker_sim.search.shrinking.candidates import without_one
 from marker_sim.search.shrinking.shrinker import Fails, shrink
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
@@ -36,7 +36,7 @@ PLACES = [(mode, storage) for storage in ("s3", "local") for mode in ("timeline"
 
 
 def first_failure(name: str) -> tuple[Plan, Fails]:
-    """The first plan of the swarm that shows a mutant, and how it is told that another one does."""
+    """The first plan of the swarm that shows a mutant, and the check whether another one does."""
     mutant = find_mutant(name)
     fails = fails_with(mutant.kills, load_mutant(mutant), load_profile("reference"))
     make = make_write_plan if mutant.of_writes else make_plan
@@ -124,7 +124,7 @@ def test_what_is_left_of_faults_at_one_site_moves_up() -> None:
     op = Op(actor="executor-0", kind="create", name="p/a.parquet.marker.CREATE")
 
     def fails(candidate: Plan) -> bool:
-        """Four in a row, and whoever was refused at the first is refused three times more."""
+        """Four in a row: a process that was refused at the first is refused three times more."""
         steps = [fault.n for fault in candidate.faults]
         first = 1 + sum(step in (1, 2, 3) for step in steps if len(steps) > 4)
         return all(first + n in steps for n in range(4))

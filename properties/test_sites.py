@@ -72,7 +72,7 @@ def effects_of(history: History, process: str, part: str) -> list[int]:
 
 
 def test_a_server_dies_before_the_pull_after_it_before_the_file_after_it_and_between_replies() -> None:
-    """The five moments of a batch, told apart by what is stored and who was answered."""
+    """The five moments of a batch, distinguished by the stored names and the answered clients."""
     plan = Plan(ops=CREATES, num_threads=1)
     seen = []
     for site, step in ((REQUEST_QUEUED, 1), (WORKER_STARTED, 2), ("server: batch file put", 1)):

@@ -1,4 +1,4 @@
-"""Which files of attempts that nobody counts are held against the write path on Spark."""
+"""Which files of attempts that do not count are violations of the write path on Spark."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ LAYERS = (
     ("marker_sim", "marker_sim.errors"),
     ("marker_sim.surroundings", "marker_sim.reading"),
     ("marker_sim.names", "marker_sim.timeline", "marker_sim.options"),
-    ("marker_sim.odd_names", "marker_sim.tables"),
+    ("marker_sim.unusual_names", "marker_sim.tables"),
     ("marker_sim.faults",),
     ("marker_sim.history", "marker_sim.search.seeds"),
     ("marker_sim.seams", "marker_sim.plan", "marker_sim.judges"),
@@ -249,7 +249,7 @@ def test_importing_a_module_does_no_work(path: Path) -> None:
 
 @_of_each(MODULES)
 def test_modules_keep_no_state(path: Path) -> None:
-    """A table at module level is named in capitals and nobody in the module changes it; nothing is `global`."""
+    """A table at module level is named in capitals and the module never changes it; nothing is `global`."""
     tree = tree_of(path)
     tables = set()
     for node in tree.body:

@@ -80,7 +80,7 @@ def test_instants_grow_and_are_never_used_again(now_ms: int, before_ms: int) -> 
     assert (instant == instant_at(now_ms, "")) == (now_ms > before_ms)
 
 
-# What stands on timelines: times of 17 and 14 digits, what is no time, and what nobody should have written.
+# Names on timelines: times of 17 and 14 digits, names that are no time, and invalid ones.
 INSTANTS = st.one_of(
     st.integers(0, 10**13).map(lambda ms: instant_at(ms, "")),
     st.integers(0, 10**13).map(lambda ms: instant_at(ms, "")[:14]),

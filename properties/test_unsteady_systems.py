@@ -1,4 +1,4 @@
-"""Systems that are not deterministic, end their process or cannot be loaded, and ledgers that somebody edited."""
+"""Systems that are not deterministic, end their process or cannot be loaded, and edited ledgers."""
 
 from __future__ import annotations
 

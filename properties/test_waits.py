@@ -41,11 +41,9 @@ DAEMON = "a thread that waits for work and holds up nobody: a daemon"
 BOUNDED_CALLS = "each call below it has a time-out"
 COMPUTES = "it waits for computation alone"
 ALLOWED = {
-    "tables/sources.py DirectorySource.close": "an audit reads files of a file system, and is no campaign",
-    "tables/sources.py DirectorySource.each": "the same",
+    "tables/sources.py TableSource.close": "an audit reads files of a file system, and is no campaign",
+    "tables/sources.py TableSource.each": "the same",
     "tables/sources.py DirectorySource.tree": "the same",
-    "tables/sources.py BucketSource.close": BOUNDED_CALLS,
-    "tables/sources.py BucketSource.each": BOUNDED_CALLS,
     "tables/sources.py BucketSource.tree": BOUNDED_CALLS,
     "campaign/played_runs.py PlayedRuns._ended": RUNS,
     "campaign/played_shrinking.py PlayedShrinker._some": RUNS,
@@ -53,9 +51,9 @@ ALLOWED = {
     "command/session.py ProgramSession.call": OF_THE_WORLD,
     "markers/several.py for_each": OF_THE_WORLD,
     "markers/server.py TimelineServer._answer": OF_THE_WORLD,
-    "scale/arrow_engine.py ArrowFacts.__init__": COMPUTES,
-    "scale/arrow_engine.py ArrowFacts.differences": COMPUTES,
-    "serve/fair_thread_pool.py FairThreadPool._work": DAEMON,
+    "scale/engines.py ArrowFacts.__init__": COMPUTES,
+    "scale/engines.py ArrowFacts.differences": COMPUTES,
+    "serve/runtime.py FairThreadPool._work": DAEMON,
     "surroundings/spark_session.py _end_jvm": "py4j sends one line and closes its sockets",
     "worlds/http/plan_wires.py PlanWires._stop": BOUNDED_CALLS,
     "worlds/http/plan_wires.py PlanWires.heal": "what was not cancelled has ended by then",

@@ -18,7 +18,7 @@ from pathlib import Path
 import psutil
 
 from marker_sim.report.words import printable
-from marker_sim.surroundings.java import spark_home
+from marker_sim.surroundings.requirements import spark_home
 from marker_sim.targets import hudi
 
 PATH = "/usr/local/bin:/usr/bin:/bin"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from marker_sim.cli.request import parse_request
-from marker_sim.cli.verify import verify
+from marker_sim.cli.verify import carry_out
 from scenarios.test_http import START
 
 
@@ -18,7 +18,7 @@ def test_the_plan_that_fails_on_one_server_holds_on_the_other(tmp_path: Path) ->
         argv=("verify",),
     )  # fmt: skip
     assert asked.against is not None
-    assert verify(replace(asked, runs=1), as_json=False) == 1, "the first plan shows it"
+    assert carry_out(replace(asked, runs=1), as_json=False) == 1, "the first plan shows it"
     against = json.loads((tmp_path / "verdict.json").read_text())["against"]
     assert against["violations"] and all(each["broken"] == [True, False] for each in against["violations"])
     assert against["plans"] and all(each["broke"] == 0 < each["runs"] for each in against["plans"])

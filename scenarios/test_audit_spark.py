@@ -13,9 +13,15 @@ from marker_sim.tables.audit.findings import TableFinding, TableReport
 from marker_sim.tables.audit.spark import listing_on_spark
 from marker_sim.tables.sources import open_source
 from properties.audit.hand_table import HandTable
+from scenarios.quick_spark import use_quick_settings
 
 pytestmark = pytest.mark.spark
 NOW_S = 4e9
+
+
+@pytest.fixture(autouse=True)
+def quickly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_quick_settings(tmp_path / "conf", monkeypatch)
 
 
 def _damaged(root: Path) -> HandTable:
@@ -63,5 +69,5 @@ def test_the_findings_are_those_of_one_process(tmp_path: Path) -> None:
 
 def test_a_master_that_is_not_there_is_said_in_a_sentence(tmp_path: Path) -> None:
     table = _damaged(tmp_path / "t")
-    with pytest.raises(HarnessError, match="nobody answers at spark:"):
+    with pytest.raises(HarnessError, match="no master answers at spark:"):
         _audit(str(table.root), "spark://127.0.0.1:1")

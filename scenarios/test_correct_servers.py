@@ -16,10 +16,10 @@ from marker_sim.history import History
 from marker_sim.judges import Finding, judge
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.names import MarkerDirectory
-from marker_sim.odd_names import REFUSED
 from marker_sim.plan import MALFORMED, Op, Plan
 from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.target import CampaignRequest, ServerOptions
+from marker_sim.unusual_names import REFUSED
 from marker_sim.worlds.http.conditions import ONE_REFUSED
 from marker_sim.worlds.http.object_reader import ObjectReader
 from marker_sim.worlds.http.planned_run import OF_PLANS

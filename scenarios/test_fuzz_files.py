@@ -1,4 +1,4 @@
-"""Damaged marker directories and timelines: nobody crashes, hangs, is silently short, or touches what lies outside."""
+"""Damaged marker directories and timelines: no reader crashes, hangs, omits names silently, or touches other files."""
 
 from __future__ import annotations
 

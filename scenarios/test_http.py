@@ -25,13 +25,13 @@ from marker_sim.campaign.engine import run_campaign
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.history import History
 from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.odd_names import REFUSED
 from marker_sim.outcome.result import Campaign
-from marker_sim.report.notes import remarks
+from marker_sim.report.notes import notes
 from marker_sim.report.page import render_page
 from marker_sim.report.verdict import judge_campaign
 from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.target import CampaignRequest, ServerOptions
+from marker_sim.unusual_names import REFUSED
 from properties.volume import volume
 from scenarios.stored_plans import caught
 
@@ -129,7 +129,7 @@ def test_a_server_is_held_to_the_batch_threads_that_it_was_told(
     assert {history.header.num_threads for history in histories} == held_to
     assert {history.header.options["interval_ms"] for history in histories} == {"50"}
     outcome = judge_campaign(done, load_profile("http"), None, tmp_path, ("verify",))
-    assert f"batch threads: {max(held_to)}, " in "\n".join(remarks(outcome))
+    assert f"batch threads: {max(held_to)}, " in "\n".join(line for note in notes(outcome) for line in note.lines)
     assert outcome.to_dict()["batching"] == done.batching == {
         name: histories[0].header.options[name] for name in ("batch threads", "batch interval in ms")
     }  # fmt: skip

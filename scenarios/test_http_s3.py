@@ -1,4 +1,4 @@
-"""`--sut http --storage s3`, end to end: every effect in order at the kit's front, and endpoints of somebody else's.
+"""`--sut http --storage s3`, end to end: every effect in order at the kit's front, and other S3 endpoints.
 
 Every scenario says which faults it needs and fails when they did not happen.
 """
@@ -18,13 +18,13 @@ from marker_sim.faults import FAULT_CLASS
 from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.odd_names import REFUSED
 from marker_sim.outcome.result import Campaign
 from marker_sim.report.page import render_page
 from marker_sim.report.verdict import judge_campaign
 from marker_sim.search.merged_plans import CONFINED_FAULTS
 from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.target import CampaignRequest, ServerOptions
+from marker_sim.unusual_names import REFUSED
 from marker_sim.worlds.http import external_s3
 from marker_sim.worlds.http.plan_faults import OUTSIDE
 from marker_sim.worlds.http.s3_capabilities import honest, name_of

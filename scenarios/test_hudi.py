@@ -25,7 +25,7 @@ from marker_sim.faults import Call, Fault, FaultKind, Site
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.outcome.result import Campaign
 from marker_sim.plan import Op, Plan
-from marker_sim.surroundings.java import find_java, spark_home
+from marker_sim.surroundings.requirements import find_java, spark_home
 from marker_sim.targets import hudi
 from marker_sim.targets.target import CampaignRequest
 from marker_sim.worlds.http.http_client import probe
@@ -124,7 +124,7 @@ LAUNCHERS = {Path(name).stem for name in (hudi.LAUNCHER, hudi.STORAGE_LAUNCHER)}
 
 
 def left_over() -> list[list[str]]:
-    """Servers that this process started, or that nobody looks after; others on the machine may judge Hudi as well."""
+    """Servers that this process started, or without a parent; other runs on the machine may judge Hudi too."""
     found = []
     for process in psutil.process_iter(["cmdline", "ppid"]):
         words = process.info["cmdline"] or []

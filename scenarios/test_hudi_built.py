@@ -1,4 +1,4 @@
-"""`--sut hudi:PATH` and `hudi-spark:PATH`: a bundle that somebody has just built, and what is said of other files.
+"""`--sut hudi:PATH` and `hudi-spark:PATH`: a bundle built by the user, and the messages about other files.
 
 Tests marked `jvm` start a real JVM; they need a JDK 17 and `pip install '.[hudi]'`, and fetch the bundle once.
 """

@@ -16,18 +16,18 @@ from rich.console import Console
 
 from marker_sim.campaign.played_shrinking import broken_in
 from marker_sim.cli import main
-from marker_sim.cli.replay import Wanted, replay
+from marker_sim.cli.replay import Wanted, run_again
 from marker_sim.faults import Call, Fault, FaultKind, Site, Step
 from marker_sim.history import Event, History
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.odd_names import KEPT
 from marker_sim.outcome.failure import Failure, Kind
 from marker_sim.plan import COPY, MALFORMED, Op, Plan, read_plan
 from marker_sim.report.verdict import judge_campaign
 from marker_sim.report.write import write_outcome
 from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.target import CampaignRequest, RealRuns, ServerOptions
+from marker_sim.unusual_names import KEPT
 from marker_sim.worlds.http.conditions import REFUSED
 from marker_sim.worlds.http.planned_run import HOSTILE, OF_PLANS
 from properties.volume import volume
@@ -333,4 +333,4 @@ def stale_in_a_run(tmp_path: Path) -> tuple[Kind, Failure]:
 
 def replayed(plan: Path, times: int) -> tuple[int, str]:
     said = io.StringIO()
-    return replay(plan, Wanted(times=times), Console(file=said, width=200)), said.getvalue()
+    return run_again(plan, Wanted(times=times), Console(file=said, width=200)), said.getvalue()

@@ -12,19 +12,20 @@ import pytest
 
 from marker_sim.errors import HarnessError
 from marker_sim.report.columns import write_parquet
-from marker_sim.scale.fact_files import TEXTS, find_facts, remote_facts
-from marker_sim.scale.set_judging import judge_facts, judge_history_by_sets
-from marker_sim.surroundings.java import find_java
+from marker_sim.scale.set_judging import TEXTS, find_facts, judge_facts, judge_history_by_sets, remote_facts
+from marker_sim.surroundings.requirements import find_java
 from properties.judges.build import Story, marker
 from properties.scale.planted import as_columns, as_ids, planted, write
+from scenarios.quick_spark import use_quick_settings
 
 pytestmark = pytest.mark.spark
 MASTER = "local[1]"
 
 
 @pytest.fixture(autouse=True)
-def java() -> None:
-    """Skip where there is no Java."""
+def quickly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start Spark so that it is soon there; skip where there is no Java."""
+    use_quick_settings(tmp_path / "conf", monkeypatch)
     try:
         find_java()
     except HarnessError as error:

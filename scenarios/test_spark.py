@@ -19,7 +19,7 @@ from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.outcome.failure import failures_in
 from marker_sim.plan import Plan, Task, Write
 from marker_sim.search.seeds import plan_seed
-from marker_sim.surroundings.java import find_java, spark_home
+from marker_sim.surroundings.requirements import find_java, spark_home
 from marker_sim.worlds.processes.storages import LocalFront
 from marker_sim.worlds.spark.counts import SparkCounts, SparkRun, count
 from marker_sim.worlds.spark.plans import (

@@ -121,7 +121,7 @@ def test_a_server_that_a_broken_connection_ends_is_accused(tmp_path: Path) -> No
 
 @needs_wires
 def test_what_was_meant_for_a_dead_server_reaches_no_other_one(tmp_path: Path) -> None:
-    """Creates wait on the wire when the server dies: whoever asks again is the first to be told "created"."""
+    """Creates wait on the wire when the server dies: the first repeated one is answered "created"."""
     slow = Fault.of(FaultKind.WIRE_LATENCY, "server", Step(1), late_ms=400, for_ms=1_500, upstream=True)
     again = replace(ASKED, after_ms=2_500, apart_ms=0)
     plan = Plan(

@@ -1,8 +1,8 @@
 """Two systems on the same plans: what only one of them breaks, and what both break.
 
-Both campaigns have the same seed, so they draw the same plans. One campaign says little of what a system keeps, for
-real servers break a promise now and then. So the small plan of each story of one system is run on the other as well,
-and what it breaks there counts as broken there.
+Both campaigns have the same seed, so they draw the same plans. One campaign does not show which promises a system
+keeps, because real servers may break one rarely. So the small plan of each story of one system is run on the other as
+well, and counts there too.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from marker_sim.plan import Plan
 from marker_sim.system import System
 from marker_sim.targets.target import CampaignRequest
 
-# Of a budget of seconds for each of the two campaigns; the rest is for plans of one system on the other.
+# Share of a budget in seconds for each campaign; the rest is for the plans of one system on the other.
 CAMPAIGN_SHARE = 0.4
 SERVER_TIMES = 5
 CROSSED_MAX = 12
-RUN_S = 60.0  # Of one run at most, where the time is over.
+RUN_S = 60.0  # Limit for one run when the time is over.
 
 Planned = tuple[Kind, Plan]
 Broke = frozenset[Kind]
@@ -184,10 +184,9 @@ def _crossed(
 def _simulated(kind: Kind, plan: Plan, system: System, profile: Profile) -> Broke:
     """The violations of a plan in a simulated run; a guarantee that compares modes needs two runs."""
     history, findings = findings_of(plan, system, kind[0])
-    if kind[1] != BOTH:
-        return frozenset(failures_in(history, findings_in(history, system), profile))
-    found = (breach for each in findings for breach in profile.broken_by(each, plan.mode, plan.storage))
-    return frozenset(Kind(kind[0], BOTH, plan.storage, breach.cause) for breach in found)
+    if kind[1] == BOTH:
+        return frozenset(failures_in(history, findings, profile, plan, mode=BOTH))
+    return frozenset(failures_in(history, findings_in(history, system), profile))
 
 
 def _alike(kind: Kind, seen: Kind) -> bool:

@@ -3,8 +3,8 @@
     target ─► runs ─► pieces ─► statistics, failures ─► Campaign
 
 Runs are simulated by worker processes (planned_runs.py) or played in real time (played_runs.py); either way
-they come as pieces, in an order. A campaign ends with its seconds or with its number of runs, at the first violation if
-that is asked for, with Ctrl-C, or with trouble of the kit; what was found by then stays found.
+they come as pieces, in an order. A campaign ends when its time or its number of runs is over, at the first violation if
+requested, with Ctrl-C, or with an error of the kit; the failures found by then are reported.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from marker_sim.campaign.pieces import SearchState
 from marker_sim.campaign.planned_runs import PlannedRuns
 from marker_sim.campaign.played_runs import PlayedRuns
-from marker_sim.campaign.search_state import SearchState
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.history import History
 from marker_sim.outcome.result import Campaign

@@ -1,7 +1,6 @@
 """Hypothesis state machines of the write path and of the marker store: `machine_for` makes one, `attack` runs it.
 
     machine_rules.py        the write path: tasks of the next write, and faults some steps ahead
-    machine_example.py      one example of it, which runs writes piece by piece
     machine_operations.py   the marker store alone: what clients ask, and faults
     JudgedExample           what both have: the judgement of a whole example, and the plan of a failure
 
@@ -33,18 +32,18 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 from unittest import SkipTest
 
 import hypothesis.strategies as st
 from hypothesis import HealthCheck, Phase, seed, settings
-from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
 from marker_sim.campaign.pieces import NumberedRun, PieceResult, SearchSettings
 from marker_sim.campaign.planned_runs import NOT_DETERMINISTIC
 from marker_sim.campaign.runs import execute
 from marker_sim.errors import HarnessError
-from marker_sim.faults import FaultKind
+from marker_sim.faults import FaultKind, FaultSettings
 from marker_sim.faults.row import BATCHED_STORAGES
 from marker_sim.faults.table import drawable
 from marker_sim.history import History
@@ -60,22 +59,41 @@ COMPARE_EVERY = 4
 PLAN_SHOWN_MAX = 3_000
 
 
-def counted(body: Callable[..., Any]) -> Callable[..., Any]:
-    """A rule that counts how often it ran."""
+class DrawnFault(NamedTuple):
+    """A fault kind with settings from its row of the table. data: to draw more."""
 
-    @wraps(body)
-    def run(self: JudgedExample, **drawn: Any) -> Any:
-        self.seen.rules[body.__name__] += 1
-        return body(self, **drawn)
-
-    return run
+    kind: FaultKind
+    settings: FaultSettings
+    data: st.DataObject
 
 
-def draw_fault(data: st.DataObject, kinds: tuple[FaultKind, ...]) -> tuple[FaultKind, dict[str, Any]]:
-    """One of the fault kinds, with settings from its row of the table, all drawn."""
-    kind = data.draw(st.sampled_from(kinds), label="kind")
-    drawn = {name: data.draw(st.sampled_from(choices), label=name) for name, choices in kind.row.settings.items()}
-    return kind, drawn
+def step(*families: str, role: str = "", **drawn: Any) -> Callable[[Callable[..., Any]], Any]:
+    """The decorator of a rule, whose uses are counted.
+
+    families, role: of the faults that it makes, and at whom; where none can happen it is disabled.
+    A rule with `data` gets a drawn `fault` in its place.
+    """
+
+    def decorate(body: Callable[..., Any]) -> Any:
+        @wraps(body)
+        def run(self: JudgedExample, **given: Any) -> Any:
+            self.seen.rules[body.__name__] += 1
+            if "data" in given:
+                data = given.pop("data")
+                kind = data.draw(st.sampled_from(self.kinds(*families, role=role)), label="kind")
+                choices = kind.row.settings.items()
+                settings = {name: data.draw(st.sampled_from(values), label=name) for name, values in choices}
+                given["fault"] = DrawnFault(kind, FaultSettings(**settings), data)
+            return body(self, **given)
+
+        as_rule: Callable[[Any], Any] = rule(**drawn)
+        if not families:
+            return as_rule(run)
+        vars(run)["possible"] = lambda machine: machine.kinds(*families, role=role)
+        only_possible: Callable[[Any], Any] = precondition(vars(run)["possible"])
+        return only_possible(as_rule(run))
+
+    return decorate
 
 
 @dataclass(slots=True, kw_only=True)
@@ -85,7 +103,7 @@ class SeenExamples:
     judged: the runs of all that were judged.
     rules: how often each ran.
     compared: examples whose plan was run at once as well.
-    on_example: gets plan, history and steps of each example, which the machine then does not judge; None for nobody.
+    on_example: gets plan, history and steps of each example, which the machine then does not judge; or None.
     """
 
     on_example: Callable[[Plan, History, int], None] | None = None
@@ -120,8 +138,9 @@ class JudgedExample(RuleBasedStateMachine):
 
     @classmethod
     def declared(cls) -> tuple[str, ...]:
-        """The rules that have to fire sooner or later, sorted."""
-        return tuple(sorted(entry.function.__name__ for entry in cls.setup_state().rules))
+        """The rules that have to fire sooner or later, sorted, without faults that cannot happen here."""
+        rules = [entry.function for entry in cls.setup_state().rules]
+        return tuple(sorted(f.__name__ for f in rules if not hasattr(f, "possible") or f.possible(cls)))
 
     @classmethod
     def can(cls, kind: FaultKind) -> bool:
@@ -142,7 +161,7 @@ class JudgedExample(RuleBasedStateMachine):
 
     def judge_whole(self, plan: Plan, history: History, steps: int) -> None:
         """Judge the run of an example's plan; HarnessError when a second run gives another history."""
-        # The choice must not differ between two runs of one example, so it is made from the plan.
+        # The choice has to be the same in both runs of an example, so it depends on the plan.
         if zlib.crc32(repr(plan).encode()) % COMPARE_EVERY == 0:
             self.seen.compared += 1
             if execute(plan, self.system)[0].events != history.events:
@@ -219,7 +238,7 @@ def machine_for(
         "seen": SeenExamples(on_example=on_example),
     }
     made: type[Machine] = type(name, (kind,), settled)
-    # Mixed with the name, so that two places do not get the same examples.
+    # The name is included, so that places get different examples.
     start = secrets.randbelow(1 << 31) if chaos_seed is None else zlib.crc32(f"{chaos_seed}/{name}".encode())
     return seed(start)(made)
 
@@ -236,7 +255,7 @@ def attack(machine: type[JudgedExample], **changes: Any) -> SeenExamples:
     chosen = settings(**(fixed | {"report_multiple_bugs": False} | changes))
     phases = frozenset(chosen.phases) - {Phase.explain}
     if Phase.reuse in phases and chosen.database is not None:
-        with suppress(SkipTest):  # The database has no failure, as Hypothesis puts it.
+        with suppress(SkipTest):  # Raised by Hypothesis if its database has no failure.
             _run(machine, chosen, phases & {Phase.reuse, Phase.shrink})
     new = phases - {Phase.reuse, Phase.shrink}
     if not new or Phase.shrink not in phases:
@@ -244,7 +263,7 @@ def attack(machine: type[JudgedExample], **changes: Any) -> SeenExamples:
     try:
         return _run(machine, settings(chosen, database=None), new)
     except GuaranteeViolation as found:
-        # The seed is the machine's, so the same example comes up again, and this time it is shrunk and remembered.
+        # With the seed of the machine the same example occurs again, and is now shrunk and stored.
         judged = {"__module__": __name__, "guarantees": frozenset({found.guarantee})}
         _run(type(machine.__name__, (machine,), judged), chosen, new | {Phase.shrink})
         raise

@@ -1,7 +1,7 @@
 """The state machine of the marker store alone: what clients ask, in which order, and what goes wrong meanwhile.
 
-A client performs its operations one after another, and all clients go on beside each other, so the order of the steps
-of one client is the order in which it asks. An example is run as a whole when its steps are over.
+A client performs its operations one after another, and all clients run at once, so the order of steps is the order of
+requests only within a client. An example is run as a whole when its steps are over.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from dataclasses import replace
 from typing import Any
 
 import hypothesis.strategies as st
-from hypothesis.stateful import Bundle, initialize, precondition, rule
+from hypothesis.stateful import Bundle, initialize
 
-from marker_sim.campaign.machine import JudgedExample, counted, draw_fault
+from marker_sim.campaign.machine import DrawnFault, JudgedExample, step
 from marker_sim.campaign.runs import execute
 from marker_sim.faults import Fault, Step
 from marker_sim.faults.row import BATCHED_STORAGES
-from marker_sim.odd_names import DIRECTORIES, HOSTILE_NAMES, PARTITIONS
 from marker_sim.plan import MALFORMED, Op, Plan
+from marker_sim.unusual_names import DIRECTORIES, HOSTILE_NAMES, PARTITIONS
 
 CLIENTS_MAX = 4
 _CLIENT = st.integers(0, CLIENTS_MAX)
@@ -51,14 +51,13 @@ class MarkerMachine(JudgedExample):
         self._clients = ("driver", *(f"executor-{number}" for number in range(clients)))
         self._plan = replace(self._plan, directories=tuple(directories), **changes)
 
-    # What clients ask.
+    # Requests of clients.
 
-    @rule(
+    @step(
         target=asked, client=_CLIENT, directory=_DIRECTORY, after_ms=_PAUSE_MS, server=_SERVER,
         partition=st.sampled_from(PARTITIONS[:4]) | st.sampled_from(PARTITIONS), number=st.integers(0, 5),
         kind=st.sampled_from(("CREATE", "CREATE", "MERGE", "APPEND")),
     )  # fmt: skip
-    @counted
     def create(self, client: int, partition: str, number: int, kind: str, **where: int) -> Op:
         """A client asks for a marker."""
         file = f".f{number}_001.log.1_0-1-0" if kind == "APPEND" else f"f{number}_0-1-0_001.parquet"
@@ -66,80 +65,68 @@ class MarkerMachine(JudgedExample):
         request = f"r{len(self._plan.ops)}"
         return self._ask(client, kind="create", name=name, request=request, **where)
 
-    @rule(op=asked, after_ms=_PAUSE_MS)
-    @counted
+    @step(op=asked, after_ms=_PAUSE_MS)
     def resend(self, op: Op, after_ms: int) -> None:
         """The same client sends the same request again."""
         self._add(replace(op, after_ms=after_ms))
 
-    @rule(op=asked, client=_CLIENT, after_ms=_PAUSE_MS, server=_SERVER)
-    @counted
+    @step(op=asked, client=_CLIENT, after_ms=_PAUSE_MS, server=_SERVER)
     def ask_for_the_same_name(self, op: Op, client: int, **where: int) -> None:
         """A client asks for a name that was requested before, perhaps deleted since."""
         where |= {"directory": op.directory}
         self._ask(client, kind="create", name=op.name, request=f"r{len(self._plan.ops)}", **where)
 
-    @rule(op=asked, after_ms=_PAUSE_MS, server=_SERVER)
-    @counted
+    @step(op=asked, after_ms=_PAUSE_MS, server=_SERVER)
     def delete_and_ask_again(self, op: Op, after_ms: int, server: int) -> None:
         """The driver deletes a directory, and the client that had asked for a name in it asks anew."""
         self._ask(0, kind="delete", directory=op.directory, server=server)
         self._add(replace(op, request=f"r{len(self._plan.ops)}", after_ms=after_ms))
 
-    @rule(
+    @step(
         client=_CLIENT, kind=st.sampled_from(("list", "list", "list-data", "list-log", "exists")), directory=_DIRECTORY,
         after_ms=_PAUSE_MS, server=_SERVER,
     )  # fmt: skip
-    @counted
     def look(self, client: int, kind: str, **where: int) -> None:
         """A client lists markers, or asks whether there are any."""
         self._ask(client, kind=kind, **where)
 
-    @rule(directory=_DIRECTORY, after_ms=_PAUSE_MS, server=_SERVER)
-    @counted
+    @step(directory=_DIRECTORY, after_ms=_PAUSE_MS, server=_SERVER)
     def delete(self, **where: int) -> None:
         """The driver deletes a marker directory."""
         self._ask(0, kind="delete", **where)
 
-    @rule(
+    @step(
         client=_CLIENT, directory=_DIRECTORY, name=st.sampled_from(HOSTILE_NAMES),
         spelled=st.sampled_from(("", "", *MALFORMED)),
     )  # fmt: skip
-    @counted
     def ask_for_what_must_be_refused(self, client: int, directory: int, name: str, spelled: str) -> None:
         """A client asks for an invalid name or directory."""
         self._ask(client, kind="hostile", directory=directory, name=name, spelled=spelled)
 
-    # What goes wrong.
+    # Faults.
 
-    @precondition(lambda self: self.kinds("process"))
-    @rule(data=st.data(), ahead=_AHEAD)
-    @counted
-    def strike_a_process(self, data: st.DataObject, ahead: int) -> None:
+    @step("process", data=st.data(), ahead=_AHEAD)
+    def strike_a_process(self, fault: DrawnFault, ahead: int) -> None:
         """A client or a server is killed or paused, or a second server starts."""
-        self._strike(data, "process", ahead)
+        self._strike(fault, ahead)
 
-    @precondition(lambda self: self.kinds("storage"))
-    @rule(data=st.data(), ahead=_AHEAD)
-    @counted
-    def strike_storage(self, data: st.DataObject, ahead: int) -> None:
+    @step("storage", data=st.data(), ahead=_AHEAD)
+    def strike_storage(self, fault: DrawnFault, ahead: int) -> None:
         """A call on storage is refused, lost, late or applied without an answer."""
-        self._strike(data, "storage", ahead)
+        self._strike(fault, ahead)
 
-    @precondition(lambda self: self.kinds("wire"))
-    @rule(data=st.data(), ahead=_AHEAD)
-    @counted
-    def strike_the_wire(self, data: st.DataObject, ahead: int) -> None:
+    @step("wire", data=st.data(), ahead=_AHEAD)
+    def strike_the_wire(self, fault: DrawnFault, ahead: int) -> None:
         """A request or a reply is lost, delayed or doubled, or the link is cut."""
-        self._strike(data, "wire", ahead)
+        self._strike(fault, ahead)
 
-    def _strike(self, data: st.DataObject, family: str, ahead: int) -> None:
-        kind, settings = draw_fault(data, self.kinds(family))
-        served = self.mode == "timeline" and self.storage in BATCHED_STORAGES
-        servers = ("server", "server", "second") if served and family != "wire" else ()
-        anybody = servers if kind.row.roles == ("server",) else (*servers, *self._clients)
-        fault = Fault.of(kind, data.draw(st.sampled_from(anybody), label="who"), Step(ahead), **settings)
-        self._plan = replace(self._plan, faults=(*self._plan.faults, fault))
+    def _strike(self, fault: DrawnFault, ahead: int) -> None:
+        row, served = fault.kind.row, self.mode == "timeline" and self.storage in BATCHED_STORAGES
+        servers = ("server", "server", "second") if served and row.family != "wire" else ()
+        anybody = servers if row.roles == ("server",) else (*servers, *self._clients)
+        who = fault.data.draw(st.sampled_from(anybody), label="who")
+        made = Fault(kind=fault.kind, target=who, trigger=Step(ahead), settings=fault.settings)
+        self._plan = replace(self._plan, faults=(*self._plan.faults, made))
 
     def _ask(self, client: int, *, directory: int, **changes: Any) -> Op:
         actor = self._clients[client % len(self._clients)]

@@ -17,10 +17,9 @@ from hypothesis import Phase
 from marker_sim.campaign.machine import attack, machine_for
 from marker_sim.campaign.machine_operations import MarkerMachine
 from marker_sim.campaign.machine_rules import WritePathMachine
-from marker_sim.campaign.pieces import COLLECT_EVERY, NumberedRun, PieceResult
+from marker_sim.campaign.pieces import COLLECT_EVERY, NumberedRun, PieceResult, SearchState
 from marker_sim.campaign.planned_runs import NOT_DETERMINISTIC, PlannedRuns
 from marker_sim.campaign.runs import execute, smaller
-from marker_sim.campaign.search_state import SearchState
 from marker_sim.errors import UsageError
 from marker_sim.history import History
 from marker_sim.outcome.result import Campaign

@@ -1,6 +1,6 @@
 """The loop of every search: numbered runs of a source, judged, counted and kept by one rule, piece by piece.
 
-    source ─► NumberedRun ─► PieceResult.take ─► statistics, the first failure of each kind
+    source ─► NumberedRun ─► PieceResult.take ─► statistics, the first failure of each kind ─► SearchState
 
 A run depends only on its number, not on the process or on earlier results, so pieces merged in the order of their
 numbers give what one process would have given.
@@ -11,9 +11,9 @@ from __future__ import annotations
 import gc
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 from marker_sim.campaign.coverage.determinism_check import digest
@@ -22,10 +22,11 @@ from marker_sim.history import History
 from marker_sim.judges import judge, modes_agree
 from marker_sim.judges.baselines.baseline import Known, counts_against
 from marker_sim.judges.promises.profiles import Profile
-from marker_sim.outcome.failure import Failure, Kind, failures_in
+from marker_sim.outcome.failure import NO_TIME, Failure, Kind, failures_in, stories
 from marker_sim.outcome.result import RunRow, run_row
 from marker_sim.outcome.statistics import BOTH, Statistics
 from marker_sim.plan import Plan
+from marker_sim.search.shrinking.shrinker import SMALL
 from marker_sim.surroundings.worker_pool import portable
 from marker_sim.system import System
 from marker_sim.targets.target import CampaignRequest
@@ -33,7 +34,7 @@ from marker_sim.targets.target import CampaignRequest
 PIECE = 48
 RECHECK_EVERY = 20
 COLLECT_EVERY = 200
-ELSEWHERE = 16  # Runs of a campaign that another process makes again.
+ELSEWHERE = 16  # Number of runs that are repeated in another process.
 _DIGESTS = 2 * ELSEWHERE * RECHECK_EVERY
 
 
@@ -107,25 +108,13 @@ class Source(Protocol):
         ...
 
 
-class Rechecked(NamedTuple):
-    """The result of repeating a run.
-
-    digest: of its history, "" where it is not needed.
-    differs: whether the history changed.
-    """
-
-    plan: Plan
-    digest: str
-    differs: bool
-
-
 @dataclass(slots=True, kw_only=True)
 class PieceResult:
     """The results of a piece.
 
     taken: runs that the source made.
     found: the first run of each kind.
-    rechecked: by number.
+    rechecked: by number, the plan of each repeated run, with the digest of its history, "" where it is not needed.
     last: the last history.
     unsupported: modes and storages of runs in which the system needed an operation that the storage lacks, which one;
         left_out: how many runs.
@@ -137,14 +126,13 @@ class PieceResult:
     statistics: Statistics = field(default_factory=Statistics)
     taken: int = 0
     found: dict[Kind, Failure] = field(default_factory=dict)
-    rechecked: dict[int, Rechecked] = field(default_factory=dict)
+    rechecked: dict[int, tuple[Plan, str]] = field(default_factory=dict)
     last: History | None = None
     unsupported: dict[tuple[str, str], str] = field(default_factory=dict)
     left_out: int = 0
     stopped: bool = False
-    interrupted: bool = False
     listed: list[RunRow] = field(default_factory=list)
-    error: Exception | None = None
+    error: Exception | KeyboardInterrupt | None = None
 
     def take(
         self, run: NumberedRun, settings: SearchSettings | CampaignRequest, system: System | None = None
@@ -182,21 +170,15 @@ class PieceResult:
         if run.plan is not None and settings.listing:
             self.listed.append(run_row(*run.place, run.plan, history, run.steps, findings, settings.profile))
         if run.again and run.plan is not None and system is not None:
-            differs = execute(run.plan, system)[0].events != history.events
-            self.statistics.differences += differs
-            made = digest(history) if run.number < _DIGESTS else ""
-            self.rechecked[run.number] = Rechecked(run.plan, made, differs)
+            self.statistics.differences += execute(run.plan, system)[0].events != history.events
+            self.rechecked[run.number] = run.plan, digest(history) if run.number < _DIGESTS else ""
         return failures_in(history, findings, settings.profile, run.plan, run.number)
 
     def _take_pair(self, run: NumberedRun, first: History, second: History, profile: Profile) -> dict[Kind, Failure]:
         plan, finding = run.plan, modes_agree(first, second)
         assert plan is not None, "a pair is of one plan"
         self.statistics.add_pair(first, second, finding)
-        broken = dict[Kind, Failure]()
-        for breach in profile.broken_by(finding, plan.mode, plan.storage):
-            kind = Kind(finding.guarantee, BOTH, plan.storage, breach.cause)
-            broken.setdefault(kind, Failure(kind=kind, breach=breach, history=second, plan=plan, number=run.number))
-        return broken
+        return failures_in(second, (finding,), profile, plan, run.number, BOTH)
 
     def _reach(self, run: NumberedRun) -> None:
         for name, count in run.reached:
@@ -204,14 +186,12 @@ class PieceResult:
 
     def raise_error(self) -> None:
         """Raise the error that ended the piece early, if there is one."""
-        if self.interrupted:
-            raise KeyboardInterrupt
         if self.error is not None:
             raise self.error
 
 
 def explore(piece: Piece, source: Source) -> PieceResult:
-    """Run and judge a piece. Errors are in `error` and `interrupted` of the result, unless they end the process."""
+    """Run and judge a piece. Errors are in `error` of the result, unless they end the process."""
     seen, settings = PieceResult(), piece.settings
     try:
         runs = source.runs(piece.first, piece.count)
@@ -222,8 +202,8 @@ def explore(piece: Piece, source: Source) -> PieceResult:
                 break
             if (piece.first + seen.taken) % COLLECT_EVERY == 0:
                 gc.collect()
-    except KeyboardInterrupt:
-        seen.interrupted = True
+    except KeyboardInterrupt as error:
+        seen.error = error
     except Exception as error:
         seen.error = portable(error)
     seen.found = {kind: failure for kind, failure in seen.found.items() if kind not in piece.known}
@@ -242,7 +222,7 @@ def collected_by_hand() -> Iterator[None]:
     """A context in which garbage is collected only on request, and never objects made before it.
 
     A run makes a few hundred cycles: collecting them in between costs a fifth of the time, walking all loaded modules
-    each time a tenth. Where somebody else has excluded objects already, these stay excluded afterwards.
+    each time a tenth. Objects that other code has excluded before stay excluded afterwards.
     """
     gc.collect()
     frozen_before = gc.get_freeze_count()
@@ -254,3 +234,96 @@ def collected_by_hand() -> Iterator[None]:
         gc.enable()
         if not frozen_before:
             gc.unfreeze()
+
+
+@dataclass(slots=True, kw_only=True)
+class SearchState:
+    """The state of one campaign.
+
+    began: time.monotonic().
+    found: the first run of each kind of violation, or that of its small plan.
+    large: why others were not made small, or why a small one may become smaller yet.
+    trouble: why the kit could not finish, "" when it did.
+    listed: a row of each run, when that is wanted.
+    """
+
+    request: CampaignRequest
+    progress: Callable[[str], None]
+    began: float = field(default_factory=time.monotonic)
+    statistics: Statistics = field(default_factory=Statistics)
+    found: dict[Kind, Failure] = field(default_factory=dict)
+    large: dict[Kind, str] = field(default_factory=dict)
+    last: History | None = None
+    trouble: str = ""
+    listed: list[RunRow] = field(default_factory=list)
+
+    def line(self, runs: str, steps: str) -> str:
+        """The progress line. runs, steps: the words for these in it."""
+        statistics, request, seconds = self.statistics, self.request, time.monotonic() - self.began
+        left = "" if request.budget_s == math.inf else f"; {left_of(request.budget_s - seconds)}"
+        of = "" if request.runs is None else f" of {request.runs:,}"
+        rates = rates_of({runs: statistics.runs, steps: statistics.steps}, seconds)
+        causes = len(stories(self.failures()))
+        broken = ", ".join(sorted({kind.guarantee for kind in self.found}, key=lambda name: int(name[1:])))
+        said = f"{causes} cause{'' if causes == 1 else 's'} so far: {broken}" if broken else "none violated"
+        return f"{statistics.runs:,}{of} {runs}; {rates}; {sum(statistics.faults.values()):,} faults{left}; {said}"
+
+    def add(self, piece: PieceResult) -> dict[Kind, Failure]:
+        """Add the next piece; returns the kinds of violation that are new, or have a plan now."""
+        self.statistics.merge(piece.statistics)
+        self.last = piece.last or self.last
+        self.listed += piece.listed
+        known = {kind for kind, failure in self.found.items() if failure.plan is not None}
+        new = {
+            kind: failure
+            for kind, failure in piece.found.items()
+            if kind not in known and (kind not in self.found or failure.plan is not None)
+        }
+        self.found |= new
+        return new
+
+    def keep(self, kind: Kind, small: Failure, confirmed: str = "") -> None:
+        """Replace the run of a failure by that of a smaller plan, unless there is a still smaller one.
+
+        confirmed: how often the small plan fails.
+        """
+        known = self.found[kind]
+        if known.entries_before and known.entries < small.entries:
+            return
+        before = known.entries_before or known.entries
+        self.found[kind] = replace(
+            small,
+            kind=kind,
+            number=known.number,
+            entries_before=before if small.entries < before else 0,
+            confirmed=confirmed,
+            story=known.story,
+        )
+
+    def join_story(self, kind: Kind, also: Iterable[Kind]) -> None:
+        """Record that the small plan for `kind` also breaks `also`: one story, unless they belong to one already."""
+        for each in (kind, *also):
+            if each in self.found and self.found[each].story is None:
+                self.found[each] = replace(self.found[each], story=kind)
+
+    def failures(self) -> tuple[Failure, ...]:
+        """The failures, shortest plan first. One that was not shrunk is joined with others of the same run."""
+        told = {each.number: each.story for each in reversed(self.found.values()) if each.story is not None}
+        for kind, failure in self.found.items():
+            told.setdefault(failure.number, kind)
+        found = []
+        for kind, failure in self.found.items():
+            why = self.large.get(kind, NO_TIME) if self.request.shrinking and failure.entries > SMALL else ""
+            found.append(replace(failure, story=failure.story or told[failure.number], large=why))
+        return tuple(sorted(found, key=lambda failure: failure.entries))
+
+
+def rates_of(counts: Mapping[str, int], seconds: float) -> str:
+    """The rates per second, in words."""
+    rates = ((name, count / max(seconds, 0.001)) for name, count in counts.items())
+    return ", ".join(f"{rate:,.{0 if rate >= 10 else 1}f} {name}/s" for name, rate in rates)
+
+
+def left_of(seconds: float) -> str:
+    """The time left of a budget in words."""
+    return f"{seconds / 60:.0f} min left" if seconds >= 600 else f"{max(0.0, seconds):.0f} s left"

@@ -3,12 +3,12 @@
 Runs go round the modes and storages asked for, without those in which a single call of the system needs what the
 storage does not offer; one plan in `WRITES_EVERY` is of writes, the others of operations.
 One run in `RECHECK_EVERY`, and every new kind of failure, is run again and must give the same history, some of them in
-another process as well; a system that does not is reported as not deterministic, and nothing about it can be believed.
+another process as well; otherwise the system is reported as not deterministic, and its results are not reliable.
 One turn in `LOOK_EVERY` is looked at for coverage goals (goals.py) and where faults struck (fault_matrix.py); all of
-them are held against the least that must happen (gaps.py).
+them are compared with the activity thresholds (gaps.py).
 
-With a number of runs and no seconds it is a function of the seed: nothing in it looks at a clock, and pieces are merged
-in their order, however many processes explored them.
+With a number of runs and no seconds it is a function of the seed: it reads no clock, and pieces are merged in their
+order for any number of processes.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from marker_sim.campaign.coverage import canary
 from marker_sim.campaign.coverage.determinism_check import differ_elsewhere, digest
@@ -31,12 +33,12 @@ from marker_sim.campaign.pieces import (
     Piece,
     PieceResult,
     SearchSettings,
+    SearchState,
     collected_by_hand,
     explore,
 )
 from marker_sim.campaign.played_shrinking import broken_in
 from marker_sim.campaign.runs import MODES_AGREE, execute, lacking, smaller
-from marker_sim.campaign.search_state import SearchState
 from marker_sim.campaign.sources.swarm import Swarm
 from marker_sim.faults import FaultKind, drawable
 from marker_sim.judges.promises.profiles import Profile
@@ -54,18 +56,19 @@ from marker_sim.targets.table import parse_target
 
 DESK = "marker_sim.campaign.planned_runs:SearchDesk"
 PROGRESS_EVERY_S = 0.5
-# Of a budget of seconds, for making small what was found; nothing found, nothing kept back.
+# Share of a budget in seconds that is reserved for shrinking after the first failure.
 SHRINK_SHARE = 0.2
 SHRINK_MAX_S = 10.0
 SHRINK_MIN_S = 6.0
-# The same of a number of runs.
+# The same for a budget in runs.
 SHRINK_RUNS = 2_000
 CANARY_SHARE = 0.05
 CANARY_MIN_S = 10.0
-FAULT_ONE_IN = 120  # With a margin of two, as the `one_in` of a goal: of the rarest kind, in the place where it is.
+FAULT_ONE_IN = 120  # As `one_in` of a goal, margin of two: the rarest kind in its rarest place.
 ELSEWHERE_MIN_S = 20.0
 _NO_END = 1 << 62
 NOT_DETERMINISTIC = "the same plan gave a different history: the system under test is not deterministic"
+Task = tuple[str, Callable[..., Any]]  # The name of a system, and what is done with it, as `system`.
 
 
 class PlannedRuns(Keeper):
@@ -109,7 +112,7 @@ class PlannedRuns(Keeper):
         """The results of the plans, in their order; a canary is hunted before the first one."""
         if self._request.canaries:
             self._plant()
-        yield from in_order(self._tasks(), lambda task: do(task, self._system), self._pool)
+        yield from in_order(self._tasks(), self._do, self._pool)
 
     def merged(self, piece: PieceResult, new: dict[Kind, Failure]) -> None:
         """Take in a counted piece: check repeated runs and show the progress. new: new kinds of violation."""
@@ -132,13 +135,13 @@ class PlannedRuns(Keeper):
             first.setdefault(kind[0], kind)
         plans = {kind: plan for kind in first.values() if (plan := search.found[kind].plan) is not None}
 
-        def tasks() -> Iterator[tuple[str, Shrinking]]:
+        def tasks() -> Iterator[Task]:
             for kind, plan in plans.items():
                 search.progress(f"shrinking {kind[0]} in {kind[1]} mode on {kind[2]}, {plan.entries} entries")
-                shrinking = Shrinking(kind=kind, plan=plan, profile=self._request.profile, seconds=seconds, runs=runs)
-                yield self._request.target.sut, shrinking
+                do = partial(smaller, kind, plan, profile=self._request.profile, budget_s=seconds, runs_max=runs)
+                yield self._request.target.sut, do
 
-        shrunk = in_order(tasks(), lambda task: do(task, self._system), self._pool)
+        shrunk = in_order(tasks(), self._do, self._pool)
         for kind, small in zip(plans, shrunk, strict=True):
             if small is not None and small.plan != plans[kind]:
                 search.keep(kind, small)
@@ -182,7 +185,10 @@ class PlannedRuns(Keeper):
             listed=tuple(self._search.listed),
         )
 
-    def _tasks(self) -> Iterator[tuple[str, Piece]]:
+    def _do(self, task: Task) -> Any:
+        return task[1](system=self._system)
+
+    def _tasks(self) -> Iterator[Task]:
         """The tasks of the search, piece by piece; once there are failures, a share of the time is for shrinking."""
         search, request = self._search, self._request
         begin = request.first * len(self._settings.places)
@@ -197,7 +203,7 @@ class PlannedRuns(Keeper):
                 return
             count, known = min(PIECE, end - start), frozenset(search.found)
             piece = Piece(settings=self._settings, first=start, count=count, until=until(), known=known)
-            yield request.target.sut, piece
+            yield request.target.sut, partial(explored, piece)
 
     def _plant(self) -> None:
         """Hunt a canary, for a share of the budget, or for CANARY_MIN_S where that is longer."""
@@ -210,7 +216,7 @@ class PlannedRuns(Keeper):
     def _recheck(self, number: int, piece: PieceResult, broken: Failure | None) -> None:
         """Count a repeated run; a failing run that was not repeated yet is repeated now."""
         again, statistics = piece.rechecked.get(number), self._search.statistics
-        plan, made = (again.plan, again.digest) if again is not None else (None, "")
+        plan, made = again or (None, "")
         if broken is not None:
             plan, made = broken.plan, digest(broken.history)
             if again is None and plan is not None:
@@ -252,12 +258,12 @@ class PlannedRuns(Keeper):
                 kinds = drawable(mode, storage, writes=plans == "writes")
                 able.update(dict.fromkeys(kinds, statistics.made[f"{mode}/{storage}/{plans}"]))
         if self._system.layout == "names":
-            del able[FaultKind.TYPE_DAMAGED]  # Type files are Hudi's; others have none to damage.
+            del able[FaultKind.TYPE_DAMAGED]  # Only Hudi's format has type files.
         missed = sorted((kind.value, runs) for kind, runs in able.items() if kind.value not in statistics.faults)
         return {f"fault {name}": runs >= SURE * FAULT_ONE_IN for name, runs in missed}
 
 
-def hunt_canary(mutant: Mutant, place: canary.CanaryPlace, seed: int, profile: Profile, deadline: float) -> Canary:
+def hunt_canary(mutant: Mutant, place: tuple[str, str], seed: int, profile: Profile, deadline: float) -> Canary:
     """The result of hunting a canary as the system under test is hunted: until it is caught, PLANS_MAX or a time."""
     asked = frozenset({mutant.kills})
     settings = SearchSettings(places=(place,), seed=seed, guarantees=asked, profile=profile, stop_at_first=True)
@@ -267,23 +273,9 @@ def hunt_canary(mutant: Mutant, place: canary.CanaryPlace, seed: int, profile: P
     return Canary(mutant=mutant.name, guarantee=mutant.kills, plans=seen.statistics.runs, caught=bool(seen.found))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shrinking:
-    """The task to shrink a plan within a number of seconds and runs. kind: of the violation that must remain."""
-
-    kind: Kind
-    plan: Plan
-    profile: Profile
-    seconds: float
-    runs: int
-
-
-def do(task: tuple[str, Piece | Shrinking], system: System) -> PieceResult | Failure | None:
-    """The result of a task: that of a piece, or the failure of the smallest plan, None when it does not fail again."""
-    _, asked = task
-    if isinstance(asked, Piece):
-        return explore(asked, Swarm(system, asked.settings))
-    return smaller(asked.kind, asked.plan, system, asked.profile, asked.seconds, asked.runs)
+def explored(piece: Piece, system: System) -> PieceResult:
+    """The result of a piece of the swarm."""
+    return explore(piece, Swarm(system, piece.settings))
 
 
 class SearchDesk(Keeper):
@@ -293,11 +285,11 @@ class SearchDesk(Keeper):
         super().__init__()
         self._systems: dict[str, System] = {}
 
-    def do(self, task: tuple[str, Piece | Shrinking]) -> PieceResult | Failure | None:
+    def do(self, task: Task) -> Any:
         """The result of a task on the system with this name."""
         if task[0] not in self._systems:
             system = parse_target(task[0]).load()
             assert system is not None, "only plans are given to workers"
             self._systems[task[0]] = system
             self._stack.enter_context(collected_by_hand())
-        return do(task, self._systems[task[0]])
+        return task[1](system=self._systems[task[0]])

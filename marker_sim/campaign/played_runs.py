@@ -9,20 +9,17 @@ from dataclasses import replace
 from typing import Any
 
 from marker_sim.campaign.coverage.canary import find_false_statement
-from marker_sim.campaign.pieces import NumberedRun, PieceResult, stops
+from marker_sim.campaign.pieces import NumberedRun, PieceResult, SearchState, stops
 from marker_sim.campaign.played_shrinking import WAITING, PlayedShrinker
-from marker_sim.campaign.search_state import SearchState
 from marker_sim.errors import HarnessError
-from marker_sim.history import History
 from marker_sim.outcome.failure import Failure, Kind
 from marker_sim.outcome.result import Campaign
-from marker_sim.plan import Plan
 from marker_sim.surroundings.worker_pool import Keeper
 from marker_sim.targets.target import PlayedRun, RealRuns
 
-SHRINK_SHARE, WAITING_SHARE = 0.5, 0.7  # Of the budget; the latter where each run waits for an answer.
+SHRINK_SHARE, WAITING_SHARE = 0.5, 0.7  # Shares of the budget; the second if each run waits for an answer.
 CLOSING_S = 2.0
-FIRST_SHARE = 0.7  # Of the time that is left, for the next failure: often it is the only cause.
+FIRST_SHARE = 0.7  # Share of the remaining time for the next failure, which often is the only cause.
 
 
 class PlayedRuns(Keeper):
@@ -69,7 +66,7 @@ class PlayedRuns(Keeper):
         search, request = self._search, self._search.request
         if not request.shrinking:
             return
-        shrinker = PlayedShrinker(self._again, request.profile, self._runs.at_once)
+        shrinker = PlayedShrinker(self._runs.again, request.profile, self._runs.at_once)
         until = search.began + request.budget_s - CLOSING_S
         planned = [(kind, broken) for kind, broken in search.found.items() if broken.plan is not None]
         left = [kind for kind, broken in sorted(planned, key=lambda each: each[1].breach.under != "none")]
@@ -99,10 +96,6 @@ class PlayedRuns(Keeper):
             if search.found[kind].story is None:
                 search.found[kind] = replace(search.found[kind], confirmed=sentence, story=kind)
 
-    def _again(self, plan: Plan, until: float, fresh: bool, probing: bool) -> History | None:
-        played = self._runs.again(plan, until, fresh, probing)
-        return None if played.cut else played.history
-
     def check(self) -> None:
         """Nothing: runs in real time cannot be repeated exactly, so there is none to compare."""
 
@@ -128,7 +121,7 @@ class PlayedRuns(Keeper):
     def _ended(self) -> Iterator[tuple[Any, PlayedRun]]:
         """The runs as they end, with `lanes` of them at a time, until no further one fits.
 
-        A single lane is this thread, where Ctrl-C is heard. Runs that are under way when this is left end at once,
+        A single lane is this thread, which receives Ctrl-C. Runs that are under way when this is left end at once,
         which the pool waits for.
         """
         runs = self._runs
@@ -156,8 +149,8 @@ class PlayedRuns(Keeper):
         broken = piece.take(numbered(self._number, played), self._search.request)
         for kind, each in broken.items() if played.plan is not None else ():
             self._broken.setdefault(kind, []).append(each)
-        piece.interrupted = played.interrupted
-        piece.error = HarnessError(played.trouble) if played.trouble else None
+        if played.interrupted or played.trouble:
+            piece.error = KeyboardInterrupt() if played.interrupted else HarnessError(played.trouble)
         self._number += 1
         return piece
 

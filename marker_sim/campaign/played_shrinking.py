@@ -1,14 +1,14 @@
 """Shrinking of plans that failed in real time, where a single run proves nothing.
 
 A smaller plan is kept when it breaks the same guarantee in two of two runs or three of four, and one of few entries,
-whose runs are short, when it does in four of four or five of six. Two runs go on beside each other, or more that wait
-for an answer most of the time. Whoever gets the plan wants to see it fail, so the result is the last of those kept that
-breaks in eight of ten runs, and the most reliable one where none does. What else breaks in its runs most likely has the
-same cause, so it is not made small again.
+whose runs are short, when it does in four of four or five of six. Two runs are made at once, or more if they mostly
+wait for answers. Its receiver should see it fail, so the result is the last of those kept that
+breaks in eight of ten runs, and the most reliable one where none does. Other guarantees that break in its runs most
+likely have the same cause, and are not shrunk again.
 
 Where a run takes a quarter of a minute and the machine for itself, as a table on Spark does, one of two runs is enough,
-and three of four in the end. No run begins that the time has no room for, and one that the end of the time cut short
-decides nothing: it is counted neither as broken nor as kept.
+and three of four in the end. No run begins without enough time left, and a run that the end of the time cut off decides
+nothing: it counts neither as broken nor as kept.
 """
 
 from __future__ import annotations
@@ -27,32 +27,34 @@ from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.outcome.failure import NO_TIME, NONE_SMALLER, Failure, Kind, failures_in
 from marker_sim.plan import Plan
-from marker_sim.search.shrinking import by_evidence, by_history, jobs
+from marker_sim.search.shrinking import by_history, jobs
 from marker_sim.search.shrinking.shrinker import shrink
+from marker_sim.targets.target import PlayedRun
 
-BESIDE = 2  # Runs beside each other.
-WAITING = ("G6", "G7")  # A run that breaks one of them waits as long as an answer may take, in which nobody is busy.
+BESIDE = 2  # Runs at the same time.
+WAITING = ("G6", "G7")  # Runs that break one of them mostly wait, idle, for the bound of an answer.
 LAST_RUNS, FEW_LAST_RUNS = 10, 4
-RELIABLE, FEW_RELIABLE = 8, 3  # Of the last runs.
-KEPT_MAX = 1  # Runs of a candidate that keep the guarantee.
-ENTRY_S, FRAME = 5.0, 2  # How long a slow run takes for each entry, and any run as for how many more.
-FEW = 12  # Entries of a plan that has to break in five of six runs.
-CLOSING_SHARE = 0.3  # Of the time, for the last runs.
-PLANS_MAX = 2  # Failing plans whose candidates are tried.
-EVIDENCE_SHARE = 0.6  # Of the time, for the candidates that the evidence names.
-LOST = frozenset(("G1", "G2", "G3", "G4", "G11"))  # A name that is gone breaks one of them, by when it is missed.
+RELIABLE, FEW_RELIABLE = 8, 3  # Failing runs required of the last runs.
+RUNS_MAX = 2_000  # Of candidates.
+KEPT_MAX = 1  # Runs of an accepted candidate that may keep the guarantee.
+ENTRY_S, FRAME = 5.0, 2  # Time of a slow run for each entry, and a constant number of additional entries.
+FEW = 12  # A plan with at most this many entries has to break in five of six runs.
+CLOSING_SHARE = 0.3  # Share of the time for the last runs.
+PLANS_MAX = 2  # Number of failing plans whose candidates are tried.
+EVIDENCE_SHARE = 0.6  # Share of the time for the candidates that the evidence names.
+LOST = frozenset(("G1", "G2", "G3", "G4", "G11"))  # A lost name breaks one of them, depending on when it is noticed.
 PROBES = ("probe-", "once-")
-Again = Callable[[Plan, float, bool, bool], History | None]
+Again = Callable[[Plan, float, bool, bool], PlayedRun]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmallPlan:
     """The result of shrinking: a plan and how often it fails.
 
-    broken: what broke in the runs that are counted, by kind, as it was seen first.
+    broken: the first breach of each kind in the counted runs.
     failed, runs: in how many of them a guarantee broke that it was made small for.
-    told: how it breaks that most often, None when it never did.
-    stopped: why it is no smaller, "" when nothing was left to try.
+    told: the kind of breach that is most frequent, None without any.
+    stopped: why it is not smaller, "" if no candidate was left.
     """
 
     plan: Plan
@@ -75,7 +77,7 @@ class PlayedShrinker:
     """Shrinks plans by playing smaller ones several times.
 
     again: runs a plan until a time (time.monotonic), on fresh servers if asked for, with probes at its end or not; from
-        several threads at a time. None for a run that the time cut short.
+        several threads at a time.
     at_once: from how many threads, when runs wait most of the time; 1 for runs that are slow.
     """
 
@@ -91,9 +93,7 @@ class PlayedShrinker:
         self._last_runs_max, self._reliable = (FEW_LAST_RUNS, FEW_RELIABLE) if self._slow else (LAST_RUNS, RELIABLE)
         self._entry_s, self._wait_s, self._longest_s = ENTRY_S, 0.0, math.inf
 
-    def shrink(
-        self, kind: Kind, seen: Sequence[Failure], until: float, over: float | None = None, runs_max: int = 2_000
-    ) -> SmallPlan:
+    def shrink(self, kind: Kind, seen: Sequence[Failure], until: float, over: float | None = None) -> SmallPlan:
         """The smallest plan that breaks the guarantee, mode and storage of `kind`, as found until a time.
 
         seen: runs of plans in which it broke.
@@ -114,7 +114,7 @@ class PlayedShrinker:
         self._first(ordered, fails, began + (until - began) * EVIDENCE_SHARE)
         last = until - self._closing_s(kept[-1].plan, until - began)
         left_s = max(0.0, last - time.monotonic())
-        shrink(kept[-1].plan, lambda plan: fails(plan, last), runs_max, left_s, simulated=False)
+        shrink(kept[-1].plan, lambda plan: fails(plan, last), RUNS_MAX, left_s, simulated=False)
         ended = not self._has_room(kept[-1].plan, last)
         small = self._most_reliable(kept, until if over is None else over)
         none = NONE_SMALLER if small.plan == kept[0].plan else ""
@@ -150,8 +150,8 @@ class PlayedShrinker:
     def _last_runs(self, kept: SmallPlan, until: float) -> SmallPlan:
         """A plan with its ten last runs (four slow ones); fewer when time is over, or when too many kept the guarantee.
 
-        Where there is no time for one, the runs for which the plan was kept stand. The last of them have probes, so
-        that whatever else breaks is seen.
+        Without time for one, the runs for which the plan was kept count. The last of them have probes, which show other
+        breaches.
         """
         spare, seen, small = self._last_runs_max - self._reliable, list[dict[Kind, Failure]](), kept
         needed = self._probing
@@ -245,13 +245,13 @@ class PlayedShrinker:
 
         def run(_: int) -> dict[Kind, Failure] | None:
             try:
-                history = self._again(plan, until, fresh, self._probing)
-                return None if history is None else broken_in(history, plan, self._profile)
+                played = self._again(plan, until, fresh, self._probing)
+                return None if played.cut else broken_in(played.history, plan, self._profile)
             except HarnessError:
                 return None
 
         fresh, began = self._fresh, time.monotonic()
-        if self._beside == 1:  # Here Ctrl-C is heard.
+        if self._beside == 1:  # Only this thread receives Ctrl-C.
             made = [run(0)]
         else:
             with ThreadPoolExecutor(self._beside) as pool:
@@ -260,7 +260,7 @@ class PlayedShrinker:
         if seen:
             self._longest_s = max(self._longest_s, took_s)
             self._entry_s = max(0.0, took_s - self._wait_s) / (plan.entries + FRAME)
-        self._fresh = any(made)  # A server that did wrong once may have kept something of it.
+        self._fresh = any(made)  # A server may keep wrong state after a failure.
         return seen
 
 
@@ -271,7 +271,7 @@ def _candidates(broken: Failure) -> Iterator[Plan]:
         return
     yield from by_history.candidates(plan, history, breach.evidence, breach.under)
     evidence = tuple(history.events[index] for index in breach.evidence)
-    yield from by_evidence.candidates(plan, evidence, breach.under)
+    yield from by_history.around_evidence(plan, evidence, breach.under)
 
 
 def broken_in(history: History, plan: Plan | None, profile: Profile) -> dict[Kind, Failure]:

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from marker_sim.campaign.played_shrinking import PlayedShrinker, SmallPlan, broken_in
-from marker_sim.campaign.runs import execute, failure_of, findings_in, findings_of, promised_breach, smaller
+from marker_sim.campaign.runs import failure_of, findings_in, findings_of, promised_breach, smaller
 from marker_sim.history import History
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.promises.profiles import Profile
@@ -25,6 +25,7 @@ from marker_sim.outcome.failure import (
     VIOLATED,
     Failure,
     Kind,
+    failures_in,
 )
 from marker_sim.plan import Plan
 from marker_sim.system import System
@@ -36,16 +37,12 @@ if TYPE_CHECKING:
 
 LONG_S = 600.0
 CLOSING_S = 2.0
-SEEN_SHARE = 0.3  # Of the time of shrinking, for seeing the failure again.
+SEEN_SHARE = 0.3  # Share of the time for shrinking in which the failure is reproduced.
 
 
 def replay_plan(plan: Plan, sut: str, guarantee: str | None) -> tuple[History, tuple[Finding, ...]]:
     """The result of running a plan against a system, judged by one guarantee or by all."""
-    system = load_system(sut)
-    if guarantee is not None:
-        return findings_of(plan, system, guarantee)
-    history, _ = execute(plan, system)
-    return history, findings_in(history, system)
+    return findings_of(plan, load_system(sut), guarantee)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +51,7 @@ class Replayed:
 
     status: VIOLATED, FIXED, or NOT_REPRODUCED, and `why` then where runs were not enough to say that it is fixed.
     broken, times: in how many runs of how many a promise was broken.
-    held: in how many it was judged and kept, where that was counted.
+    held: in how many the guarantee that was asked for was judged and kept.
     shown: the first that broke it; also: the other guarantees that it breaks.
     """
 
@@ -72,8 +69,8 @@ def simulated(
 ) -> Replayed:
     """The result of a plan in the simulated world, where one run decides whether a deterministic system breaks it.
 
-    guarantee: None for any. What the profile does not promise counts for a guarantee that is named: it was stored once.
-    cause: of its breach; one of another cause counts where none of that cause was seen.
+    guarantee: None for any. For a named guarantee also breaches that are not promised count: one was stored.
+    cause: of its breach; a breach of another cause counts if there was none of this cause.
     steady: whether the system seemed deterministic when the plan was stored.
     """
     shown, also, count = None, tuple[str, ...](), 0
@@ -98,28 +95,36 @@ def _breach(finding: Finding, plan: Plan, profile: Profile, guarantee: str | Non
 
 
 def played(
-    play: Callable[[bool], dict[Kind, Failure]],
+    run: Callable[[bool], History],
+    plan: Plan,
+    profile: Profile,
     guarantee: str | None,
     cause: str,
     times: int,
     enough: int | None = None,
+    system: System | None = None,
 ) -> Replayed:
     """The result of a plan in real time, where a run without a violation proves nothing.
 
-    play: one run, on fresh servers if asked for: what it broke.
+    run: one run, on fresh servers if asked for.
     enough: after so many runs that broke it there are no more.
+    system: what ran it, where that is loaded here.
     """
     seen: list[Failure] = []
-    fresh, made = False, 0
+    fresh, made, held = False, 0, 0
     while made < times and len(seen) != enough:
-        broken = play(fresh)
+        history = run(fresh)
+        findings = findings_in(history, system)
+        broken = failures_in(history, findings, profile, plan)
         found = [each for kind, each in broken.items() if guarantee in (None, kind.guarantee)]
         seen += sorted(found, key=lambda each: each.breach.cause != cause)[:1]
+        asked = [each for each in findings if each.guarantee == guarantee]
+        held += any(each.judged and not each.breaches and not each.undecided for each in asked)
         fresh, made = bool(broken), made + 1
     shown = min(seen, key=lambda each: each.breach.cause != cause, default=None)
     status = VIOLATED if seen else NOT_REPRODUCED
     why = "" if seen else "that does not mean that it is fixed"
-    return Replayed(status=status, broken=len(seen), times=made, shown=shown, why=why)
+    return Replayed(status=status, broken=len(seen), times=made, held=held, shown=shown, why=why)
 
 
 def on_servers(
@@ -128,10 +133,10 @@ def on_servers(
     """The result of a plan on a real server or Hudi, or as Spark jobs where `server` is None."""
     with _real_runs(plan, sut, server, profile, LONG_S) as runs:
 
-        def play(fresh: bool) -> dict[Kind, Failure]:
-            return broken_in(runs.again(plan, time.monotonic() + LONG_S, fresh).history, plan, profile)
+        def run(fresh: bool) -> History:
+            return runs.again(plan, time.monotonic() + LONG_S, fresh).history
 
-        return played(play, guarantee, cause, times)
+        return played(run, plan, profile, guarantee, cause, times)
 
 
 @contextmanager
@@ -139,7 +144,7 @@ def _real_runs(
     plan: Plan, sut: str, server: ServerOptions | None, profile: Profile, budget_s: float
 ) -> Iterator[RealRuns | SparkRuns]:
     if server is None:
-        from marker_sim.campaign.sources.spark import SparkRuns  # Which the simulated world needs nothing of.
+        from marker_sim.campaign.sources.spark import SparkRuns  # Not at the top: the simulated world does not need it.
 
         with SparkRuns(sut, plan.seed) as jobs:
             yield jobs
@@ -160,25 +165,20 @@ def shrink_on_servers(
 ) -> tuple[SmallPlan | None, int]:
     """The smaller plan found where `on_servers` runs it; None when the plan did not fail there again.
 
-    Also how many runs it took to see that.
+    Also the number of runs until then.
     """
     began, runs_made = time.monotonic(), 0
     until = began + budget_s - CLOSING_S
     with _real_runs(plan, sut, server, profile, budget_s) as runs:
-
-        def again(candidate: Plan, deadline: float, fresh: bool, probing: bool) -> History | None:
-            played = runs.again(candidate, deadline, fresh, probing)
-            return None if played.cut else played.history
-
         while not runs_made or time.monotonic() < began + budget_s * SEEN_SHARE:
-            history = again(plan, until, False, True)
-            if history is None:
+            again = runs.again(plan, until)
+            if again.cut:
                 break
             runs_made += 1
-            broken = broken_in(history, plan, profile)
+            broken = broken_in(again.history, plan, profile)
             found = sorted((kind for kind in broken if kind[0] == guarantee), key=lambda kind: kind[3] != cause)
             if found:
-                shrinker = PlayedShrinker(again, profile, runs.at_once)
+                shrinker = PlayedShrinker(runs.again, profile, runs.at_once)
                 return shrinker.shrink(found[0], [broken[found[0]]], until), runs_made
     return None, runs_made
 
@@ -214,11 +214,10 @@ def undecided(
     if not findings or not (
         any(finding.judged for finding in findings) or any(event.kind == "ok" for event in history.events)
     ):
-        # A fixed system may leave nothing to judge when operations succeed: no error, no second rollback.
+        # With a fixed system there may be nothing to judge, such as no error and no second rollback.
         return f"no operation succeeded, and there was nothing to judge for {guarantee or 'any guarantee'}"
     if not deterministic:
         return "the system was not deterministic when this failure was found, so one run proves nothing"
-    again = execute(plan, system)[0] if guarantee is None else findings_of(plan, system, guarantee)[0]
-    if again.events != history.events:
+    if findings_of(plan, system, guarantee)[0].events != history.events:
         return "the same plan gave two different histories, so the system is not deterministic"
     return ""

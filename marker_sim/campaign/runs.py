@@ -1,7 +1,7 @@
 """Runs one plan in the simulated world, judges it in one mode or both, and shrinks it.
 
-A third-party class may need an operation that the storage does not offer, for example conditional puts. A run in which
-it called one is neither judged nor counted, by no search.
+A third-party class may need an operation that the storage does not offer, for example conditional puts. No search
+judges or counts a run in which it called one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.outcome.failure import Failure, Kind
 from marker_sim.plan import Plan
-from marker_sim.search.shrinking.operations import without_one
+from marker_sim.search.shrinking.candidates import without_one
 from marker_sim.search.shrinking.shrinker import RUNS_MAX, shrink
 from marker_sim.system import System
 from marker_sim.worlds.simulated.cluster import Cluster
@@ -50,7 +50,9 @@ def comparable(plan: Plan, system: System) -> bool:
     return both and bool(plan.writes) and plan.storage in BATCHED_STORAGES
 
 
-def findings_in(history: History, system: System, guarantees: frozenset[str] | None = None) -> tuple[Finding, ...]:
+def findings_in(
+    history: History, system: System | None, guarantees: frozenset[str] | None = None
+) -> tuple[Finding, ...]:
     """One finding per requested guarantee; none when the system cannot be judged on this storage."""
     return () if lacking(system, history) else judge(history, guarantees)
 
@@ -62,15 +64,15 @@ def lacking(system: System | None, history: History) -> str:
     return "" if event is None else event.error or "an operation"
 
 
-def findings_of(plan: Plan, system: System, guarantee: str) -> tuple[History, tuple[Finding, ...]]:
-    """The findings of one guarantee for a plan, which may need runs in both modes."""
+def findings_of(plan: Plan, system: System, guarantee: str | None) -> tuple[History, tuple[Finding, ...]]:
+    """The findings of one guarantee for a plan, which may need runs in both modes; of all of one run for None."""
     if guarantee == MODES_AGREE:
         if not comparable(plan, system):
             return execute(plan, system)[0], ()
         first, history, finding = compare_modes(plan, system)
         return history, () if lacking(system, first) or lacking(system, history) else (finding,)
     history, _ = execute(plan, system)
-    return history, findings_in(history, system, frozenset({guarantee}))
+    return history, findings_in(history, system, None if guarantee is None else frozenset({guarantee}))
 
 
 def promised_breach(finding: Finding, plan: Plan, profile: Profile, cause: str = "") -> Breach | None:
@@ -103,9 +105,9 @@ def make_small(
 ) -> Plan:
     """The smallest plan found that breaks a guarantee by a cause, or without an entry that the cause depends on.
 
-    A kill makes a loss lost-at-kill that would have been never-stored without it. So when no smaller plan breaks the
-    guarantee by the cause, single entries are taken away that it breaks without for the same name or directory, by
-    whatever cause; what that is then counts. Nothing else may change the cause, or one defect would become another.
+    With a kill a loss has the cause lost-at-kill, without it never-stored. So when no smaller plan breaks the guarantee
+    by the same cause, single entries are removed if it still breaks for the same name or directory by any cause, which
+    then counts. Other candidates must keep the cause, or one defect would become another.
     """
     until, left = time.monotonic() + budget_s, runs_max
 

@@ -1,12 +1,12 @@
 """The command line.
 
-app.py         commands, and every way to end as one sentence and an exit code; options.py: the options
+app.py         the commands, and every way to end as one sentence and an exit code; options.py: their options
 request.py     the options of `verify`, parsed once
 verify.py      carries out the request
 replay.py      stored failures again, or smaller; stored.py finds them; handing_over.py: as scripts and texts for others
-judging.py     a stored history judged again
+judge.py       a stored history judged again
 mutants.py, chaos.py, serve.py, audit.py  the commands of these names
-output.py      standard output and standard error, whoever reads them; how far a long command is
+output.py      standard output and standard error; the progress of a long command
 doctor.py      what is on this machine, and how to get what is missing
 """
 

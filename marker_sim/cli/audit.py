@@ -2,39 +2,48 @@
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from marker_sim.cli import options as given
 from marker_sim.cli.options import check_endpoint
-from marker_sim.cli.request import parse_number
+from marker_sim.cli.request import JOBS_MAX, parse_number, seconds_in
 from marker_sim.errors import UsageError
-from marker_sim.report.directory import open_report, unwritable
+from marker_sim.report.directory import open_report, writing
 from marker_sim.report.table import output_console
 from marker_sim.report.verdict import EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED
 from marker_sim.surroundings.spark_session import parse_master
-from marker_sim.tables.audit.audit import Listing, audit_table
-from marker_sim.tables.audit.findings import TableReport
-from marker_sim.tables.audit.output import as_json, print_report, write_report
+from marker_sim.tables.audit.audit import audit_table
+from marker_sim.tables.audit.output import json_text, print_report, write_report
 from marker_sim.tables.sources import local_path, open_source
 
 JOBS = 16
-_JOBS_MAX = 256
-_SPAN = re.compile(r"([0-9]+)(s|m|h|d)\Z")
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _EXITS = {"damaged": EXIT_VIOLATED, "undecided": EXIT_INCONCLUSIVE, "clean": EXIT_HOLDS}
 
 
 def audit(
-    table: str, *, report: str | None, json_only: bool, s3_endpoint: str | None, jobs: str | None, stuck_after: str,
-    spark_master: str | None, argv: Sequence[str],
-) -> int:  # fmt: skip
-    """Audit a table; returns the exit code."""
+    context: typer.Context,
+    table: given.Table,
+    report: given.AuditReport = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print only the content of audit.json.")] = False,
+    s3_endpoint: given.OtherEndpoint = None,
+    jobs: given.AuditJobs = None,
+    stuck_after: given.StuckAfter = "2h",
+    spark_master: given.SparkMaster = None,
+) -> int:
+    """Find out what defects of markers, rollbacks and commits left in an existing Hudi table; only reads it.
+
+    Exit codes: 1 damage found, 4 the kit or the storage failed, 3 something could not be decided, 0 clean.
+    """
     check_endpoint(s3_endpoint)
-    threads = JOBS if jobs is None else parse_number(jobs, "--jobs", _JOBS_MAX)
-    stuck_after_s = _seconds(stuck_after)
+    threads = JOBS if jobs is None else parse_number(jobs, "--jobs", JOBS_MAX)
+    stuck_after_s = seconds_in(stuck_after)
+    if stuck_after_s is None:
+        raise UsageError(f"--stuck-after was given {stuck_after!r}; write a time such as 2h, 30m or 0s")
     master = parse_master(spark_master)
     directory = None if report is None else Path(report)
     if directory is not None:
@@ -43,31 +52,21 @@ def audit(
     with ExitStack() as stack:
         stack.callback(source.close)
         if directory is not None:
-            stack.enter_context(open_report(directory, argv))
+            stack.enter_context(open_report(directory, context.obj))
         listing = None
         if master is not None:
-            listing = stack.enter_context(_spark(master, table, s3_endpoint))
+            from marker_sim.tables.audit.spark import listing_on_spark
+
+            listing = stack.enter_context(listing_on_spark(master, table, s3_endpoint))
         result = audit_table(source, table, now_s=time.time(), stuck_after_s=stuck_after_s, listing=listing)
         if directory is not None:
-            _store(result, directory)
-    if json_only:
-        print(as_json(result))
+            with writing(directory):
+                write_report(result, directory)
+    if as_json:
+        print(json_text(result))
     else:
         print_report(result, output_console(), "" if directory is None else str(directory))
     return _EXITS[result.verdict]
-
-
-def _spark(master: str, table: str, endpoint: str | None) -> AbstractContextManager[Listing]:
-    from marker_sim.tables.audit.spark import listing_on_spark
-
-    return listing_on_spark(master, table, endpoint)
-
-
-def _store(result: TableReport, directory: Path) -> None:
-    try:
-        write_report(result, directory)
-    except OSError as error:
-        raise unwritable(directory, error) from error
 
 
 def _refuse_inside(directory: Path, table: str) -> None:
@@ -76,10 +75,3 @@ def _refuse_inside(directory: Path, table: str) -> None:
         raise UsageError(
             f"--report {directory} lies in the table, where an audit writes nothing; give a directory elsewhere"
         )
-
-
-def _seconds(text: str) -> float:
-    match = _SPAN.match(text)
-    if match is None:
-        raise UsageError(f"--stuck-after was given {text!r}; write a time such as 2h, 30m or 0s")
-    return float(int(match[1]) * _SECONDS[match[2]])

@@ -6,10 +6,10 @@ import json
 import os
 import secrets
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.console import Console
-from rich.table import Table
 
 from marker_sim.campaign.nightly.nightly_run import run_night
 from marker_sim.campaign.nightly.opening import NightRequest, parse_stages
@@ -23,16 +23,15 @@ from marker_sim.campaign.nightly.summary import (
     verdict_of,
 )
 from marker_sim.campaign.nightly.totals import PAUSED, Totals
+from marker_sim.cli import options as given
 from marker_sim.cli.output import Progress
-from marker_sim.cli.request import SEED_MAX, ServerWords, parse_duration, parse_seed
+from marker_sim.cli.request import SEED_MAX, parse_duration, parse_jobs, parse_seed, parse_server
 from marker_sim.errors import UsageError
-from marker_sim.report.table import output_console
+from marker_sim.report.table import output_console, plain_table, print_line
 from marker_sim.report.verdict import EXIT_INTERRUPTED
-from marker_sim.report.words import printable
 from marker_sim.surroundings.spark_session import parse_master
 from marker_sim.surroundings.time_limit import REST_S, TimeLimit
-from marker_sim.surroundings.worker_pool import parse_jobs
-from marker_sim.targets.table import DEFAULT, parse_target
+from marker_sim.targets.table import DEFAULT, NAMES, parse_target
 from marker_sim.targets.target import REAL_STORAGES, ServerOptions
 
 NIGHTS_SHOWN = 7
@@ -42,21 +41,34 @@ DRAWN_MAX = SEED_MAX // 2
 
 
 def chaos(
-    *,
-    budget: str,
-    directory: str,
-    sut: str | None,
-    seed: str | None,
-    jobs: str | None,
-    stages: str | None,
-    new_night: bool,
-    as_json: bool,
-    storage: str | None = None,
-    spark_master: str | None = None,
-    **server_words: Any,
+    context: typer.Context,
+    budget: Annotated[str, typer.Option(metavar="TIME", help="Time of the whole run: 8h, 20m, 30s.")] = "8h",
+    directory: Annotated[
+        str, typer.Option("--dir", metavar="DIR", help="Directory for ledger, failures and summary.")
+    ] = "chaos",
+    sut: Annotated[str | None, typer.Option(metavar="SUT", help=f"{', '.join(NAMES)}.")] = None,
+    storage: given.ChaosStorage = None,
+    start: given.Start = None,
+    reader: given.Reader = None,
+    dir_format: given.Form = None,
+    identity: given.Identity = False,
+    batch_threads: given.BatchThreads = None,
+    s3_endpoint: given.S3Endpoint = None,
+    s3_bucket: given.S3Bucket = None,
+    seed: Annotated[str | None, typer.Option(metavar="N", help="Seed of a new directory.")] = None,
+    jobs: given.Jobs = None,
+    stages: given.Stages = None,
+    spark_master: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Run plans on executors: local[N], local-cluster[N,C,MB], spark://HOST:PORT."),
+    ] = None,
+    new_night: Annotated[
+        bool, typer.Option("--new-night", help="Start a new night; do not continue an unfinished one.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print only the content of summary.json.")] = False,
 ) -> int:
-    """Run a night, print its summary and return the exit code. server_words: of `ServerWords`."""
-    server, storages = _foreign(sut, storage, stages, server_words)
+    """Search for a night in every world that is installed; resumes where it was stopped."""
+    server, storages = _foreign(sut, storage, stages, context.params)
     request = NightRequest(
         directory=Path(directory),
         budget_s=parse_duration(budget, "--budget"),
@@ -80,44 +92,41 @@ def chaos(
 
 
 def _foreign(
-    sut: str | None, storage: str | None, stages: str | None, server_words: dict[str, Any]
+    sut: str | None, storage: str | None, stages: str | None, words: dict[str, Any]
 ) -> tuple[ServerOptions | None, tuple[str, ...]]:
     """The start command and storages of a foreign system; None and () for one that runs plans, or without a name."""
-    words = ServerWords(**server_words)
     target = parse_target(DEFAULT if sut is None else sut)
     if target.can.plans:
         if storage is not None:
             raise UsageError(f"--storage was given with --sut {target.sut}, whose stages run on all; leave it out")
-        words.parse(target, "local", {})
+        parse_server(words, target, "local", {})
         return None, ()
     if stages is not None:
         raise UsageError(f"--stages was given with --sut {target.sut}, whose night has one stage; leave it out")
     if storage not in (None, BOTH, *REAL_STORAGES):
         raise UsageError(f"--storage was given {storage!r}; write {', '.join(REAL_STORAGES)} or {BOTH}")
     if storage is None:
-        only_s3 = any(name in (words.start or "") for name in ("{endpoint}", "{bucket}"))
-        storage = BOTH if not words.start else "s3" if only_s3 else "local"
+        only_s3 = any(name in (words["start"] or "") for name in ("{endpoint}", "{bucket}"))
+        storage = BOTH if not words["start"] else "s3" if only_s3 else "local"
     storages = tuple(REAL_STORAGES) if storage == BOTH else (storage,)
-    options = [words.parse(target, each, os.environ) for each in storages]
+    options = [parse_server(words, target, each, os.environ) for each in storages]
     return options[0], storages
 
 
 def _print(totals: Totals, directory: Path, console: Console) -> None:
     night = totals.night
     for line in (f"{verdict_of(night)}: night {night.number}", "", *failure_lines(totals.failures.open, directory)):
-        console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for name in ("", *(str(each.number) for each in totals.nights[-NIGHTS_SHOWN:])):
-        table.add_column(name, overflow="fold")
-    named = columns(totals)
-    rows = [night_row(each, named) for each in totals.nights[-NIGHTS_SHOWN:]]
+        print_line(console, line)
+    shown, named = totals.nights[-NIGHTS_SHOWN:], columns(totals)
+    table = plain_table("", *(str(each.number) for each in shown))
+    rows = [night_row(each, named) for each in shown]
     for place, column in enumerate(named):
         if place:
             table.add_row(column, *(row[place] for row in rows))
     console.print(table)
     for line in remarks(night):
-        console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
+        print_line(console, line)
     said = f"night {night.number} is {night.state}, {verdict_of(night)}; summary: {directory / 'summary.html'}"
     if night.state == PAUSED:
         said += "; the same command continues it"
-    console.print(said, markup=False, highlight=False, soft_wrap=True)
+    print_line(console, said)

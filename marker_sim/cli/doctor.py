@@ -1,6 +1,6 @@
 """What is on this machine, what each part of the kit needs of it, and how to get what is missing.
 
-Looking changes nothing and needs no network; only `--install` fetches, and only into the kit's own cache.
+The check changes nothing and needs no network; only `--install` downloads, and only into the kit's own cache.
 """
 
 from __future__ import annotations
@@ -9,27 +9,25 @@ import json
 import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from importlib import metadata
-from pathlib import Path
+from typing import Annotated
 
-from rich.console import Console
+import typer
 from rich.table import Table
 from rich.text import Text
 
 from marker_sim.errors import HarnessError
-from marker_sim.surroundings.java import GET_JAVA, find_java
-from marker_sim.surroundings.requirements import REQUIREMENTS, Requirement, lacking
+from marker_sim.report.table import output_console, plain_table
+from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS
+from marker_sim.surroundings.requirements import GET_JAVA, REQUIREMENTS, Requirement, find_java, lacking
 from marker_sim.targets import hudi
 from marker_sim.targets.jvm.bundles import Jars
-from marker_sim.worlds.file_permissions import granted
+from marker_sim.worlds.door.available import refused
 from marker_sim.worlds.proxies import install as toxiproxy
 
 VERSION_TIMEOUT_S = 20.0
-EXIT_HERE = 0
-EXIT_MISSING = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,20 +44,25 @@ class Check:
     how: str
 
 
-def doctor(*, install: bool, as_json: bool, console: Console) -> int:
-    """Print what is here and what is missing; returns 0 when `verify` of the reference can run, else 4."""
+def doctor(
+    install: Annotated[
+        bool, typer.Option("--install", help="Build and download what the installed extras can use.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
+) -> int:
+    """List what is installed, what is missing and how to get it."""
     if install:
         _install()
     checks = examine()
     if as_json:
         print(json.dumps({"schema": 1, "checks": [asdict(check) for check in checks]}, indent=1))
     else:
-        console.print(_table(checks))
+        output_console().print(_table(checks))
     core = {each.package for each in REQUIREMENTS.values() if not each.extra}
     ready = all(check.found for check in checks if check.name in core)
     if not as_json:
-        console.print("`marker-sim verify` can run here" if ready else "`marker-sim verify` cannot run here")
-    return EXIT_HERE if ready else EXIT_MISSING
+        output_console().print("`marker-sim verify` can run here" if ready else "`marker-sim verify` cannot run here")
+    return EXIT_HOLDS if ready else EXIT_HARNESS
 
 
 def examine() -> tuple[Check, ...]:
@@ -68,14 +71,14 @@ def examine() -> tuple[Check, ...]:
         *(_package(each) for each in REQUIREMENTS.values()),
         _java(),
         *_bundles(),
-        _program("go", ("go", "version"), "building toxiproxy", toxiproxy.GET_GO),
+        Check(name="go", found=_first_line(("go", "version")), needed_for="building toxiproxy", how=toxiproxy.GET_GO),
         Check(
             name=toxiproxy.PROGRAM,
             found=str(toxiproxy.find_server() or ""),
             needed_for=REQUIREMENTS["toxiproxy"].needed_for,
             how=f"{toxiproxy.HOW}, which builds it with Go, or a program {toxiproxy.PROGRAM} on PATH",
         ),
-        _permissions(),
+        _door(),
     )
 
 
@@ -87,17 +90,12 @@ def _package(needed: Requirement) -> Check:
     return Check(name=needed.package, found=found, needed_for=needed.needed_for, how=needed.how)
 
 
-def _permissions() -> Check:
-    """The check whether the kernel lets us suspend a process at the open or the truncation of a file (fanotify)."""
-    with tempfile.TemporaryDirectory() as folder:
-        operations, refused = granted(Path(folder))
-    how = "root, Linux 6.14 or later, and TMPDIR on ext4, xfs or btrfs" + (refused and f"; refused: {refused}")
-    found = " and ".join(operations) + (f", nothing else: {refused}" if refused and operations else "")
-    return Check(name="permission events", found=found, needed_for="kills exactly before an open and in a cut", how=how)
-
-
-def _program(name: str, command: tuple[str, ...], needed_for: str, how: str) -> Check:
-    return Check(name=name, found=_first_line(command), needed_for=needed_for, how=how)
+def _door() -> Check:
+    """The check whether storage calls of processes stop at the kit, by starting one."""
+    why = refused()
+    how = "Linux 5.19 or later on x86-64 or aarch64, and a container that permits it" + (why and f"; refused: {why}")
+    needed_for = "--storage local of --sut http, hudi:VERSION and hudi-spark:VERSION"
+    return Check(name="storage calls", found="" if why else "they stop at the kit", needed_for=needed_for, how=how)
 
 
 def _java() -> Check:
@@ -127,19 +125,22 @@ def _bundles() -> tuple[Check, ...]:
 def _install() -> None:
     """Build and fetch what the installed extras can use and the cache lacks, reporting on standard error.
 
-    What further extras would need is left out with a sentence, and so is what this machine cannot build: neither is a
-    failure. Each part is tried whatever becomes of the others; HarnessError for those that failed.
+    Packages of further extras, and parts that this machine cannot build, are left out with a sentence, not a failure.
+    Each part is tried even if others fail; HarnessError for those that failed.
     """
     failed, bundles = list[str](), tuple(map(hudi.bundle, hudi.VERSIONS))
     for what, why, part in (
         ("toxiproxy", _no_wires(), lambda: toxiproxy.find_server() or toxiproxy.install_server(_say)),
-        ("the bundles of Hudi", _no_jars("hudi on local", bundles), lambda: _fetch(bundles)),
-        ("S3A for Hudi", _no_jars("hudi on s3", (hudi.S3A,)), lambda: _fetch((hudi.S3A,))),
+        ("the bundles of Hudi", _no_jars("hudi on local", bundles), lambda: [jars.find(_say) for jars in bundles]),
+        ("S3A for Hudi", _no_jars("hudi on s3", (hudi.S3A,)), lambda: hudi.S3A.find(_say)),
     ):
         if why:
             _say(f"{what}: left out, because {why}")
-        else:
-            _try(part, failed)
+            continue
+        try:
+            part()
+        except HarnessError as error:
+            failed.append(str(error))
     if failed:
         raise HarnessError("; ".join(failed))
 
@@ -160,18 +161,6 @@ def _no_jars(part: str, jars: tuple[Jars, ...]) -> str:
     return "" if _java().found or all(each.cached() for each in jars) else f"this needs Java; {GET_JAVA}"
 
 
-def _fetch(wanted: tuple[Jars, ...]) -> None:
-    for jars in wanted:
-        jars.find(_say)
-
-
-def _try(part: Callable[[], object], failed: list[str]) -> None:
-    try:
-        part()
-    except HarnessError as error:
-        failed.append(str(error))
-
-
 def _say(line: str) -> None:
     print(line, file=sys.stderr)
 
@@ -179,7 +168,7 @@ def _say(line: str) -> None:
 def _first_line(command: tuple[str, ...]) -> str:
     """The first line of a command's output, "" when the command is missing or does not answer.
 
-    Java begins with what it took from the environment, which says nothing of itself.
+    Java first prints options that it took from the environment, which do not show its version.
     """
     program = shutil.which(command[0])
     if program is None:
@@ -195,9 +184,7 @@ def _first_line(command: tuple[str, ...]) -> str:
 
 
 def _table(checks: Iterable[Check]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for column in ("what", "here", "needed for", "how to get it"):
-        table.add_column(column, overflow="fold")
+    table = plain_table("what", "here", "needed for", "how to get it")
     for check in checks:
         here = Text(check.found, style="green") if check.found else Text("missing", style="yellow")
         table.add_row(check.name, here, check.needed_for, "" if check.found else Text(check.how))

@@ -1,6 +1,6 @@
-"""`replay --script` and `replay --markdown`: stored failures for somebody who has no kit. Nothing is run.
+"""`replay --script` and `replay --markdown`: stored failures for people without the kit. Nothing is run.
 
-The text for an issue tracker says what was promised, what was seen, the steps, and a script that shows it.
+The text for an issue tracker has the promise, the observation, the steps, and a script that shows the violation.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from marker_sim.campaign.nightly.pruning import stored_files
-from marker_sim.cli.judging import read_history
+from marker_sim.cli.judge import read_history
+from marker_sim.cli.output import say
 from marker_sim.cli.stored import StoredPlan, failure_of_chaos, failures_at
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import FAULT_CLASSES
@@ -25,9 +26,9 @@ from marker_sim.report.write import write_text
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import ServerOptions
 
-SCRIPT_MAX = 60_000  # GitHub takes texts of 65,536 characters.
+SCRIPT_MAX = 60_000  # GitHub accepts up to 65,536 characters.
 ENDINGS = {"bash": ".sh", "python": ".py", "markdown": ".md"}
-AROUND = 1  # Events beside those that prove it.
+AROUND = 1  # Events shown before and after the evidence.
 
 
 def hand_over(path: Path, sut: str | None, script: bool, every: bool, file: Path | None, others: Sequence[str]) -> int:
@@ -58,7 +59,7 @@ def hand_over(path: Path, sut: str | None, script: bool, every: bool, file: Path
         except UsageError as error:
             if len(chosen) == 1:
                 raise
-            print(f"marker-sim: {error}", file=sys.stderr)
+            say(str(error))
             code = EXIT_USAGE
             continue
         if file is None:
@@ -99,7 +100,7 @@ def failure_description(stored: StoredPlan, sut: str | None) -> FailureDescripti
     target = parse_target(system)
     if stored.guarantee is None:
         raise UsageError(
-            f"nothing beside {stored.name} says which promise it breaks; give the report directory that it comes from"
+            f"no file beside {stored.name} says which promise it breaks; give the report directory that it comes from"
         )
     if stored.world != "server" or target.can.plans:
         raise UsageError(
@@ -107,10 +108,10 @@ def failure_description(stored: StoredPlan, sut: str | None) -> FailureDescripti
             " scripts show failures of --sut http, of hudi:VERSION and of hudi-spark:VERSION"
         )
     if stored.plan is None:
-        raise UsageError(f"{stored.name} cannot be told as a script: {stored.hint}")
+        raise UsageError(f"{stored.name} cannot be shown by a script: {stored.hint}")
     if "start" not in target.can.refuses and (stored.server is None or not stored.server.start):
         raise UsageError(
-            f"nothing beside {stored.name} says how the server is started; give the report directory that it comes from"
+            f"no file beside {stored.name} says how the server is started; give the report directory that it comes from"
         )
     profile = stored.profile or load_profile(target.can.profile)
     promises = (

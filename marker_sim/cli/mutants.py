@@ -4,44 +4,44 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.markup import escape
-from rich.table import Table
 
-from marker_sim.campaign.hunting.hunts import DESK, HuntTask
-from marker_sim.campaign.hunting.kill import Kill, KillTask
-from marker_sim.cli.output import Progress
-from marker_sim.cli.request import RUNS_MAX, parse_duration, parse_number
+from marker_sim.campaign.hunts import DESK, Kill, KillTask
+from marker_sim.cli import options as given
+from marker_sim.cli.output import Progress, say
+from marker_sim.cli.request import RUNS_MAX, parse_duration, parse_jobs, parse_number
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.mutants.load import MUTANTS, Mutant, find_mutant
-from marker_sim.report.directory import open_report
-from marker_sim.report.kill_matrix import closing_lines, matrix_dict, matrix_text
-from marker_sim.report.table import output_console
+from marker_sim.report.directory import open_report, writing
+from marker_sim.report.kill_matrix import closing_lines, matrix_dict, matrix_text, median_and_worst
+from marker_sim.report.table import output_console, plain_table, print_line
 from marker_sim.report.verdict import EXIT_HOLDS, EXIT_INTERRUPTED, EXIT_VIOLATED
 from marker_sim.report.write import write_text
-from marker_sim.surroundings.worker_pool import in_order, parse_jobs, workers
+from marker_sim.surroundings.worker_pool import in_order, workers
 
 SEEDS_MAX = 1000
 BUDGET = "60s"
 
 
 def mutants(
-    *,
-    seeds: str,
-    budget_per_mutant: str | None,
-    runs: str | None,
-    only: str | None,
-    jobs: str | None,
-    stop_at_first: bool,
-    report: str,
-    as_json: bool,
-    argv: Sequence[str],
+    context: typer.Context,
+    seeds: Annotated[str, typer.Option(metavar="N", help="Number of seeds for the swarm.")] = "20",
+    budget_per_mutant: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Processor time per mutant. Default: 60s.")
+    ] = None,
+    runs: Annotated[str | None, typer.Option(metavar="N", help="Plans per search, instead of a time.")] = None,
+    only: Annotated[str | None, typer.Option(metavar="NAME,...", help="Only these mutants.")] = None,
+    jobs: given.Jobs = None,
+    stop_at_first: Annotated[bool, typer.Option("--stop-at-first", help="Stop at the first survivor.")] = False,
+    report: given.Report = "marker-sim-mutants",
+    as_json: Annotated[bool, typer.Option("--json", help="Print only the content of mutants.json.")] = False,
 ) -> int:
-    """Hunt the given mutants; returns 0 if their guarantees killed all, 1 with a survivor, 130 when interrupted."""
+    """Plant known defects in the reference: which guarantee sees which, how soon, in how short a plan."""
     starts = parse_number(seeds, "--seeds", SEEDS_MAX)
     if runs is not None and budget_per_mutant is not None:
         raise UsageError(f"--runs {runs} and --budget-per-mutant {budget_per_mutant} were given; write one of them")
@@ -50,31 +50,21 @@ def mutants(
     processes = parse_jobs(jobs)
     chosen = MUTANTS if only is None else _chosen(only)
     directory = Path(report)
-    with open_report(directory, argv) as earlier:
+    with open_report(directory, context.obj) as earlier:
         if earlier is not None:
-            print(f"marker-sim: the earlier matrix in {directory} was moved to {earlier}", file=sys.stderr)
+            say(f"the earlier matrix in {directory} was moved to {earlier}")
         tasks = [KillTask(name=mutant.name, seeds=starts, budget_s=budget_s, plans=plans) for mutant in chosen]
         settings = {"seeds": starts, "budget_per_mutant_s": budget_s if plans is None else None, "runs": plans}
-        return _hunt(tasks, processes, stop_at_first, settings, directory, as_json)
 
+        def line_of(kills: list[Kill]) -> str:
+            last = kills[-1]
+            return f"{len(kills)} of {len(tasks)}: {last.mutant.name} {'killed' if last.killed else 'SURVIVED'}"
 
-def _hunt(
-    tasks: Sequence[KillTask],
-    processes: int,
-    stop_at_first: bool,
-    settings: dict[str, Any],
-    directory: Path,
-    as_json: bool,
-) -> int:
-    """Hunt, store and print the matrix; returns the exit code. When it ends early, the finished hunts are stored."""
-
-    def line_of(kills: list[Kill]) -> str:
-        last = kills[-1]
-        return f"{len(kills)} of {len(tasks)}: {last.mutant.name} {'killed' if last.killed else 'SURVIVED'}"
-
-    kills, interrupted, trouble = hunted(tasks, processes, line_of, lambda kill: stop_at_first and not kill.killed)
-    content = matrix_dict(kills, settings, interrupted)
-    _store(content, directory)
+        kills, interrupted, trouble = hunted(tasks, processes, line_of, lambda kill: stop_at_first and not kill.killed)
+        content = matrix_dict([kill.to_dict() for kill in kills], settings, interrupted)
+        with writing(directory):
+            write_text(directory / "mutants.txt", matrix_text(content))
+            write_text(directory / "mutants.json", json.dumps(content, indent=1) + "\n")
     if trouble is not None:
         raise trouble
     if as_json:
@@ -87,7 +77,7 @@ def _hunt(
 
 
 def hunted(
-    tasks: Sequence[HuntTask], processes: int, line_of: Callable[[list[Any]], str], ends: Callable[[Any], bool]
+    tasks: Sequence[Any], processes: int, line_of: Callable[[list[Any]], str], ends: Callable[[Any], bool]
 ) -> tuple[list[Any], bool, HarnessError | None]:
     """The results of the tasks in order, whether it ended early, and the error that ended it, None for Ctrl-C.
 
@@ -104,7 +94,7 @@ def hunted(
     except KeyboardInterrupt:
         return done, True, None
     except HarnessError as error:
-        return done, True, error  # An hour of hunting is not lost with one of them.
+        return done, True, error  # An error in one hunt must not lose the results of the others.
     return done, False, None
 
 
@@ -115,21 +105,11 @@ def _chosen(only: str) -> tuple[Mutant, ...]:
     return tuple(find_mutant(name) for name in dict.fromkeys(names))
 
 
-def _store(content: dict[str, Any], directory: Path) -> None:
-    try:
-        write_text(directory / "mutants.txt", matrix_text(content))
-        write_text(directory / "mutants.json", json.dumps(content, indent=1) + "\n")
-    except OSError as error:
-        raise HarnessError(f"the matrix cannot be stored in {directory} ({error.strerror})") from error
-
-
 def _show(content: dict[str, Any], directory: Path) -> None:
     """Print the mutants, the guarantees that detect them and how soon; mutants.txt has the complete, wide matrix."""
     console = output_console()
-    table = Table(box=None, pad_edge=False, header_style="bold")
     names = list(content["summary"]["searches"])
-    for column in ("mutant", "killed by", "also seen by", *(f"{name} s" for name in names), "entries"):
-        table.add_column(column)
+    table = plain_table("mutant", "killed by", "also seen by", *names, "entries")
     for row in content["mutants"]:
         others = ", ".join(name for name in row["cells"] if name != row["kills"])
         style = "" if row["killed"] else "bold red"
@@ -137,18 +117,11 @@ def _show(content: dict[str, Any], directory: Path) -> None:
             escape(row["name"]),
             row["kills"] if row["killed"] else f"survives {row['kills']}",
             others,
-            *(_median_and_worst(row["searches"].get(name)) for name in names),
+            *(median_and_worst(row["searches"].get(name)) for name in names),
             "" if row["entries"] is None else str(row["entries"]),
             style=style,
         )
     console.print(table)
     console.print()
     for line in (*closing_lines(content), f"matrix: {directory / 'mutants.txt'}, {directory / 'mutants.json'}"):
-        console.print(escape(line), highlight=False, soft_wrap=True)
-
-
-def _median_and_worst(times: dict[str, Any] | None) -> str:
-    if times is None or times["median_s"] is None:
-        return "-"
-    worst = f"{times['worst_s']:.2f}" if times["worst_s"] is not None else f"{times['caught']} of {times['ranges']}"
-    return f"{times['median_s']:.2f} / {worst}"
+        print_line(console, line)

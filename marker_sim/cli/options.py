@@ -27,15 +27,13 @@ Expect = Annotated[str | None, typer.Option(metavar="FILE", help="Known violatio
 JudgedHistory = Annotated[
     Path, typer.Argument(metavar="HISTORY", help="A .jsonl, a .parquet, a report directory or one of facts.")
 ]
-Sets = Annotated[bool, typer.Option("--sets", help="Only answered, stored, created and committed names, as sets.")]
+Sets = Annotated[bool, typer.Option("--sets", help="Judge only sets of answered, stored and committed names.")]
 SetsOnSpark = Annotated[str | None, typer.Option(metavar="URL", help="Judge the sets with PySpark on this cluster.")]
 Sut = Annotated[
     str,
     typer.Option(metavar="SUT", help=f"{', '.join(NAMES)}."),
 ]
-Against = Annotated[
-    str | None, typer.Option(metavar="SUT", help="Run the same plans on this one too: what only one of them breaks.")
-]
+Against = Annotated[str | None, typer.Option(metavar="SUT", help="Run the same plans on this system and compare.")]
 AgainstStart = Annotated[
     str | None, typer.Option(metavar="COMMAND", help="Starts the HTTP server of --against http, as --start does.")
 ]
@@ -73,7 +71,7 @@ Form = Annotated[
     typer.Option(metavar="FORM", help="How requests write the directory: path or file; on s3: s3a, s3 or s3n."),
 ]
 BatchThreads = Annotated[
-    str | None, typer.Option(metavar="N", help="Batch threads of the server; {threads}, where --start has it, says N.")
+    str | None, typer.Option(metavar="N", help="Batch threads of the server, also for {threads} in --start.")
 ]
 Identity = Annotated[
     bool, typer.Option("--identity", help="The server honours `requestid`: a resend gets the first answer.")
@@ -88,10 +86,10 @@ Table = Annotated[
 AuditReport = Annotated[
     str | None, typer.Option(metavar="DIR", help="Write audit.json, findings.parquet and audit.html there.")
 ]
-AuditEndpoint = Annotated[str | None, typer.Option(metavar="URL", help="Endpoint of an object store other than AWS.")]
+OtherEndpoint = Annotated[str | None, typer.Option(metavar="URL", help="Endpoint of an object store other than AWS.")]
 AuditJobs = Annotated[str | None, typer.Option(metavar="N", help="Listings and reads at the same time. Default: 16.")]
 StuckAfter = Annotated[
-    str, typer.Option(metavar="TIME", help="A pending instant is stuck when nothing of it changed for so long.")
+    str, typer.Option(metavar="TIME", help="A pending instant without a change for this time is stuck.")
 ]
 SparkMaster = Annotated[
     str | None, typer.Option(metavar="URL", help="Data files are listed and judged by executors of this Spark master.")
@@ -114,7 +112,7 @@ Markdown = Annotated[
     bool, typer.Option("--markdown", help="Run nothing; write a text for an issue tracker, with that script.")
 ]
 HandedOver = Annotated[
-    Path | None, typer.Argument(metavar="FILE", help="What --script and --markdown write; of several stories a folder.")
+    Path | None, typer.Argument(metavar="FILE", help="File for --script or --markdown; a folder for several stories.")
 ]
 Stages = Annotated[str | None, typer.Option(metavar="NAME:SHARE,...", help="Any of swarm, exhaustive, real, spark.")]
 ChaosStorage = Annotated[str | None, typer.Option(metavar="STORAGE", help="Of a foreign system: local, s3 or both.")]

@@ -1,4 +1,4 @@
-"""Standard output and standard error as a command uses them: whoever reads them has no say in its exit code.
+"""Standard output and standard error as a command uses them: their readers do not affect its exit code.
 
 The progress of a long command goes to standard error, so that standard output stays clean.
 """
@@ -35,6 +35,11 @@ class UnreadOutput(io.FileIO):
             return memoryview(data).nbytes
 
 
+def say(sentence: str) -> None:
+    """Print a sentence of the kit on standard error."""
+    print(f"marker-sim: {sentence}", file=sys.stderr)
+
+
 def settle_outputs() -> None:
     """Replace both outputs: a closed pipe ends nothing, and what the encoding cannot print is escaped."""
     sys.stdout, sys.stderr = (_settled(stream) for stream in (sys.stdout, sys.stderr))
@@ -57,7 +62,7 @@ def _settled(stream: TextIO) -> TextIO:
 class Progress:
     """A callable that shows the newest line: in place on a terminal, elsewhere one line every `QUIET_EVERY_S`.
 
-    Elsewhere the last line is said again, with the time that has passed, when there was none for `SILENT_MAX_S`.
+    Without a terminal the last line is repeated, with the elapsed time, after `SILENT_MAX_S` without a new one.
     """
 
     def __init__(self, console: Console | None = None, clock: Callable[[], float] = time.monotonic) -> None:

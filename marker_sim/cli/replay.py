@@ -1,8 +1,8 @@
 """`replay`: runs the plans of stored failures with today's code and judges, one for each cause or all of them.
 
 A cause is a guarantee and the cause of its breach. Its failures are run until one is still violated, so a cause is
-FIXED when all of them are. Failures that `chaos` stored move to `fixed/` then. A plan that breaks nothing, and of which
-nothing says that it ever did, was never broken to be mended: NO FAILURE KNOWN.
+FIXED when all of them are. Failures that `chaos` stored move to `fixed/` then. A plan that breaks nothing, without a
+record that it ever did, is not FIXED but NO FAILURE KNOWN.
 
 `shrink` goes on making one failure of each cause smaller, in the world that it was found in, with the shrinker of that
 world. The smaller plan and the run that shows it take the place of the earlier ones, which are kept in `earlier/`; the
@@ -15,20 +15,26 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.console import Console
 
 from marker_sim.campaign.nightly.pruning import has_ledger, pruning, stored_files
 from marker_sim.campaign.played_shrinking import SmallPlan
 from marker_sim.campaign.replay import Replayed, on_servers, shrink_on_servers, shrink_simulated, simulated
+from marker_sim.cli import options as given
+from marker_sim.cli.handing_over import hand_over
+from marker_sim.cli.request import parse_duration, parse_number
 from marker_sim.cli.stored import StoredPlan, failure_of_chaos, failures_at
 from marker_sim.cli.verify import confirm, with_processes
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.judges.promises.profiles import Profile, load_profile
 from marker_sim.judges.violations import violation
 from marker_sim.outcome.failure import CANNOT_RUN, FIXED, NONE_SMALLER, NOT_REPRODUCED, SERVER, SPARK, VIOLATED
+from marker_sim.report.table import output_console, print_line
 from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED
-from marker_sim.report.words import plan_sentences, printable
+from marker_sim.report.words import plan_sentences
 from marker_sim.report.write import write_smaller
 from marker_sim.search.shrinking.shrinker import SMALL
 from marker_sim.surroundings.requirements import lacking
@@ -36,7 +42,9 @@ from marker_sim.surroundings.time_limit import REST_S, TimeLimit
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import SERVERS, TABLES, ServerOptions
 
-UNKNOWN = "nothing beside it says that it ever broke one"
+UNKNOWN = "there is no record beside it that it ever broke one"
+LEAST_S = 1.0
+TIMES_MAX = 1000
 REAL_TIMES = 3
 SERVER_TIMES = 10
 TABLE_TIMES = SPARK_TIMES = 3
@@ -49,7 +57,6 @@ WORDS = {
     FIXED: "fixed",
     NOTHING_KNOWN: NOTHING_KNOWN,
 }
-LEAST_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +78,38 @@ class Wanted:
     times: int | None = None
 
 
-def replay(path: Path, wanted: Wanted, console: Console) -> int:
+def replay(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="A plan, a report directory, a chaos directory.")],
+    sut: given.OtherSut = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Do not move fixed failures of a chaos directory.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Replay every stored failure, not one per cause.")] = False,
+    times: given.Times = None,
+    real: given.Real = False,
+    script: given.Script = False,
+    markdown: given.Markdown = False,
+    file: given.HandedOver = None,
+) -> int:
+    """Run stored failures again, one for each cause: FIXED, STILL VIOLATED, NOT REPRODUCED or CANNOT RUN.
+
+    NO FAILURE KNOWN is said of a plan that breaks nothing and of which nothing says that it ever did.
+
+    A cause is a guarantee and how it was broken. Its failures are run until one is still violated, in the world they
+    were found in: milliseconds in the simulated one, seconds with real processes, whose output also has the number of
+    violated runs. Fixed failures of a chaos directory are moved to failures/fixed.
+
+    Exit codes: 1 something is still violated, 4 something cannot run, 3 something was not reproduced, 0 nothing of it.
+    """
+    if script or markdown:
+        given_too = [name for name, value in (("--script and --markdown", script and markdown), ("--keep", keep),
+                     ("--times", times), ("--real", real)) if value]  # fmt: skip
+        return hand_over(path, sut, script, every, file, given_too)
+    if file is not None:
+        raise UsageError(f"{file} was given as well; a second path is what --script or --markdown writes, so add one")
+    count = None if times is None else parse_number(times, "--times", TIMES_MAX)
+    return run_again(path, Wanted(sut=sut, keep=keep, every=every, real=real, times=count), output_console())
+
+
+def run_again(path: Path, wanted: Wanted, console: Console) -> int:
     """Run the failures stored at `path` again and print their status; returns the exit code.
 
     path: a chaos directory or a failure of one, a report directory, a plan, or a history whose header has its plan.
@@ -238,11 +276,19 @@ def missing(stored: StoredPlan, system: str) -> str:
 def print_lines(console: Console, text: str, indent: str = "") -> None:
     """Print a text as it is, each line indented."""
     for line in text.splitlines():
-        console.print(indent + printable(line), markup=False, highlight=False, soft_wrap=True)
+        print_line(console, indent + line)
 
 
-def shrink_stored(path: Path, budget_s: float, console: Console) -> int:
-    """Shrink the failures of a report, or the failure of one plan in it; returns the exit code, as `replay` does."""
+def shrink(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="A report directory of verify, or a plan in one.")],
+    budget: Annotated[str, typer.Option(metavar="TIME", help="Time for all of it: 30s, 5m, 1h.")] = "5m",
+) -> int:
+    """Go on making stored failures smaller, one for each cause, on the system that showed them.
+
+    A smaller plan takes the place of the earlier one, which is kept in earlier/ of the report. Exit codes as those of
+    replay: 1 it is still violated, smaller or not, 4 it cannot run, 3 it was not reproduced, 0 it is fixed.
+    """
+    budget_s, console = parse_duration(budget, "--budget"), output_console()
     chosen: dict[tuple[str, str], StoredPlan] = {}
     for stored in _failures(path):
         chosen.setdefault(stored.defect, stored)
@@ -264,13 +310,13 @@ def shrink_stored(path: Path, budget_s: float, console: Console) -> int:
 
 def _failures(path: Path) -> tuple[StoredPlan, ...]:
     if stored_files(path):
-        raise UsageError(f"{path} is of `marker-sim chaos`, which makes small what it finds; give a report of verify")
+        raise UsageError(f"{path} is of `marker-sim chaos`, which shrinks its failures itself; give a report of verify")
     found = failures_at(path)
     for stored in found:
         if stored.guarantee is None:
-            raise UsageError(f"nothing beside {path} says which guarantee it breaks; give the report that it is from")
+            raise UsageError(f"no file beside {path} says which guarantee it breaks; give the report that it is from")
         if stored.report is None:
-            raise UsageError(f"{path} is no plan in a report of verify, the place of which a smaller one could take")
+            raise UsageError(f"{path} is no plan in a report of verify, so it cannot be replaced by a smaller one")
     return found
 
 

@@ -6,8 +6,8 @@ import math
 import os
 import re
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,73 +15,48 @@ from marker_sim.errors import UsageError
 from marker_sim.judges.baselines.baseline import load_baseline
 from marker_sim.judges.guarantees import parse_guarantees
 from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.reading import either
 from marker_sim.report.verdict import without_option
-from marker_sim.surroundings.worker_pool import parse_jobs
-from marker_sim.targets.server_settings import FORMS, parse_batch_threads, parse_endpoint
+from marker_sim.surroundings.worker_pool import cores
+from marker_sim.targets.server_settings import FORMS, THREADS_MAX, parse_endpoint
 from marker_sim.targets.table import parse_target
-from marker_sim.targets.target import CampaignRequest, ServerOptions, Target
-from marker_sim.worlds.http.world import Endpoint
+from marker_sim.targets.target import SERVER_OPTIONS, CampaignRequest, ServerOptions, Target
 
 MODES = {"both": ("direct", "timeline"), "direct": ("direct",), "timeline": ("timeline",)}
 SECRET_OPTION = "--s3-secret-key"
 BUDGET = "40s"
 AGAINST = "against"
 RUNS_MAX = 100_000_000
-# Below these a worker would spend most of its time on starting.
+JOBS_MAX = 256
+# With less, a worker would spend most of its time on starting.
 WORKERS_FROM_S = 5.0
 WORKERS_FROM_RUNS = 200
 SEED_MAX = 2**31 - 1
 BUDGET_MAX_S = 30 * 24 * 3600.0
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerWords:
-    """The options that only servers have, as given on the command line; None and False for those left out."""
+def parse_server(
+    words: Mapping[str, Any], target: Target, storage: str, environment: Mapping[str, str]
+) -> ServerOptions:
+    """The options of a server; UsageError for the first one that does not fit the system or its storage.
 
-    start: str | None = None
-    reader: str | None = None
-    dir_format: str | None = None
-    identity: bool = False
-    batch_threads: str | None = None
-    s3_endpoint: str | None = None
-    s3_bucket: str | None = None
-    s3_access_key: str | None = None
-    s3_secret_key: str | None = None
-
-    def parse(self, target: Target, storage: str, environment: Mapping[str, str]) -> ServerOptions:
-        """The options of a server; UsageError for the first one that does not fit the system or its storage."""
-        for option in self._given():
-            if option in target.can.refuses:
-                raise UsageError(f"{_written(option)} was given with --sut {target.sut}{target.can.refuses[option]}")
-        target.check_options(ServerOptions(start=self.start or ""), storage)
-        for option in map(_written, self._given("s3_") if storage != "s3" else ()):
-            raise UsageError(f"{option} was given with --storage {storage}; write --storage s3, or leave {option} out")
-        if self.dir_format is not None and self.dir_format not in FORMS[storage]:
-            forms = _either(FORMS[storage])
-            raise UsageError(f"--dir-format was given {self.dir_format!r} with --storage {storage}; write {forms}")
-        return ServerOptions(
-            start=self.start or "",
-            reader=self.reader or "",
-            dir_format=self.dir_format or "",
-            identity=self.identity,
-            batch_threads=None if self.batch_threads is None else parse_batch_threads(self.batch_threads),
-            endpoint=self._endpoint(environment),
-        )
-
-    def _endpoint(self, environment: Mapping[str, str]) -> Endpoint | None:
-        """The S3 endpoint that was given, None for the kit's own."""
-        return parse_endpoint(
-            url=self.s3_endpoint,
-            bucket=self.s3_bucket,
-            access_key=self.s3_access_key,
-            secret_key=self.s3_secret_key,
-            environment=environment,
-        )
-
-    def _given(self, prefix: str = "") -> list[str]:
-        values = {each.name: getattr(self, each.name) for each in fields(self) if each.name.startswith(prefix)}
-        return [name for name, value in values.items() if value not in (None, False)]
+    words: of the command line, by option, as given; None and False for those left out.
+    """
+    options = {name: words[name] for name in SERVER_OPTIONS if words.get(name) not in (None, False)}
+    for option in options:
+        if option in target.can.refuses:
+            raise UsageError(f"{_written(option)} was given with --sut {target.sut}{target.can.refuses[option]}")
+    target.check_options(ServerOptions(start=options.get("start", "")), storage)
+    s3 = {name.removeprefix("s3_"): options.pop(name) for name in tuple(options) if name.startswith("s3_")}
+    for option in (f"--s3-{name.replace('_', '-')}" for name in s3 if storage != "s3"):
+        raise UsageError(f"{option} was given with --storage {storage}; write --storage s3, or leave {option} out")
+    form = options.get("dir_format")
+    if form is not None and form not in FORMS[storage]:
+        raise UsageError(f"--dir-format was given {form!r} with --storage {storage}; write {either(FORMS[storage])}")
+    if "batch_threads" in options:
+        options["batch_threads"] = parse_number(options["batch_threads"], "--batch-threads", THREADS_MAX)
+    return ServerOptions(**options, endpoint=parse_endpoint(s3, environment))
 
 
 def _written(option: str) -> str:
@@ -107,12 +82,12 @@ def parse_request(
     against_start: str | None = None,
     **server_words: Any,
 ) -> CampaignRequest:
-    """The request that the options make; UsageError for the first wrong one. server_words: of `ServerWords`."""
+    """The request that the options make; UsageError for the first wrong one. server_words: of `SERVER_OPTIONS`."""
     target = parse_target(sut)
     if mode not in MODES:
-        raise UsageError(f"--mode was given {mode!r}; write {_either(MODES)}")
+        raise UsageError(f"--mode was given {mode!r}; write {either(MODES)}")
     storages = _storages(target, mode, storage)
-    server = ServerWords(**server_words).parse(target, storages[0], os.environ)
+    server = parse_server(server_words, target, storages[0], os.environ)
     target = target.started_by(server)
     seconds, number = _parse_extent(budget, runs, target)
     request = CampaignRequest(
@@ -144,13 +119,13 @@ def parse_against(
 ) -> CampaignRequest:
     """The request for the system of `--against`: the same as that for `--sut`, judged by the same profile.
 
-    server_words: of `ServerWords`, with its own command; those that it does not take are for the other one.
+    server_words: of `SERVER_OPTIONS`, with its own command; those that it does not take are for the other one.
     """
     try:
         target = parse_target(sut)
         own = {name: word for name, word in server_words.items() if name == "start" or name not in target.can.refuses}
         storages = _storages(target, mode, storage)
-        server = ServerWords(**own).parse(target, storages[0], os.environ)
+        server = parse_server(own, target, storages[0], os.environ)
     except UsageError as error:
         raise UsageError(str(error).replace("--sut", "--against").replace("--start", "--against-start")) from error
     if target.can.world != request.target.can.world:
@@ -165,13 +140,13 @@ def parse_against(
 
 
 def _check_same_placeholders(one: str, other: str) -> None:
-    """UsageError when one server alone is told how to batch: plans would differ. The kit's own commands tell it."""
+    """UsageError if only one command sets how to batch, so that plans differ. The kit's own commands do."""
     for name in ("{threads}", "{interval_ms}"):
         has = [name in command or not command for command in (one, other)]
         if has[0] != has[1]:
             option = "--start" if has[1] else "--against-start"
             raise UsageError(
-                f"{option} has no {name} and the other system is told it, so they would get different plans; add it"
+                f"{option} has no {name}, but the other system's command has it, so plans would differ; add it"
             )
 
 
@@ -199,14 +174,19 @@ def _parse_workers(jobs: str | None, target: Target, seconds: float, runs: int |
 
 def parse_duration(text: str, option: str) -> float:
     """Seconds in "40s", "2m", "8h" or "1500ms"; UsageError for anything else, zero and more than 30 days."""
-    match = re.fullmatch(r"(\d{1,12}(?:\.\d{1,6})?)(ms|s|m|h)", text.strip(), re.ASCII)
-    seconds = float(match[1]) * _UNITS[match[2]] if match else 0.0
-    if not 0 < seconds <= BUDGET_MAX_S:
+    seconds = seconds_in(text)
+    if seconds is None or not 0 < seconds <= BUDGET_MAX_S:
         raise UsageError(
             f"{option} was given {text!r}; write a number above 0 and its unit (ms, s, m or h), at most 720h, for"
             " example 40s, 2m, 8h or 1500ms"
         )
     return seconds
+
+
+def seconds_in(text: str) -> float | None:
+    """The seconds in a number and its unit, None for anything else."""
+    match = re.fullmatch(r"(\d{1,12}(?:\.\d{1,6})?)(ms|s|m|h|d)", text.strip(), re.ASCII)
+    return float(match[1]) * _UNITS[match[2]] if match else None
 
 
 def parse_seed(text: str | None) -> int:
@@ -225,6 +205,11 @@ def parse_number(text: str, option: str, most: int) -> int:
     return int(text)
 
 
+def parse_jobs(text: str | None) -> int:
+    """The number of `--jobs`, one for each core when left out; UsageError for anything else."""
+    return min(cores(), JOBS_MAX) if text is None else parse_number(text, "--jobs", JOBS_MAX)
+
+
 def _storages(target: Target, mode: str, storage: str | None) -> tuple[str, ...]:
     """The storages that `--storage` stands for; UsageError for a mode or a storage that the target does not have."""
     can = target.can
@@ -234,10 +219,5 @@ def _storages(target: Target, mode: str, storage: str | None) -> tuple[str, ...]
         return next(iter(can.storages.values()))
     if storage not in can.storages:
         which = "" if can.plans else f", which --sut {target.sut} cannot run on"
-        raise UsageError(f"--storage was given {storage!r}{which}; write {_either(can.storages)}")
+        raise UsageError(f"--storage was given {storage!r}{which}; write {either(can.storages)}")
     return can.storages[storage]
-
-
-def _either(words: Iterable[str]) -> str:
-    *most, last = words
-    return f"{', '.join(most)} or {last}"

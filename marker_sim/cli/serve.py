@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 import resource
-import sys
+from typing import Annotated
 
-from marker_sim.cli.options import check_endpoint
+import typer
+
+from marker_sim.cli import options as given
+from marker_sim.cli.output import say
 from marker_sim.errors import UsageError
 from marker_sim.options import parse_options
 
@@ -15,35 +18,36 @@ FILES_MAX = 65_536
 
 
 def serve(
-    *,
-    bases: list[str],
-    host: str,
-    port: int,
-    batch_threads: str,
-    batch_interval_ms: str,
-    s3_endpoint: str | None,
-    waiting_max: int,
+    base: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATH_OR_URI", help="A table or a directory of tables: /dir, file:/dir, s3://bucket/k."),
+    ] = None,
+    host: Annotated[str, typer.Option(metavar="HOST", help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(metavar="PORT", help="0 for any free port.")] = 0,
+    batch_threads: Annotated[str, typer.Option(metavar="N", help="Marker files of a directory.")] = "20",
+    batch_interval_ms: Annotated[str, typer.Option(metavar="MS", help="Time between batches.")] = "50",
+    s3_endpoint: given.OtherEndpoint = None,
+    waiting_max: Annotated[int, typer.Option(metavar="N", help="Requests that may wait; others get 503.")] = 10_000,
 ) -> int:
-    """Serve until SIGTERM or SIGINT; returns the exit code."""
+    """Serve markers over HTTP as Hudi's timeline server does."""
     from marker_sim.serve.server import Settings, run
 
     if not 0 <= port <= PORT_MAX:
         raise UsageError(f"--port was given {port}; write 0 for any free port, or a number up to {PORT_MAX}")
     if waiting_max < 1:
         raise UsageError(f"--waiting-max was given {waiting_max}; write a whole number of at least 1")
-    check_endpoint(s3_endpoint)
+    given.check_endpoint(s3_endpoint)
     prefix = "hoodie.markers.timeline_server_based.batch"
     options = parse_options({f"{prefix}.num_threads": batch_threads, f"{prefix}.interval_ms": batch_interval_ms})
     if not _is_loopback(host):
-        print(
-            f"marker-sim: warning: {host} is reached from other hosts, and every client there may create and delete"
-            " markers below its base paths",
-            file=sys.stderr,
+        say(
+            f"warning: {host} is reached from other hosts, and every client there may create and delete markers below"
+            " its base paths"
         )
     _allow_connections()
     return run(
         Settings(
-            bases=tuple(bases),
+            bases=tuple(base or ()),
             host=host,
             port=port,
             options=options,

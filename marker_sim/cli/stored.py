@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from marker_sim.campaign.nightly.failures import plan_of, read_stored
-from marker_sim.cli.judging import HISTORIES, read_history, see
+from marker_sim.cli.judge import HISTORIES, read_history, see
 from marker_sim.errors import UsageError
 from marker_sim.judges.findings import UNEXPLAINED
 from marker_sim.judges.guarantees import BY_ID
@@ -31,13 +31,13 @@ class StoredPlan:
     plan: None when there is none to run; hint says then what can be done.
     report: the report directory that it is a failure of; plan_name: its plan there.
     profile: None for the one that is shipped for the system.
-    story: of a report, the number of the failure that it is told with, "" where that is not known.
+    story: in a report, the number of the failure that represents its story, "" if unknown.
     world: "simulated", "real" or "spark"; "server" for a plan run against a foreign server, or by Hudi on Spark.
     server: how that is started.
     deterministic: whether a repeated run was the same.
     also: what else its story breaks.
     message: what was seen; evidence: the events that prove it, of the history in a file.
-    often: how often its plan breaks it, "" where nobody counted.
+    often: how often its plan breaks it, "" if this was not counted.
     entries_before: of the plan that it was made small from, 0 where it was not.
     version: of the system; kit_version: of the kit that found it.
     """
@@ -175,41 +175,34 @@ def _plan_in(command: str) -> str:
 
 
 def _stored(entry: dict[str, Any], verdict: dict[str, Any], plan: Plan | None, directory: Path) -> StoredPlan:
-    profile = verdict.get("profile", {})
+    """A failure as a report states it; older reports state less."""
+    profile, story = verdict.get("profile", {}), entry.get("story")
     cause = "" if entry["cause"] in ("", UNEXPLAINED) else f", {entry['cause']}"
+    others = [each["guarantee"] for each in _entries(verdict) if story is not None and each.get("story") == story]
+    file = directory / (entry["plan"] or "none")
+    of_first = [directory / f"history{suffix}" for suffix in HISTORIES]
+    histories = of_first if file.name == "plan.json" else [file.with_suffix(".jsonl")]
     return StoredPlan(
         name=f"{_guarantee(entry['guarantee'])} in {entry['mode']} mode on {entry['storage']}{cause}",
         sut=verdict["sut"],
         guarantee=entry["guarantee"],
         cause=entry["cause"],
-        story=str(entry.get("story", "")),
+        story="" if story is None else str(story),
         plan=plan,
         hint="" if plan else f"it has no plan; this looks for it again: {entry['replay']}",
         report=directory,
         plan_name=entry["plan"],
-        **_seen(entry, verdict, directory),
+        also=tuple(dict.fromkeys(each for each in others if each != entry["guarantee"])),
+        message=entry.get("message", ""),
+        evidence=tuple(entry.get("evidence", ())),
+        history=next((each for each in histories if each.is_file()), None),
+        often=entry.get("confirmed", ""),
+        entries_before=entry.get("entries_before", 0),
+        version=verdict.get("sut_version", ""),
+        kit_version=verdict.get("kit_version", ""),
         profile=parse_profile(profile, f"the profile in {directory}") if "promise" in profile else None,
         **_world(verdict),
     )
-
-
-def _seen(entry: dict[str, Any], verdict: dict[str, Any], directory: Path) -> dict[str, Any]:
-    """What the report states about a failure; older reports state less."""
-    story = entry.get("story")
-    others = [each["guarantee"] for each in _entries(verdict) if story is not None and each.get("story") == story]
-    plan = directory / (entry["plan"] or "none")
-    files = (plan.with_suffix(".jsonl"), *(directory / f"history{suffix}" for suffix in HISTORIES))
-    histories = files[1:] if plan.name == "plan.json" else files[:1]
-    return {
-        "also": tuple(dict.fromkeys(each for each in others if each != entry["guarantee"])),
-        "message": entry.get("message", ""),
-        "evidence": tuple(entry.get("evidence", ())),
-        "history": next((file for file in histories if file.is_file()), None),
-        "often": entry.get("confirmed", ""),
-        "entries_before": entry.get("entries_before", 0),
-        "version": verdict.get("sut_version", ""),
-        "kit_version": verdict.get("kit_version", ""),
-    }
 
 
 def _world(verdict: dict[str, Any]) -> dict[str, Any]:

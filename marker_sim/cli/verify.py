@@ -2,7 +2,7 @@
 
 The plan of a violation of the simulated world can be run with real processes too, once by default, since it takes
 seconds and not milliseconds. Races may end differently there, so a violation that does not occur again is still one: a
-plan determines a run in the simulated world only. And storage is only read there now and then, so that a run may decide
+plan determines a run in the simulated world only. And storage is only read at intervals there, so a run may decide
 nothing.
 """
 
@@ -15,13 +15,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from rich.console import Console
+import typer
 
 from marker_sim.campaign.comparison import Comparison, compare, its_share
 from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.replay import Replayed
 from marker_sim.campaign.runs import MODES_AGREE
-from marker_sim.cli.output import Progress
+from marker_sim.cli import options as given
+from marker_sim.cli.output import Progress, say
+from marker_sim.cli.request import parse_request
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.outcome.result import Campaign
@@ -33,19 +35,54 @@ from marker_sim.report.verdict import EXIT_HARNESS, EXIT_VIOLATED, judge_campaig
 from marker_sim.report.write import write_junit, write_outcome
 from marker_sim.surroundings.requirements import lacking
 from marker_sim.surroundings.time_limit import REST_S, TimeLimit
-from marker_sim.targets.target import CampaignRequest
+from marker_sim.targets.table import DEFAULT
+from marker_sim.targets.target import REAL_STORAGES, CampaignRequest
 
-# A run with real processes takes seconds, which a search of a few has not got.
+REPORT = "marker-sim-report"
+# A run with real processes takes seconds, too long for a search of a few seconds.
 CONFIRM_FROM_S = 30.0
 CONFIRMED = "confirmed with real processes"
 NOT_REPRODUCED = "not reproduced with real processes"
-HELD = "the guarantee was judged and held there, which the order of events may be the reason for; it stays a violation"
-UNDECIDED = "nothing there decided the guarantee, so this says nothing about it"
+HELD = "the guarantee was judged and held there, perhaps because of the order of events; it stays a violation"
+UNDECIDED = "no event there decided the guarantee, so this proves nothing"
 SIMULATED_ONLY = "shown in the simulated world only, because"
-REAL_STORAGES = ("local", "s3")
 
 
-def verify(request: CampaignRequest, as_json: bool, junit: Path | None = None) -> int:
+def verify(
+    context: typer.Context,
+    sut: given.Sut = DEFAULT,
+    mode: given.Mode = "both",
+    storage: given.Storage = None,
+    budget: given.Budget = None,
+    runs: given.Runs = None,
+    seed: given.Seed = None,
+    jobs: given.Jobs = None,
+    stop_at_first: given.StopAtFirst = False,
+    guarantees: given.Guarantees = None,
+    profile: given.Promises = None,
+    expect: given.Expect = None,
+    against: given.Against = None,
+    against_start: given.AgainstStart = None,
+    report: given.Report = REPORT,
+    start: given.Start = None,
+    reader: given.Reader = None,
+    dir_format: given.Form = None,
+    identity: given.Identity = False,
+    batch_threads: given.BatchThreads = None,
+    s3_endpoint: given.S3Endpoint = None,
+    s3_bucket: given.S3Bucket = None,
+    s3_access_key: given.S3AccessKey = None,
+    s3_secret_key: given.S3SecretKey = None,
+    junit: given.Junit = None,
+    as_json: given.Json = False,
+) -> int:
+    """Judge an implementation: runs, faults, verdict, report."""
+    output = ("junit", "as_json")
+    words = {name: word for name, word in context.params.items() if name not in output}  # Every other option above.
+    return carry_out(parse_request(**words, argv=context.obj), as_json, junit)
+
+
+def carry_out(request: CampaignRequest, as_json: bool, junit: Path | None = None) -> int:
     """Run, print and write; returns the exit code. The caller prints UsageError and HarnessError.
 
     junit: a file for the verdict as JUnit XML, None for none.
@@ -61,9 +98,9 @@ def verify(request: CampaignRequest, as_json: bool, junit: Path | None = None) -
                     each.target.prepare(each, progress)
         with open_report(request.report, request.argv) as earlier:
             if earlier is not None:
-                _say(f"the earlier report in {request.report} was moved to {earlier}")
+                say(f"the earlier report in {request.report} was moved to {earlier}")
             if short := request.target.forecast(request if request.against is None else its_share(request)):
-                _say(short)
+                say(short)
             return _verify(request, as_json, junit, limit)
 
 
@@ -100,7 +137,7 @@ def _verify(request: CampaignRequest, as_json: bool, junit: Path | None, limit: 
         write_outcome(outcome, request.report)
         if junit is not None:
             write_junit(outcome, junit)
-    except HarnessError as error:  # What was found is found, also when the disk is full by now.
+    except HarnessError as error:  # Failures that were found are still reported, for example when the disk is full.
         trouble = str(error)
     if as_json:
         print(json.dumps(outcome.to_dict(), indent=1))
@@ -108,7 +145,7 @@ def _verify(request: CampaignRequest, as_json: bool, junit: Path | None, limit: 
         where = "" if trouble else f"report: {request.report / 'report.html'}"
         print_outcome(outcome, output_console(), where, headline(outcome))
     if trouble:
-        _say(trouble)
+        say(trouble)
         return EXIT_VIOLATED if outcome.verdict == "violated" else EXIT_HARNESS
     return outcome.exit_code()
 
@@ -131,10 +168,6 @@ def _write_second(comparison: Comparison, asked: CampaignRequest) -> None:
     write_outcome(judged, asked.report)
 
 
-def _say(sentence: str) -> None:
-    Console(stderr=True).print(f"marker-sim: {sentence}", markup=False, highlight=False, soft_wrap=True)
-
-
 def store_traceback(error: Exception, log: Path) -> str:
     """Write the traceback of an unexpected exception to `log`; returns a sentence that names the file."""
     what = f"unexpected {type(error).__name__}: {error}".splitlines()[0]
@@ -149,7 +182,7 @@ def _run(request: CampaignRequest, progress: Callable[[str], None]) -> Campaign:
     campaign = run_campaign(
         request, progress, blame=lambda error: store_traceback(error, request.report / "logs" / "error.txt")
     )
-    # The result with real processes is no function of the seed, so a number of runs would not repeat it.
+    # Results with real processes do not depend on the seed alone, so `--runs` has none.
     worth = request.runs is None and request.budget_s >= CONFIRM_FROM_S
     return _confirmed(campaign, request, progress) if worth else campaign
 

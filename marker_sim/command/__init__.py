@@ -11,6 +11,5 @@ messages.py  what a program prints, checked
 process.py   one program of the operating system: a line to it, its lines back, within a deadline
 pool.py      the programs of one command, given out to simulated processes
 session.py   one process of a run, and the marker stores in it
-writes.py    the parts of a write that a program has of its own
-system.py    a program as a system under test
+system.py    a program as a system under test, and the parts of a write that it has of its own
 """

@@ -14,8 +14,8 @@ from marker_sim.errors import HarnessError
 PROTOCOL = 1
 MODES = ("direct", "timeline")
 WRITE = "write"  # The mode of a process that writes.
-PARTS = ("attempt", "finalize", "commit", "rollback")  # Of a write, that a program may have.
-# Of each message: the fields that it has, and those that it may have.
+PARTS = ("attempt", "finalize", "commit", "rollback")  # The parts of a write that a program may do.
+# The required and the optional fields of each message.
 _OPERATION: dict[str, type] = {"id": int}
 _MAYBE: dict[str, type] = {"call": int}
 FIELDS: dict[str, tuple[dict[str, type], dict[str, type]]] = {

@@ -11,15 +11,15 @@ from marker_sim.command.messages import Hello
 from marker_sim.command.process import ProgramProcess
 from marker_sim.errors import HarnessError, UsageError
 
-FIRST_START_S = 60.0  # A compiler may be at work.
-START_S = 12.0  # Within a run, where a watchdog looks every 15 s.
+FIRST_START_S = 60.0  # The program may be compiled first.
+START_S = 12.0  # Within a run, whose watchdog checks every 15 s.
 PREFIX = "command:"
 
 
 class ProgramPool:
     """The programs started by one command for one process of the kit.
 
-    hello: what the first one said. trouble: why none can be used any more in this run, "" as long as they can.
+    hello: of the first program. trouble: why none can be used any more in this run, "" without a reason.
     """
 
     def __init__(self, command: str) -> None:

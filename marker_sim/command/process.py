@@ -38,7 +38,7 @@ class ProgramProcess:
     def __init__(self, words: Sequence[str], start_s: float) -> None:
         self.usable = True
         self._errors = TemporaryFile()  # noqa: SIM115
-        self._lines: deque[bytes] = deque()  # Whole ones that nobody looked at, and the part of one behind them.
+        self._lines: deque[bytes] = deque()  # Complete unread lines, then an incomplete one.
         self._part = bytearray()
         self._process = supervisor.start(words, {}, stdin=PIPE, stdout=PIPE, stderr=self._errors, dies_with_kit=True)
         assert self._process.stdin is not None and self._process.stdout is not None

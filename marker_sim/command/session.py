@@ -1,7 +1,7 @@
 """One process of a run inside a program: its calls, the operations that it requests, and its marker stores.
 
 One actor of the process, the pump, holds all conversation, as the owner of the timeline server's state does: callers
-and operations put lines into its inbox. So one line is under way at a time, and whoever is ended in the middle of a
+and operations put lines into its inbox. So one line is under way at a time, and an actor that ends in the middle of a
 call takes nothing with it that others wait for.
 """
 
@@ -33,7 +33,7 @@ from marker_sim.seams import (
     Throttled,
 )
 
-# Errors of operations and of answers, by the word on the wire.
+# Errors of operations and answers, by their word in messages.
 ERRORS: dict[str, type[Exception]] = {
     "not-found": NotFound,
     "precondition-failed": PreconditionFailed,
@@ -48,7 +48,8 @@ ERRORS: dict[str, type[Exception]] = {
 _WORDS = {kind: word for word, kind in ERRORS.items()}
 _NONE: Mapping[str, Any] = MappingProxyType({})
 Line = dict[str, Any]
-Acts = Mapping[str, Callable[[Line], Line]]
+Act = Callable[[Line], Line | None]  # What it returns beside that it is done.
+Acts = Mapping[str, Act]
 OF_A_PART = ("marker", "markers")  # Operations of calls that are a part of a write.
 
 
@@ -78,18 +79,19 @@ class ProgramSession:
         self._runtime = context.runtime
         self._inbox = context.runtime.mailbox()
         self._program: ProgramProcess | None = None
-        self._why = ""  # It ended by itself, or did not keep the protocol.
+        self._why = ""  # The reason if it ended by itself or broke the protocol.
         self._calls: dict[int, OpenCall] = {}
         self._number = 0
-        self._operations: dict[int, int] = {}  # Under way, with the call whose thread does it.
+        self._operations: dict[int, int] = {}  # Operations under way, with the call whose thread does them.
         self._locks: dict[str, AbstractContextManager[None]] = {}
-        self._acts: dict[str, Callable[[Line], Line]] = {
+        storage, runtime = context.storage, context.runtime
+        self._acts: dict[str, Act] = {
             "put": self._put,
-            "overwrite": self._overwrite,
+            "overwrite": lambda asked: storage.overwrite(asked["path"], asked["data"]),
             "get": self._get,
-            "list": self._list,
-            "delete": self._delete,
-            "sleep": self._sleep,
+            "list": lambda asked: {"paths": storage.list(asked["prefix"])},
+            "delete": lambda asked: storage.delete(asked["path"]),
+            "sleep": lambda asked: runtime.sleep(asked["ms"]),
             "lock": self._lock,
             "unlock": self._unlock,
         }
@@ -188,11 +190,11 @@ class ProgramSession:
             raise HarnessError(f'it answered call {said.call} without "{wanted}" or "error"')
         call.mailbox.put(said)
 
-    # Operations, by whichever actor does them.
+    # Operations, by any actor.
 
-    def _perform(self, said: ProgramLine, act: Callable[[Line], Line] | None = None) -> None:
+    def _perform(self, said: ProgramLine, act: Act | None = None) -> None:
         try:
-            more = (act or self._acts[said.do])(said.fields)
+            more = (act or self._acts[said.do])(said.fields) or {}
         except (SeamError, ValueError) as error:
             word = "failed" if isinstance(error, SeamError) else "unsupported"
             more = {"error": _WORDS.get(type(error), word), "message": str(error)}
@@ -202,37 +204,20 @@ class ProgramSession:
         condition = Condition.IF_ABSENT if asked.get("if_absent") else Condition.NONE
         return {"version": self._storage.put(asked["path"], asked["data"], condition, asked.get("if_version"))}
 
-    def _overwrite(self, asked: Line) -> Line:
-        self._storage.overwrite(asked["path"], asked["data"])
-        return {}
-
     def _get(self, asked: Line) -> Line:
         content = self._storage.get(asked["path"])
         return {"data": base64.b64encode(content.data).decode(), "version": content.version}
 
-    def _list(self, asked: Line) -> Line:
-        return {"paths": self._storage.list(asked["prefix"])}
-
-    def _delete(self, asked: Line) -> Line:
-        self._storage.delete(asked["path"])
-        return {}
-
-    def _sleep(self, asked: Line) -> Line:
-        self._runtime.sleep(asked["ms"])
-        return {}
-
-    def _lock(self, asked: Line) -> Line:
+    def _lock(self, asked: Line) -> None:
         lock = self._runtime.lock(asked["name"])
         lock.__enter__()
         self._locks[asked["name"]] = lock
-        return {}
 
-    def _unlock(self, asked: Line) -> Line:
+    def _unlock(self, asked: Line) -> None:
         lock = self._locks.pop(asked["name"], None)
         if lock is None:
             raise ValueError(f"no lock {asked['name']} is held")
         lock.__exit__(None, None, None)
-        return {}
 
 
 class ProgramMarkers:

@@ -1,12 +1,97 @@
-"""One fault of a plan: what goes wrong, for whom, when, and with which settings."""
+"""One fault of a plan: what goes wrong, for whom, when, and with which settings.
+
+It arms at a step of its target, at a named place, or at a call on storage that fits a description. All three count:
+steps and arrivals over all lives of the target, calls over all who make them.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
+from marker_sim.faults.row import ANY_CALL, CHANGES
+from marker_sim.faults.sites import SITES
 from marker_sim.faults.table import FaultKind
-from marker_sim.faults.trigger import Call, Site, Step, Trigger, pop_trigger
+
+When = Literal["before", "after"]
+# A local file is opened for writing; a file with content loses some of it; a file open for writing is closed.
+OPEN, CUT, CLOSE = "open", "cut", "close"
+# Calls on local files besides, of which open, cut, write, rename and link are puts as well.
+_LOCAL = (OPEN, CUT, "write", CLOSE, "rename", "link", "mkdir", "rmdir", "sync", "stat")
+_OPERATIONS = (*ANY_CALL, *_LOCAL)
+_WHENS: tuple[When, ...] = ("before", "after")
+
+
+class Step(NamedTuple):
+    """The target's `n`-th call through a seam, from 1."""
+
+    n: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form."""
+        return {"step": self.n}
+
+    def problem(self) -> str:
+        """The reason why no world can run it, "" when one can; the same in the classes below."""
+        return ""
+
+
+class Site(NamedTuple):
+    """The target's `n`-th arrival, from 1, at a place of `sites.SITES`."""
+
+    name: str
+    n: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form."""
+        return {"site": self.name, "arrival": self.n}
+
+    def problem(self) -> str:
+        """The error for an unknown site, else ""."""
+        return "" if self.name in SITES else f"site {self.name!r} is none of those in marker_sim/faults/sites.py"
+
+
+class Call(NamedTuple):
+    """The `n`-th matching storage call, from 1, by a process whose name begins with the fault's target.
+
+    pattern: a regular expression searched for in the path.
+    operations: those of `_OPERATIONS` that count.
+    when: for kinds that kill or pause, before or after the call is applied.
+    """
+
+    pattern: str = ""
+    operations: tuple[str, ...] = CHANGES
+    n: int = 1
+    when: When = "before"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form."""
+        return {"call": self.n, "path": self.pattern, "operations": list(self.operations), "when": self.when}
+
+    def problem(self) -> str:
+        """The error for an unknown operation or moment, or a pattern that is no regular expression, else ""."""
+        if strange := [operation for operation in self.operations if operation not in _OPERATIONS]:
+            return f"operation {strange[0]!r} of a fault is none of {', '.join(_OPERATIONS)}"
+        if self.when not in _WHENS:
+            return f"{self.when!r} is not when a fault happens; give {' or '.join(_WHENS)}"
+        try:
+            re.compile(self.pattern)
+        except re.error as error:
+            return f"path {self.pattern!r} of a fault is no regular expression: {error}"
+        return ""
+
+
+Trigger = Step | Site | Call
+
+
+def pop_trigger(raw: dict[str, Any]) -> Trigger:
+    """The trigger, removed from the JSON-ready form of a fault."""
+    if site := raw.pop("site", ""):
+        return Site(site, raw.pop("arrival"))
+    if "call" in raw:
+        return Call(raw.pop("path"), tuple(raw.pop("operations")), raw.pop("call"), raw.pop("when"))
+    return Step(raw.pop("step"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,24 +99,24 @@ class FaultSettings:
     """The settings of a fault. `FaultRow.settings` names those that a kind takes; the others keep their defaults.
 
     for_ms: how long it lasts, in the same marker directory where storage throttles; of a call that times out, how long
-        its caller waits for nothing.
+        its caller waits.
     restart_ms: how long after its death the target starts again; -1 for never.
     late_ms: by how much something is late: a request, its second copy, its effect, its answer, the driver's knowledge.
     executors_ms: how long the executors of a killed driver go on.
     pace_ms: between two requests that an overloaded server takes up.
     jump_ms: of a clock, back if negative.
     jitter_ms: by how much more or less something is late.
-    kb_per_s: that a connection carries.
-    bytes: that a connection carries before it ends, or in one piece.
+    kb_per_s: the rate of a connection.
+    bytes: carried by a connection before it ends, or in one piece.
     percent: of the connections.
     unsynced_ms: what was written in so many last milliseconds is lost.
-    attempts: that are started besides.
-    calls: that meet the fault: in the same marker directory, or those that fit a `Call` from the n-th on.
+    attempts: the number of additional attempts.
+    calls: the number of affected calls: in the same marker directory, or matching a `Call` from the n-th on.
     applied: the call had its effect; a deletion of many objects, a part of it.
-    lost: what is sent is lost, and else arrives.
-    upstream: on the way to the server, and else on the way back.
-    removed: type files are removed, and else emptied.
-    empty: a torn file is empty, and else a part of it is there.
+    lost: sent bytes are lost; otherwise they arrive.
+    upstream: on the way to the server; otherwise on the way back.
+    removed: type files are removed; otherwise emptied.
+    empty: a torn file is empty; otherwise a part of it exists.
     """
 
     for_ms: int = 0
@@ -130,6 +215,9 @@ class Fault:
 
     def problem(self) -> str:
         """The reason why no world can run it, "" when one can."""
+        fails = self.kind.row.family == "storage" and not self.kind.row.kills
+        if fails and isinstance(self.trigger, Call) and CLOSE in self.trigger.operations:
+            return "the closing of a file does not fail: a death or a pause is possible there"
         return self.trigger.problem()
 
 
@@ -185,7 +273,7 @@ def _of_schema_1(kind: FaultKind, actor: str, step: int, duration_ms: int = 0, v
 def settings_of_schema_1(kind: FaultKind, duration_ms: int, value: int) -> FaultSettings:
     """The settings that the two numbers of a fault of schema 1 stand for."""
     lasts, other = kind.row.slots
-    # Throttling was a number of calls; the duration that was drawn for it as for every kind meant nothing.
+    # In schema 1 throttling was a number of calls, and its drawn duration had no meaning.
     given: dict[str, Any] = {lasts: duration_ms} if lasts and kind is not FaultKind.THROTTLED else {}
     if other:
         given[other] = value == (0 if other == "empty" else 2) if _TYPES[other] is bool else value

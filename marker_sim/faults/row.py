@@ -9,7 +9,7 @@ from typing import Any, Literal
 S3_MODELS = ("s3", "s3-unconditional")
 REMOTE = (*S3_MODELS, "hdfs")
 ANY_STORAGE = (*S3_MODELS, "local", "hdfs")
-# Elsewhere timeline-server markers fall back to direct ones, and there is no server to hit.
+# On other storages timeline-server markers fall back to direct ones, and no server exists.
 BATCHED_STORAGES = ("s3", "local")
 
 CONTENTS = ("put", "overwrite")
@@ -26,6 +26,7 @@ _TIMES = ("for_ms", "restart_ms", "late_ms")
 class FaultRow:
     """The properties of one kind of fault.
 
+    word: its name in plans and events.
     family: what it hits: a process when it arms, the attempt that an executor runs, the target's next request to a
     server, its next call on storage, what a proxy carries for it, or an
     attempt that Spark runs.
@@ -42,6 +43,7 @@ class FaultRow:
     drawn: whether generators draw it.
     """
 
+    word: str = field(kw_only=False)
     family: Family
     cls: str
     sentence: str
@@ -78,10 +80,15 @@ _FOR_MS = {"clients": range(100, 501), "storage": range(400, 901)}
 
 
 def proxied(
-    sentence: str, ends: Literal["clients", "storage"] = "clients", fails: bool = False, **settings: Sequence[Any]
+    word: str,
+    sentence: str,
+    ends: Literal["clients", "storage"] = "clients",
+    fails: bool = False,
+    **settings: Sequence[Any],
 ) -> FaultRow:
     """The row of what a proxy does to servers' connections, which `sentence` says. ends: who is at their other end."""
     return FaultRow(
+        word,
         family="proxy",
         cls="storage" if ends == "storage" else "wire",
         sentence=f"for {{for_ms}} ms, of connections between {ends} and servers: {sentence}",

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from marker_sim.names import TEMP, TYPE_FILE, is_marker_name, marker_file_index
 from marker_sim.timeline import HOODIE, ROLLBACK, State, parse_entry
 
-WIRE = "call"  # A request to a server, as an operation; its "path" is the server's route.
+WIRE = "call"  # The operation of a request to a server; its "path" is the route.
 
 
 class SiteRow(NamedTuple):
@@ -53,7 +53,7 @@ TASK_TAKEN = "executor: task taken"
 RESULT_SENT = "executor: result sent"
 TASK_HEARD_OF = "driver: task heard of"
 
-_DIR, _DATA = "marker directory", "data file"
+_DIR, _FILE, _DATA = "marker directory", "batch file", "data file"
 _ROWS = (
     SiteRow(REQUEST_QUEUED, "queues a request", "request"),
     SiteRow(WORKER_STARTED, "starts a worker", "batch"),
@@ -62,13 +62,13 @@ _ROWS = (
     SiteRow(REPLY, "replies to a request", "request"),
     SiteRow(LOCK_ASKED, "asks for a lock", "batch"),
     SiteRow("server: directory listed", "lists a marker directory", "write", "list", _DIR),
-    SiteRow("server: batch file read", "reads a batch file", "batch", "get", "batch file"),
+    SiteRow("server: batch file read", "reads a batch file", "batch", "get", _FILE),
     SiteRow("server: type file read", "reads a type file", "write", "get", "type file"),
     SiteRow("server: type file put", "writes a type file", "write", "put", "type file"),
     SiteRow("server: type file written", "has written a type file", "write", "put", "type file", after=True),
-    SiteRow("server: batch file put", "writes a batch file", "batch", "put", "batch file"),
-    SiteRow("server: batch file written", "has written a batch file", "batch", "put", "batch file", after=True),
-    SiteRow("server: batch file deleted", "deletes a batch file", "write", "delete", "batch file"),
+    SiteRow("server: batch file put", "writes a batch file", "batch", "put", _FILE),
+    SiteRow("server: batch file written", "has written a batch file", "batch", "put", _FILE, after=True),
+    SiteRow("server: batch file deleted", "deletes a batch file", "write", "delete", _FILE),
     SiteRow("server: type file deleted", "deletes a type file", "write", "delete", "type file"),
     SiteRow(TASK_TAKEN, "takes a task", "task"),
     SiteRow("executor: marker asked for", "asks for a marker", "task", WIRE, "/create"),
@@ -96,15 +96,7 @@ _ROWS = (
     SiteRow("driver: rollback inflight", "writes an inflight rollback", "rollback", "put", "rollback inflight"),
     SiteRow("driver: markers asked for by rollback", "asks for the markers", "rollback", "list", _DIR, part="rollback"),
     SiteRow("driver: markers listed by rollback", "has listed the markers", "rollback", "list", _DIR, True, "rollback"),
-    SiteRow(
-        "driver: marker file read by rollback",
-        "reads a marker file",
-        "rollback",
-        "get",
-        "batch file",
-        False,
-        "rollback",
-    ),
+    SiteRow("driver: marker file read by rollback", "reads a marker file", "rollback", "get", _FILE, part="rollback"),
     SiteRow("driver: rollback delete", "deletes a data file", "rollback", "delete", _DATA, part="rollback"),
     SiteRow("driver: instant taken off", "removes an instant from the timeline", "rollback", "delete", "entry"),
     SiteRow("driver: rollback completed put", "writes a completed rollback", "rollback", "put", "rollback completed"),
@@ -116,7 +108,7 @@ SITES = {row.name: row for row in _ROWS}
 _NAMES = {
     (row.actor, row.operation, row.what, row.after, row.part): row.name
     for row in _ROWS
-    if row.operation  # A world names the other sites itself.
+    if row.operation  # The world itself assigns the other sites.
 }
 _ACTORS = {"timeline-server": "server", "driver": "driver", "executor": "executor"}
 _ENTRIES = {State.REQUESTED: "requested", State.INFLIGHT: "inflight", State.COMPLETED: "completed"}
@@ -149,7 +141,7 @@ def site_of(role: str, part: str, operation: str, path: str, after: bool = False
     what = path if operation == WIRE else kind_of(path)
     operation, what = _SAME.get((operation, what), (operation, what))
     if what == "/create":
-        actor = "executor"  # Clients ask for markers as executors do.
+        actor = "executor"  # Clients have the sites of executors.
     elif actor == "driver" and operation == "delete" and what in ("batch file", "type file"):
         what = "marker directory"
     exact = _NAMES.get((actor, operation, what, after, part))

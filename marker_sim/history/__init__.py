@@ -1,43 +1,227 @@
-"""The recorded events of a run.
+"""A history is the record of one run: a header and the events in order, one a row; read from and written to files.
 
-model.py  a header and one event a row, read from and written to files; some tables of a history
-index/    one history indexed once, for judges and statistics
+index/  one history indexed once, for judges and statistics
+
+Worlds write histories and judges read them. The columns of `Event`, and the fields that each kind of event uses, are a
+contract: docs/history.md.
+
+A part of the events looks like the whole: every event keeps its index, the others are holes. A part has the events of
+some tables and those that belong to no table. The index, number and time of all events are those of the whole history,
+so a judge that looks at one table at a time finds the same in the part, word for word.
 """
 
-from marker_sim.history.model import (
-    APPLICATION_ENDED,
-    NOT_GETTING_ON,
-    SCHEMA,
-    UNSUPPORTED,
-    Event,
-    Header,
-    History,
-    Kind,
-    Value,
-    answer_bound_before_faults,
-    answer_bound_ms,
-    decode_value,
-    encode_value,
-    parse_lines,
-    read_jsonl,
-    write_jsonl,
-)
+from __future__ import annotations
 
-__all__ = [
-    "APPLICATION_ENDED",
-    "NOT_GETTING_ON",
-    "SCHEMA",
-    "UNSUPPORTED",
-    "Event",
-    "Header",
-    "History",
-    "Kind",
-    "Value",
-    "answer_bound_before_faults",
-    "answer_bound_ms",
-    "decode_value",
-    "encode_value",
-    "parse_lines",
-    "read_jsonl",
-    "write_jsonl",
-]
+import base64
+import json
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, overload
+
+from marker_sim.errors import UsageError
+
+SCHEMA = 1
+Kind = Literal["invoke", "ok", "fail", "info", "effect", "fault", "observe"]
+Value = str | bytes | bool | int | tuple[str, ...] | None
+# Errors of `exited` when the kit ended a driver: its writes were done, or the last one exceeded its bound.
+APPLICATION_ENDED = "its application ended"
+NOT_GETTING_ON = "it did not get on with a write"
+# An observation: a caller used an operation that `storage.capabilities` denies; its error names the operation.
+UNSUPPORTED = "unsupported"
+# The value of a deletion whose request has its empty body in chunks, which a server may refuse (RFC 9110, 15.5.12).
+IN_CHUNKS = "in chunks"
+
+_BOUND_MS, _SAMPLES = 10_000, 20
+HOLE = "elsewhere"
+_index = attrgetter("index")
+
+
+def answer_bound_ms(taken_ms: Iterable[float]) -> int:
+    """The bound of every-request-answered: max(10 s, 20 x the p99 latency before the first fault)."""
+    taken = sorted(taken_ms)
+    return _BOUND_MS if len(taken) < _SAMPLES else max(_BOUND_MS, int(20 * taken[int(len(taken) * 0.99)]))
+
+
+class Event(NamedTuple):
+    """One row; a tuple and not a dataclass because a run makes one for every step (measured: 4 times cheaper)."""
+
+    index: int  # type: ignore[assignment]  # the column is contract; tuple.index is not used
+    time_ns: int
+    process: str
+    role: str
+    kind: Kind
+    operation: str
+    table: str | None = None
+    instant: str | None = None
+    path: str | None = None
+    value: Value = None
+    error: str | None = None
+    caused_by: int | None = None
+
+
+def answer_bound_before_faults(events: Iterable[Event]) -> int:
+    """The bound of every-request-answered in milliseconds, from the creates of a run before its first fault."""
+    asked: dict[int | None, int] = {}
+    taken_ms = []
+    for event in events:
+        if event.kind == "fault":
+            break
+        if event.operation == "create" and event.kind == "invoke":
+            asked[event.index] = event.time_ns
+        elif event.operation == "create" and event.kind == "ok" and event.caused_by in asked:
+            taken_ms.append((event.time_ns - asked[event.caused_by]) / 1e6)
+    return answer_bound_ms(taken_ms)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """Facts about a run that a judge needs besides its events.
+
+    witness: "effects" when every storage effect is in the history in order, "reads" when storage was read now and then.
+    layout: "hudi" when marker files are in Hudi's format, "names" when snapshots carry the names.
+    identity: whether a create carries a request identity that the server honours (our extension).
+    late_effect_ms: how long after its time-out a storage request may still be applied.
+    answer_bound_ms: the bound of every-request-answered, max(10 s, 20 x p99 before the faults).
+    storage_timeout_ms: after which a storage call ends at the latest.
+    promises: the profile itself where it is none of the shipped ones (judges/promises/profiles.py).
+    """
+
+    world: Literal["simulated", "real", "spark", "foreign"] = "simulated"
+    mode: Literal["direct", "timeline"] = "timeline"
+    storage: str = "s3"
+    sut: str = "reference"
+    sut_version: str = ""
+    kit_version: str = ""
+    profile: str = "reference"
+    witness: Literal["effects", "reads"] = "effects"
+    layout: Literal["hudi", "names"] = "hudi"
+    identity: bool = True
+    num_threads: int = 20
+    late_effect_ms: int = 0
+    answer_bound_ms: int = _BOUND_MS
+    storage_timeout_ms: int = 1_000
+    seed: int = 0
+    options: dict[str, str] = field(default_factory=dict)
+    capabilities: dict[str, bool] = field(default_factory=dict)
+    plan: dict[str, Any] | None = None
+    promises: dict[str, Any] | None = None
+    schema: int = SCHEMA
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A finished run; immutable."""
+
+    header: Header
+    events: Sequence[Event]
+
+    def lines(self) -> Iterator[str]:
+        """The history as JSON lines, header first; equal histories give equal bytes in every process."""
+        yield json.dumps(asdict(self.header), sort_keys=True, ensure_ascii=False)
+        for event in self.events:
+            row = event._asdict()
+            row["value"] = encode_value(event.value)
+            yield json.dumps(row, ensure_ascii=False)
+
+
+def encode_value(value: Value) -> Any:
+    """The JSON form of a value: bytes that are UTF-8 as {"text": ...}, other bytes as {"base64": ...}."""
+    if isinstance(value, bytes):
+        try:
+            return {"text": value.decode("utf-8")}
+        except UnicodeDecodeError:
+            return {"base64": base64.b64encode(value).decode("ascii")}
+    return value
+
+
+def decode_value(value: Any) -> Value:
+    """The inverse of `encode_value`."""
+    if isinstance(value, dict):
+        if "text" in value:
+            return str(value["text"]).encode("utf-8")
+        return base64.b64decode(value["base64"])
+    if isinstance(value, list):
+        return tuple(value)
+    return value  # type: ignore[no-any-return]
+
+
+def write_jsonl(history: History, path: Path) -> None:
+    """Write a history as JSON lines, UTF-8."""
+    with path.open("w", encoding="utf-8", errors="surrogatepass", newline="\n") as out:
+        for line in history.lines():
+            out.write(line + "\n")
+
+
+def read_jsonl(path: Path) -> History:
+    """Read a history written by `write_jsonl` or by any program that keeps its format; UsageError names a bad line."""
+    with path.open(encoding="utf-8", errors="surrogatepass") as source:
+        return parse_lines(source, str(path))
+
+
+def parse_lines(lines: Iterable[str], origin: str) -> History:
+    """Parse a header line and event lines; unknown header keys are ignored so that newer files still open."""
+    known = {f.name for f in fields(Header)}
+    events: list[Event] = []
+    header: Header | None = None
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            if header is None:
+                header = Header(**{key: value for key, value in row.items() if key in known})
+                continue
+            row["value"] = decode_value(row.get("value"))
+            if wrong := [key for key in row if key not in Event._fields]:
+                raise ValueError(f"it has a key {wrong[0]!r}")
+            if wrong := [key for key in Event._fields if key not in row and key not in Event._field_defaults]:
+                raise ValueError(f"it has no key {wrong[0]!r}")
+            events.append(Event(**row))
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise UsageError(
+                f"{origin} line {number} is not a row of a history ({error}); a history is JSON lines,"
+                " a header and then one event a line with the columns of docs/history.md"
+            ) from error
+    if header is None:
+        raise UsageError(f"{origin} is empty; a history starts with a header line")
+    if header.schema > SCHEMA:
+        raise UsageError(f"{origin} has schema {header.schema}, this version reads up to {SCHEMA}; upgrade marker-sim")
+    return History(header, tuple(events))
+
+
+class PartOfEvents(Sequence[Event]):
+    """Some events of a history, by ascending index; iterating and slicing leave out the holes.
+
+    times: the `time_ns` of every event of the whole history, which parts share.
+    """
+
+    __slots__ = ("_by_index", "_events", "_times")
+
+    def __init__(self, events: Sequence[Event], times: array[int]) -> None:
+        self._events = events
+        self._times = times
+        self._by_index = {event.index: event for event in events}
+
+    def __len__(self) -> int:
+        return len(self._times)
+
+    def __iter__(self) -> Iterator[Event]:
+        return iter(self._events)
+
+    @overload
+    def __getitem__(self, index: int) -> Event: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Event]: ...
+    def __getitem__(self, index: int | slice) -> Event | Sequence[Event]:
+        """An event, or an empty one with only a time for a hole; for a slice, its events without holes."""
+        if isinstance(index, slice):
+            start, stop, _ = index.indices(len(self._times))
+            low = bisect_left(self._events, start, key=_index)
+            return self._events[low : bisect_left(self._events, stop, key=_index)]
+        at = index + len(self._times) if index < 0 else index
+        found = self._by_index.get(at)
+        return Event(at, self._times[at], "", "", "observe", HOLE) if found is None else found

@@ -8,8 +8,8 @@ findings.py     the result of a judge; verdict_row.py: one row of a verdict
 causes.py       how a violation came about, as one stored word
 store/          judges of a marker store
 write_path/     judges of a write path that records its steps
-black_box/      judges of a write path of which only its tables are seen
-sets/           differences of sets of names, for what is too large to be judged event by event
+black_box/      judges of a write path of which only its tables are read
+sets/           differences of sets of names, for histories too large to judge event by event
 pairs.py        G21, the only guarantee about two histories
 promises/       profiles: which guarantees a system promises
 baselines/      known violations
@@ -35,7 +35,7 @@ def judge(history: History, guarantees: frozenset[str] | None = None) -> tuple[F
     view = HistoryIndex(history)
     asked = [each for each in GUARANTEES if each.judge is not None and (guarantees is None or each.id in guarantees)]
     findings = tuple(_finding(view, each.id, each.black_box if view.black_box else each.judge) for each in asked)
-    vars(view).clear()  # Its cached parts refer to it; without the cycle the history is freed with its last user.
+    vars(view).clear()  # Its cached parts refer to it; without this cycle the history is freed with its last reference.
     return findings
 
 

@@ -3,10 +3,10 @@
 The cause of a missing marker, or of a name that was not requested:
 
     glued                 its text is part of a longer stored name that was not requested
-    empty-name            it is "", and a line without a name is none
+    empty-name            it is "", and a line without a name is no marker
     split-at-line-break   it has a line break, and its pieces are names; split-at-carriage-return likewise
-    no-text               it has bytes that are no UTF-8, or shows with U+FFFD in their place
-    garbled               it shows with other characters, as another encoding has them
+    no-text               it has bytes that are no UTF-8, or is shown with U+FFFD for them
+    garbled               it is shown with other characters, as in another encoding
     file-cut              the file that held it is empty or ends too early, and a kill or failing storage is why
     mixed                 it is the end of a requested name, and two writes of one file may have met
     shortened             it is the beginning or the end of a requested name, and no file was cut or written twice
@@ -14,7 +14,7 @@ The cause of a missing marker, or of a name that was not requested:
     put-failed            it was never stored, and storage failed in its directory during its request
     after-deletion        the directory was deleted before, in the same server life, and had kept markers until then
     stored-late           it was stored after the answer
-    lost-at-kill          it was never seen stored, and a server was killed between the answer and the first look
+    lost-at-kill          it was never read as stored, and a server was killed between the answer and the first read
     file-gone             a file that held it is gone, with no deletion
     rewritten-without     a file that held it was written again as a whole, without it
     never-stored          none of these, and it was never stored
@@ -40,7 +40,7 @@ from marker_sim.names import marker_file_index, most_like
 _HARMLESS = frozenset({"slow-storage", "placeholder", "damage", "stray-files", "storage-wire-latency"})
 _BREAKS = {"\n": "split-at-line-break", "\r": "split-at-carriage-return"}
 _LINES = re.compile(r"[\n\r]")
-_NO_TEXT = re.compile("[\udc80-\udcff]")  # What surrogateescape makes of bytes that are no UTF-8.
+_NO_TEXT = re.compile("[\udc80-\udcff]")  # The result of surrogateescape for bytes that are no UTF-8.
 _LAST = 200
 _Version = tuple[int, bytes | None]
 _Versions = dict[str, list[_Version]]
@@ -93,7 +93,7 @@ class Causes:
         ):
             return "after-deletion"
         if stored:
-            gone = life.gone(-1, at) if view.reads and life.witnessed else None  # Of a format of its own.
+            gone = life.gone(-1, at) if view.reads and life.witnessed else None  # Only for a format of its own.
             lost = self._file_gone(path, call.name, at) if gone is None else view.events[gone].value is None
             return "file-gone" if lost else "rewritten-without"
         unseen = view.reads and view.killed(call.done, min(at, home.seen_at(call.done) or at) + 1) is not None
@@ -175,7 +175,7 @@ class Causes:
                 meant = self._meant(directory, other, span[0])
                 if name in other if meant is None or meant.name in other else meant.name == name:
                     since = max(start for start in span[::2] if start <= at)
-                    return f"; {other!r} is, from event {since} on, which nobody had asked for", (since,)
+                    return f"; {other!r} is, from event {since} on, which was never requested", (since,)
         return "", ()
 
     def _no_marker(self, directory: Directory, call: RecordedCall, at: int) -> tuple[str, tuple[int, ...]]:
@@ -189,7 +189,7 @@ class Causes:
         for when, until, last, empty in self._odd_lines(directory.path):
             if when > at or not (name in last if name else empty):
                 continue
-            begun = begun if when == since else when  # Of several versions in a row that have it, the first.
+            begun = begun if when == since else when  # The first of several consecutive versions that have it.
             since = until
             if until > at and (name or begun > call.invoke):
                 return f"; event {begun} leaves {line}", (begun,)

@@ -89,7 +89,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         id="G5",
         slug="one-creator",
         sentence='While no two servers serve a directory, at most one request is answered "created" for a name, its'
-        " resend gets the same answer from the same server life, and who asks alone is not told that it exists.",
+        ' resend gets the same answer from the same server life, and the only request is not answered "exists".',
         judge=one_creator,
     ),
     Guarantee(

@@ -1,7 +1,7 @@
 """The reference markers: direct, timeline server and the choice between them, written against the seams only.
 
 store.py      the contract of a marker implementation
-checked.py    what a foreign implementation returns, held against the contract
+checked.py    checks return values of a foreign implementation against the contract
 choice.py     which mode storage and options allow
 direct.py     one empty file per marker
 server.py     the timeline server: one owner of all state; short-lived workers touch only storage

@@ -39,7 +39,7 @@ class Job(NamedTuple):
     known: (name, path of the file that should hold it).
     data: the whole new content, None when nothing is new.
     untyped: whether the type file may be missing.
-    lasting: whether it stays once it is there, because no request of a server that died is on its way any more.
+    lasting: whether it stays once it exists, because no request of a dead server can still be applied.
     """
 
     directory: str
@@ -122,7 +122,7 @@ class DirectoryState:
         held: list[Waiter] = []
         for waiter in self.pending:
             if waiter.name in self._flying:
-                # Its flush began before this request, and another server may delete in between: look when it is over.
+                # Its flush began before this request, and another server may delete in between: read after it.
                 held.append(waiter)
             elif waiter.name in self._names:
                 known.append(waiter)
@@ -142,8 +142,8 @@ class DirectoryState:
             path=f"{self.path}/{marker_file(index)}",
             data=file.data + encode_names(fresh) if fresh else None,
             expected=file.version,
-            # A first file writes it again: another server may have deleted the directory meanwhile. So does every
-            # batch until a dead server's late request can no longer take it, and the first one after that.
+            # The first file writes it again, because another server may have deleted the directory. So does each
+            # batch until a dead server's late request can no longer remove it, and the first batch after that.
             untyped=file.version is None or not self._typed,
             lasting=lasting,
         )
@@ -154,7 +154,7 @@ class DirectoryState:
         known = self._known.pop(job.file_index)
         self._flying.difference_update(fresh)
         if outcome.error is not None:
-            # Perhaps applied: what storage says decides, before the next batch.
+            # It may have been applied: storage is read again before the next batch.
             self.loaded = False
             return [(w, outcome.error) for w in known + [w for ws in fresh.values() for w in ws]]
         answers: list[tuple[Waiter, Created | Exception]] = [

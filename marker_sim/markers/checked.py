@@ -1,7 +1,7 @@
 """A foreign marker store whose every answer is checked against the contract (store.py) before the kit uses it.
 
-An answer of another type is a mistake in how the class was written down, and no evidence about its markers: it ends
-whatever is being done with a sentence, and nothing is judged.
+An answer of another type is a mistake in the code of the class, and no evidence about its markers: it ends the command
+with a sentence, and nothing is judged.
 """
 
 from __future__ import annotations

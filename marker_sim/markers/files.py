@@ -79,7 +79,7 @@ def replace(storage: Storage, runtime: Runtime, path: str, data: bytes, expected
         try:
             return _put(storage, runtime, path, data, expected)
         except PreconditionFailed:
-            # An earlier try of ours may have changed it; equal content is as good.
+            # An earlier try of ours may have written it; equal content is a success.
             if unsure and data and (current := read(storage, path)) and current.data == data:
                 return current.version
             raise
@@ -118,7 +118,7 @@ def write_type_file(storage: Storage, runtime: Runtime, directory: str) -> None:
         content = is_stored(storage, runtime, path)
         if content is not None and content.data == TYPE_BATCHED:
             return
-        with suppress(PreconditionFailed):  # Another server was faster: its file is looked at.
+        with suppress(PreconditionFailed):  # Another server was faster, and its file is read.
             replace(storage, runtime, path, TYPE_BATCHED, None if content is None else content.version)
             return
     raise PreconditionFailed(f"{path} keeps changing")
@@ -162,14 +162,14 @@ def retry_until_decided(storage: Storage, runtime: Runtime, attempt: Callable[[]
             raise
         except StorageTimeout as error:
             last = error
-            # Nothing of ours may still be on its way when we act again.
+            # No earlier request of ours may still be applied when we act again.
             runtime.sleep(storage.capabilities.late_effect_ms)
         except Throttled as error:
             last = error
             runtime.sleep(BACKOFF_MS * 2**number)
         except StorageError as error:
             if isinstance(error, ValueError):
-                raise  # A path that this storage can never hold, or must not follow: no later try can succeed.
+                raise  # A path that this storage can never store or must not follow: later tries fail too.
             last = error
             runtime.sleep(BACKOFF_MS)
     assert last is not None

@@ -196,7 +196,7 @@ class TimelineServer:
                     write_type_file(self._storage, self._runtime, job.directory)
                 version = replace(self._storage, self._runtime, job.path, job.data, job.expected)
                 if job.untyped:
-                    # Between the two another server's deletion may have taken the type file alone.
+                    # In between, another server's deletion may have removed only the type file.
                     write_type_file(self._storage, self._runtime, job.directory)
             outcome = Outcome(version=version, gone=gone)
         except PreconditionFailed:

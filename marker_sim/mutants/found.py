@@ -13,7 +13,7 @@ FOUND = (
         name="exists-after-failed-flush",
         record="Hudi MarkerDirState: a name whose flush failed stays known, and a retry is answered that it exists",
         module="markers.batches",
-        before="            # Perhaps applied: what storage says decides, before the next batch.\n",
+        before="            # It may have been applied: storage is read again before the next batch.\n",
         after="            self.tried = {*getattr(self, 'tried', ()), *fresh}\n",
         kills="G2",
         also=(

@@ -23,8 +23,8 @@ from marker_sim.system import System
 __all__ = ["MUTANTS", "Mutant"]
 
 MUTANTS = (*CODEC, *SERVING, *STORING, *WRITING, *ROLLING_BACK, *FOUND)
-# What the reference consists of, in the order of its imports; seams and store stay shared, so that
-# exceptions and answers are the same classes for the world around.
+# The modules of the reference, in the order of their imports; seams and store stay shared, so that
+# exceptions and answers are the same classes in the world.
 MODULES = (
     "marker_sim.names",
     "marker_sim.timeline",
@@ -42,7 +42,7 @@ MODULES = (
     "marker_sim.writer.client",
     "marker_sim.writer.stage",
 )
-# What the world around catches, or sends from one process to another, has to be the same class there as here.
+# Classes that the world catches, or sends between processes, must be the same in both.
 SHARED = {
     "marker_sim.timeline": ("WriteStat", "WriteToken"),
     "marker_sim.writer.slices": ("Slice",),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from marker_sim.history import History
 from marker_sim.judges.findings import UNEXPLAINED, Breach, Finding
@@ -15,14 +15,14 @@ from marker_sim.judges.promises.profiles import Profile
 from marker_sim.judges.violations import violation
 from marker_sim.plan import Plan
 
-# What became of a stored plan that was run again.
+# Results of running a stored plan again.
 VIOLATED = "still-violated"
 FIXED = "fixed"
 NOT_REPRODUCED = "not-reproduced"
 CANNOT_RUN = "cannot-run"
 NO_TIME = "there was no time left"
 NONE_SMALLER = "no smaller plan was found that breaks it"
-SERVER, SPARK = "server", "spark"  # Worlds of failures: of systems whose runs take real time, of jobs on Spark.
+SERVER, SPARK = "server", "spark"  # Worlds of failures: systems in real time, jobs on Spark.
 
 
 class Kind(NamedTuple):
@@ -48,8 +48,8 @@ class Failure:
     entries_before: of the plan that it was made small from, 0 where it was not.
     confirmed: how often its plan fails with real processes, "" where that was not tried.
     large: why its plan was not made small, or may become smaller yet; "" for a small one.
-    story: the kind of the failure that it most likely has its defect in common with; its own for the one that is told,
-        None where nothing is known.
+    story: the kind of the failure with which it most likely shares its defect; its own for the one that represents the
+        story, None if unknown.
     """
 
     kind: Kind
@@ -137,6 +137,16 @@ class FailureRecord:
         return Kind(self.guarantee, self.mode, self.storage, self.cause).place
 
     @property
+    def leads(self) -> bool:
+        """Whether its plan was shrunk."""
+        return self.shrunk
+
+    @property
+    def links(self) -> frozenset[Hashable]:
+        """The keys that it shares with failures of the same defect."""
+        return frozenset((("run", self.world, self.mode, self.storage, self.seed),)) | cause_link(self.cause)
+
+    @property
     def entries(self) -> int:
         """The size of its plan."""
         tasks = sum(max(1, len(write.get("tasks", ()))) for write in self.plan.get("writes", ()))
@@ -169,35 +179,22 @@ def failures_in(
     profile: Profile,
     plan: Plan | None = None,
     number: int = 0,
+    mode: str = "",
 ) -> dict[Kind, Failure]:
-    """The first breach of each kind in a run, of those that the profile promises not to happen."""
+    """The first breach of each kind in a run, of those that the profile promises not to happen.
+
+    mode: of the kinds, where the finding is of a pair of runs, of which `history` is one.
+    """
     place, found = history.header, dict[Kind, Failure]()
+    promised = plan.mode if mode and plan else place.mode
     for finding in findings:
-        for breach in profile.broken_by(finding, place.mode, place.storage):
-            kind = Kind(finding.guarantee, place.mode, place.storage, breach.cause)
+        for breach in profile.broken_by(finding, promised, place.storage):
+            kind = Kind(finding.guarantee, mode or place.mode, place.storage, breach.cause)
             found.setdefault(kind, Failure(kind=kind, breach=breach, history=history, plan=plan, number=number))
     return found
 
 
-class LinkedFailure(Protocol):
-    """A failure with the links that join it to others of its story.
-
-    guarantee: its id. entries: the size of its plan.
-    leads: whether a plan was made small for it.
-    links: what it shares with the failures of the same defect: a run, a small plan that breaks both, a cause.
-    """
-
-    @property
-    def guarantee(self) -> str: ...
-    @property
-    def entries(self) -> int: ...
-    @property
-    def leads(self) -> bool: ...
-    @property
-    def links(self) -> frozenset[Hashable]: ...
-
-
-Member = TypeVar("Member", bound=LinkedFailure)
+Member = TypeVar("Member", bound=Failure | FailureRecord)
 
 
 def cause_link(cause: str) -> frozenset[Hashable]:
@@ -228,7 +225,7 @@ def stories(failures: Iterable[Member]) -> tuple[tuple[Member, ...], ...]:
     )
 
 
-def breaks_besides(story: Sequence[LinkedFailure], what: str = "failure") -> str:
+def breaks_besides(story: Sequence[Failure | FailureRecord], what: str = "failure") -> str:
     """The other guarantees that a story breaks: "also breaks G3, G4 (5 more failures)", or ""."""
     told, *others = story
     if not others:

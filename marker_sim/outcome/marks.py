@@ -51,7 +51,7 @@ class CoverageMarks:
         self.attempts: dict[int, str] = {}
         self.replied: set[int] = set()
         self._threads = header.num_threads
-        self._own_format = header.layout == "names"  # There a history does not show when a batch was written.
+        self._own_format = header.layout == "names"  # Its histories do not show when a batch was written.
         self._timeout_ns = header.storage_timeout_ms * MS
         self._rest_ns = self._timeout_ns + header.late_effect_ms * MS
         self._invokes: dict[int, Event] = {}
@@ -84,7 +84,7 @@ class CoverageMarks:
         self._taken_back: dict[str, list[_Place]] = {}
         self._late: dict[tuple[str, str], int] = {}
 
-    # Asked by process_phase.py.
+    # Queries of process_phase.py.
 
     def server_phase(self, process: str) -> tuple[str, int | None]:
         """The phase that a server is in, and the batch that it has written and not answered in that phase."""

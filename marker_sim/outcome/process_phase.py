@@ -15,24 +15,15 @@ from marker_sim.history import Event, History
 from marker_sim.history.index.calls import DEADLY, LISTINGS
 from marker_sim.outcome.marks import CoverageMarks
 
-# Ends are not faults: of a fault, of the run, and of a server with its driver or as planned.
+# Ends that are not faults: of a fault, of the run, of a server with its driver or as planned.
 NO_FAULT = frozenset({"end", "end-of-run", "with-its-driver", "second-server"})
 _SERVER = "timeline-server"
 _DRIVING = frozenset({"begin", "rollback", "sweep", "finalize", "commit"})
 _REQUESTS = {"list-data": "list", "list-log": "list"}
 
 
-def activity(history: History) -> PhaseWalk:
-    """The phases of faults in a history, read once; linear in its events."""
-    walk = PhaseWalk(history)
-    for event in history.events:
-        walk.read(event)
-    walk.finish()
-    return walk
-
-
 class PhaseWalk:
-    """What each process is performing at the current event of a history.
+    """The phases of faults in a history, read once from what each process is performing; linear in its events.
 
     faults_by_phase: faults by ("fault", "role: phase"). marks: coverage goals.
     open: the invocations of a process that have not ended, in order.
@@ -46,8 +37,13 @@ class PhaseWalk:
         self.writing: dict[str, str] = {}
         self.entered: set[str] = set()
         self._undecided: list[tuple[str, int]] = []
+        for event in history.events:
+            self._read(event)
+        for kind, batch in self._undecided:  # They depend on later answers.
+            phase = "between replies" if batch in self.marks.replied else "written and not answered"
+            self.faults_by_phase[kind, f"server: {phase}"] += 1
 
-    def read(self, event: Event) -> None:
+    def _read(self, event: Event) -> None:
         """Take in the next event."""
         index, process, kind, operation = event.index, event.process, event.kind, event.operation
         if kind == "invoke":
@@ -79,12 +75,6 @@ class PhaseWalk:
             self.marks.arrived(event)
         else:
             self.marks.observed(event)
-
-    def finish(self) -> None:
-        """Decide the phases that depend on later answers."""
-        for kind, batch in self._undecided:
-            phase = "between replies" if batch in self.marks.replied else "written and not answered"
-            self.faults_by_phase[kind, f"server: {phase}"] += 1
 
     def _fault(self, event: Event) -> None:
         kind, process = event.operation, event.process

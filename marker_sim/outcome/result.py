@@ -21,7 +21,7 @@ class Canary:
 
     mutant: its name.
     guarantee: the guarantee that must detect it.
-    plans: how many runs that took, or all that were made.
+    plans: the number of runs until then, or of all runs.
     """
 
     mutant: str
@@ -112,15 +112,15 @@ class Campaign:
     last: the last history.
     not_reached: missed coverage goals and other reasons that make the campaign inconclusive.
     trouble: why the kit could not complete the campaign, "" when it did; earlier violations stay.
-    canary: None where none was possible.
+    canary: None if none was possible.
     s3: the result of the consistency probe of the object store, None without one.
     batching: how a foreign server is assumed to batch, and where that comes from.
     server: how a foreign server was started, as `ServerOptions` without an endpoint, None for other systems.
     gaps: the part of `not_reached` that makes guarantees inconclusive.
     too_rare: goals that were missed and need not have been reached.
-    not_applicable: goals that are none of such a system, with the reason.
+    not_applicable: goals that do not apply to the system, with the reason.
     fault_rows: faults by phase, in the sampled runs.
-    deciding: the places and happenings that decide guarantees, where there are such.
+    deciding: the places and conditions that decide guarantees, if any.
     listed: a row of each run of a plan, when that was asked for.
     """
 

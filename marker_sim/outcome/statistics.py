@@ -19,13 +19,13 @@ from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.guarantees import BY_ID, GUARANTEES
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.judges.verdict_row import VerdictRow
-from marker_sim.outcome.process_phase import NO_FAULT, activity
+from marker_sim.outcome.process_phase import NO_FAULT, PhaseWalk
 
 BOTH = "both"
 _COMPLETIONS = ("ok", "fail", "info")
 _Key = tuple[str, str, str, str]
 _FEW_JUDGED = 20
-_EXCUSED_EACH = 19  # For each thing judged: more than 95 %.
+_EXCUSED_EACH = 19  # Excuses for each judgement: more than 95 %.
 
 
 def _sum(one: Any, other: Any) -> Any:
@@ -93,9 +93,9 @@ class _Cell(_Summed):
 class RunCounts(_Summed):
     """The counts over judged runs that a ledger stores and adds up.
 
-    judged, violations, unpromised: by guarantee; unpromised are breaches that are not held against the system.
+    judged, violations, unpromised: by guarantee; unpromised are breaches of guarantees that are not promised.
     excused: by guarantee and excuse.
-    reached: coverage goals, and whatever else is worth reaching.
+    reached: coverage goals, and other counted conditions.
     looked: sampled runs, those that `Statistics.look` has read, by "mode/storage/plans".
     reruns: runs that were repeated: passing, failures, and those in a process with another hash seed (elsewhere).
     differences: those of them with another history.
@@ -180,7 +180,7 @@ class Statistics(RunCounts):
 
     def count_coverage(self, history: History) -> None:
         """Count faults by phase and coverage marks of a run that `add` has counted."""
-        seen, kind_of_run = activity(history), _kind_of(history)
+        seen, kind_of_run = PhaseWalk(history), _kind_of(history)
         self.looked[kind_of_run] += 1
         for (kind, phase), count in seen.faults_by_phase.items():
             self.faults_by_phase.setdefault(kind, Counter())[phase] += count

@@ -2,14 +2,14 @@
 
 verdict.py      the content of verdict.json and the exit code
 table.py        the terminal's table and failures
-notes.py        what was undecided, not reached, left out or in trouble; two systems on the same plans
+notes.py        what was undecided, not reached, left out or failed; two systems on the same plans
 words.py        plans and events as sentences
 page.py         report.html, one file that needs no network
 write.py        writes the report's files, each whole or not at all; the verdict as JUnit XML
 columns.py      history.parquet, both ways
 directory.py    one writer per report directory; earlier reports are moved aside
 kill_matrix.py  the report of `marker-sim mutants`
-pictures/       what happened, drawn
+pictures/       drawings of runs
 scripts/        failures as scripts that need no kit
 templates/      HTML pages from their templates, and the templates of scripts
 """

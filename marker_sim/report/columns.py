@@ -8,9 +8,8 @@ text columns hold JSON string literals instead.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +39,11 @@ def as_table(history: History) -> pa.Table:
 
 def read_parquet(path: Path) -> History:
     """The history in a file of `write_parquet`; UsageError when it is something else, unknown columns are ignored."""
+    file, header = open_parquet(path)
     try:
-        table = pq.read_table(path)
-        header = (table.schema.metadata or {})[HEADER_KEY].decode("ascii")
-        rows = table.select(list(_COLUMNS)).to_pylist()
-    except (OSError, KeyError, ValueError, pa.ArrowException) as error:
+        return History(header, tuple(events_of(file)))
+    except (OSError, ValueError, TypeError, pa.ArrowException) as error:
         raise UsageError(_unreadable(path, error)) from error
-    return parse_lines(chain([header], _lines(rows)), str(path))
 
 
 def open_parquet(path: Path) -> tuple[pq.ParquetFile, Header]:
@@ -101,12 +98,3 @@ def _is_utf8(text: str | None) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _lines(rows: Iterable[dict[str, Any]]) -> Iterable[str]:
-    """The rows as the lines of history.jsonl, so that one parser checks both formats."""
-    for row in rows:
-        if row.pop("escaped"):
-            row |= {name: json.loads(row[name]) for name in _TEXT if row[name] is not None}
-        row["value"] = None if row["value"] is None else json.loads(row["value"])
-        yield json.dumps(row)

@@ -25,7 +25,7 @@ from marker_sim.surroundings.files import held
 EARLIER = "earlier"
 PROBE_BYTES = 1 << 20
 _COMMAND = Path("logs") / "command.txt"
-# Everything that a run writes; `logs` last, for its command file says that a directory is a report.
+# Everything that a run writes; `logs` last, because its command file marks a directory as a report.
 _OURS = (
     "verdict.json", "plan.json", "history.parquet", "history.jsonl", "report.html", "trace.json", "mutants.json",
     "mutants.txt", "failures", "against", "audit.json", "findings.parquet", "audit.html", "logs",
@@ -45,15 +45,13 @@ def open_report(directory: Path, argv: Sequence[str]) -> Iterator[Path | None]:
     if os.path.lexists(directory) and not directory.is_dir():
         raise UsageError(f"--report {directory} is not a directory; give an empty or a new one")
     with ExitStack() as stack:
-        try:
+        with writing(directory):
             directory.mkdir(parents=True, exist_ok=True)
-            _hold(directory, stack)
+            hold(directory, stack)
             _refuse_other_files(directory)
             with tempfile.TemporaryFile(dir=directory) as probe:
                 probe.write(bytes(PROBE_BYTES))
             moved = _begin(directory, argv)
-        except OSError as error:
-            raise unwritable(directory, error) from error
         yield moved
 
 
@@ -63,24 +61,28 @@ def newest_earlier(directory: Path) -> Path | None:
     return max(found, key=lambda path: (path.name[:_TIME_LENGTH], len(path.name), path.name), default=None)
 
 
-def unwritable(directory: Path, error: OSError) -> HarnessError:
-    """The error for a directory that cannot be written."""
-    reason = error.strerror or str(error)
-    if error.filename and Path(os.fsdecode(error.filename)) != directory:
-        reason = f"{reason}: {os.fsdecode(error.filename)}"
-    return HarnessError(
-        f"the report directory {directory} cannot be written ({reason}); free space there or give another with --report"
-    )
+@contextmanager
+def writing(directory: Path) -> Iterator[None]:
+    """A context in which files of a report are written; HarnessError when its directory cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        if error.filename and Path(os.fsdecode(error.filename)) != directory:
+            reason = f"{reason}: {os.fsdecode(error.filename)}"
+        raise HarnessError(
+            f"the report directory {directory} cannot be written ({reason}); free space there or give another with"
+            " --report"
+        ) from error
 
 
-def _hold(directory: Path, stack: ExitStack) -> None:
+def hold(directory: Path, stack: ExitStack) -> None:
     """Lock the directory itself, which leaves no file; UsageError when another process holds it."""
     try:
         stack.enter_context(held(directory))
     except BlockingIOError as error:
         raise UsageError(
-            f"--report {directory} is in use by another marker-sim process; wait until it ends, or give another"
-            " directory"
+            f"{directory} is in use by another marker-sim process; wait until it ends, or give another directory"
         ) from error
     except OSError as error:
         if error.errno not in _NO_LOCKS:  # Some network file systems cannot lock a directory.

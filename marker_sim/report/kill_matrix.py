@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from marker_sim import __version__
 from marker_sim.judges.guarantees import GUARANTEES
@@ -12,15 +12,8 @@ from marker_sim.judges.guarantees import GUARANTEES
 SCHEMA = 1
 
 
-class MutantResult(Protocol):
-    """The results of a mutant that are shown: its `to_dict`, as in mutants.json."""
-
-    def to_dict(self) -> dict[str, Any]: ...
-
-
-def matrix_dict(kills: Sequence[MutantResult], settings: dict[str, Any], interrupted: bool) -> dict[str, Any]:
-    """The content of mutants.json. settings: of the command, as given or by default."""
-    rows = [kill.to_dict() for kill in kills]
+def matrix_dict(rows: Sequence[dict[str, Any]], settings: dict[str, Any], interrupted: bool) -> dict[str, Any]:
+    """The content of mutants.json. rows: of the mutants; settings: of the command, as given or by default."""
     return {
         "schema": SCHEMA,
         "kit_version": __version__,
@@ -71,7 +64,7 @@ def matrix_text(content: dict[str, Any]) -> str:
     ]
     for row in content["mutants"]:
         cells = "".join(f"{_cell(row, name):>6}" for name in ids)
-        times = "".join(f"{_times(row['searches'].get(name)):>20}" for name in names)
+        times = "".join(f"{median_and_worst(row['searches'].get(name)):>20}" for name in names)
         entries = "-" if row["entries"] is None else f"{row['entries']}"
         lines.append(f"{row['name']:34}{row['runs']:>5}{cells}{times}{entries:>9}")
     return "\n".join([*lines, "", *closing_lines(content)]) + "\n"
@@ -102,7 +95,8 @@ def _cell(row: dict[str, Any], guarantee: str) -> str:
     return str(count) if count else "."
 
 
-def _times(times: dict[str, Any] | None) -> str:
+def median_and_worst(times: dict[str, Any] | None) -> str:
+    """The median and the worst time of a search; of one that did not catch a mutant from every seed, how many did."""
     if times is None or not times["caught"]:
         return "-"
     worst = _seconds(times["worst_s"]) if times["worst_s"] is not None else f"{times['caught']}/{times['ranges']}"

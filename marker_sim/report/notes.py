@@ -28,8 +28,8 @@ class Note:
 
     title: the kind, in words that follow a number.
     count: of what; lines: whole sentences, mostly one for each.
-    urgent: it is about the run itself, and shown without being asked for.
-    brief: what a terminal shows instead, "" for the lines.
+    urgent: it is about the run itself, and always shown.
+    brief: the text on a terminal, "" for the lines.
     """
 
     title: str
@@ -87,11 +87,6 @@ def notes(outcome: VerdictOutcome) -> tuple[Note, ...]:
     return tuple(note for note in found if note.count)
 
 
-def remarks(outcome: VerdictOutcome) -> tuple[str, ...]:
-    """The notes as lines."""
-    return tuple(line for note in notes(outcome) for line in note.lines)
-
-
 def _undecided(rows: Iterable[VerdictRow]) -> list[str]:
     """One line for each reason, with all rows that it makes inconclusive."""
     places: dict[str, dict[str, dict[str, list[str]]]] = {}
@@ -129,7 +124,7 @@ Cell = tuple[str, str]
 def comparison_rows(rows: Sequence[VerdictRow], comparison: Comparison) -> tuple[tuple[str, str, Cell, Cell], ...]:
     """Rows of guarantee, mode and storage, and for each system its verdict and its violations or judgements.
 
-    rows: of the system of `--sut`. What does not apply to either is left out.
+    rows: of the system of `--sut`. Guarantees that apply to neither are left out.
     """
     places = list(dict.fromkeys((row.id, row.mode, row.storage) for row in (*rows, *comparison.rows)))
     places.sort(key=lambda place: (int(place[0][1:]), place))

@@ -29,9 +29,9 @@ EVENTS_AROUND = 3
 EVENTS_OF_ALL = 8_000
 _EVENTS_LEAST = 60
 SENTENCES_OF_RUN = 40
-# What a failure can be told as without the kit: the world of a server, and that of a job on Spark.
+# Worlds whose failures can be shown without the kit: of a server, and of a job on Spark.
 SCRIPTS = {"foreign": "show.sh", "spark": "show.py"}
-# The gravest first; a row of several modes and storages is as grave as its gravest part.
+# Most severe first; a row of several modes and storages has the most severe verdict of its parts.
 VERDICTS = ("violated", "inconclusive", "not-promised", "holds", "not-applicable")
 
 
@@ -52,16 +52,6 @@ class GuaranteeSummary:
             if row.verdict != "not-applicable" or self.verdict == "not-applicable":
                 found.setdefault(row.verdict, []).append(f"{row.mode}{where}")
         return [(verdict, "; ".join(places)) for verdict, places in found.items()]
-
-    @property
-    def judged(self) -> int:
-        """The number of times it was judged."""
-        return sum(row.judged for row in self.rows)
-
-    @property
-    def violations(self) -> int:
-        """The number of violations, including those of unpromised rows."""
-        return sum(row.violations for row in self.rows)
 
 
 def render_page(outcome: VerdictOutcome) -> str:
@@ -131,9 +121,9 @@ def headline(outcome: VerdictOutcome) -> str:
         case "inconclusive":
             undecided = {row.id for row in outcome.rows if row.verdict == "inconclusive"}
             which = f"{len(undecided)} of {many} are undecided" if undecided else "the campaign is incomplete"
-            return f"{sut}: nothing promised was seen to break, but {which}"
+            return f"{sut}: no promise was violated, but {which}"
     if broken:
-        return f"{sut} breaks nothing but what its baseline lists: {', '.join(broken)}"
+        return f"{sut} has only violations that its baseline lists: {', '.join(broken)}"
     return f"{sut} keeps its promises: no violation in {many}"
 
 

@@ -20,7 +20,7 @@ from marker_sim.report.verdict import VerdictOutcome
 from marker_sim.report.words import brief, in_context, plan_sentences, printable
 
 STORIES_SHOWN_MAX = 3
-PLAN_SHOWN_MAX, PLAN_ENDS = 30, 12  # Sentences; of a longer plan those at its beginning and those at its end.
+PLAN_SHOWN_MAX, PLAN_ENDS = 30, 12  # Sentences; a longer plan shows those at its beginning and its end.
 WIDTH_OF_FILES = 140
 WIDTH_OF_CLASSES = 100
 STYLES = {
@@ -38,10 +38,23 @@ def output_console() -> Console:
     return console if console.is_terminal else Console(width=WIDTH_OF_FILES)
 
 
+def plain_table(*columns: str) -> Table:
+    """A table of a terminal, with these columns."""
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def print_line(console: Console, text: str, style: str = "") -> None:
+    """Print a text as one line, without markup and without characters that a terminal would obey."""
+    console.print(Text(printable(text), style=style), highlight=False, soft_wrap=True)
+
+
 def guarantee_table(rows: Iterable[VerdictRow], width: int) -> Table:
     """One line for each guarantee, mode and verdict; where there is room, with the faults of its violations."""
     wide = width >= WIDTH_OF_CLASSES
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    table = plain_table()
     table.add_column("guarantee", no_wrap=True)
     table.add_column("mode", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
@@ -93,10 +106,8 @@ def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
 def comparison_table(outcome: VerdictOutcome) -> Table:
     """A row for each guarantee, mode and storage; verdict, violations and what was judged of each system."""
     assert outcome.against is not None
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    first, second = names(outcome.against)
-    for name in ("guarantee", "mode and storage", printable(first), "", printable(second), ""):
-        table.add_column(escape(name), overflow="fold")
+    first, second = (escape(printable(name)) for name in names(outcome.against))
+    table = plain_table("guarantee", "mode and storage", first, "", second, "")
     for guarantee, where, *cells in comparison_rows(outcome.rows, outcome.against):
         words = [Text(word, style=STYLES.get(cell[0], "")) for cell in cells for word in cell]
         table.add_row(guarantee, where, *words)
@@ -160,7 +171,7 @@ def print_failure(outcome: VerdictOutcome, failure: Failure, console: Console, b
             _say(console, printable(unfinished), 2)
     row = next((row for row in outcome.rows if (row.id, row.mode, row.storage) == failure.kind[:3]), None)
     if row is not None:
-        console.print(f"  replay: {escape(row.replay)}", highlight=False, soft_wrap=True)  # In one piece, to be copied.
+        console.print(f"  replay: {escape(row.replay)}", highlight=False, soft_wrap=True)  # On one line, for copying.
 
 
 def _abridged(sentences: Sequence[str]) -> Sequence[str]:

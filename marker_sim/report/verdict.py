@@ -51,7 +51,7 @@ class VerdictOutcome:
     def exit_code(self) -> int:
         """The exit code of the first that applies: interruption, violation, trouble of the kit, inconclusive, holds.
 
-        What the system of `against` breaks does not change it; that the kit could not complete its campaign does.
+        Violations of the system of `against` do not change it; an error of the kit in its campaign does.
         """
         campaigns = [self.campaign, *([self.against.second] if self.against else [])]
         if any(each.interrupted for each in campaigns):
@@ -91,16 +91,14 @@ class VerdictOutcome:
             "seed": campaign.seed,
             "duration_s": round(campaign.duration_s, 3),
             "runs": campaign.runs,
-            "guarantees": [_listed(row) for row in self.rows],
+            "guarantees": [row.to_dict() for row in self.rows],
             "failures": [
                 _stored(number, failure, again, told[number])
                 for number, (failure, again) in enumerate(zip(self.failures, self.again, strict=True))
             ],
-            "operations": {
-                name: campaign.statistics.operations[name] for name in sorted(campaign.statistics.operations)
-            },
-            "faults": {name: campaign.statistics.faults[name] for name in sorted(campaign.statistics.faults)},
-            "reached": {name: campaign.statistics.reached[name] for name in sorted(campaign.statistics.reached)},
+            "operations": dict(sorted(campaign.statistics.operations.items())),
+            "faults": dict(sorted(campaign.statistics.faults.items())),
+            "reached": dict(sorted(campaign.statistics.reached.items())),
             "not_reached": [*campaign.not_reached, *(f"left out: {what}" for what in campaign.left_out)],
             "too_rare": list(campaign.too_rare),
             "not_applicable": campaign.not_applicable,
@@ -209,12 +207,6 @@ def _ordered(failures: Iterable[Failure], differences: Differences | None) -> tu
     return tuple(sorted(failures, key=lambda failure: failure.kind not in new))
 
 
-def _listed(row: VerdictRow) -> dict[str, Any]:
-    """The JSON form of a row."""
-    lists = {"evidence": list(row.evidence), "not_met": list(row.not_met), "not_tried": list(row.not_tried)}
-    return row.to_dict() | lists
-
-
 def _stored(number: int, failure: Failure, again: str, told: int) -> dict[str, Any]:
     """The JSON form of a failure: its files, and its plan, "" where there is none; told: its story's number."""
     return failure.kind._asdict() | {
@@ -241,7 +233,7 @@ def _again(argv: Sequence[str], seed: int, directory: Path) -> list[str]:
     """The command line of this run; a `verify` with its drawn seed, and with another report directory."""
     if list(argv[:1]) != ["verify"]:
         return ["marker-sim", *argv]
-    kept = without_option(without_option(argv, "--report"), "--jobs")  # Which changes nothing but the time.
+    kept = without_option(without_option(argv, "--report"), "--jobs")  # This option changes only the time.
     seeded = any(word == "--seed" or word.startswith("--seed=") for word in kept)
     beside = directory if directory.name not in ("", "..") else Path(os.path.abspath(directory))
     where = ["--report", str(beside.with_name(f"{beside.name}-again"))]

@@ -55,7 +55,7 @@ def _life(life: EarlierLife) -> str:
     folder = "in the folders of table version 8" if life.version8 else "archived"
     words += [f", {life.archived} commit(s) {folder}"] if life.archived else []
     words += [f", and an unfinished {life.left}"] if life.left else []
-    return f" They hold something before: {''.join(words)}."
+    return f" They have earlier content: {''.join(words)}."
 
 
 def _table(plan: Plan, shape: TableShape) -> str:
@@ -70,7 +70,7 @@ def _table(plan: Plan, shape: TableShape) -> str:
         f"{plan.mode.capitalize()} markers on {plan.storage}: Hudi writes a {kind} table as a Spark job,"
         f" {', '.join((f'partitions {shape.partitions}', f'{shape.index} index', *peculiar))},"
         f" {plan.num_threads} batch thread(s). First comes a write without faults; another one, and a look at the"
-        " table, after each write below in which somebody dies or fails."
+        " table, after each write below with a death or a failure."
     )
 
 
@@ -141,8 +141,11 @@ def _fault(fault: Fault, writes: bool) -> str:
             f"{when}, it is killed; its executors run for {fault.settings.executors_ms} ms more"
             f" and the next driver starts {max(0, fault.settings.restart_ms)} ms later."
         )
-    if fault.kind is FaultKind.KILL and isinstance(fault.trigger, Call) and fault.target in ("driver", "executor"):
-        return f"{when}, it is killed."  # What a released Hudi does next is its own business.
+    if isinstance(fault.trigger, Call) and fault.target in ("driver", "executor"):  # The rest is up to Hudi.
+        if fault.kind is FaultKind.KILL:
+            return f"{when}, it is killed."
+        if fault.kind is FaultKind.TORN_WRITE:
+            return f"{when}, half of which is done, it is killed."
     sentence = _SETTING.sub(partial(_setting_words, fault.settings), fault.kind.row.sentence)
     if fault.settings.restart_ms < 0:
         sentence = re.sub("starts again .*", "never starts again", sentence)

@@ -10,35 +10,36 @@ systems show: a test case for each guarantee in its mode, world and storage.
     violated, and not in the baseline                failure
     violated, and in the baseline; not promised,     skipped, with the reason
     not applicable
-    inconclusive; what stopped the campaign          error: nothing is known, which must not look like a pass
+    inconclusive; an error that ended the campaign   error, which must not look like a pass
     holds                                            passed
 
-Whether the suite as a whole passed is one more case, "verdict", which says what the exit code says.
+One more case, "verdict", has the result of the whole suite, as the exit code.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from marker_sim.errors import UsageError
 from marker_sim.history import History, write_jsonl
 from marker_sim.judges.promises.profiles import Profile, unshipped
 from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.outcome.failure import Failure
 from marker_sim.plan import write_plan
 from marker_sim.report.columns import write_parquet
-from marker_sim.report.directory import EARLIER, new_folder, unwritable
+from marker_sim.report.directory import EARLIER, hold, new_folder, writing
 from marker_sim.report.page import render_page
 from marker_sim.report.pictures.trace import write_trace
 from marker_sim.report.verdict import EXIT_HOLDS, VerdictOutcome, plan_name, traced
 from marker_sim.report.words import printable
-from marker_sim.surroundings.files import held, replacing
+from marker_sim.surroundings.files import replacing
 
 JSONL_EVENTS_MAX = 10_000
 
@@ -46,7 +47,7 @@ JSONL_EVENTS_MAX = 10_000
 def write_outcome(outcome: VerdictOutcome, directory: Path) -> dict[str, Any]:
     """Write all files of a judged campaign; returns the content of verdict.json. HarnessError when that fails."""
     content = outcome.to_dict()
-    try:
+    with writing(directory):
         directory.mkdir(parents=True, exist_ok=True)
         (directory / "logs").mkdir(exist_ok=True)
         for number, failure in enumerate(outcome.failures):
@@ -55,72 +56,58 @@ def write_outcome(outcome: VerdictOutcome, directory: Path) -> dict[str, Any]:
         if last is not None:
             kept = _with_profile(last, outcome.profile)
             _write_history(kept, directory / "history.jsonl")
-            with replacing(directory / "history.parquet") as path:
-                write_parquet(kept, path)
+            _write(directory / "history.parquet", partial(write_parquet, kept))
         for name, (run, evidence) in traced(outcome).items():
-            with replacing(directory / name) as path:
-                write_trace(run, evidence, path)
+            _write(directory / name, partial(write_trace, run, evidence))
         write_text(directory / "report.html", render_page(outcome))
         write_text(directory / "verdict.json", json.dumps(content, indent=1) + "\n")
-    except OSError as error:
-        raise unwritable(directory, error) from error
     return content
 
 
 def write_smaller(directory: Path, name: str, broken: Failure, profile: Profile, seen: Mapping[str, Any]) -> Path:
     """Replace a stored failure's plan, run and texts by those of a smaller plan.
 
-    name: of the plan in verdict.json; seen: what changes in its entry there. Returns where what was there is kept.
+    name: of the plan in verdict.json; seen: what changes in its entry there. Returns the place of the earlier files.
     """
     plan, kept = directory / name, _with_profile(broken.history, profile)
     first = name == "plan.json"
     runs = [directory / f"history.{kind}" for kind in ("jsonl", "parquet")] if first else [plan.with_suffix(".jsonl")]
     verdict = directory / "verdict.json"
-    try:
-        with held(directory):
-            aside = new_folder(directory / EARLIER)
-            for file in (plan, *runs, verdict):
-                if file.is_file():
-                    (aside / file.relative_to(directory)).parent.mkdir(exist_ok=True)
-                    shutil.copy2(file, aside / file.relative_to(directory))
-            content = json.loads(verdict.read_bytes())
-            own = [entry for entry in content.get("failures", ()) if entry["plan"] == name]
-            rows = [row for row in content["guarantees"] for entry in own if row["replay"] == entry["replay"]]
-            for entry in own:
-                entry.update(seen)
-            for row in rows:
-                row.update(message=seen["message"], evidence=seen["evidence"])
-            with replacing(plan) as path:
-                assert broken.plan is not None
-                write_plan(broken.plan, path)
-            _write_history(kept, runs[0])
-            for file in runs[1:]:
-                with replacing(file) as path:
-                    write_parquet(kept, path)
-            write_text(verdict, json.dumps(content, indent=1) + "\n")
-    except BlockingIOError as error:
-        raise UsageError(f"{directory} is in use by another marker-sim process; wait until it ends") from error
-    except OSError as error:
-        raise unwritable(directory, error) from error
+    with writing(directory), ExitStack() as stack:
+        hold(directory, stack)
+        aside = new_folder(directory / EARLIER)
+        for file in (plan, *runs, verdict):
+            if file.is_file():
+                (aside / file.relative_to(directory)).parent.mkdir(exist_ok=True)
+                shutil.copy2(file, aside / file.relative_to(directory))
+        content = json.loads(verdict.read_bytes())
+        own = [entry for entry in content.get("failures", ()) if entry["plan"] == name]
+        rows = [row for row in content["guarantees"] for entry in own if row["replay"] == entry["replay"]]
+        for entry in own:
+            entry.update(seen)
+        for row in rows:
+            row.update(message=seen["message"], evidence=seen["evidence"])
+        assert broken.plan is not None
+        _write(plan, partial(write_plan, broken.plan))
+        _write_history(kept, runs[0])
+        for file in runs[1:]:
+            _write(file, partial(write_parquet, kept))
+        write_text(verdict, json.dumps(content, indent=1) + "\n")
     return aside
 
 
 def write_junit(outcome: VerdictOutcome, target: Path) -> None:
     """Write the verdict as JUnit XML; HarnessError when that fails."""
-    try:
+    with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         write_text(target, junit_xml(outcome))
-    except OSError as error:
-        raise unwritable(target, error) from error
 
 
 def _write_failure(directory: Path, number: int, failure: Failure, profile: Profile) -> None:
     target = directory / plan_name(number, failure)
     target.parent.mkdir(exist_ok=True)
-    plan = failure.plan
-    if plan is not None:
-        with replacing(target) as path:
-            write_plan(plan, path)
+    if failure.plan is not None:
+        _write(target, partial(write_plan, failure.plan))
     if number:
         _write_history(_with_profile(failure.history, profile), target.with_suffix(".jsonl"))
 
@@ -132,14 +119,17 @@ def _with_profile(history: History, profile: Profile) -> History:
 
 def _write_history(history: History, target: Path) -> None:
     if len(history.events) <= JSONL_EVENTS_MAX:
-        with replacing(target) as path:
-            write_jsonl(history, path)
+        _write(target, partial(write_jsonl, history))
 
 
 def write_text(target: Path, text: str) -> None:
     """Write a text file atomically."""
+    _write(target, lambda path: path.write_text(text, encoding="utf-8"))
+
+
+def _write(target: Path, write: Callable[[Path], object]) -> None:
     with replacing(target) as path:
-        path.write_text(text, encoding="utf-8")
+        write(path)
 
 
 _WAYS = {"violated": "failure", "inconclusive": "error", "not-promised": "skipped", "not-applicable": "skipped"}

@@ -131,7 +131,7 @@ class RecordedDataFiles:
     def _undone(self, missing: list[tuple[int, str, str, str]]) -> Iterator[FactRow]:
         """The missing files that a rollback or sweep may have removed; columns cannot rule that out for the others.
 
-        Where one can have, it is left undecided which guarantee is broken: neither is said to be.
+        If a rollback can have, it is undecided which guarantee is broken, and neither is reported.
         """
         effects = pa.concat_tables(self._effects)
         own = effects.filter(pc.is_in(effects["path"], value_set=pa.array([full for *_, full in missing])))

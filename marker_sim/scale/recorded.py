@@ -3,7 +3,7 @@
 What is frequent (creates, effects below marker directories and of data files, attempts) stays in columns; what there is
 once or twice for each write (steps, timeline, deletions, faults) is read row by row. Of a file in storage only the last
 content counts. Where the columns do not show what the other judges would find, a fact is left out or an excuse is
-stated, so that nobody is accused who is not accused by them (properties/scale/test_recorded.py).
+stated, so that sets report no breach that judges do not report (properties/scale/test_recorded.py).
 
 Limits: storage effects must be recorded (`witness` "effects", `layout` "hudi").
 """

@@ -2,12 +2,12 @@
 
 swarm.py         from a seed, a dense random plan of operations on marker directories; writes.py: of writes
 merged_plans.py  several plans of the swarm as one, for servers in real time
-hostile_plans.py what must be refused, and odd names, through the death of a server
+hostile_plans.py requests that must be refused, and unusual names, before and after the death of a server
 wire_plans.py    connections that fail, between clients and servers or servers and object store
-crowds.py        clients beside those of the swarm, in such plans: crowds, hot names, twins, short scripts
+crowds.py        additional clients in such plans: crowds, frequent names, similar names, short scripts
 site_faults.py   faults at named sites
 scenarios.py     situations that independent draws seldom produce; scenarios_of_operations.py, scenarios_of_writes.py
 seeds.py         the seed of each plan of a search
-schedules.py     the short workloads of the exhaustive search; crash_points.py: where each can crash
+crash_points.py  the short workloads of the exhaustive search, and where each can crash
 shrinking/       a failing plan made smaller
 """

@@ -6,30 +6,30 @@ import random
 import re
 
 from marker_sim.faults import Call, Fault, FaultKind, Step, When
-from marker_sim.odd_names import PARTITIONS, twins
 from marker_sim.plan import COPY, Op
+from marker_sim.unusual_names import PARTITIONS, twins
 
-# Clients of a crowd; the kit's S3 carries out one call at a time, and its slowness is not the server's.
+# Clients of a crowd; few on S3, because the kit's S3 does one call at a time.
 CROWDS = {"local": (0, 0, 0, 0, 60, 150, 400), "s3": (0, 0, 0, 0, 20, 40, 60)}
 # What is done once for each put of a file on local storage: where it is written in place, and where it is replaced.
 _ONCE_A_PUT = (("open", "rename"), ("write", "rename"))
-SHARES = (1, 1, 2, 4)  # Of a crowd, each with names, and sometimes a directory, of its own.
-HOT = {"local": (0, 0, 0, 6, 25), "s3": (0, 0, 0, 0, 6)}  # Clients that ask for the same name at the same moment.
+SHARES = (1, 1, 2, 4)  # Parts of a crowd, each with its own names, and sometimes its own directory.
+HOT = {"local": (0, 0, 0, 6, 25), "s3": (0, 0, 0, 0, 6)}  # Clients that create one name at once.
 HOT_NAMES = (1, 4)
-SPACED = {"local": (0, 0, 0, 14, 25), "s3": (0, 0, 0, 0, 14)}  # Clients that come one batch after the other.
-SPACED_MS = 50  # The longest interval between batches that they wait for.
-REFUSED = {"local": (20, 40, 80), "s3": (16, 24, 40)}  # Clients of a crowd that storage refuses.
+SPACED = {"local": (0, 0, 0, 14, 25), "s3": (0, 0, 0, 0, 14)}  # Clients, one batch after the other.
+SPACED_MS = 50  # Only with at most this interval between batches.
+REFUSED = {"local": (20, 40, 80), "s3": (16, 24, 40)}  # Clients of a crowd during refused writes.
 READERS = {"local": (0, 40, 120), "s3": (0, 30, 50)}  # Clients that read one directory at the same moment.
 READS = ("list", "list", "list-data", "list-log", "exists")
-LONG = "/".join(["d" * 200] * 4)  # Longer names a server may refuse; hostile plans have them.
-SHORT_SCRIPTS = {False: (0, 2, 6), True: (4, 8)}  # Whether there are two servers.
+LONG = "/".join(["d" * 200] * 4)  # A server may refuse longer names, which only hostile plans have.
+SHORT_SCRIPTS = {False: (0, 2, 6), True: (4, 8)}  # Keys: whether there are two servers.
 SCRIPTED = {"create": 9, "list": 4, "list-data": 1, "exists": 2, "delete": 4}
-# What a server is asked before and after the other one was, with names as long as each other.
+# Requests to a server before and after a change by the other, with names of equal length.
 EXCHANGES = 10
 LEARNS = (("create",), ("delete", "create"), ("delete", "create"), ("create", "create"), ("list",))
 CHANGES = (("delete",), ("create",), ("delete", "create"), ("delete", "create", "create"))
 ASKED = (("create",), ("create",), ("list",), ("create", "list"), ("exists",))
-PAIRS = (0, 2, 5)  # Of names that look much alike.
+PAIRS = (0, 2, 5)  # Pairs of similar names.
 
 
 def short_scripts(rng: random.Random, directories: dict[str, int], second: bool) -> list[Op]:
@@ -71,7 +71,7 @@ def removed_elsewhere(
 ) -> tuple[list[Op], list[Fault]]:
     """Marker directories deleted by other programs: sometimes while all ask, and once while one client waits.
 
-    That client asks for names before and after: the same, one that is as long, and what is there.
+    That client creates names before and after: the same name and one of equal length; and it lists.
     """
     names = [f"away/r{number}_0-0-0_001.parquet.marker.CREATE" for number in range(3)]
     before = rng.choices(names, k=rng.choice((1, 2, 4)))
@@ -96,7 +96,7 @@ def removed_elsewhere(
 def around_a_failure(rng: random.Random, storage: str, failing: tuple[int, ...], beside: int) -> list[Op]:
     """Crowds below directories whose storage fails, each client of which repeats its create; others next to them.
 
-    Those wait for each other no longer than for an answer, and so do the crowds.
+    They wait for each other no longer than for an answer, and so do the crowds.
     """
     crowds = [(directory, rng.choice(REFUSED[storage]), rng.choice((0, 0, 60))) for directory in failing]
     return [
@@ -119,8 +119,8 @@ def killed_at_a_rewrite(
 ) -> tuple[list[Op], Fault]:
     """A server dies at one of the first writes of a file that holds answered names, some of which are asked for again.
 
-    In a directory of its own, where one client asks for one name after the other, so that each is in a batch of its
-    own: when each file has been written once, the next write is of one with something in it.
+    In a directory of its own, one client creates one name after the other, so that each is in its own batch: when each
+    file was written once, the next write rewrites a file with names.
     """
     path, numbers = "late/t/.hoodie/.temp/1", range(num_threads + 4)
     directory = directories.setdefault(path, len(directories))
@@ -209,7 +209,7 @@ def repeated_listings(seed: int, directory: int) -> list[Op]:
 def side_by_side(seed: int, storage: str, directories: int) -> list[Op]:
     """A crowd at each of two servers, which ask for names of their own in one directory at the same time.
 
-    Each client asks the second server something first, for which it waits until that one serves.
+    Each client first sends a request to the second server, and so waits until that server serves.
     """
     rng = random.Random(f"side by side/1/{seed}/{storage}")
     directory = rng.randrange(directories)

@@ -1,6 +1,6 @@
 """Plans of hostile input for servers in real time: requests that must be refused, and odd names that must be kept.
 
-    odd names asked for, one after the other or all at once ─► the server dies ─► read, asked for again, read
+    unusual names are created, one by one or all at once ─► the server dies ─► read, create again, read
 
 Meanwhile other clients ask for what must be refused: names, and directories that are none of markers. One writes its
 directory in several ways. After the death what was stored is read back, and creates rewrite the files. Names one after
@@ -13,17 +13,17 @@ import random
 from collections.abc import Iterator
 
 from marker_sim.faults import Fault, FaultKind, Step
-from marker_sim.odd_names import DIRECTORIES, KEPT, REFUSED
 from marker_sim.plan import MALFORMED, SPELLINGS, Op, Plan
 from marker_sim.search.merged_plans import batches, in_other_forms
+from marker_sim.unusual_names import DIRECTORIES, KEPT, REFUSED
 
 PLAIN = tuple(f"dt=1/plain{number}_0-0-0_001.parquet.marker.CREATE" for number in range(8))
-ASKERS = 4  # Clients that ask for what must be refused.
-AGAIN = 8  # Names that are asked for once more.
-ASKED_MS = 200  # Until all is asked for, most likely, but for names one after the other.
-LATER_MS = 500  # Until the server has died, for a client that has nothing to wait for.
+ASKERS = 4  # Clients that send requests that must be refused.
+AGAIN = 8  # Number of names that are created again.
+ASKED_MS = 200  # By then all requests are sent, mostly, except names one after the other.
+LATER_MS = 500  # By then the server has died; for clients without another wait.
 READS = ("list", "list-data", "list-log", "exists")
-ODD, SPELLED = 0, 1  # Directories.
+ODD, SPELLED = 0, 1  # Indices of directories.
 
 
 def make_hostile_plan(seed: int, storage: str, threads: tuple[int, ...], intervals_ms: tuple[int, ...]) -> Plan:

@@ -1,8 +1,8 @@
 """Plans for servers in real time: several plans of the swarm at the same time, on different tables.
 
-A run against a real process costs a second, whatever it asks, and a plan of the swarm has some dozen operations. So one
-run takes several of them: their clients ask at the same time, their tables are one server's, and some of them share
-marker directories. Sometimes a crowd asks besides, so that batches are large.
+A run against a real process costs a second for any number of requests, and a plan of the swarm has some dozen
+operations. So one run takes several of them: their clients run at the same time on one server, and some of them share
+marker directories. Sometimes there is a crowd too, so that batches are large.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from marker_sim.faults import Call, Fault, FaultKind, Site, Step
+from marker_sim.faults.model import When
 from marker_sim.faults.row import CHANGES
-from marker_sim.faults.trigger import When
 from marker_sim.names import TYPE_FILE, marker_file
-from marker_sim.odd_names import must_be_refused
 from marker_sim.plan import REQUEST_FORMS, Op, Plan
 from marker_sim.search.crowds import (
     around_a_failure,
@@ -33,11 +32,12 @@ from marker_sim.search.crowds import (
     with_twins,
 )
 from marker_sim.search.swarm import make_plan
+from marker_sim.unusual_names import must_be_refused
 
 PARTS = {"deaths": (1, 1, 2, 3, 5), "two servers": (1, 1, 2, 3, 5), "full disk": (1, 1, 2), "confined": (3, 5, 8)}
 PROBED_FAST = 4
 FAULTS_MAX = (2, 4, 8)
-DEATHS_MAX = 1  # Besides that at a rewrite.
+DEATHS_MAX = 1  # In addition to the death at a rewrite.
 OUTAGES = 0.35
 CRASHES = 0.4
 CRASH_SITES = (
@@ -47,20 +47,20 @@ CRASH_SITES = (
     "server: batch file written",
 )
 AT_ANY_CALL, FIRST_CALLS = 0.5, (1, 2, 3, 4, 6, 9, 14, 20)
-DIES_LATE = 0.4  # One of two servers, when they have been asked for most of what they are asked for.
+DIES_LATE = 0.4  # Share of plans in which one of two servers dies, after most of the requests.
 PAUSED_MS = (400, 1_200)
 LATE = 0.5
-ALSO_CONFINED = 0.15  # Storage fails below one marker directory as well.
+ALSO_CONFINED = 0.15  # Share of plans in which storage also fails below one marker directory.
 HANG_UPS = (0, 1, 3, 6)
 GONE = (FaultKind.KILL, FaultKind.REPLY_LOST, FaultKind.RESET)
 WAITS_MS = (0, 10, 40, 150)
 PREFIXES = ("", "", "a/", "b/", "A/")
-ODD_TABLES = ("a%20b=c+", "100% + k=v/", "x+y%2Fz=/", "größe %2B+=", "日本 %+=/")  # What table paths begin with.
+ODD_TABLES = ("a%20b=c+", "100% + k=v/", "x+y%2Fz=/", "größe %2B+=", "日本 %+=/")  # Beginnings of table paths.
 SERVER_STEPS, CLIENT_STEPS = 6, 4
 READS = ("get", "list")
 FOR_GOOD = 1_000_000
 SECOND_MS = 10_000
-FULL_MS = 2_500  # Longer than it takes a crowd to ask again.
+FULL_MS = 2_500  # Longer than a crowd needs for its second requests.
 BESIDE = "beside/t/.hoodie/.temp/1"
 ONE_FILE = (TYPE_FILE, TYPE_FILE, marker_file(0))  # Files of which one alone cannot be written.
 # What fails below one directory.
@@ -86,7 +86,7 @@ CONFINED_FAULTS: dict[str, tuple[tuple[FaultKind, tuple[str, ...], dict[str, Any
 }
 Theme = Literal["deaths", "confined", "full disk", "two servers"]
 IN_FORMS, NAME_IN_FORMS_MAX = 0.15, 300
-MADE_OF = 1 << 20  # Seeds of parts: none is another run's.
+MADE_OF = 1 << 20  # Offset of the seeds of parts, so that no other run has them.
 
 
 def make_merged_plan(
@@ -99,9 +99,9 @@ def make_merged_plan(
 ) -> Plan:
     """The plan of a seed for a timeline server on "local" or "s3".
 
-    threads, intervals_ms: what servers may be told.
-    done: the fault as the world does it, None when it cannot.
-    theme: what goes wrong besides what happens to clients: servers die, are paused, and have storage that fails for
+    threads, intervals_ms: the values that servers may receive.
+    done: the fault as the world injects it, None if it cannot.
+    theme: the faults besides those of clients: servers die, are paused, and have storage that fails for
         all; or storage fails below some marker directories alone, or a local disk is full while a crowd asks; or there
         are two servers, and none dies early.
     """
@@ -113,12 +113,12 @@ def make_merged_plan(
     ops, faults = _merged(rng, storage, directories, rng.choice(PARTS[theme][:parts_max]), latin)
     odd = [op.directory for op in ops if op.name and tuple(directories)[op.directory].startswith(ODD_TABLES)]
     if latin:
-        ops = [replace(op, name=_within_latin(op.name)) if op.kind == "create" else op for op in ops]
+        ops = [op if op.kind != "create" else _within_latin(op) for op in ops]
     ops += with_twins(rng, ops, forms=not latin)
     ops += map(_accepted, crowd(rng, storage, _clients(ops), len(directories), latin))
     ops += hot(rng, storage, _clients(ops), len(directories))
     ops += spaced(rng, storage, _clients(ops), len(directories), interval_ms)
-    askers = sorted({each.actor for op in ops if op.kind == "create" for each in op.single()})
+    askers = sorted({actor for op in ops if op.kind == "create" for actor in op.actors})
     ops += short_scripts(rng, directories, second)
     possible = [fault for each in faults if (fault := done(each, storage)) is not None]
     asked_for = tuple(directories)[rng.choices(ops, [op.copies for op in ops])[0].directory]
@@ -195,7 +195,7 @@ def _merged(
                 op,
                 actor=names[op.actor],
                 directory=numbers[op.directory],
-                request=_of_part(op.request, part),
+                request=f"{part}.{op.request}" if op.request and part else op.request,
                 after_ms=min(op.after_ms, longest_ms),
             )
             for op in plan.ops
@@ -305,23 +305,19 @@ def _actor(name: str, first: int) -> str:
 
 def _sooner(fault: Fault) -> Fault:
     """The fault at an earlier step: steps are requests here, each of which makes several in the simulated world."""
-    return (
-        fault if fault.site else fault.at(1 + fault.n // (SERVER_STEPS if fault.target == "server" else CLIENT_STEPS))
-    )
+    steps = SERVER_STEPS if fault.target == "server" else CLIENT_STEPS
+    return fault if fault.site else fault.at(1 + fault.n // steps)
 
 
-def _of_part(request: str, part: int) -> str:
-    return f"{part}.{request}" if request and part else request
-
-
-def _within_latin(name: str) -> str:
-    """The name with "_" for what is outside ISO-8859-1; a server that garbles such names is judged by other plans."""
-    return "".join(letter if ord(letter) < 0x100 else "_" for letter in name)
+def _within_latin(op: Op) -> Op:
+    """The operation with "_" for what ISO-8859-1 lacks; a server that garbles such names is judged by other plans."""
+    latin = op.name if op.name.isascii() else "".join(letter if ord(letter) < 0x100 else "_" for letter in op.name)
+    return op if latin == op.name else replace(op, name=latin)
 
 
 def _accepted(op: Op) -> Op:
     """The operation; a create loses byte order marks in its name, for one that may be refused decides little."""
-    return replace(op, name=op.name.replace("\ufeff", "")) if op.kind == "create" else op
+    return replace(op, name=op.name.replace("\ufeff", "")) if op.kind == "create" and "\ufeff" in op.name else op
 
 
 def _few(rng: random.Random, faults: list[Fault]) -> tuple[Fault, ...]:

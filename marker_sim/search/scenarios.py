@@ -15,8 +15,8 @@ from typing import NamedTuple
 from marker_sim.faults import Fault, FaultKind, Site
 from marker_sim.plan import Plan
 
-_ALSO_SHARE = 0.3  # Of the scenarios, in which the plan's own faults happen as well.
-TRIES = 4  # After so many refusals the caller gives up.
+_ALSO_SHARE = 0.3  # Share of scenarios in which the plan's own faults happen as well.
+TRIES = 4  # The caller gives up after this number of refusals.
 LASTING = tuple(kind for kind in FaultKind if "calls" in kind.row.settings)
 S3, LOCAL = ("s3",), ("local",)
 REFUSALS = {

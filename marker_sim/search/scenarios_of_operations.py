@@ -51,9 +51,9 @@ def asked_again_after_a_deletion(rng: random.Random, plan: Plan) -> Plan:
     deleted_ms = rng.choice((300, 800))
     first = [_create(n, rng.randint(0, 100)) for n in range(rng.randint(1, 4))]
     ops = [*first, Op(actor="driver", kind="delete", after_ms=deleted_ms, server=rng.choice((1, 1, 0)))]
-    if rng.random() < 0.4:  # Another name is in the file by then.
+    if rng.random() < 0.4:  # Another name is in the file before.
         ops.append(replace(_create(len(ops), deleted_ms + rng.randint(30, 300)), server=rng.choice((1, 1, 0))))
-    at_once_ms = rng.choice((0, 0, rng.randint(300, 1500)))  # All of them in one batch, with a new name among them.
+    at_once_ms = rng.choice((0, 0, rng.randint(300, 1500)))  # Zero: all in one batch, with a new name among them.
     for number in range(len(ops), len(ops) + rng.randint(1, 5)):
         after_ms = deleted_ms + (at_once_ms or rng.randint(50, 1500))
         again = replace(rng.choice(first), actor=f"executor-{number}", after_ms=after_ms)
@@ -71,7 +71,7 @@ def silent_directory(rng: random.Random, plan: Plan) -> Plan:
     plan = replace(plan, num_threads=rng.choice((1, 1, 2, plan.num_threads)))
     if len(plan.directories) > 1:
         return replace(plan, faults=(silent,))
-    where: dict[str, int] = {}  # A name stays in one directory, and a resend with it.
+    where: dict[str, int] = {}  # A name and its resends stay in one directory.
     ops = tuple(replace(op, directory=where.setdefault(op.name, rng.randrange(2))) for op in plan.ops)
     return replace(plan, directories=(*plan.directories, _ANOTHER), ops=ops, faults=(silent,))
 
@@ -94,9 +94,9 @@ def reading_again_refused(rng: random.Random, plan: Plan) -> Plan:
 def crowd(rng: random.Random, plan: Plan) -> Plan:
     """So many clients at once, on one directory and few threads, that batches and marker files have very many names."""
     clients = rng.choice((64, 160, 200))
-    at_once = rng.random() < 0.5  # All in the first batches, or over a second in many of them.
+    at_once = rng.random() < 0.5  # All in the first batches, or spread over a second and many batches.
     ops = [_create(n, 0 if at_once else rng.randint(0, 1000)) for n in range(clients)]
-    if rng.random() < 0.5:  # Many of them once more, by others.
+    if rng.random() < 0.5:  # Many of them are created again by others.
         asked = rng.randint(8, clients)
         ops += [replace(_create(n, 1500), actor=f"executor-{n}b", request=f"again{n}") for n in range(asked)]
     ops += [Op(actor="driver", kind=kind, after_ms=2000) for kind in ("list", "list-data")]
@@ -111,7 +111,7 @@ def deleted_by_the_dead(rng: random.Random, plan: Plan) -> Plan:
     ops = [_create(n, 0) for n in range(rng.randint(1, 4))]
     ops.append(Op(actor="driver", kind="delete", after_ms=deleted_ms))
     ops += [_create(n, deleted_ms + rng.randint(0, 900)) for n in range(len(ops), len(ops) + rng.randint(3, 8))]
-    ops.append(_create(len(ops), rng.choice((4000, 10_000))))  # What is left when all that was sent has arrived.
+    ops.append(_create(len(ops), rng.choice((4000, 10_000))))  # After all late requests were applied.
     dies = Fault.of(
         FaultKind.ORPHANED,
         "server",
@@ -241,7 +241,7 @@ def damaged_and_restarted(rng: random.Random, plan: Plan) -> Plan:
     """Type files are damaged, then the server dies, and its successor receives creates in the same directories."""
     first = rng.randint(1, 5)
     ops = [_create(n, n * 2 * plan.interval_ms) for n in range(first)]
-    again_ms = rng.choice((1500, 4500))  # A young server looks at type files in any case.
+    again_ms = rng.choice((1500, 4500))  # A server that just started checks type files in any case.
     ops += [_create(n, first * 2 * plan.interval_ms + again_ms + rng.randint(0, 800)) for n in range(first, 2 * first)]
     ops.append(_create(len(ops), first * 2 * plan.interval_ms + 700))
     queued = "server: request queued"

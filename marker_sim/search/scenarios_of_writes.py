@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from marker_sim.faults import Fault, FaultKind, Site
 from marker_sim.faults.row import BATCHED_STORAGES
-from marker_sim.odd_names import PARTITIONS
 from marker_sim.plan import Plan, Task, Write
 from marker_sim.search.scenarios import REFUSALS, S3, TRIES, Scenario, calls_refused
+from marker_sim.unusual_names import PARTITIONS
 
 
 def refused_deletions(rng: random.Random, plan: Plan) -> Plan:
@@ -19,7 +19,7 @@ def refused_deletions(rng: random.Random, plan: Plan) -> Plan:
     copies = rng.choice((1, 2, 2, 3)) if part == "rollback" else rng.choice((2, 2, 3))
     tasks = [Task(group=f"f{n}", kind=rng.choice(("CREATE", "APPEND")), copies=copies) for n in range(groups)]
     if copies > 1:
-        # What it waits for gives the attempts that lose the time to write their files.
+        # Its wait gives the losing attempts time to write their files.
         tasks.append(Task(group="slow", slow_ms=rng.choice((60, 900))))
     faults = _refused(rng, plan.storage, f"driver: {part} delete", len(tasks) * copies)
     if part == "sweep":
@@ -40,7 +40,7 @@ def written_by_the_dead(rng: random.Random, plan: Plan) -> Plan:
     """An attempt of an application that died writes its file when the next one has written to the same group."""
     tasks = tuple(Task(group=f"f{n}", kind="APPEND") for n in range(rng.choice((1, 1, 2))))
     late_ms = rng.choice((3500, 4500, 6000, 9000))
-    begun = len(tasks) if rng.random() < 0.9 else 0  # The dying application is the second one, or the first.
+    begun = len(tasks) if rng.random() < 0.9 else 0  # The second application dies, or the first.
     faults = (
         Fault.of(FaultKind.ZOMBIE, "executor-0", Site("executor: data file put", 1 + begun), for_ms=late_ms),
         Fault.of(

@@ -1,13 +1,13 @@
 """Seeds of plans: each plan of a search has its own, so that two searches share none.
 
-With `seed + turn` the searches of neighbouring seeds would be the same but for their ends.
+With `seed + turn` the searches of neighbouring seeds would have nearly the same plans.
 """
 
 from __future__ import annotations
 
 from hashlib import blake2b
 
-BITS = 53  # Every JSON reader keeps a whole number of that size exactly.
+BITS = 53  # Every JSON reader keeps whole numbers of this size exactly.
 
 
 def plan_seed(seed: int, turn: int) -> int:

@@ -1,6 +1,6 @@
 """Faults at named sites, drawn in two levels: a seed selects some sites, each with its own rate.
 
-A seed first draws how many sites are armed, then for each of them which kinds may happen there and how often. So some
+A seed first draws the number of armed sites, then for each of them the possible kinds and their rate. So some
 runs have many faults at one site, and others a single fault. The arrival of a fault is drawn from about as many as the
 workload makes there; a fault at a later one never fires.
 """
@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from marker_sim.faults import Fault, FaultKind, FaultSettings, Site
 from marker_sim.faults.sites import WIRE, SiteRow
 
-SHARES = (0.1, 0.25, 0.5)  # Of the sites, that are armed.
-RATES = (0.0, 0.0, 0.1, 0.3, 1.0)  # Of the arrivals, that a fault is due at; 0.0: at one of them.
-FAULTS_MAX = (2, 4, 8, 12)  # Of all sites; a run in which everything fails gets nowhere.
+SHARES = (0.1, 0.25, 0.5)  # Share of the sites that are armed.
+RATES = (0.0, 0.0, 0.1, 0.3, 1.0)  # Share of the arrivals at which a fault is due; 0.0: at one of them.
+FAULTS_MAX = (2, 4, 8, 12)  # For all sites: a run in which everything fails makes no progress.
 AT_A_SITE_MAX = 4
 
 
@@ -41,7 +41,7 @@ def _fits(site: SiteRow, kind: FaultKind) -> bool:
         return False
     if row.family == "wire":
         return site.operation == WIRE or site.what == "marker directory"
-    return ("put" if site.operation == WIRE else site.operation) in row.operations  # Sites without a server.
+    return ("put" if site.operation == WIRE else site.operation) in row.operations  # For sites without a server.
 
 
 def _groups(kinds: tuple[FaultKind, ...]) -> tuple[tuple[FaultKind, ...], ...]:

@@ -1,7 +1,7 @@
 """Seeded swarm: a number determines a dense random plan.
 
-Each seed switches whole kinds of operations and faults on or off and draws their rates, so that some runs have nothing
-but time-outs and others a little of everything (swarm testing). Names are drawn from pools in which odd names, names
+Each seed switches whole kinds of operations and faults on or off and draws their rates, so that some runs have only
+time-outs and others a little of everything (swarm testing). Names are drawn from pools in which odd names, names
 that differ in one character and collisions are frequent.
 """
 
@@ -13,11 +13,11 @@ from dataclasses import replace
 from marker_sim.faults import Fault, FaultKind, Step, drawable
 from marker_sim.faults.row import BATCHED_STORAGES
 from marker_sim.faults.sites import LOCK_ASKED, SITES
-from marker_sim.odd_names import DIRECTORIES, HOSTILE_NAMES, NEIGHBOURS, PARTITIONS
 from marker_sim.plan import MALFORMED, Op, Plan
 from marker_sim.search.scenarios import apply_scenario
 from marker_sim.search.scenarios_of_operations import OF_OPERATIONS
 from marker_sim.search.site_faults import draw_at_sites, draw_settings
+from marker_sim.unusual_names import DIRECTORIES, HOSTILE_NAMES, NEIGHBOURS, PARTITIONS
 
 CLIENT_SITES = (
     "executor: marker asked for",
@@ -60,14 +60,14 @@ def _operations(rng: random.Random, clients: list[str], directories: int) -> tup
     lists = rng.choice((0.0, 0.1, 0.3))
     deletes = rng.choice((0.0, 0.04, 0.1, 0.2))
     again = rng.choice((0.0, 0.0, 0.2))
-    zipf = rng.random() < 0.3  # A few names are asked for most of the time.
+    zipf = rng.random() < 0.3  # Most requests are for a few names.
     hostile = rng.choice((0.0, 0.0, 0.05))
     second = rng.choice((0.0, 0.5))
     gap_ms = rng.choice((0, 0, 20, 150))
     pool = [_name(rng, n) for n in range(rng.choice((3, 8)))]
-    pool.append(pool[0].rpartition("/")[2])  # Without its partition it is another name, and the end of the first.
+    pool.append(pool[0].rpartition("/")[2])  # Without its partition: another name, equal to the first's end.
     partitions = rng.sample(PARTITIONS, rng.randint(1, 4))
-    quiet = directories > 1 and rng.random() < 0.2  # Nobody creates anything in the first directory.
+    quiet = directories > 1 and rng.random() < 0.2  # The first directory stays empty.
     made: list[tuple[int, str, str]] = []
     ops: list[Op] = []
     for number in range(rng.choice((rng.randint(6, 20), rng.randint(15, 40), rng.randint(30, 90)))):
@@ -91,11 +91,9 @@ def _operations(rng: random.Random, clients: list[str], directories: int) -> tup
         if made and rng.random() < resend:
             directory, name, request = rng.choice(made[-6:] if rng.random() < 0.8 else made)
         elif made and rng.random() < again:
-            directory, name, _ = rng.choice(made)  # By somebody else, perhaps after a deletion.
+            directory, name, _ = rng.choice(made)  # By another client, perhaps after a deletion.
         elif rng.random() < collide:
-            name = (
-                rng.choice(pool) if not zipf else rng.choices(pool, [1 / rank for rank in range(1, len(pool) + 1)])[0]
-            )
+            name = rng.choices(pool, [1 / rank for rank in range(1, len(pool) + 1)])[0] if zipf else rng.choice(pool)
         else:
             name = _name(rng, number, rng.choice(partitions))
         if rng.random() < 0.1:
@@ -162,7 +160,7 @@ def _at_sites(
     rng: random.Random, kinds: list[FaultKind], clients: list[str], ops: tuple[Op, ...], batched: bool, local: bool
 ) -> list[Fault]:
     servers = ("server", "server", "server", "second") if rng.random() < 0.3 else ("server",)
-    # Many clients: a site of one of them says more than a little of each.
+    # With many clients, a site of one client is a better target than a little of each.
     actors = {"executor": tuple(rng.sample(clients, 2)), "driver": ("driver",), "server": servers}
     sites = tuple(
         site

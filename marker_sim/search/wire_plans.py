@@ -1,10 +1,10 @@
 """Plans in which connections fail: those between clients and servers, or between servers and their object store.
 
-    clients that ask again and again ─► a server dies while creates are under way on a slow wire
+    clients that send requests all the time ─► a server dies while creates wait on a slow wire
                                      ─► one fault of a wire after the other
 
-Nothing else goes wrong. A fault takes some time to be shown by exchanges of the kit, so one that is due waits for those
-before it.
+There are no other faults. Exchanges of the kit need some time to show a fault, so a due fault waits for those before
+it.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ import random
 from collections.abc import Iterator
 
 from marker_sim.faults import Fault, FaultKind, Step
-from marker_sim.odd_names import PARTITIONS
 from marker_sim.plan import COPY, Op, Plan
 from marker_sim.search.merged_plans import batches
+from marker_sim.unusual_names import PARTITIONS
 
 DIRECTORIES = ("t/.hoodie/.temp/001", "t/.hoodie/.temp/002", "u/.hoodie/.temp/003")
 WEIGHTS = (6, 3, 1)
 PLAIN = tuple(part for part in PARTITIONS if part.isascii())
-ODD = tuple(part for part in PARTITIONS if "\ufeff" not in part)  # Which a server may refuse.
-GROUPS, CLIENTS = 4, 4  # Clients that do the same at the same time.
+ODD = tuple(part for part in PARTITIONS if "\ufeff" not in part)  # A server may refuse the others.
+GROUPS, CLIENTS = 4, 4  # Groups, and clients in each that send the same requests at the same time.
 LASTS_MS, TURNS_MAX = 3_500, {"local": 50, "s3": 25}  # The kit's S3 carries out one call at a time.
 PACES_MS = (20, 40, 60)
 READS = ("list", "list-data", "list-log", "exists")
-AGAIN, HOT, READ = 0.08, 0.12, 0.14  # The last name, one that all ask for, none.
-FIRST, SECOND_WAVE = 24, 32  # Requests until a wire is slow, and from then on until a server dies.
-SLOW_TURNS, SLOW_MS = 7, 100  # So long clients wait in the beginning, so that few ask before the wire is slow.
-FEW = 4  # Kinds that one plan has all of.
-EARLY, LATE = 0.2, 0.6  # Of the requests: where the other faults are due.
+AGAIN, HOT, READ = 0.08, 0.12, 0.14  # Shares of requests for the last name, for a common name, and for a listing.
+FIRST, SECOND_WAVE = 24, 32  # Number of requests before a wire is slow, and from then until a server dies.
+SLOW_TURNS, SLOW_MS = 7, 100  # First waits of clients, so that the wire is slow before most requests.
+FEW = 4  # A plan has all kinds if there are at most this many, otherwise half of them.
+EARLY, LATE = 0.2, 0.6  # Share of the requests after which the other faults are due.
 HELD_UP = Fault.of(
     FaultKind.WIRE_LATENCY, "server", Step(FIRST), late_ms=250, for_ms=1_000, upstream=True
 )  # Its requests wait on the wire when the server dies.
@@ -40,7 +40,7 @@ def make_wire_plan(
 ) -> Plan:
     """The plan of a seed for a timeline server on "local" or "s3".
 
-    threads, intervals_ms: what servers may be told.
+    threads, intervals_ms: the values that servers may receive.
     cls: of the faults, "wire" for connections of clients, "storage" for those to the object store.
     turn: which part of the kinds it has; two turns have all of them.
     """

@@ -4,7 +4,8 @@ As in swarm.py each seed switches kinds on and off: kinds of tasks, speculation,
 writes that are given up, and kinds of faults. A kill may happen at any step of any write.
 
 A share of the plans has strays: markers that do not fit their instant, and files that are no markers. In another share
-tables were not born empty. Both are drawn by numbers of their own, so that the rest of a plan is that of its seed.
+tables have earlier content. Both are drawn from separate random numbers, so that the rest of a plan stays that of its
+seed.
 """
 
 from __future__ import annotations
@@ -15,23 +16,23 @@ from dataclasses import replace
 from marker_sim.faults import Fault, FaultKind, Site, Step, drawable
 from marker_sim.faults.row import BATCHED_STORAGES
 from marker_sim.faults.sites import LOCK_ASKED, SITES
-from marker_sim.odd_names import PARTITIONS
 from marker_sim.plan import STRAYS, Action, EarlierLife, Instants, Plan, Task, Write
 from marker_sim.search.scenarios import LASTING, apply_scenario
 from marker_sim.search.scenarios_of_writes import OF_WRITES
 from marker_sim.search.site_faults import draw_at_sites, draw_settings
+from marker_sim.unusual_names import PARTITIONS
 
 TABLES = (("t",), ("t",), ("t",), ("t", "t2"), ("lake/größe tafel", "t"), ("t", "t/x"))
 _SIZES = (1, 2, 3, 4, 6, 9, 12)
 _LARGE = (*(40, 120, 120, 300) * 8, 1000, 2000, 10_000)
 _LARGE_SHARE = 0.006
-_STUBBORN_CALLS = (1, 2, 4, 5, 8)  # Four in a row are as often as the write client tries.
-LISTING = "executor: listing asked for"  # By clients; executors of a write never list.
+_STUBBORN_CALLS = (1, 2, 4, 5, 8)  # The write client tries four times.
+LISTING = "executor: listing asked for"  # Only clients list; executors of a write do not.
 _LEAVE_BEHIND = ("driver: task heard of", "driver: markers listed by finalize", "driver: completed instant put")
 _LOSE = ("executor: marker told", "executor: data file put", "executor: data file written")
 _STRAYS_SHARE = 0.2
 _STRAYS_TASKS_MAX = 60
-_STRAY_FILES_SHARE = 0.4  # Of these, in which there are other files as well; as many have these alone.
+_STRAY_FILES_SHARE = 0.4  # Share of these with other files as well; the same share has only other files.
 _STRAY_FILES_SITES = (
     "driver: inflight instant put",
     "driver: task heard of",
@@ -72,7 +73,7 @@ def make_write_plan(seed: int, mode: str, storage: str) -> Plan:
 def _writes(rng: random.Random, tables: int) -> tuple[Write, ...]:
     partitions = rng.sample(PARTITIONS, rng.randint(1, 3))
     groups = rng.choice((1, 2, 4, 8))
-    weights = [1 / rank if groups > 4 else 1.0 for rank in range(1, groups + 1)]  # Many groups: some are hot (Zipf).
+    weights = [1 / rank if groups > 4 else 1.0 for rank in range(1, groups + 1)]  # Some of many are frequent (Zipf).
     kinds = rng.choice((("CREATE",), ("CREATE", "MERGE"), ("MERGE", "APPEND"), ("APPEND",), ("CREATE", "APPEND")))
     copies = rng.choice((0.0, 0.0, 0.3))
     slow = rng.choice((0.0, 0.0, 0.3))
@@ -121,7 +122,7 @@ def _faults(
     where = rng.choice(("sites", "sites", "steps", "both"))
     faults = _at_sites(rng, kinds, executors, writes, batched, storage == "local") if where != "steps" else []
     if len(writes) > 1 and rng.random() < 0.3:
-        # An instant left unfinished shortly before its end, and an interrupted recovery: the cases of rollbacks.
+        # For rollbacks: an instant left unfinished shortly before its end, and an interrupted recovery.
         step = max(1, rng.choice(ends[:-1]) - rng.randint(0, 3))
         for died in (step, step + rng.randint(4, 12)):
             faults.append(Fault.of(FaultKind.KILL, "driver", Step(died), restart_ms=rng.choice((0, 100))))
@@ -137,7 +138,7 @@ def _faults(
             actor, horizon = rng.choice(("server", "server", "server", "second")), 12 * (tasks + len(writes))
         stays = family == "wire" or kind is FaultKind.STAGE_RETRIED
         if actor in ("driver", "server") and not stays and rng.random() < 0.3:
-            kind = FaultKind.KILL  # Drawn in every seed, whichever other kinds it has.
+            kind = FaultKind.KILL  # In every seed, beside its other kinds.
         if kind.row.roles == ("driver",):
             actor, horizon = "driver", driver_steps
         if kind.row.roles == ("server",):
@@ -145,7 +146,7 @@ def _faults(
         settings = draw_settings(rng, kind)
         step = rng.randint(1, horizon)
         if actor == "server" and kind is FaultKind.KILL:
-            # The last ones are longer than its clients wait.
+            # The last values are longer than the time-out of clients.
             settings = replace(settings, restart_ms=rng.choice((0, 20, 400, 3000, 20_000)))
         if actor == "driver":
             if kind is FaultKind.KILL:

@@ -7,7 +7,8 @@
     500  the storage failed: the effect is unknown
 
 Replies are JSON text, also the sentences of refusals; those of GZIP_SIZE_MIN_BYTES and more are compressed for clients
-that take gzip (Hudi compresses from 1,500 bytes on as well). A body of a POST is read and ignored, as Hudi does.
+that take gzip (Hudi compresses from 1,500 bytes on as well). A body of a POST is read and ignored, as Hudi does. In a
+query percent signs are decoded exactly once, known parameters come at most once, and text is UTF-8.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ import zlib
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from functools import partial
 from typing import Any, NamedTuple
+from urllib.parse import unquote_to_bytes
 
-from marker_sim.markers.protocol import Creates, handle
+from marker_sim.markers.batches import Waiter
+from marker_sim.markers.protocol import Creates, create_reply, handle
 from marker_sim.markers.server import ServedMarkers
-from marker_sim.markers.store import MarkerStore
+from marker_sim.markers.store import Created, MarkerStore
 from marker_sim.seams import Reply, Request
-from marker_sim.serve.bases import Base, Located, Refusal, locate
-from marker_sim.serve.creates import Done, QueuedCreates
-from marker_sim.serve.query import decode, parse_query
+from marker_sim.serve.bases import Located, Refusal, locate
 from marker_sim.serve.runtime import LoopRuntime
 
 BASE_PATH = "/v1/hoodie/marker"
@@ -51,12 +52,14 @@ METHODS = {
     "/dir/delete": "POST",
 }
 _PARAMETERS = frozenset({b"markerdirpath", b"markername", b"requestid"})
+_BROKEN_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _GZIP = re.compile(rb"(?:^|[\s,])(?:gzip|\*)\s*(?:;\s*q\s*=\s*(?P<q>[0-9.]+))?\s*(?:,|$)")
 _JSON = (b"content-type", b"application/json")
 
 Scope = MutableMapping[str, Any]
 Headers = list[tuple[bytes, bytes]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Done = Callable[[Reply], object]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Stores = Callable[[Located], tuple[MarkerStore, Creates]]
 
@@ -75,7 +78,7 @@ class MarkerApp:
     waiting_max: requests without answer.
     """
 
-    def __init__(self, runtime: LoopRuntime, bases: tuple[Base, ...], stores: Stores, waiting_max: int) -> None:
+    def __init__(self, runtime: LoopRuntime, bases: tuple[Located, ...], stores: Stores, waiting_max: int) -> None:
         self._runtime = runtime
         self._bases = bases
         self._stores = stores
@@ -84,9 +87,9 @@ class MarkerApp:
         self._creates = QueuedCreates(runtime.loop)
         self._served: dict[Located, ServedMarkers] = {}
         self._located: dict[bytes, tuple[float, Located]] = {}
-        # What surrounds the name in the query of a create, and the directory that it means for LOCATED_FOR_S.
+        # The text around the name in the query of a create, with its directory for LOCATED_FOR_S.
         self._queries: dict[tuple[bytes, bytes], tuple[float, Located]] = {}
-        # Headers of plain requests, as they came and as they were parsed.
+        # Headers of plain requests, raw and parsed.
         self.heads: dict[bytes, Headers] = {}
         self.learns_heads = True
 
@@ -286,3 +289,68 @@ def _resolve(future: asyncio.Future[Reply], reply: Reply) -> None:
 def _gzip(body: bytes) -> bytes:
     packer = zlib.compressobj(1, zlib.DEFLATED, 31)
     return packer.compress(body) + packer.flush()
+
+
+def parse_query(raw: bytes, known: frozenset[bytes]) -> dict[bytes, bytes]:
+    """The known parameters, still encoded; ValueError when one comes twice. Others are ignored, as Hudi does."""
+    found: dict[bytes, bytes] = {}
+    for piece in raw.split(b"&"):
+        key, _, value = piece.partition(b"=")
+        if b"%" in key or b"+" in key:
+            key = decode(key).encode()
+        if key in known:
+            if key in found:
+                raise ValueError(f"the parameter {key.decode()} is given twice; give it once")
+            found[key] = value
+    return found
+
+
+def decode(raw: bytes) -> str:
+    """One parameter as text; ValueError for a broken escape or bytes that are not UTF-8."""
+    if b"+" in raw:
+        raw = raw.replace(b"+", b" ")
+    if b"%" in raw:
+        if _BROKEN_ESCAPE.search(raw):
+            raise ValueError("a percent sign is not followed by two hexadecimal digits; write %25 for a percent sign")
+        raw = unquote_to_bytes(raw)
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        raise ValueError("a parameter is not UTF-8 after its percent signs were decoded") from None
+
+
+class QueuedCreates:
+    """Creates received in one turn of the loop, queued together: most requests are creates, and most need no actor.
+
+    A greenlet for each would only wait for its answer, so none is made: what the owner of `markers.server` puts as the
+    answer is passed on at once. Stores of other classes have a create of their own, which may wait, and get a greenlet.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._due: dict[ServedMarkers, list[Waiter]] = {}
+
+    def add(self, store: ServedMarkers, name: str, request: str, done: Done) -> None:
+        """Queue a create; `done` gets its reply in a later turn of the loop."""
+        if not self._due:
+            self._loop.call_soon(self._hand_over)
+        waiter = Waiter(name, request, _Answer(done))
+        if store in self._due:
+            self._due[store].append(waiter)
+        else:
+            self._due[store] = [waiter]
+
+    def _hand_over(self) -> None:
+        due, self._due = self._due, {}
+        for store, waiters in due.items():
+            store.queue(waiters)
+
+
+class _Answer:
+    __slots__ = ("_done",)
+
+    def __init__(self, done: Done) -> None:
+        self._done = done
+
+    def put(self, item: Created | Exception) -> None:
+        self._done(create_reply(item))

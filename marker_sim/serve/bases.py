@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from marker_sim.errors import UsageError
@@ -43,43 +42,32 @@ class Refusal(Exception):
         self.status = status
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Base:
-    """A table or a directory of tables that is served.
+class Located(NamedTuple):
+    """A base or a marker directory by its place: the storage root that holds it, and its path there.
 
     root: the directory of this host, or the bucket, that storage paths begin in.
-
-    prefix: the base's own storage path.
     """
-
-    local: bool
-    root: str
-    prefix: str
-
-
-class Located(NamedTuple):
-    """A marker directory with the storage root that holds it and its path there."""
 
     local: bool
     root: str
     directory: str
 
 
-def parse_base(text: str) -> Base:
+def parse_base(text: str) -> Located:
     """A base from the command line; UsageError says what is accepted."""
     try:
         address = _address(text)
     except ValueError as error:
         raise UsageError(f"--base {text!r}: {error}; write {FORMS}") from None
     if address.bucket:
-        return Base(local=False, root=address.bucket, prefix=address.path)
+        return Located(False, address.bucket, address.path)
     parent, name = os.path.split(address.path)
     if not name:
         raise UsageError("--base / would serve every file of this host; write the directory of the tables")
-    return Base(local=True, root=parent, prefix=name)
+    return Located(True, parent, name)
 
 
-def locate(text: str, bases: tuple[Base, ...]) -> Located:
+def locate(text: str, bases: tuple[Located, ...]) -> Located:
     """The marker directory that a request names; Refusal when it is none, or lies outside all bases."""
     if not text:
         raise Refusal(400, "markerdirpath is missing; write the whole path <table>/.hoodie/.temp/<instant>")
@@ -99,7 +87,7 @@ def locate(text: str, bases: tuple[Base, ...]) -> Located:
     raise Refusal(403, f"{text!r} lies outside the base paths that this server was given")
 
 
-def _inside(address: Address, base: Base) -> str | None:
+def _inside(address: Address, base: Located) -> str | None:
     """The storage path of an address below a base, None when it lies elsewhere."""
     if base.local:
         if address.bucket:
@@ -108,7 +96,7 @@ def _inside(address: Address, base: Base) -> str | None:
         path = address.path[len(start) :] if address.path.startswith(start) else ""
     else:
         path = address.path if address.bucket == base.root else ""
-    below = not base.prefix or path.startswith(base.prefix + "/")
+    below = not base.directory or path.startswith(base.directory + "/")
     return path if path and below else None
 
 

@@ -22,8 +22,9 @@ import socket
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import Server
@@ -69,25 +70,24 @@ class _NoTaskEvent:
         """Nothing: there is no task to wake."""
 
 
+@dataclass(slots=True, eq=False)
 class Plain:
     """A plain request in progress, with the attributes that uvicorn's protocol expects of its own requests."""
 
-    __slots__ = ("disconnected", "headers", "keep_alive", "more_body", "path", "response_complete")
-    message_event = _NoTaskEvent()
-
-    def __init__(self, path: str, headers: Headers, keep_alive: bool) -> None:
-        self.path = path
-        self.headers = headers
-        self.keep_alive = keep_alive
-        self.disconnected = self.response_complete = False
-        self.more_body = True
+    path: str
+    headers: Headers
+    keep_alive: bool
+    disconnected: bool = False
+    response_complete: bool = False
+    more_body: bool = True
+    message_event: ClassVar[_NoTaskEvent] = _NoTaskEvent()
 
 
 class Connection(HttpToolsProtocol):
     """One connection of a client."""
 
     app: MarkerApp
-    # When the request under way began, None while none does; when the last answer was given; when the client stopped
+    # Times: the beginning of the request under way or None, the last answer, and the moment when the client stopped
     # taking its answer.
     _begun_s: float | None = None
     _idle_s: float | None = None
@@ -209,7 +209,7 @@ class Connection(HttpToolsProtocol):
         self._begun_s = None
         last = self.cycle
         if last is not None and last.more_body and self.pipeline and self.pipeline[0][0] is last:
-            self.pipeline.popleft()  # New ones are put on the left; those before it are whole.
+            self.pipeline.popleft()  # New requests are added on the left; the one removed here is complete.
         answering = self._answering
         return answering is not None and not answering.response_complete and not answering.more_body
 

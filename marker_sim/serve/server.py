@@ -1,8 +1,8 @@
 """The timeline server's process: settings, start, graceful stop.
 
 When the server listens, one line is printed. SIGTERM and SIGINT stop accepting, answer queued requests for at most
-STOP_TIMEOUT_S and end with 0. An exception in an actor of the reference ends the process at once with EXIT_DIED, for no
-request would be answered any more. Nothing is created at import, so a forked child may call `run` as well.
+STOP_TIMEOUT_S and end with 0. An exception in an actor of the reference ends the process at once with EXIT_DIED,
+because no request would be answered any more. Nothing is created at import, so a forked child may call `run` as well.
 """
 
 from __future__ import annotations
@@ -28,11 +28,9 @@ from marker_sim.markers.server import served_markers
 from marker_sim.markers.store import Context, Factory, MarkerStore
 from marker_sim.options import MarkerOptions
 from marker_sim.seams import Refused, Reply, Request, Storage
-from marker_sim.serve.app import MarkerApp
-from marker_sim.serve.bases import Base, Located, parse_base
-from marker_sim.serve.fair_thread_pool import FIRST_MAX, FairThreadPool
-from marker_sim.serve.runtime import LoopRuntime
-from marker_sim.serve.storing import LoopLocks, LoopStorage
+from marker_sim.serve.app import MarkerApp, Stores
+from marker_sim.serve.bases import Located, parse_base
+from marker_sim.serve.runtime import FIRST_MAX, FairThreadPool, LoopRuntime, LoopStorage
 from marker_sim.storages.locks import HostLocks
 from marker_sim.surroundings.requirements import need
 
@@ -92,7 +90,7 @@ def run(
 
 async def _serve(
     settings: Settings,
-    bases: tuple[Base, ...],
+    bases: tuple[Located, ...],
     storages: Mapping[tuple[bool, str], Storage],
     factory: Factory,
     listener: socket.socket,
@@ -104,9 +102,9 @@ async def _serve(
 
     loop = asyncio.get_running_loop()
     lanes = FairThreadPool(loop)
-    stores = _Stores(loop, lanes, storages, settings.options, factory)
-    runtime = LoopRuntime(loop, lanes, LoopLocks(None).hold, _died)
-    app = MarkerApp(runtime, bases, lru_cache(STORES_MAX)(stores.of), settings.waiting_max)
+    stores = _stores_of(loop, lanes, storages, settings.options, factory)
+    runtime = LoopRuntime(loop, lanes, None, _died)
+    app = MarkerApp(runtime, bases, stores, settings.waiting_max)
     config = Config(
         app,
         http=Connection,
@@ -122,7 +120,7 @@ async def _serve(
         timeout_graceful_shutdown=STOP_TIMEOUT_S,
     )
     server = QuietServer(config)
-    # What is there now stays: the collector need not look at it again, nor after every 700 new objects.
+    # Objects made so far stay: the collector need not scan them again, nor run after every 700 new objects.
     gc.freeze()
     gc.set_threshold(GC_EVERY)
     # A storage call is some twenty system calls, and after each its thread needs the interpreter lock again.
@@ -137,38 +135,35 @@ async def _serve(
         sweeping.cancel()
 
 
-class _Stores:
+def _stores_of(
+    loop: asyncio.AbstractEventLoop,
+    lanes: FairThreadPool,
+    storages: Mapping[tuple[bool, str], Storage],
+    options: MarkerOptions,
+    factory: Factory,
+) -> Stores:
     """The stores of marker directories, with the runtime, locks and owner shared by those of one root."""
+    seams: dict[tuple[bool, str], tuple[LoopStorage, LoopRuntime, dict[str, Any]]] = {}
+    for (local, root), storage in storages.items():
+        runtime = LoopRuntime(loop, lanes, HostLocks(Path(root)) if local else None, _died)
+        seams[local, root] = (LoopStorage(storage, runtime), runtime, {})
 
-    def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        lanes: FairThreadPool,
-        storages: Mapping[tuple[bool, str], Storage],
-        options: MarkerOptions,
-        factory: Factory,
-    ) -> None:
-        self._options = options
-        self._factory = factory
-        self._seams: dict[tuple[bool, str], tuple[LoopStorage, LoopRuntime, dict[str, Any]]] = {}
-        for (local, root), storage in storages.items():
-            locks = LoopLocks(HostLocks(Path(root)) if local else None)
-            runtime = LoopRuntime(loop, lanes, locks.hold, _died)
-            self._seams[local, root] = (LoopStorage(storage, runtime), runtime, {})
-
-    def of(self, located: Located) -> tuple[MarkerStore, Creates]:
-        """The store of a directory, and its create with a request identity."""
-        storage, runtime, process = self._seams[located.local, located.root]
-        context = Context(
-            storage=storage,
-            runtime=runtime,
-            wire=_NoWire(),
-            directory=located.directory,
-            options=self._options,
-            process=process,
+    @lru_cache(STORES_MAX)
+    def store_of(located: Located) -> tuple[MarkerStore, Creates]:
+        storage, runtime, process = seams[located.local, located.root]
+        store = factory(
+            Context(
+                storage=storage,
+                runtime=runtime,
+                wire=_NoWire(),
+                directory=located.directory,
+                options=options,
+                process=process,
+            )
         )
-        store = self._factory(context)
         return store, create_with_identity(store)
+
+    return store_of
 
 
 class _NoWire:

@@ -12,7 +12,7 @@ finer time stamps (6.18) no pair was seen in 20,000 replacements, and a version 
 
 Below the root no symbolic link is followed: each directory is opened from its parent with O_NOFOLLOW, so exchanging
 one for a link in the middle of a call changes nothing. A directory that is moved out of the root during a call is
-still written to, because it stays open. Nothing is synced: power loss is not survived. A path is text; its bytes on
+still written to, because it stays open. Nothing is synced, so a power loss may lose data. A path is text; its bytes on
 disk are those of the file system's encoding, UTF-8 unless the locale has another.
 """
 

@@ -117,7 +117,7 @@ class S3Storage:
             region_name=region or session.get_config_variable("region") or "us-east-1",
             config=config,
         )
-        # Waiting for "100 Continue" would double the time that a silent store can take.
+        # Waiting for "100 Continue" would double the time-out of a store that does not answer.
         self._client.meta.events.register("before-sign.s3", _without_expectation)
 
     def check_bucket(self) -> None:
@@ -137,7 +137,7 @@ class S3Storage:
                 path, lambda: self._client.put_object(Bucket=self._bucket, Key=key, Body=data, **conditions)
             )
         except NotFound:
-            # Nothing is there to be replaced.
+            # There is no object to replace.
             raise PreconditionFailed(path) from None
         version: str = answer["ETag"]
         return version

@@ -1,6 +1,6 @@
 """Files that others may read or write at the same time: put in place as a whole, and held by one process.
 
-The kit keeps what it fetched or built once in its cache: MARKER_SIM_CACHE, else ~/.cache/marker-sim.
+Files that the kit downloaded or built are in its cache: MARKER_SIM_CACHE, else ~/.cache/marker-sim.
 """
 
 from __future__ import annotations

@@ -1,16 +1,25 @@
-"""The Python packages that the kit needs: names, extras and purposes. `marker-sim doctor` prints them.
+"""The Python packages that the kit needs: names, extras and purposes. `marker-sim doctor` prints them. Java and Spark.
 
-Looking is cheap and imports nothing, so whoever starts a process looks first: the process itself could only fail.
+The check is cheap and imports nothing, so it is done before a process starts, which could only fail.
 """
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
+import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
+from pathlib import Path
 from typing import NamedTuple
 
 from marker_sim.errors import HarnessError
+
+JAVA_MIN = 17
+GET_JAVA = f"install a JDK {JAVA_MIN} or later (Debian: openjdk-{JAVA_MIN}-jdk-headless) and put java on PATH"
+JAVA_TIMEOUT_S = 30.0
 
 
 class Requirement(NamedTuple):
@@ -46,7 +55,6 @@ REQUIREMENTS = {
     "uvicorn": Requirement("uvicorn", "serve", "serve and real processes"),
     "boto3": Requirement("boto3", "s3", "storage on S3, audit of tables on S3"),
     "moto": Requirement("moto", "s3", "--storage s3 of foreign systems"),
-    "inotify_simple": Requirement("inotify-simple", "foreign", "crash points aimed at files of local directories"),
     "toxiproxy": Requirement("toxiproxy-python", "foreign", _WIRES),
     "urllib3": Requirement("urllib3", "foreign", "--sut http"),
     "pyspark": Requirement("pyspark", "hudi", "--sut hudi:VERSION and hudi-spark:VERSION, --spark-master"),
@@ -55,8 +63,8 @@ REQUIREMENTS = {
 }
 _SERVE = ("httptools", "uvicorn")
 _S3 = ("boto3", "moto")
-_FOREIGN = ("inotify_simple", "urllib3")
-# By part: the modules that it imports. Real processes are the kit's own driver, executors and server.
+_FOREIGN = ("urllib3",)
+# The imported modules of each part. Real processes are the kit's own driver, executors and server.
 NEEDS: dict[str, tuple[str, ...]] = {
     "http on local": _FOREIGN,
     "http on s3": (*_FOREIGN, *_S3),
@@ -95,6 +103,36 @@ def importing(what: str) -> Iterator[None]:
         raise HarnessError(f"{what} needs {_installing((name,))}") from error
 
 
+def spark_home() -> Path:
+    """The directory of PySpark; HarnessError says how to get it."""
+    need("Hudi", "pyspark")
+    spec = find_spec("pyspark")
+    assert spec is not None and spec.origin is not None
+    return Path(spec.origin).parent
+
+
+def find_java(who: str = "Hudi") -> str:
+    """The path of a Java that is new enough: JAVA_HOME's, else the one on PATH; HarnessError says how to get it.
+
+    who: needs it.
+    """
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if java is None or not os.access(java, os.X_OK):
+        where = f"JAVA_HOME is {home!r} and has no bin/java" if home else "there is no java on PATH"
+        raise HarnessError(f"{who} needs Java and {where}; {GET_JAVA}")
+    try:
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=JAVA_TIMEOUT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise HarnessError(f"{java} -version did not answer ({error}); {GET_JAVA}") from error
+    number = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
+    if number is None or int(number[1]) < JAVA_MIN:
+        lines = (said.stderr + said.stdout).strip().splitlines()
+        shown = [line for line in lines if "Picked up " not in line][:1]
+        raise HarnessError(f"{java} is {' '.join(shown) or 'no Java'}, which is too old; {GET_JAVA}")
+    return java
+
+
 def _lacking(modules: Iterable[str], extras: Iterable[str] = ()) -> str:
     missing = [module for module in modules if find_spec(module) is None]
     return _installing(missing, extras) if missing else ""
@@ -105,7 +143,7 @@ def _installing(missing: Iterable[str], extras: Iterable[str] = ()) -> str:
     wanted = [REQUIREMENTS[module] for module in missing]
     chosen = {*extras, *(each.extra for each in wanted)}
     if "hudi" in chosen:
-        chosen.discard("foreign")  # Each brings the one before it.
+        chosen.discard("foreign")  # Each includes the one before it.
     if "spark" in chosen:
         chosen = {"spark"}
     names = ", ".join(each.package for each in wanted)

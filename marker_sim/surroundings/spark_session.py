@@ -20,8 +20,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.surroundings.java import find_java, spark_home
-from marker_sim.surroundings.requirements import need
+from marker_sim.surroundings.requirements import find_java, need, spark_home
 from marker_sim.surroundings.worker_pool import VARIABLE, environment_as_here
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 _LOCAL = re.compile(r"local\[[1-9]\d*\]")
 _LOCAL_CLUSTER = re.compile(r"local-cluster\[[1-9]\d*,[1-9]\d*,[1-9]\d*\]")
 _STANDALONE = re.compile(r"spark://(?P<host>[\w.-]+):(?P<port>\d{1,5})")
-_OTHERS = re.compile(r"yarn|k8s://\S+")  # Passed on to Spark; not tried.
+_OTHERS = re.compile(r"yarn|k8s://\S+")  # Passed on to Spark, and not tried.
 CONNECT_S = 5.0
 SAID_MAX = 400
 SETTINGS = {
@@ -62,11 +61,11 @@ def open_session(
 ) -> Iterator[SparkSession]:
     """The application's session in the block; HarnessError when it does not start.
 
-    who: the command, as sentences name it.
+    who: the name of the command in sentences.
     scratch: a directory for what Spark keeps meanwhile.
     settings: over those of `SETTINGS`.
-    mark: what its processes on this machine carry in VARIABLE, "" for none.
-    logs: gets what Spark says, and what executors of `local-cluster` say; None to keep neither.
+    mark: the value of VARIABLE in its processes on this machine, "" for none.
+    logs: the folder for output of Spark and of executors of `local-cluster`; None to keep neither.
     """
     need(f"{who} --spark-master", "pyspark")
     java = find_java(f"{who} --spark-master")
@@ -92,7 +91,7 @@ def open_session(
     try:
         yield session
     finally:
-        with suppress(Exception):  # It may be over already, its JVM killed.
+        with suppress(Exception):  # It may have ended already, with its JVM killed.
             session.stop()
         _end_jvm()
 
@@ -140,7 +139,7 @@ def _reach(master: str) -> None:
     try:
         socket.create_connection((found["host"], int(found["port"])), CONNECT_S).close()
     except (OSError, OverflowError) as error:
-        raise HarnessError(f"nobody answers at {master} ({error}); start the master, or give another URL") from error
+        raise HarnessError(f"no master answers at {master} ({error}); start the master, or give another URL") from error
 
 
 def _home_of_workers(scratch: Path, logs: Path) -> Path:

@@ -1,14 +1,14 @@
 """Ends a command that hangs: prints the position of each of its threads, and exits as for trouble of the kit.
 
-The clock is in a process of its own, so nothing that hangs here holds it up: no thread, no lock, and no code that never
-gives back Python's own lock. It sends signals whose handlers are in C and need no thread of Python that still runs:
+The clock is a process of its own, so no hanging thread, no lock, and no code that never releases Python's own lock can
+stop it. It sends signals whose handlers are in C and need no thread of Python that still runs:
 
     SIGUSR1   where each thread stands, on standard error (faulthandler)
     SIGILL    `_exit` of the C library, which takes the number of the signal, 4, as the exit code
     SIGKILL   when the kit is there even so
 
-Whatever the kit had started ends as it does when a kit is killed (supervisor.py, worker_pool.py).
-Limits: POSIX. A kit that somebody stopped is out of time as well.
+Processes that the kit had started end as when a kit is killed (supervisor.py, worker_pool.py).
+Limits: POSIX. The time of a kit that was stopped (SIGSTOP) counts as well.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-# What a campaign may take beside its budget: to make small, to end servers, to write the report.
+# Time beyond the budget of a campaign: to shrink, end servers and write the report.
 REST_S = 300.0
-QUIET_S = 1_200.0  # Where there is no budget, between two signs of life; a worker's task is ended earlier.
+QUIET_S = 1_200.0  # Without a budget: time without progress; tasks of workers end earlier.
 DUMP_S = 1.0
 EXIT_S = 5.0
 _CHILD = "from marker_sim.surroundings.time_limit import main; main()"
@@ -67,7 +67,7 @@ class TimeLimit:
     def set(self, seconds: float, what: str) -> None:
         """Set a new limit: `what` may last so long."""
         assert self._clock.stdin is not None
-        with suppress(OSError):  # Somebody killed the clock.
+        with suppress(OSError):  # The clock process was killed.
             self._clock.stdin.write(f"{seconds} {' '.join(what.split())}\n".encode())
             self._clock.stdin.flush()
 

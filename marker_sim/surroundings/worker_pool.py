@@ -1,7 +1,7 @@
 """Processes that perform tasks and die with this process, however it ends: the pool for all parallel work.
 
-A worker asks the kernel for SIGKILL when its parent ends. Whatever workers start carries the pool's mark in its
-environment, so what outlives a killed command is found and ended when the next pool with that mark begins.
+A worker asks the kernel for SIGKILL when its parent ends. Processes started by workers carry the pool's mark in their
+environment, so those that outlive a killed command are found and ended when the next pool with that mark begins.
 
     asker    WorkerPool("package.module:Desk", ...): a frame with a pickled task goes to a worker's standard input
     worker   `main`: makes the desk once, a context manager, and answers each task with
@@ -28,11 +28,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Any, Protocol, Self
 
-from marker_sim.errors import HarnessError, UsageError
+from marker_sim.errors import HarnessError
 from marker_sim.surroundings import supervisor
 
 VARIABLE = "MARKER_SIM_POOL"
-JOBS_MAX = 256
 LIMIT_S = 900.0
 END_S = 10.0
 WAIT_S = 0.5
@@ -43,7 +42,6 @@ if not sys.stdin.buffer.read():
     from marker_sim.surroundings.supervisor import end_marked
     end_marked(*sys.argv[1:])"""
 _LENGTH = struct.Struct(">Q")
-_SAID_LINES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +119,7 @@ class WorkerPool:
     """A `TaskPool` of a number of processes on this machine.
 
     desk: "package.module:Name" of what does tasks there.
-    directory: its path is the mark, logs/ in it holds what workers say.
+    directory: its path is the mark; logs/ in it has the output of workers.
     scratch: their TMPDIR.
     """
 
@@ -205,7 +203,7 @@ class WorkerPool:
             return Answer(task=task, seconds=seconds, result=result, error=error)
         code = _end(worker)
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
-        died = f"the worker ended with {how} after {seconds:.0f} s: {_last_lines(worker.log)}"
+        died = f"the worker ended with {how} after {seconds:.0f} s: {supervisor.last_lines(worker.log)}"
         number = self.workers.index(worker)
         self.workers[number] = self._start(number)
         return Answer(task=task, seconds=seconds, died=died)
@@ -218,7 +216,7 @@ class WorkerPool:
         words = [sys.executable, "-c", _CHILD, str(os.getpid()), self._desk]
         try:
             with log.open("ab") as errors:
-                # In a session of its own: Ctrl-C is for this process, which ends the workers.
+                # In its own session, because Ctrl-C is for this process, which ends the workers.
                 process = supervisor.start(words, environment, stdin=subprocess.PIPE, stderr=errors)
         except OSError as error:
             raise HarnessError(f"no worker can be started: {error.strerror or error}") from error
@@ -229,8 +227,8 @@ class WorkerPool:
 def guarded(variable: str, mark: str) -> Iterator[Callable[[], object]]:
     """A context with a guard process, which kills marked processes when this one ends, however it ends.
 
-    Servers need that: they live on from thread to thread, so none can die with who started it. The value is a function
-    that dismisses the guard, for an owner who saw that none is left.
+    Servers need that: they are used by several threads, so they cannot end with the thread that started them. The value
+    is a function that dismisses the guard, for an owner that has seen that no server is left.
     """
     words = [sys.executable, "-S", "-c", _GUARD, variable, mark]
     guard = supervisor.start(words, environment_as_here(), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
@@ -256,7 +254,7 @@ def in_order(tasks: Iterable[Any], do: Callable[[Any], Any], pool: WorkerPool | 
         yield from map(do, tasks)
         return
     left, done, next_one = iter(tasks), dict[int, Any](), 0
-    given, more, numbers = 0, True, dict[int, int]()  # By the task's id: an answer may be to who left early before.
+    given, more, numbers = 0, True, dict[int, int]()  # By task id: an answer may be for an earlier caller.
     try:
         while True:
             for worker in pool.idle if more else ():
@@ -301,15 +299,6 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def parse_jobs(text: str | None) -> int:
-    """The number of `--jobs`, one for each core when left out; UsageError for anything else."""
-    if text is None:
-        return min(cores(), JOBS_MAX)
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= JOBS_MAX:
-        raise UsageError(f"--jobs was given {text!r}; write a whole number from 1 to {JOBS_MAX}")
-    return int(text)
-
-
 def environment_as_here() -> dict[str, str]:
     """The environment for a process that imports from the same places, the working directory included."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
@@ -319,7 +308,7 @@ def main() -> None:
     """The main function of a worker, until standard input ends; standard output carries only answers."""
     supervisor.die_with_parent()
     if os.getppid() != int(sys.argv[1]):
-        return  # The parent was gone before the kernel was asked.
+        return  # The parent ended before this request to the kernel.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     module, _, name = sys.argv[2].partition(":")
@@ -339,7 +328,7 @@ def portable(error: Exception) -> Exception:
     error.add_note(note)
     try:
         pickle.loads(pickle.dumps(error))
-    except Exception:  # Its class takes other arguments than it keeps, or it holds what cannot be sent.
+    except Exception:  # It cannot be pickled, by its arguments or its attributes.
         error = RuntimeError(f"{type(error).__name__}: {error}")
         error.add_note(note)
     return error
@@ -367,14 +356,6 @@ def _end(worker: PoolWorker) -> int:
         try:
             if pipe is not None:
                 pipe.close()
-        except OSError:  # What was left to write has no reader.
+        except OSError:  # The remaining output has no reader.
             continue
     return code
-
-
-def _last_lines(log: Path) -> str:
-    try:
-        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    except OSError:  # Somebody removed it, or the whole directory; whoever keeps it says so soon enough.
-        lines = []
-    return " | ".join(lines[-_SAID_LINES:]) or "(no output)"

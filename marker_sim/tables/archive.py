@@ -18,10 +18,11 @@ import json
 import re
 import struct
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from marker_sim.surroundings.requirements import importing
-from marker_sim.tables.entries import Unreadable, decode
+from marker_sim.tables.entries import MALFORMED, TableEntry, Unreadable, by_word, decode, every_fact, planned_facts
+from marker_sim.timeline import COMMITS, State
 
 MAGIC = b"#HUDI#"
 ARCHIVE_LOG = re.compile(r"\.commits_\.archive\.[0-9]+(?:_.*)?\Z")
@@ -30,7 +31,8 @@ _FOLDERS = (".hoodie/archived/", ".hoodie/timeline/history/")
 _AVRO_BLOCK = 3
 _INSTANT, _SCHEMA = 0, 2
 _HEADERS_MAX = 64
-# Where an archived record of layout 1 keeps the content of an action's entry.
+ERROR_MAX = 200
+# The fields of an archived record of layout 1 with the content of an action's entry.
 _CONTENTS = {
     "commit": "hoodieCommitMetadata",
     "deltacommit": "hoodieCommitMetadata",
@@ -39,18 +41,6 @@ _CONTENTS = {
     "rollback": "hoodieRollbackMetadata",
     "savepoint": "hoodieSavePointMetadata",
 }
-
-
-class ArchivedEntry(NamedTuple):
-    """One entry that left the timeline. record, plan: None where the archive holds none; error: why not, "" if so."""
-
-    instant: str
-    action: str
-    state: str
-    completion: str
-    record: Mapping[str, Any] | None
-    plan: Mapping[str, Any] | None
-    error: str = ""
 
 
 def is_archive(relative: str) -> bool:
@@ -78,8 +68,8 @@ def block_instants(head: bytes) -> tuple[str, ...]:
     return tuple(found)
 
 
-def read_log(content: bytes) -> Iterator[ArchivedEntry]:
-    """The entries of an archive of layout 1; Unreadable where a block is malformed or cut off."""
+def read_log(content: bytes, path: str) -> Iterator[TableEntry]:
+    """The entries of an archive of layout 1, which lies at a path; Unreadable where a block is malformed or cut off."""
     data, at = memoryview(content), 0
     while at < len(data):
         if content[at : at + len(MAGIC)] != MAGIC:
@@ -91,7 +81,7 @@ def read_log(content: bytes) -> Iterator[ArchivedEntry]:
             headers, below = _headers(data, at + 22)
             (length,) = struct.unpack_from(">q", data, below)
             if kind == _AVRO_BLOCK:
-                yield from _records(headers[_SCHEMA], content[below + 8 : below + 8 + length])
+                yield from _records(headers[_SCHEMA], content[below + 8 : below + 8 + length], path)
         except (struct.error, ValueError, KeyError, EOFError, IndexError, TypeError, AttributeError) as error:
             raise Unreadable(f"the block at byte {at}: {type(error).__name__}: {error}") from error
         at += 14 + size
@@ -107,13 +97,13 @@ def _headers(data: memoryview, at: int) -> tuple[dict[int, str], int]:
     for _ in range(count):
         key, length = struct.unpack_from(">ii", data, at)
         if length < 0 or at + 8 + length > len(data):
-            break  # The rest of a head that was not read.
+            break  # The file ends within a header.
         found[key] = bytes(data[at + 8 : at + 8 + length]).decode("utf-8")
         at += 8 + length
     return found, at
 
 
-def _records(schema: str, content: bytes) -> Iterator[ArchivedEntry]:
+def _records(schema: str, content: bytes, path: str) -> Iterator[TableEntry]:
     with importing("an archived Hudi timeline"):
         import fastavro
     parsed = fastavro.parse_schema(json.loads(schema))
@@ -125,14 +115,12 @@ def _records(schema: str, content: bytes) -> Iterator[ArchivedEntry]:
         at += 4 + length
         action = record.get("actionType") or ""
         state = str(record.get("actionState") or "COMPLETED").lower()
-        yield ArchivedEntry(
-            instant=record.get("commitTime") or "",
-            action=action,
-            state=state,
-            completion=record.get("stateTransitionTime") or "",
-            record=record.get(_CONTENTS.get(action, "")) if state == "completed" else None,
-            plan=record.get("hoodieCleanerPlan") if action == "clean" else None,
-        )
+        entry = TableEntry(
+            instant=record.get("commitTime") or "", action=action, state=state, path=path, facts={},
+            completion=record.get("stateTransitionTime") or "", archived=True,
+        )  # fmt: skip
+        content_of_it = record.get(_CONTENTS.get(action, "")) if entry.done else None
+        yield _with_facts(entry, content_of_it, record.get("hoodieCleanerPlan") if action == "clean" else None)
 
 
 def valid_files(names: frozenset[str], version: bytes | None, manifests: Mapping[str, bytes]) -> tuple[str, ...]:
@@ -154,8 +142,8 @@ def valid_files(names: frozenset[str], version: bytes | None, manifests: Mapping
         raise Unreadable(f"{newest}: {type(error).__name__}: {error}") from error
 
 
-def read_parquet(content: bytes) -> Iterator[ArchivedEntry]:
-    """The entries of a file of an archive of layout 2; Unreadable when it is malformed."""
+def read_parquet(content: bytes, path: str) -> Iterator[TableEntry]:
+    """The entries of a file of an archive of layout 2, which lies at a path; Unreadable when it is malformed."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -164,24 +152,39 @@ def read_parquet(content: bytes) -> Iterator[ArchivedEntry]:
         rows = table.to_pylist()
     except (pa.ArrowException, OSError, ValueError, TypeError) as error:
         raise Unreadable(f"{type(error).__name__}: {error}") from error
-    yield from map(_of_row, rows)
+    for row in rows:
+        yield _of_row(row, path)
 
 
-def _of_row(row: Mapping[str, Any]) -> ArchivedEntry:
+def _of_row(row: Mapping[str, Any], path: str) -> TableEntry:
     metadata, plan = row.get("metadata"), row.get("plan")
     record, planned, error = None, None, ""
     try:
         record = decode(metadata) if metadata else None
         planned = decode(plan) if plan and row.get("action") in ("clean", "rollback") else None
     except (ValueError, TypeError, KeyError, EOFError, IndexError):
-        # What an upgrade moved from an archive of layout 1 is Avro without a schema; that archive still has it.
+        # An upgrade moves entries as Avro without a schema; the archive of layout 1 still has it.
         error = "its content has no schema, as that of entries which an upgrade moved"
-    return ArchivedEntry(
-        instant=row.get("instantTime") or "",
-        action=row.get("action") or "",
-        state="completed",
-        completion=row.get("completionTime") or "",
-        record=record,
-        plan=planned,
-        error=error,
-    )
+    entry = TableEntry(
+        instant=row.get("instantTime") or "", action=row.get("action") or "", state=State.COMPLETED, path=path,
+        facts={}, error=error, completion=row.get("completionTime") or "", archived=True,
+    )  # fmt: skip
+    return _with_facts(entry, record, planned)
+
+
+def _with_facts(entry: TableEntry, record: Mapping[str, Any] | None, plan: Mapping[str, Any] | None) -> TableEntry:
+    """An archived entry with the facts of its record and its plan; None where the archive holds none."""
+    found: list[str] = []
+    error = ""
+    try:
+        if entry.done and record is not None:
+            found += every_fact(entry.action, record)
+        elif entry.error:
+            error = entry.error
+        elif entry.done and entry.action in (*COMMITS, "clean", "rollback"):
+            error = "the archive holds no content of it"
+        if plan is not None:
+            found += planned_facts(entry.action, plan)
+    except MALFORMED as malformed:
+        error = f"{type(malformed).__name__}: {malformed}"[:ERROR_MAX]
+    return entry._replace(facts=by_word(found), error=error)

@@ -4,7 +4,7 @@ Contents are Avro containers, which carry their schema, or JSON; their first byt
 table has both). docs/history.md lists the facts, `every_fact` those that an audit has besides. A path is relative to
 the table: a partition path and a file name, because some releases write whole addresses there.
 
-Who reads decides how much has to be readable:
+The reader decides how much has to be readable:
 
                                      a history (`recorded_facts`)    an audit (`audited_facts`)
     an empty completed entry         unreadable                      unreadable
@@ -29,7 +29,7 @@ from marker_sim.surroundings.requirements import importing
 from marker_sim.timeline import COMMITS, Entry, State
 
 WRITE_KEY = "marker_sim.write"
-# What the records of a damaged table end in.
+# Errors from reading the records of a damaged table.
 MALFORMED = (ValueError, KeyError, TypeError, AttributeError, EOFError, IndexError, OverflowError, RecursionError)
 _PLANS = frozenset({"rollback", "clean", "compaction", "logcompaction"})
 _RECORDS = COMMITS | {"rollback", "clean", "restore"}
@@ -214,7 +214,7 @@ def _commit(record: Mapping[str, Any]) -> Iterator[str]:
             if stat.get("path"):
                 path = file_path(partition, stat["path"])
                 yield f"wrote {path}"
-                # A log file may be appended to by later writes, and some stats give the appended bytes alone.
+                # Later writes may append to a log file, and some stats have only the appended bytes.
                 if path.endswith(_BASE_FILE) and int(stat.get("fileSizeInBytes") or 0) > 0:
                     yield f"size {path} {int(stat['fileSizeInBytes'])}"
     for partition, groups in (record.get("partitionToReplaceFileIds") or {}).items():

@@ -18,7 +18,7 @@ a judge knows only what was recorded, and must not accuse, so it leaves out more
     pending                     any action; services that are only  writes; services wait for their turn
                                 requested wait for their turn
     owner of a log file that    the instant in its first block      the rollback that undid it, else the write that
-    bears another's instant                                         put it (history/index/log_files.py), else unknown
+    bears another's instant                                         put it (history/index/tables.py), else unknown
     base files that are known   those of commits                    stored ones as well
     content of an entry         `tables/entries.py` says what of it is read by whom
 """
@@ -29,7 +29,7 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from marker_sim.tables.entries import TableEntry
-from marker_sim.timeline import COMMITS, UNDOING, DataFile, TableFile, parse_table_file
+from marker_sim.timeline import COMMITS, UNDOING, DataFile, parse_table_file
 
 
 class Instants:
@@ -74,7 +74,7 @@ class Instants:
         files = (parse_table_file(path) for entry in commits for path in entry.of("wrote"))
         return frozenset(file[:3] for file in files if file is not None and not file.log)
 
-    def bears_base(self, file: DataFile | TableFile) -> bool:
+    def bears_base(self, file: DataFile) -> bool:
         """Whether a file is a log file named by the instant of its base file instead of its own."""
         return file.log and (self.layout == 1 or file[:3] in self.bases)
 

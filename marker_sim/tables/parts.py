@@ -1,6 +1,6 @@
 """The parts of a Hudi table: hoodie.properties, the timeline's folders, marker directories, heartbeats, data files.
 
-    .hoodie/hoodie.properties        what the table says about itself
+    .hoodie/hoodie.properties        the properties of the table
     .hoodie/.temp/<instant>/         the markers of an instant
     .hoodie/.heartbeat/<instant>     touched by the writer of an instant while it lives
     .hoodie/metadata/                its metadata table, a Hudi table as well: Hudi's own index of the same files
@@ -46,7 +46,7 @@ class TableProperties:
     metadata_partitions: of its metadata table.
     metadata: whether it is a metadata table itself.
     bootstrapped: whether it shows files that were there before it.
-    trouble: why the file cannot be trusted, "" when it can.
+    trouble: why the file is not reliable, "" when it is.
     """
 
     name: str
@@ -233,7 +233,7 @@ def observed(files: Files, table: str) -> Iterator[ObservedPart]:
             error = None
             content = files.read(file.path)
             if content is None:
-                raise HarnessError(f"{file.path} is gone although nobody writes the table")
+                raise HarnessError(f"{file.path} was deleted while the table was read")
             try:
                 value = recorded_facts(entry, content)
             except Unreadable as unreadable:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -40,22 +41,36 @@ class Files(Protocol):
         """The content of a file or a part of it; None when it is not there."""
 
 
-class TableSource(Files, Protocol):
-    """The files of a table as an audit reads them, by folders and in parallel."""
+class TableSource(ABC):
+    """The files of a table as an audit reads them, by folders and in parallel. jobs: how many calls at a time."""
 
-    requests: int
+    def __init__(self, jobs: int) -> None:
+        self._pool = ThreadPoolExecutor(jobs)
+        self.requests = 0
 
     def folder(self, path: str) -> list[StoredFile]:
         """The files in a folder, without those below it; none when it is not there."""
+        return self.level(path)[0]
 
+    @abstractmethod
     def level(self, path: str) -> tuple[list[StoredFile], list[str]]:
         """The files and the folders in a folder."""
 
+    @abstractmethod
+    def tree(self, path: str = "") -> list[StoredFile]:
+        """The files below a folder."""
+
+    @abstractmethod
+    def read(self, path: str, start: int = 0, length: int | None = None) -> bytes | None:
+        """The content of a file or a part of it; None when it is not there."""
+
     def each(self, call: Callable[[str], Any], paths: Iterable[str]) -> list[Any]:
         """Call for each path, some at the same time; the results in order."""
+        return list(self._pool.map(call, paths))
 
     def close(self) -> None:
         """End its threads and connections."""
+        self._pool.shutdown(cancel_futures=True)
 
 
 def open_source(table: str, endpoint: str | None, jobs: int) -> TableSource:
@@ -80,17 +95,12 @@ def local_path(table: str) -> Path | None:
     return None if "://" in table else Path(table)
 
 
-class DirectorySource:
+class DirectorySource(TableSource):
     """The files below a directory. Links are followed, each directory is read once."""
 
     def __init__(self, root: Path, jobs: int) -> None:
+        super().__init__(jobs)
         self._root = os.fspath(root)
-        self._pool = ThreadPoolExecutor(jobs)
-        self.requests = 0
-
-    def folder(self, path: str) -> list[StoredFile]:
-        """The files in a folder."""
-        return self._scan(path)[0]
 
     def level(self, path: str) -> tuple[list[StoredFile], list[str]]:
         """The files and the folders in a folder."""
@@ -125,14 +135,6 @@ class DirectorySource:
         except OSError as error:
             raise HarnessError(f"{path} cannot be read: {error.strerror or error}") from error
 
-    def each(self, call: Callable[[str], Any], paths: Iterable[str]) -> list[Any]:
-        """Call for each path, some at the same time."""
-        return list(self._pool.map(call, paths))
-
-    def close(self) -> None:
-        """End its threads."""
-        self._pool.shutdown(cancel_futures=True)
-
     def _scan(self, path: str) -> tuple[list[StoredFile], list[tuple[str, tuple[int, int]]]]:
         self.requests += 1
         files, folders = [], []
@@ -143,7 +145,7 @@ class DirectorySource:
                     try:
                         stat = entry.stat()
                     except FileNotFoundError:
-                        continue  # Deleted since, or a link to nothing.
+                        continue  # Deleted since the listing, or a broken link.
                     if entry.is_dir():
                         folders.append((start + entry.name, (stat.st_dev, stat.st_ino)))
                     else:
@@ -155,10 +157,11 @@ class DirectorySource:
         return files, folders
 
 
-class BucketSource:
+class BucketSource(TableSource):
     """The objects below a prefix. Keys that end in "/" stand for directories and are left out."""
 
     def __init__(self, bucket: str, prefix: str, endpoint: str | None, jobs: int) -> None:
+        super().__init__(jobs)
         with importing("a table on S3"):
             import boto3.session
             import botocore.config
@@ -176,13 +179,7 @@ class BucketSource:
         self._bucket = bucket
         self._prefix = f"{prefix}/" if prefix else ""
         self._jobs = jobs
-        self._pool = ThreadPoolExecutor(jobs)
         self._counting = threading.Lock()
-        self.requests = 0
-
-    def folder(self, path: str) -> list[StoredFile]:
-        """The objects of a folder."""
-        return self.level(path)[0]
 
     def level(self, path: str) -> tuple[list[StoredFile], list[str]]:
         """The objects and the folders in a folder."""
@@ -221,13 +218,9 @@ class BucketSource:
             raise self._failed(path, error) from error
         return content
 
-    def each(self, call: Callable[[str], Any], paths: Iterable[str]) -> list[Any]:
-        """Call for each path, some at the same time."""
-        return list(self._pool.map(call, paths))
-
     def close(self) -> None:
         """End its threads and connections."""
-        self._pool.shutdown(cancel_futures=True)
+        super().close()
         self._client.close()
 
     def _part(self, folders: list[str], whole: str) -> list[StoredFile]:

@@ -7,23 +7,19 @@ import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from marker_sim.tables.archive import ARCHIVE_LOG, MANIFEST, ArchivedEntry, read_log, read_parquet, valid_files
+from marker_sim.tables.archive import ARCHIVE_LOG, ERROR_MAX, MANIFEST, read_log, read_parquet, valid_files
 from marker_sim.tables.entries import (
-    MALFORMED,
     TableEntry,
     Unreadable,
     audited_facts,
     by_word,
-    every_fact,
     has_plan,
-    planned_facts,
 )
 from marker_sim.tables.parts import TableProperties
 from marker_sim.tables.sources import StoredFile, TableSource
-from marker_sim.timeline import COMMITS, Entry, State, table_entry
+from marker_sim.timeline import Entry, State, table_entry
 
 _AGAIN_AFTER_S = 0.5
-_ERROR_MAX = 200
 
 
 class TableTimeline(NamedTuple):
@@ -110,7 +106,7 @@ class TimelineReader:
             return f"{file.path} is missing"
         read = read_parquet if file.path.endswith(".parquet") else read_log
         try:
-            return tuple(_of_archive(entry, file.path) for entry in read(content))
+            return tuple(read(content, file.path))
         except Unreadable as error:
             return f"{file.path}: {error}"
 
@@ -120,25 +116,5 @@ def _active(entry: Entry, file: StoredFile, content: bytes) -> TableEntry:
     found, error = audited_facts(entry, content)
     return TableEntry(
         instant=entry.instant, action=entry.action, state=entry.state, path=file.path, facts=by_word(found),
-        error=error[:_ERROR_MAX], completion=entry.completion, size=file.size, modified_s=file.modified_s,
-    )  # fmt: skip
-
-
-def _of_archive(entry: ArchivedEntry, path: str) -> TableEntry:
-    found: list[str] = []
-    error = ""
-    try:
-        if entry.state == State.COMPLETED and entry.record is not None:
-            found += every_fact(entry.action, entry.record)
-        elif entry.error:
-            error = entry.error
-        elif entry.state == State.COMPLETED and entry.action in (*COMMITS, "clean", "rollback"):
-            error = "the archive holds no content of it"
-        if entry.plan is not None:
-            found += planned_facts(entry.action, entry.plan)
-    except MALFORMED as malformed:
-        error = f"{type(malformed).__name__}: {malformed}"[:_ERROR_MAX]
-    return TableEntry(
-        instant=entry.instant, action=entry.action, state=entry.state, path=path, facts=by_word(found), error=error,
-        completion=entry.completion, archived=True,
+        error=error[:ERROR_MAX], completion=entry.completion, size=file.size, modified_s=file.modified_s,
     )  # fmt: skip

@@ -1,6 +1,6 @@
 """Any server that speaks the timeline server's HTTP, started by a command: `--sut http --start COMMAND`.
 
-What the runs need of Python packages is imported when they begin, so that judging Python needs none of it.
+Python packages for the runs are imported when they begin, so that judging Python classes needs none of them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from marker_sim.targets.target import (
     TargetRow,
 )
 
-COMPOSED = "{threads} {interval_ms}"  # What a command that the kit composes tells a server.
+COMPOSED = "{threads} {interval_ms}"  # Placeholders in every command that the kit composes.
 OF_SERVER = TargetCapabilities(profile="http", world=SERVERS, modes=("timeline",), refuses={})
 
 
@@ -35,9 +35,9 @@ OF_SERVER = TargetCapabilities(profile="http", world=SERVERS, modes=("timeline",
 class HttpTarget(Target):
     """A timeline server started by a command.
 
-    start: the command of one that needs no `--start`.
+    start: the command of a target that needs no `--start`.
     startup_s: how long it may take to answer.
-    at_once: how many runs of a plan may wait for answers beside each other; few where a start is slow.
+    at_once: how many runs of a plan may wait for answers at once; few if a start is slow.
     """
 
     sut: str = "http"

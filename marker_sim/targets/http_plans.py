@@ -23,23 +23,24 @@ from marker_sim.search.wire_plans import make_wire_plan
 from marker_sim.targets.run_environment import RunEnvironment, open_ground
 from marker_sim.targets.server_settings import Batching, batching
 from marker_sim.targets.target import CampaignRequest, ServerOptions
+from marker_sim.worlds.door.front import UNSEEN
 from marker_sim.worlds.http import conditions
 from marker_sim.worlds.http.plan_faults import done
 from marker_sim.worlds.http.plan_wires import STORAGE_WIRE, WIRE
-from marker_sim.worlds.http.planned_run import HOSTILE, OF_PLANS, UNSEEN, PlayedPlan, ServerSlot
+from marker_sim.worlds.http.planned_run import HOSTILE, OF_PLANS, PlayedPlan, ServerSlot
 from marker_sim.worlds.http.servers import Command, Fleet
 from marker_sim.worlds.http.stage import ForeignSystem
 
 CLOSING_S = 1.0
 AT_A_TIME = 2
-FIRST_S = 5.0  # What a plan takes, as long as none is over.
-EVERY, HOSTILE_AT = 6, 1  # Of so many plans: the hostile one.
-THEMES: dict[int, Theme] = {2: "confined", 4: "two servers"}  # Of the same; the others have the deaths of servers.
-# Where names of local files say nothing, none can be waited for, and none need be below a marker directory.
+FIRST_S = 5.0  # Estimated time of a plan until one has ended.
+EVERY, HOSTILE_AT = 6, 1  # One plan of EVERY is hostile, with this number.
+THEMES: dict[int, Theme] = {2: "confined", 4: "two servers"}  # Of EVERY plans; in the others servers die.
+# In private formats no local file can be awaited, and none need be in a marker directory.
 NAMELESS: dict[int, Theme] = {**THEMES, 3: "full disk"}
-WIRES_EVERY, WIRES_AT = 12, {WIRE: 5, STORAGE_WIRE: 6}  # Those with connections that fail, where they can.
-RUN_S, RUN_SHARE = 25.0, 0.25  # The longest that a plan may take, which whoever never answers makes use of.
-# What has to happen in plans before a guarantee holds, as it is measured in their histories.
+WIRES_EVERY, WIRES_AT = 12, {WIRE: 5, STORAGE_WIRE: 6}  # Plans with faults of connections, if possible.
+RUN_S, RUN_SHARE = 25.0, 0.25  # The limit of a plan, which servers that never answer reach.
+# The conditions, measured in histories, that plans must meet before a guarantee holds.
 PLANS_DECIDE = {
     "plan": ("G1", "G2", "G3", "G4", "G6", "G9", "G10", "G11"),
     conditions.KILLED: ("G1", "G2", "G3", "G4", "G6", "G9"),
@@ -99,9 +100,8 @@ def open_plans(
             identity=server.identity, batching=batches.words,
         )  # fmt: skip
         fleet = Fleet(Command(text=start, startup_s=startup_s), ground.scratch / "work", request.report / "logs")
-        choices = PlanChoices(request, began, batches, ground.wires, request.storage != "local" or not server.reader)
         with fleet:
-            plans = ServerPlans(choices, system, fleet, ground, server, at_once)
+            plans = ServerPlans(request, began, batches, system, fleet, ground, at_once)
             try:
                 yield plans
             finally:
@@ -109,34 +109,50 @@ def open_plans(
 
 
 class ServerPlans:
-    """The plans of one campaign; `targets.target.RealRuns` says what each method is for."""
+    """The plans of one campaign, as many as are requested and fit into the budget, each estimated by earlier ones.
+
+    `targets.target.RealRuns` says what each method is for.
+    """
 
     lanes = AT_A_TIME
     counts = ("plans", "requests")
 
     def __init__(
         self,
-        choices: PlanChoices,
+        request: CampaignRequest,
+        began: float,
+        batches: Batching,
         system: ForeignSystem,
         fleet: Fleet,
         ground: RunEnvironment,
-        server: ServerOptions,
         at_once: int,
     ) -> None:
         self.at_once = at_once
-        self._server = server
-        self._choices, self._system, self._fleet, self._ground = choices, system, fleet, ground
+        self._request, self._batches = request, batches
+        self._system, self._fleet, self._ground = system, fleet, ground
+        self._run_s = max(RUN_S, RUN_SHARE * request.budget_s)
+        self._deadline = self._until = began + request.budget_s - CLOSING_S
+        self._taken_s = 0.0
+        self._begun: dict[int, float] = {}
         self._slots: LifoQueue[ServerSlot] = LifoQueue()
         for number in range(max(self.lanes, at_once)):
             self._slots.put(ServerSlot(f"p{number}", system, fleet))
 
     def draw(self, reached: Mapping[str, int]) -> NumberedPlan | None:
         """The next plan, None when none fits into the budget; the first always does."""
-        return self._choices.next()
+        now, number, request = time.monotonic(), len(self._begun) + 1, self._request
+        late = now + (self._taken_s or FIRST_S) > self._until
+        if self._begun and (late or number > (request.runs or math.inf)):
+            return None
+        self._begun[number] = now
+        named = request.storage != "local" or not request.server.reader
+        seed = plan_seed(request.seed, number)
+        plan = plan_for_servers(number, seed, request.storage, self._batches, self._ground.wires, named)
+        return NumberedPlan(number=number, plan=plan)
 
     def play(self, drawn: NumberedPlan) -> PlayedPlan:
         """The result of the plan's run."""
-        return self.again(drawn.plan, min(self._choices.deadline, time.monotonic() + self._choices.run_s))
+        return self.again(drawn.plan, min(self._deadline, time.monotonic() + self._run_s))
 
     def again(self, plan: Plan, deadline: float, fresh: bool = False, probing: bool = True) -> PlayedPlan:
         """The result of running a plan; callable from any thread, of which `at_once` run at a time.
@@ -145,7 +161,7 @@ class ServerPlans:
         fresh: whether servers of earlier runs are ended first.
         probing: whether it ends with probes.
         """
-        slot = self._slots.get_nowait()  # There is one for each run that may be under way.
+        slot = self._slots.get_nowait()  # There is a slot for each simultaneous run.
         try:
             if fresh:
                 slot.close()
@@ -154,12 +170,13 @@ class ServerPlans:
             self._slots.put(slot)
 
     def reserve(self, share: float) -> None:
-        """Reserve a share of the budget for shrinking."""
-        self._choices.reserve(share)
+        """Reserve a share of the budget for shrinking: no plan begins in its last part."""
+        self._until = min(self._until, self._deadline - share * self._request.budget_s)
 
     def took(self, drawn: NumberedPlan, played: PlayedPlan) -> None:
         """Take in that a run has ended."""
-        self._choices.took(drawn)
+        taken_s = time.monotonic() - self._begun[drawn.number]
+        self._taken_s = (self._taken_s + taken_s) / 2 if self._taken_s else taken_s
 
     def end(self) -> None:
         """End the servers kept between runs, and remove what they stored."""
@@ -188,12 +205,12 @@ class ServerPlans:
                     tried=int(OF_PLANS + name in reached),
                     met=reached.get(OF_PLANS + name, 0),
                 )
-                for name in decided_by(self._choices.storage, self._server, self._ground.wires)
+                for name in decided_by(self._request.storage, self._request.server, self._ground.wires)
             ),
             left_out=self._ground.left_out,
             s3=self._ground.probed,
             batching=self._system.batching,
-            server=self._server.to_dict(),
+            server=self._request.server.to_dict(),
         )
 
 
@@ -209,46 +226,6 @@ def decided_by(storage: str, server: ServerOptions, wires: tuple[str, ...]) -> t
     elif server.reader:
         impossible.add(conditions.TYPE_REFUSED)
     return tuple(name for name in PLANS_DECIDE if name not in impossible)
-
-
-class PlanChoices:
-    """Draws as many plans as are requested and fit into the budget, estimating each by earlier ones.
-
-    storage: that they are drawn for.
-    wires: where connections can be made to fail.
-    named: whether the names of files on storage say what is in them.
-    run_s: how long one of them may take.
-    """
-
-    def __init__(
-        self, request: CampaignRequest, began: float, batches: Batching, wires: tuple[str, ...], named: bool
-    ) -> None:
-        self._seed, self.storage, self._batches, self._wires = request.seed, request.storage, batches, wires
-        self._named = named
-        self._budget_s, self._runs = request.budget_s, request.runs or math.inf
-        self.run_s = max(RUN_S, RUN_SHARE * self._budget_s)
-        self.deadline = self._until = began + self._budget_s - CLOSING_S
-        self._taken_s = 0.0
-        self._begun: dict[int, float] = {}
-
-    def reserve(self, share: float) -> None:
-        """Reserve the last part of the budget: no plan begins in it."""
-        self._until = min(self._until, self.deadline - share * self._budget_s)
-
-    def next(self) -> NumberedPlan | None:
-        """The next plan, None when none fits any more; the first always does."""
-        now, number = time.monotonic(), len(self._begun) + 1
-        if self._begun and (number > self._runs or now + (self._taken_s or FIRST_S) > self._until):
-            return None
-        self._begun[number] = now
-        seed = plan_seed(self._seed, number)
-        plan = plan_for_servers(number, seed, self.storage, self._batches, self._wires, self._named)
-        return NumberedPlan(number=number, plan=plan)
-
-    def took(self, drawn: NumberedPlan) -> None:
-        """Take in that a plan has ended."""
-        taken_s = time.monotonic() - self._begun[drawn.number]
-        self._taken_s = (self._taken_s + taken_s) / 2 if self._taken_s else taken_s
 
 
 def plan_for_servers(

@@ -18,7 +18,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from marker_sim.errors import UsageError
-from marker_sim.surroundings.java import find_java, spark_home
+from marker_sim.reading import either
+from marker_sim.surroundings.requirements import find_java, spark_home
 from marker_sim.targets.http import HttpTarget, check_packages, check_surroundings
 from marker_sim.targets.jvm.bundles import BuiltBundle, Jars, is_path, read_bundle
 from marker_sim.targets.target import SERVERS, CampaignRequest, Target, TargetCapabilities, TargetRow
@@ -32,7 +33,7 @@ S3A = Jars(
 )
 LAUNCHER = "TimelineServiceLauncher.java"
 STORAGE_LAUNCHER = "StorageTimelineServiceLauncher.java"
-TOLD_ITS_STORAGE = "0."  # A server of these versions has one storage for all paths, and by itself the local one.
+TOLD_ITS_STORAGE = "0."  # Servers of these versions have one storage for all paths, by default the local one.
 SETTINGS = "s3a"
 _QUIET = ("-Xmx512m", "-XX:TieredStopAtLevel=1", "-Dfile.encoding=UTF-8")
 
@@ -68,7 +69,7 @@ class HudiTarget(HttpTarget):
 
     def command(self, request: CampaignRequest, progress: Callable[[str], None]) -> str:
         """The command that starts the version's launcher, quickly where its classes can be archived."""
-        from marker_sim.targets.jvm.java_start import quick_start  # It needs the packages of HTTP targets.
+        from marker_sim.targets.jvm.java_start import quick_start  # It imports packages of HTTP targets.
 
         jars = find_jars(self.version, NAME, request.storage, progress, self.built)
         return quick_start(start_command(self.version, *jars), progress)
@@ -106,9 +107,8 @@ def find_jars(
 def check_version(version: str, name: str = "hudi") -> None:
     """UsageError for a version that the kit was not tested with."""
     if version not in VERSIONS:
-        known = _either(VERSIONS)
         raise UsageError(
-            f"--sut {name}:{version} has no bundle for Spark 3.5 here; write {name}: and {known}, or a path"
+            f"--sut {name}:{version} has no bundle for Spark 3.5 here; write {name}: and {either(VERSIONS)}, or a path"
         )
 
 
@@ -136,10 +136,6 @@ def service_command(java: str, class_path: str, launcher: str) -> str:
     words = shlex.join([java, *_QUIET, "-cp", class_path, launcher])
     told = " {storage}" if launcher.endswith(STORAGE_LAUNCHER) else ""
     return f"{words}{told} -p {{port}} --enable-marker-requests -mbt {{threads}} -mbi {{interval_ms}} -mdp 4 -st MEMORY"
-
-
-def _either(words: tuple[str, ...]) -> str:
-    return f"{', '.join(words[:-1])} or {words[-1]}"
 
 
 def _parse(text: str) -> Target | None:

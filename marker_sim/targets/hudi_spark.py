@@ -32,7 +32,7 @@ OF_WRITE_PATH = TargetCapabilities(profile=NAME, world=TABLES, alone=True)
 class HudiSparkTarget(Target):
     """The write path of a version.
 
-    built: a bundle that somebody has built, None for a released one.
+    built: a bundle built by the user, None for a released one.
     names: take these steps alone, () for all.
     meddle: given the storage and the table before each audit, for tests of the kit.
     """

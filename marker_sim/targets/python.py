@@ -18,7 +18,7 @@ from marker_sim.worlds.simulated.cluster import Cluster
 from marker_sim.worlds.simulated.storage import CAPABILITIES
 from marker_sim.worlds.simulated.watchdog import watched
 
-# What `--storage` means in the simulated world; an object store is tried with and without conditional requests.
+# Storage models for `--storage`; an object store is tried with and without conditional requests.
 MODELS = {
     "sim": STORAGES,
     "s3": ("s3", "s3-unconditional"),
@@ -30,7 +30,7 @@ EVERY_CALL = tuple(
     Op(actor="executor-0", kind=kind, name="f0_0-0-0_001.parquet.marker.CREATE" if kind == "create" else "")
     for kind in ("create", "create", "list", "list-data", "list-log", "exists", "delete")
 )
-# On a factory the kit's own write client runs, so it has a write path.
+# The kit's write client runs on a factory, so it has a write path.
 OF_FACTORY = TargetCapabilities(profile="python", storages=MODELS, plans=True)
 
 
@@ -82,4 +82,12 @@ def _parse(text: str) -> Target | None:
     return PythonTarget(sut=text, can=OF_FACTORY) if module and factory else None
 
 
+def _parse_mutant(text: str) -> Target | None:
+    name, _, mutant = text.partition(":")
+    return PythonTarget(sut=text) if name == "mutant" and mutant else None
+
+
+REFERENCE = TargetRow("reference", lambda text: PythonTarget(sut=text) if text == "reference" else None, plans=True)
+# The reference with one line of its source broken on purpose, by the name in the catalogue.
+MUTANT = TargetRow("mutant:NAME", _parse_mutant, plans=True)
 ROW = TargetRow("package.module:factory", _parse, plans=True)

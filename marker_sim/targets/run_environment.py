@@ -59,11 +59,7 @@ def open_ground(storage: str, dir_format: str, reader: str, endpoint: Endpoint |
     lacking = (f"faults of connections: {why}",) if why else ()
     form = dir_format or FORMS[storage][0]
     assert form in FORMS[storage], f"{form} is not for {storage}"
-    if storage == "local" and (closed := refused()):
-        raise HarnessError(
-            f"--storage local needs storage calls of the server to stop at the kit, which is refused here: {closed};"
-            " give --storage s3"
-        )
+    check_door(storage)
     with scratch_directory() as scratch:
         if storage == "local":
             (scratch / "storage").mkdir()
@@ -72,6 +68,15 @@ def open_ground(storage: str, dir_format: str, reader: str, endpoint: Endpoint |
         else:
             ground = _object_store(scratch, form, reader, endpoint, wires)
             yield replace(ground, left_out=(*ground.left_out, *lacking))
+
+
+def check_door(storage: str) -> None:
+    """HarnessError when processes are to use local storage and their calls cannot be stopped here."""
+    if storage == "local" and (closed := refused()):
+        raise HarnessError(
+            f"--storage local needs storage calls of processes to stop at the kit, which is refused here: {closed};"
+            " give --storage s3"
+        )
 
 
 def _object_store(

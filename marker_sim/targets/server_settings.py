@@ -1,19 +1,20 @@
-"""What a foreign server is told: how it batches, which storage it is given, and an S3 endpoint of the user's own.
+"""Settings that a foreign server receives: batching, storage, and an S3 endpoint of the user's own.
 
-A server is told by the placeholders `{threads}` and `{interval_ms}` of its start command. What it was not told is not
-held against it: then the number of `--batch-threads` counts, or Hudi's default, in every run and every server life.
+The placeholders `{threads}` and `{interval_ms}` of its start command pass settings to a server. Without a placeholder
+the number of `--batch-threads` counts, or Hudi's default, in every run and every server life.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from marker_sim.errors import UsageError
 from marker_sim.options import MarkerOptions
+from marker_sim.reading import either
 
 if TYPE_CHECKING:
     from marker_sim.worlds.http.world import Endpoint
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 THREADS = (1, 2, 3, 20)
 INTERVALS_MS = (10, 25, 50, 50, 120)
 THREADS_MAX = 1_000
-# How requests write a marker directory, by storage; the first is what is taken when nothing is said.
+# Formats of a marker directory in requests, by storage; the first is the default.
 FORMS = {"local": ("path", "file"), "s3": ("s3a", "s3", "s3n")}
 ACCESS_KEY, SECRET_KEY = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
@@ -44,56 +45,34 @@ class Batching:
 def batching(start: str, batch_threads: int | None) -> Batching:
     """The settings by which a server started by `start` is judged. batch_threads: the user's option, or None."""
     default = MarkerOptions()
-    threads: tuple[int, ...] = THREADS
-    intervals_ms: tuple[int, ...] = INTERVALS_MS
-    said = f"{_either(THREADS)}, told by {{threads}}"
+
+    def chosen(name: str, told: tuple[int, ...], hudis: int) -> tuple[tuple[int, ...], str]:
+        if f"{{{name}}}" in start:
+            return told, f"{either(sorted(set(told)))}, set by {{{name}}}"
+        return (hudis,), f"{hudis}, Hudi's default, for --start has no {{{name}}}"
+
+    threads, said = chosen("threads", THREADS, default.batch_num_threads)
     if batch_threads is not None:
-        threads = (batch_threads,)
-        said = f"{batch_threads}, said by --batch-threads"
-    elif "{threads}" not in start:
-        threads = (default.batch_num_threads,)
-        said = f"{default.batch_num_threads}, Hudi's default, for --start has no {{threads}}"
-    interval = f"{_either(sorted(set(INTERVALS_MS)))}, told by {{interval_ms}}"
-    if "{interval_ms}" not in start:
-        intervals_ms = (default.batch_interval_ms,)
-        interval = f"{default.batch_interval_ms}, Hudi's default, for --start has no {{interval_ms}}"
-    return Batching(
-        threads=threads, intervals_ms=intervals_ms, words={"batch threads": said, "batch interval in ms": interval}
-    )
+        threads, said = (batch_threads,), f"{batch_threads}, said by --batch-threads"
+    intervals_ms, interval = chosen("interval_ms", INTERVALS_MS, default.batch_interval_ms)
+    words = {"batch threads": said, "batch interval in ms": interval}
+    return Batching(threads=threads, intervals_ms=intervals_ms, words=words)
 
 
-def parse_batch_threads(text: str) -> int:
-    """The number given by `--batch-threads`; UsageError for anything else."""
-    if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= THREADS_MAX):
-        raise UsageError(f"--batch-threads was given {text!r}; write a whole number from 1 to {THREADS_MAX}")
-    return int(text)
+def parse_endpoint(options: Mapping[str, str], environment: Mapping[str, str]) -> Endpoint | None:
+    """The endpoint that the options name, None for the kit's own front; UsageError for the first mistake.
 
-
-def _either(numbers: Iterable[int]) -> str:
-    *most, last = map(str, numbers)
-    return f"{', '.join(most)} or {last}"
-
-
-def parse_endpoint(
-    *,
-    url: str | None,
-    bucket: str | None,
-    access_key: str | None,
-    secret_key: str | None,
-    environment: Mapping[str, str],
-) -> Endpoint | None:
-    """The endpoint that the options name, None for the kit's own front; UsageError for the first mistake."""
+    options: those given, by their names without `--s3-`.
+    """
     from marker_sim.worlds.http.world import Endpoint
 
+    url, bucket = options.get("endpoint"), options.get("bucket")
     if url is None:
-        for option, value in (
-            ("--s3-bucket", bucket), ("--s3-access-key", access_key), ("--s3-secret-key", secret_key)
-        ):  # fmt: skip
-            if value is not None:
-                raise UsageError(
-                    f"{option} was given without --s3-endpoint; write --s3-endpoint URL as well, or leave {option} out"
-                    " to use the S3 front that the kit starts"
-                )
+        for option in (f"--s3-{name.replace('_', '-')}" for name in options):
+            raise UsageError(
+                f"{option} was given without --s3-endpoint; write --s3-endpoint URL as well, or leave {option} out"
+                " to use the S3 front that the kit starts"
+            )
         return None
     try:
         parts = urlsplit(url)
@@ -106,7 +85,8 @@ def parse_endpoint(
         raise UsageError(f"--s3-endpoint {url} needs a bucket that the kit may write to; write --s3-bucket NAME")
     if not _BUCKET.fullmatch(bucket):
         raise UsageError(f"--s3-bucket was given {bucket!r}; write the name of a bucket: 3 to 63 of a-z, 0-9, '.', '-'")
-    key, secret = access_key or environment.get(ACCESS_KEY, ""), secret_key or environment.get(SECRET_KEY, "")
+    key = options.get("access_key") or environment.get(ACCESS_KEY, "")
+    secret = options.get("secret_key") or environment.get(SECRET_KEY, "")
     for option, variable, value in (("--s3-access-key", ACCESS_KEY, key), ("--s3-secret-key", SECRET_KEY, secret)):
         if not value:
             raise UsageError(f"--s3-endpoint {url} needs credentials; write {option} or set {variable}")

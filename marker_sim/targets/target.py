@@ -32,7 +32,7 @@ SERVER_OPTIONS = (
     "s3_endpoint", "s3_bucket", "s3_access_key", "s3_secret_key",
 )  # fmt: skip
 SERVERS = "real servers"  # The world of timeline servers.
-TABLES = "Spark"  # The world of those that write tables.
+TABLES = "Spark"  # The world of targets that write tables.
 REAL_STORAGES: Mapping[str, tuple[str, ...]] = {"local": ("local",), "s3": ("s3",)}
 
 
@@ -92,7 +92,7 @@ class ServerOptions:
         return ServerOptions(**known, endpoint=endpoint)
 
 
-_STORED_OPTIONS = ("start", "reader", "dir_format", "identity", "batch_threads")
+_STORED_OPTIONS = SERVER_OPTIONS[:5]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,7 +199,7 @@ class Target:
 
     sut: its name, as `--sut` has it.
     can: what it can be asked for.
-    version: "" for one that nobody knows, or that only the loaded system knows.
+    version: "" if it is unknown, or known only to the loaded system.
     """
 
     sut: str

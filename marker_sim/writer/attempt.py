@@ -30,7 +30,7 @@ class Assignment(NamedTuple):
     path: of the file, relative to the table; no other attempt has it.
     kind: "CREATE" for a new file group, "MERGE" or "APPEND" on a slice.
     rows: rows to insert or update, by key.
-    strays: of its task, for whoever plays it.
+    strays: of its task, for the caller that runs it.
     """
 
     table: str

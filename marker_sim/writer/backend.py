@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from marker_sim.writer.attempt import Assignment
@@ -34,18 +35,16 @@ class Backend(Protocol):
     def speculated(self, path: str) -> None: ...
 
 
+@dataclass(slots=True, eq=False)
 class Attempt:
     """One execution of a task on an executor. counted: the driver still expects its message."""
 
-    __slots__ = ("counted", "executor", "slow_ms", "stage", "task", "work")
-
-    def __init__(self, task: int, stage: int, work: Assignment, executor: Any, slow_ms: int) -> None:
-        self.task = task
-        self.stage = stage
-        self.work = work
-        self.executor = executor
-        self.slow_ms = slow_ms
-        self.counted = True
+    task: int
+    stage: int
+    work: Assignment
+    executor: Any
+    slow_ms: int
+    counted: bool = True
 
 
 class Message(NamedTuple):

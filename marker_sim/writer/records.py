@@ -62,7 +62,7 @@ class Records:
             entry = parse_entry(path) if "/" not in path[len(prefix) :] else None
             if entry is not None:
                 found.append(entry)
-        return Timeline(tuple(sorted(found, key=attrgetter("instant"))))  # Paths may sort otherwise than instants.
+        return Timeline(tuple(sorted(found, key=attrgetter("instant"))))  # Paths may sort differently.
 
     def instants_with_markers(self) -> tuple[str, ...]:
         """The instants that have a marker directory, sorted."""

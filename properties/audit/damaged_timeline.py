@@ -142,7 +142,7 @@ def commit_zeros(table: Path) -> str:
 
 @damage("stuck-in-flight", 10, "pending-instant")
 def stuck_in_flight(table: Path) -> str:
-    """A driver died right before its commit three days ago, nobody wrote since; markers and data files are whole."""
+    """A driver died right before its commit three days ago, without a write since; markers and data files are whole."""
     disk = Disk(table)
     instant, names = disk.undo_commit(least=1)
     disk.put_markers(instant, names)

@@ -18,12 +18,22 @@ NAMES = names()
 TIMES = 3
 
 
+class Tables(dict[str, tuple[Path, TableReport]]):
+    """Each table unpacked, and what is said of it, once it is asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+
+    def __missing__(self, name: str) -> tuple[Path, TableReport]:
+        table = unpack(name, self._folder)
+        self[name] = table, audit_at(str(table))
+        return self[name]
+
+
 @pytest.fixture(scope="module")
-def healthy(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, TableReport]]:
-    """Each table unpacked, and what is said of it."""
-    folder = tmp_path_factory.mktemp("tables")
-    tables = {name: unpack(name, folder) for name in NAMES}
-    return {name: (table, audit_at(str(table))) for name, table in tables.items()}
+def healthy(tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    return Tables(tmp_path_factory.mktemp("tables"))
 
 
 def _identity(finding: TableFinding) -> tuple[str, ...]:
@@ -31,14 +41,14 @@ def _identity(finding: TableFinding) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_healthy_table_is_not_accused(name: str, healthy: dict[str, tuple[Path, TableReport]]) -> None:
+def test_a_healthy_table_is_not_accused(name: str, healthy: Tables) -> None:
     report = healthy[name][1]
     assert report.verdict == "clean", report.findings
     assert report.counts["instants"] > 1 and report.counts["files"] > 1
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_a_damage_is_found(damage: Damage, healthy: dict[str, tuple[Path, TableReport]], tmp_path: Path) -> None:
+def test_a_damage_is_found(damage: Damage, healthy: Tables, tmp_path: Path) -> None:
     """Up to TIMES of the tables that it fits, others for each damage; both layouts when both fit."""
     turn = list(DAMAGES).index(damage.name) % len(NAMES)
     fitting = 0
@@ -63,7 +73,7 @@ def test_a_damage_is_found(damage: Damage, healthy: dict[str, tuple[Path, TableR
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name.endswith(("odd-names", "cow-killed", "mor-logs"))])
 def test_a_bucket_says_what_a_directory_says(
-    name: str, healthy: dict[str, tuple[Path, TableReport]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, healthy: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a table behind moto, healthy and without one of its data files."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "server-1")

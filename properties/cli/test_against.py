@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from marker_sim.cli.app import main
+from properties.volume import volume
 
 BROKEN = "mutant:exists-from-memory"
+RUNS = volume(120)
 ONLY = (
     "--mode", "timeline", "--storage", "s3",
-    "--guarantees", "G2", "--runs", "120", "--seed", "2", "--jobs", "1",
+    "--guarantees", "G2", "--runs", str(RUNS), "--seed", "2", "--jobs", "1",
 )  # fmt: skip
 
 
@@ -28,7 +30,7 @@ def test_what_only_one_system_breaks_is_said_and_the_exit_code_is_of_the_first(
     code, verdict, out = verify(tmp_path, BROKEN, "reference", capsys)
     against = verdict["against"]
     assert code == 1 and verdict["sut"] == BROKEN and against["sut"] == "reference"
-    assert against["runs"] == [120, 120]
+    assert against["runs"] == [RUNS, RUNS]
     assert [each["broken"] for each in against["violations"]] == [[True, False]] * len(against["violations"]) != []
     assert all(each["violations"][0] > 0 == each["violations"][1] for each in against["violations"])
     assert [(each["run_on"], each["broke"]) for each in against["plans"]] == [("reference", 0)] * len(against["plans"])
@@ -65,11 +67,11 @@ WRONG = (
     (("--sut", "hudi:1.2.0", "--against", "http", "--against-start", "x"), "write {port} where the port belongs"),
     (
         ("--sut", "hudi:1.2.0", "--against", "http", "--against-start", "x {port} {interval_ms}"),
-        "--against-start has no {threads} and the other system is told it",
+        "--against-start has no {threads}, but the other system's command has it",
     ),
     (
         ("--sut", "http", "--start", "x {port} {threads}", "--against", "hudi:1.2.0"),
-        "--start has no {interval_ms} and the other system is told it",
+        "--start has no {interval_ms}, but the other system's command has it",
     ),
     (
         ("--sut", "hudi:1.2.0", "--against", "hudi:1.1.1", "--against-start", "x {port}"),

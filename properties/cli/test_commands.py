@@ -23,6 +23,7 @@ from marker_sim.surroundings.requirements import REQUIREMENTS
 from marker_sim.targets import hudi
 from marker_sim.targets.jvm.bundles import Jars
 from marker_sim.worlds.proxies import install as toxiproxy
+from properties.busy import VARIABLE, busy_processes
 from properties.cli.campaigns import history
 
 ROOT = Path(__file__).parent.parent.parent
@@ -30,7 +31,7 @@ TIMEOUT_S = 120
 MUTANT = "mutant:ack-before-flush"
 RUNS = "60"  # Most of them show it.
 
-# A factory whose Python fails in a way nobody expects: the kit says so in a sentence and keeps the traceback.
+# A factory that fails with an unexpected error: the kit prints one sentence and keeps the traceback.
 BROKEN_MODULE = """
 from marker_sim.system import System
 
@@ -126,18 +127,18 @@ def test_a_baseline_of_what_is_known_makes_a_violation_pass(
 
 def test_what_is_interrupted_still_writes_its_report_and_is_code_130(tmp_path: Path) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
-        report = tmp_path / number.name
-        words = ("verify", "--budget", "5m", "--jobs", "1", "--report", str(report))  # Of workers: test_jobs.py.
+        report, busy = tmp_path / number.name, tmp_path / f"busy-{number.name}"
+        busy.mkdir()
+        words = ("--sut", "properties.busy:SYSTEM", "--budget", "5m", "--jobs", "1")  # Of workers: test_jobs.py.
         process = subprocess.Popen(
-            [sys.executable, "-m", "marker_sim", *words],
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            [sys.executable, "-m", "marker_sim", "verify", *words, "--report", str(report)],
+            env=os.environ | {"PYTHONPATH": str(ROOT), VARIABLE: str(busy)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
         try:
-            _, line = process.stdout, process.stderr
-            assert line is not None and "runs" in line.readline(), "the first line of progress says that runs are made"
+            busy_processes(busy, 1, process)
             process.send_signal(number)
             out, _ = process.communicate(timeout=TIMEOUT_S)
         finally:
@@ -261,8 +262,8 @@ def test_without_go_doctor_says_so_and_installs_the_rest(
             (),
             [
                 "toxiproxy: left out, because this needs the Python package toxiproxy-python, which is",
-                "the bundles of Hudi: left out, because this needs the Python packages inotify-simple, urllib3,"
-                " pyspark, which are not installed; pip install '.[hudi]'",
+                "the bundles of Hudi: left out, because this needs the Python packages urllib3, pyspark,"
+                " which are not installed; pip install '.[hudi]'",
                 "S3A for Hudi: left out, because this needs the Python packages",
             ],
         ),

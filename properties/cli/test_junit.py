@@ -1,4 +1,4 @@
-"""The verdict as JUnit XML: what counts fails, what nobody knows is an error, and hostile names stay readable."""
+"""The verdict as JUnit XML: violations that count fail, unknown results are errors, and hostile names stay readable."""
 
 from __future__ import annotations
 

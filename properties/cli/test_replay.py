@@ -89,7 +89,7 @@ def _replay(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, list[
 
 
 def test_one_failure_is_run_for_each_cause_and_all_when_asked(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    verdict = _verify(capsys, "--guarantees", ",".join(sorted(BROKEN)), runs=200)
+    verdict = _verify(capsys, "--guarantees", ",".join(sorted(BROKEN)), runs=80)
     assert len({failure["guarantee"] for failure in verdict["failures"]}) >= 3
     assert all((here / "r" / failure["plan"]).is_file() for failure in verdict["failures"])
     stories = {failure["story"] for failure in verdict["failures"]}
@@ -107,7 +107,7 @@ def test_one_failure_is_run_for_each_cause_and_all_when_asked(here: Path, capsys
 
 
 def test_a_cause_is_called_fixed_only_when_all_its_failures_are(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    verdict = _verify(capsys, "--guarantees", "G12", "--mode", "timeline", runs=400)
+    verdict = _verify(capsys, "--guarantees", "G12", "--mode", "timeline", runs=100)
     first = verdict["failures"][0]
     shutil.copy(here / "r" / first["plan"], here / "r" / "other.json")
     harmless = json.loads((here / "r" / first["plan"]).read_text(encoding="utf-8")) | {"ops": [], "faults": []}

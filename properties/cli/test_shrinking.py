@@ -32,7 +32,7 @@ LARGE = Plan(
 
 
 def report(directory: Path, plan: Plan, sut: str = SUT, cause: str = "another-server", **more: Any) -> Path:
-    """A report with one failure whose plan nobody had time to make small."""
+    """A report with one failure whose plan was not shrunk for lack of time."""
     failure = {
         "guarantee": "G2", "mode": plan.mode, "storage": plan.storage, "cause": cause, "message": "m", "evidence": [],
         "confirmed": "", "entries_before": 0, "large": "there was no time left", "plan": "plan.json",

@@ -92,7 +92,7 @@ class Markers(Shape):
         return None
 
     def _merge(self, view: View) -> None:
-        """Failing harms nobody; entries go when the head is known to have them."""
+        """A failure does no harm; entries are removed when the head has them."""
         head = {"life": view.life, "upto": view.numbers[-1], "names": view.names}
         try:
             self.replace(self.path, json.dumps(head).encode(), view.head)

@@ -28,6 +28,6 @@ class Markers(Shape):
             return Created.CREATED
 
     def list_all(self) -> tuple[str, ...]:
-        """Paths, read backwards; what does not end as ours is somebody else's."""
+        """Names decoded from paths; files with another ending are not ours."""
         own = (path[len(self.prefix) :] for path in self.storage.list(self.prefix) if path.endswith(END))
         return tuple(bytes.fromhex(path.removesuffix(END).replace("/", "")).decode() for path in own)

@@ -19,7 +19,7 @@ class Markers(Shape):
         self.path = f"{self.prefix}tree.json"
 
     def create(self, name: str, request: str = "") -> Created:
-        """A resend of the request that made the marker is told so again, also by another server."""
+        """A resend of the request that created the marker is answered so again, also by another server."""
         self.check(name)
         while True:
             there = self.read(self.path)

@@ -15,7 +15,7 @@ class Markers(Shape):
         self.path = f"{self.prefix}names.txt"
 
     def create(self, name: str) -> Created:
-        """Reads again when somebody was faster."""
+        """Reads again after a conflict."""
         self.check(name)
         while True:
             there = self.read(self.path)

@@ -48,7 +48,7 @@ class Markers(Shape):
         self.storing = False
 
     def create(self, name: str) -> Created:
-        """Waits for its batch, which an actor of the process stores: a task that is killed leaves nobody waiting."""
+        """Waits for its batch, which an actor of the process stores, so a killed task blocks no other."""
         asked = Asked(self.check(name), self.runtime.mailbox())
         self.waiting.append(asked)
         if not self.storing:

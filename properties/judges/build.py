@@ -19,7 +19,7 @@ def marker(stem: str, kind: str = "CREATE") -> str:
 
 
 class Story:
-    """Events in the order in which they are told, `step_ms` apart."""
+    """Events in the order of the calls, `step_ms` apart."""
 
     def __init__(self, step_ms: int = 1, **header: Any) -> None:
         self.header = Header(**{"num_threads": 2, "storage": "s3", **header})
@@ -149,7 +149,7 @@ class Story:
         assert finding.applicable and finding.judged and not finding.breaches and not finding.undecided, finding
 
     def says_nothing(self, guarantee: str) -> Finding:
-        """Nothing was judged, so that nobody can take it for `holds`."""
+        """Nothing was judged, so it does not count as `holds`."""
         finding = self.finding(guarantee)
         assert not finding.breaches and (not finding.judged or finding.undecided), finding
         return finding

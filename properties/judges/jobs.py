@@ -106,7 +106,7 @@ class Job(Story):
     # Parts of a write.
 
     def begin(self, instant: str = "001", *rolled_back: str, driver: str = "") -> int:
-        """A write begins, after it has rolled back what it is told to; the index of its invocation."""
+        """A write begins, after the rollback of the given instants; the index of its invocation."""
         self.driver = driver or self.driver
         invoke = self.step("begin", None)
         for failed in rolled_back:

@@ -121,7 +121,7 @@ def test_what_outlasted_an_open_deletion_is_protected_from_its_end_on() -> None:
 
 
 def left_after_a_deletion(*, waited_ms: int) -> Story:
-    """A create nobody answered is stored, and a deletion long or shortly after it leaves its marker."""
+    """An unanswered create is stored, and a deletion long or shortly after it leaves its marker."""
     story = Story()
     story.start()
     story.create(B)

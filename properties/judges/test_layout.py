@@ -203,7 +203,7 @@ def test_a_create_that_was_open_when_the_type_file_was_deleted_is_answered_after
     ("answered", "held"),
     [
         ("nothing", True),
-        ("old-name", True),  # It was in the file before, so that nobody waits for this write of it.
+        ("old-name", True),  # It was in the file before, so no client waits for this write.
         ("asked-later", False),
         ("asked-again", False),
     ],

@@ -11,7 +11,7 @@ A, B = base("a"), base("b", token="1-0-0")
 
 
 def late_marker(story: Job, path: str = B) -> None:
-    """An attempt of 001 that nobody counts on any more makes its marker."""
+    """An attempt of 001 that does not count any more creates its marker."""
     story.mark(path, "001", process="executor#2")
 
 

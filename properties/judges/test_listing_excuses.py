@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from marker_sim.history.model import IN_CHUNKS
+from marker_sim.history import IN_CHUNKS
 from properties.judges.build import DIRECTORY, Story, begun, excused, marker, only
 
 A, B, LOG = marker("a"), marker("b"), marker("a", "APPEND")

@@ -137,7 +137,7 @@ class Oracle:
         return found
 
     def ghosts(self) -> set[str]:
-        """G4: names stored at a moment when nobody had asked for them."""
+        """G4: names stored at a moment before any request for them."""
         found: set[str] = set()
         for moment, names in enumerate(self.stored):
             asked = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from marker_sim.cli.judging import read_history
+from marker_sim.cli.judge import read_history
 from marker_sim.judges import judge
 
 ACCUSED = Path(__file__).parents[2] / "scenarios" / "strangers" / "plans" / "falsely-accused.jsonl"

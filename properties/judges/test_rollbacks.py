@@ -11,7 +11,7 @@ SECOND = base("a", "002")
 
 
 def finish(story: Job, instant: str, driver: str = "", *rolled_back: str) -> None:
-    """A whole write that first rolls back what it is told to."""
+    """A whole write that first rolls back the given instants."""
     story.begin(instant, *rolled_back, driver=driver)
     path = story.attempt(base("a", instant), instant)
     story.finalize(instant, path)

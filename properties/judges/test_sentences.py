@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from marker_sim.campaign.hunting.hunts import swarm_of
+from marker_sim.campaign.hunts import swarm_of
 from marker_sim.campaign.runs import execute, findings_of
 from marker_sim.history import History
 from marker_sim.judges import Breach, judge
@@ -107,7 +107,7 @@ def test_what_is_stored_in_place_of_a_marker_is_named_and_so_is_what_was_request
     made.end(asked, "ok", "created")
     made.end(other, "ok", "created")
     made.list(f"/{marker('a')}", marker("b"))
-    instead = f"'/{marker('a')}' is, from event {put} on, which nobody had asked for"
+    instead = f"'/{marker('a')}' is, from event {put} on, which was never requested"
     for guarantee in ("G1", "G11"):
         assert instead in said(made, guarantee), guarantee
     told = [breach.message for breach in made.finding("G4").breaches]
@@ -137,7 +137,7 @@ def test_a_name_that_is_only_part_of_another_one_is_not_taken_for_it() -> None:
     for call in calls:
         made.end(call, "ok", "created")
     told = {breach.evidence[0]: breach.message for breach in made.finding("G1").breaches}
-    assert "nobody had asked for" in told[calls[1]] and "nobody had asked for" not in told[calls[0]]
+    assert "was never requested" in told[calls[1]] and "was never requested" not in told[calls[0]]
 
 
 def test_a_name_of_two_creators_was_stored_or_says_since_when_it_was_not() -> None:

@@ -192,7 +192,7 @@ def test_trouble_next_door_that_fails_or_delays_breaks_it() -> None:
 
 
 def hanging(story: Story, wait_ms: int) -> Story:
-    """A request that nobody answers beside trouble in another directory, and the kit's own kill in the end."""
+    """A request that is never answered while another directory fails, and the kit's own kill at the end."""
     story.start()
     story.ask(B, instant="002")
     story.fault("server-error", path=f"{OTHER}/MARKERS0")

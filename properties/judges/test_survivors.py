@@ -1,4 +1,4 @@
-"""Histories that mutation testing of the judges asked for: what no other test of them told apart (docs/honesty.md)."""
+"""Histories that distinguish mutants of judges that no other test detects (docs/honesty.md)."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class LooksBeforeItLeaps:
 
 
 class DoesNotKnowConditions:
-    """As stores that never heard of conditional puts."""
+    """As stores without conditional puts."""
 
     def __call__(self, environ: Environ, ask: Ask) -> Response:
         if "HTTP_IF_MATCH" in environ or "HTTP_IF_NONE_MATCH" in environ:
@@ -152,9 +152,9 @@ def test_the_front_is_honest_and_nothing_is_left_on_it() -> None:
 @pytest.mark.parametrize(
     ("behaviour", "broken", "sentence"),
     [
-        (IgnoresIfNoneMatch, ("put_if_absent",), "4 of 4 puts with If-None-Match: * at once were told 200"),
-        (LooksBeforeItLeaps, ("put_if_absent",), "4 of 4 puts with If-None-Match: * at once were told 200"),
-        (IgnoresIfMatch, ("put_if_unchanged",), "4 of 4 puts with If-Match at once were told 200"),
+        (IgnoresIfNoneMatch, ("put_if_absent",), "4 of 4 puts with If-None-Match: * at once were answered 200"),
+        (LooksBeforeItLeaps, ("put_if_absent",), "4 of 4 puts with If-None-Match: * at once were answered 200"),
+        (IgnoresIfMatch, ("put_if_unchanged",), "4 of 4 puts with If-Match at once were answered 200"),
         (DoesNotKnowConditions, ("put_if_absent", "put_if_unchanged"), "does not take the condition"),
         (ListsThePast, ("list_after_put", "read_after_delete"), "listing asked for after a"),
         (ListsTheDeleted, ("read_after_delete",), "a listing asked for after a deletion was answered showed the key"),

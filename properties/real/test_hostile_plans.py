@@ -8,15 +8,16 @@ from urllib.parse import urlencode
 
 import pytest
 
+from marker_sim.cli.request import parse_number
 from marker_sim.errors import UsageError
 from marker_sim.names import MarkerDirectory, check_marker_name
-from marker_sim.odd_names import KEPT, REFUSED, written
 from marker_sim.plan import MALFORMED, SPELLINGS, Op, Plan, read_plan, write_plan
 from marker_sim.report.words import plan_sentences
 from marker_sim.search.hostile_plans import make_hostile_plan
 from marker_sim.serve.bases import locate, parse_base
 from marker_sim.system import reference
-from marker_sim.targets.server_settings import INTERVALS_MS, THREADS, batching, parse_batch_threads
+from marker_sim.targets.server_settings import INTERVALS_MS, THREADS, THREADS_MAX, batching
+from marker_sim.unusual_names import KEPT, REFUSED, written
 from marker_sim.worlds.http.http_client import interpret
 from marker_sim.worlds.http.requests import as_sent
 from marker_sim.worlds.simulated.cluster import run
@@ -127,4 +128,4 @@ def test_what_a_server_was_not_told_is_hudis_default_or_what_the_user_said() -> 
         assert batching(start, 7).threads == (7,) and "--batch-threads" in batching(start, 7).words["batch threads"]
     for text in ("0", "1001", "x", "-1", "²", ""):
         with pytest.raises(UsageError, match="from 1 to 1000"):
-            parse_batch_threads(text)
+            parse_number(text, "--batch-threads", THREADS_MAX)

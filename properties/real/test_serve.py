@@ -1,4 +1,4 @@
-"""`marker-sim serve` speaks Hudi's protocol on both storages, refuses what is malformed and stops as it is told."""
+"""`marker-sim serve` speaks Hudi's protocol on both storages, refuses malformed requests and stops at signals."""
 
 from __future__ import annotations
 

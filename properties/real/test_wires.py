@@ -1,4 +1,4 @@
-"""Wires: each toxic of a real toxiproxy server has its effect on real bytes, is told, and is gone when it is healed."""
+"""Wires: each toxic of a real toxiproxy server affects real bytes, is recorded, and ends when it is healed."""
 
 from __future__ import annotations
 

@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 
 from marker_sim.errors import UsageError
 from marker_sim.judges.sets.rules import FACTS, OF_DIRECTORIES, RULES
-from marker_sim.scale.arrow_engine import ArrowFacts
-from marker_sim.scale.fact_files import TEXTS, find_facts, lacking_facts
-from marker_sim.scale.set_judging import judge_facts
-from marker_sim.scale.spark_engine import SqlFacts
+from marker_sim.scale.engines import ArrowFacts, SqlFacts
+from marker_sim.scale.set_judging import TEXTS, find_facts, judge_facts, lacking_facts
 from properties.scale.planted import Rows, as_columns, as_ids, planted, write
 from properties.volume import volume
 

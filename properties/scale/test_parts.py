@@ -90,7 +90,7 @@ def test_what_is_not_judged_in_parts_is_undecided(tmp_path: Path) -> None:
 def test_the_command_judges_a_large_history_in_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from marker_sim.cli import judging, main
+    from marker_sim.cli import judge, main
 
     runs = [run(load_mutant(find_mutant("ack-before-flush")), False, 3, "timeline", "s3") for _ in range(2)]
     whole = History(runs[0].header, tuple(composed(runs)))
@@ -100,7 +100,7 @@ def test_the_command_judges_a_large_history_in_parts(
     for words in ([], ["--guarantees", "G1,G4"], ["--guarantees", "G6"]):
         codes.append([main(["judge", str(path), *words])])
         with monkeypatch.context() as small:
-            small.setattr(judging, "WHOLE_MAX", 10)
+            small.setattr(judge, "WHOLE_MAX", 10)
             codes[-1].append(main(["judge", str(path), *words]))
     capsys.readouterr()
     assert codes[0] == [1, 1] and codes[1] == [1, 1] and codes[2][1] == 3

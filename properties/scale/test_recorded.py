@@ -18,7 +18,7 @@ from marker_sim.judges.sets.rules import NOTHING, RULES, Difference
 from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.names import legible
 from marker_sim.report.columns import as_table, write_parquet
-from marker_sim.scale.arrow_engine import ArrowFacts
+from marker_sim.scale.engines import ArrowFacts
 from marker_sim.scale.recorded import RecordedFacts
 from marker_sim.scale.set_judging import judge_history_by_sets
 from marker_sim.search.swarm import make_plan

@@ -17,7 +17,7 @@ from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.outcome.result import Campaign, Deciding
 from marker_sim.outcome.statistics import Statistics
-from marker_sim.report.notes import remarks
+from marker_sim.report.notes import notes
 from marker_sim.report.verdict import VerdictOutcome, judge_campaign
 from marker_sim.targets.http_plans import PLANS_DECIDE
 from marker_sim.worlds.spark.hudi.choices import EXECUTOR_STEPS, Choices, deciding, forecast
@@ -67,7 +67,8 @@ def test_a_row_whose_places_were_not_met_is_inconclusive_and_names_them_and_mode
     assert timeline.message == "0 of 2 places met; not met: flush; not tried: data-file"
     assert (timeline.not_met, timeline.not_tried) == (("flush",), ("data-file",))
     assert found.verdict == "inconclusive"
-    assert any("G15" in line and "not tried: data-file" in line for line in remarks(found))
+    lines = [line for note in notes(found) for line in note.lines]
+    assert any("G15" in line and "not tried: data-file" in line for line in lines)
 
 
 def test_a_violation_stays_one_whatever_was_not_met() -> None:

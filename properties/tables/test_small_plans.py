@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 
 from marker_sim.campaign.played_shrinking import PlayedShrinker, broken_in
-from marker_sim.history import History
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.outcome.failure import Failure
 from marker_sim.plan import Plan, TableShape
 from marker_sim.report.words import plan_sentences
+from marker_sim.worlds.spark.counts import SparkRun
 from marker_sim.worlds.spark.hudi.choices import Choices
 from marker_sim.worlds.spark.hudi.steps import TableStep, steps_of
 from properties.tables.frozen import Writes
@@ -29,7 +29,7 @@ class Hudi:
         self._every = every
         self.plans: list[Plan] = []
 
-    def again(self, plan: Plan, until: float, fresh: bool, probing: bool) -> History:
+    def again(self, plan: Plan, until: float, fresh: bool, probing: bool) -> SparkRun:
         self.plans.append(plan)
         told = Writes(mode=plan.mode, profile="hudi-spark")
         told.write("ok", "a=0")
@@ -40,7 +40,7 @@ class Hudi:
             told.write("ok", f"a={number}")
             lost = self._breaks(plan, step) and len(self.plans) % self._every == 0
             told.read("a=never" if lost else f"a={number}")
-        return told.history()
+        return SparkRun(history=told.history(), plan=plan, counts={})
 
 
 def drawn(step: str, wanted: Callable[[Plan], bool] = lambda _: True) -> Plan:
@@ -57,7 +57,7 @@ def drawn(step: str, wanted: Callable[[Plan], bool] = lambda _: True) -> Plan:
 
 
 def shrunk(hudi: Hudi, plan: Plan, seconds: float = 60.0) -> tuple[Plan, str]:
-    history = hudi.again(plan, 0.0, False, True)
+    history = hudi.again(plan, 0.0, False, True).history
     found = broken_in(history, plan, PROFILE)
     kind, broken = next((kind, each) for kind, each in found.items() if kind[0] == "G24")
     assert isinstance(broken, Failure)

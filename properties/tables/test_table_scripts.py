@@ -97,7 +97,7 @@ def test_what_needs_more_than_a_directory_and_a_kill_is_refused_in_a_sentence() 
         (told(executors), "it needs executors that are processes of their own"),
         (told(plan(), "G13"), "it judges G14, G15"),
     ):
-        with pytest.raises(UsageError, match=f"cannot be told as a script: {says}"):
+        with pytest.raises(UsageError, match=f"cannot be shown by a script: {says}"):
             script_of(failure)
         assert says in issue_text(failure), "its text is written all the same"
 

@@ -366,7 +366,7 @@ def test_a_log_file_is_data_unless_it_may_hold_a_command_block(name: str, count:
 
 
 def test_what_a_black_box_asks_of_its_markers_is_nobodys_business() -> None:
-    """Markers come and go by requests that are not in the history: no name is one that nobody asked for."""
+    """Markers come and go by requests that are not in the history: so no name counts as never requested."""
     story = Writes(witness="effects", storage="s3")
     done = story.write("ok", "k=1")
     story.effect(".hoodie/.temp/001/a/f-0_0-1-2_001.parquet.marker.CREATE", b"")

@@ -1,4 +1,4 @@
-"""G16 and G19 of tables that take no write any more, and of rollbacks that nobody ends."""
+"""G16 and G19 of tables that take no write any more, and of rollbacks that are never completed."""
 
 from __future__ import annotations
 

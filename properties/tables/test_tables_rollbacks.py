@@ -9,7 +9,7 @@ from properties.tables.test_tables_files import LATER, STRAY, kind, target
 
 
 def emptied(name: str, plan: bool = True) -> Frozen:
-    """A table whose only completed rollback holds nothing; without its plan nobody knows of what."""
+    """A table whose only completed rollback has an empty record; without its plan its instant is unknown."""
     tree = frozen(name)
     path, instant = kind(tree, "rollback")
     tree.files[path] = b""
@@ -63,7 +63,7 @@ def test_any_completed_entry_that_is_empty_is_seen(action: str) -> None:
 
 
 def test_an_unreadable_clean_is_known_by_its_plan() -> None:
-    """What the plan names may be missing, and nothing else may; without a plan nobody can say."""
+    """Only files that the plan names may be missing; without a plan this is undecided."""
     tree = frozen("1.0.2-cow")
     lost = tree.data(kind(tree, "replacecommit")[1])
     cleans = [path for path in tree.files if path.endswith(".clean")]

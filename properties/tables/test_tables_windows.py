@@ -1,4 +1,4 @@
-"""Log files of timeline layout 1 by the write that put them; upgraded tables and compactions, which accuse nobody."""
+"""Log files of timeline layout 1 by the write that put them; upgraded tables and compactions, which break nothing."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def torn_commit(bundle: str, scratch: Path) -> None:
 
 
 def torn_rollback(bundle: str, scratch: Path) -> None:
-    """A driver that dies while it completes a rollback leaves an empty record, and nobody rolls back again."""
+    """A driver that dies while it completes a rollback leaves an empty record, and no driver rolls back again."""
     for attempt in range(TRIES):
         table = scratch / f"rollback-{attempt}"
         run(bundle, table, "1", TIMELINE)
@@ -139,7 +139,7 @@ def torn_rollback(bundle: str, scratch: Path) -> None:
 
 
 def markers_left(bundle: str, scratch: Path) -> None:
-    """A driver that dies between its commit and the deletion of its markers leaves them, whoever writes after it."""
+    """A driver that dies between its commit and the deletion of its markers leaves them; later writes do too."""
     table = scratch / "markers"
     run(bundle, table, "1", DIRECT)
     run(bundle, table, "2", DIRECT, lambda: [path for path in completed(table) if path.stat().st_size], 2)

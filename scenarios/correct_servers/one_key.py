@@ -26,14 +26,14 @@ TRIES = 400
 
 
 class OneKey(Markers):
-    """Remembers nothing; an error goes to whoever asked, and nothing is sent again after one."""
+    """Keeps no state; an error is passed to the client, and nothing is sent again after one."""
 
     def __init__(self, bucket: str) -> None:
         self._objects = S3Objects(os.environ["AWS_ENDPOINT_URL"], bucket)
         self._turns: defaultdict[str, Lock] = defaultdict(Lock)
 
     def create(self, directory: str, name: str) -> bool:
-        """Read, add, replace; from the beginning when somebody else was faster."""
+        """Read, add, replace; from the beginning after a conflict."""
         with self._turns[directory]:
             return self._create(directory, name)
 

@@ -18,7 +18,7 @@ from marker_sim.cli import main
 from marker_sim.markers import batches, files, server
 from marker_sim.markers.store import Created
 from marker_sim.seams import Runtime, Storage
-from marker_sim.serve import app, bases, query
+from marker_sim.serve import app, bases
 
 TOO_LONG_S = 3600.0
 
@@ -33,7 +33,7 @@ def no_base() -> None:
     """Serves every directory of the host."""
     wanted = bases.locate
 
-    def locate(text: str, allowed: tuple[bases.Base, ...]) -> bases.Located:
+    def locate(text: str, allowed: tuple[bases.Located, ...]) -> bases.Located:
         try:
             return wanted(text, allowed)
         except bases.Refusal as refusal:
@@ -59,7 +59,7 @@ def early_true() -> None:
 
 def silent_on_bad_text() -> None:
     """Never answers a request with bytes that are no text."""
-    decode = query.decode
+    decode = app.decode
 
     def stuck(raw: bytes) -> str:
         try:
@@ -73,7 +73,7 @@ def silent_on_bad_text() -> None:
 
 def replaces_bad_text() -> None:
     """Takes bytes that are no text for question marks, so that two names become one."""
-    decode = query.decode
+    decode = app.decode
     replaced(app, "decode", lambda raw: decode(re.sub(rb"%[89A-Fa-f][0-9A-Fa-f]", b"?", raw)))
 
 

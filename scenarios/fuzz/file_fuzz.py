@@ -60,7 +60,7 @@ class Wireless:
     """The Wire of a world without servers."""
 
     def call(self, server: str, request: object, deadline_ms: int) -> object:
-        """There is nobody."""
+        """No process to end."""
         raise NoAnswer(server)
 
 

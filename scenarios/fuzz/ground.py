@@ -55,7 +55,7 @@ def names_in(files: dict[str, bytes]) -> Counter[str]:
 
 
 def plant(root: Path) -> None:
-    """Make the tree: a base with tables, and things that nobody may touch."""
+    """Make the tree: a base with tables, and files that must not be touched."""
     base, outside = root / "base", root / "outside"
     for table in TABLES:
         _write(base / table / ".hoodie" / "hoodie.properties", b"hoodie.table.name=t\n")

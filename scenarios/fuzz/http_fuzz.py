@@ -164,7 +164,7 @@ class HttpFuzzer:
                 raise Broken(f"what follows the request was answered {answer.status} {answer.body[:200]!r}")
 
     def _enough(self, each: Input, heard: Heard, requests: int) -> None:
-        """Whoever waits hears as many answers as requests, unless the server refused one and closed."""
+        """A waiting client receives as many answers as requests, unless the server refused one and closed."""
         if each.ending is not Ending.WAIT or len(heard.answers) >= requests:
             return
         last = heard.answers[-1] if heard.answers else None

@@ -54,7 +54,7 @@ class Subject:
         return self._popen.poll() is None
 
     def alarms(self) -> str:
-        """What of its output since the last call speaks of an error that nobody caught, "" for nothing."""
+        """The part of its output since the last call about an uncaught error, "" for none."""
         with self.log.open("rb") as log:
             log.seek(self._read)
             new = log.read()

@@ -76,7 +76,7 @@ class Figures:
 
 
 class UnrecordedScheduler(Scheduler):
-    """Keeps no history: a million creates would fill the memory, and nobody judges this run."""
+    """Keeps no history: a million creates would fill the memory, and this run is not judged."""
 
     def record(self, process: str, role: str, kind: str, operation: str, *rest: Any, **more: Any) -> int:
         """Drop an event; an actor that died of an error ends the run."""

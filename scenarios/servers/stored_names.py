@@ -1,4 +1,4 @@
-"""Prints the names stored in a marker directory on S3, as a reader's command of somebody else's would.
+"""Prints the names stored in a marker directory on S3, as the reader command of a user would.
 
 python stored_names.py s3a://BUCKET/PREFIX        endpoint and keys from the environment
 """

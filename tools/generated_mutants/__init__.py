@@ -1,4 +1,4 @@
-"""Mutants that nobody wrote: a developer's tool that hunts drawn changes of the reference, and of its server.
+"""Generated mutants: a developer's tool that hunts drawn changes of the reference, and of its server.
 
     python -m tools.generated_mutants 700 --seed 1                600 plans for each, or --runs N
     python -m tools.generated_mutants 50 --seed 1 --of serve      6 plans for each; one at a time, or --jobs N

@@ -1,4 +1,4 @@
-"""Hunts drawn changes of the reference, or of its server; 1 when one survives that nobody has reviewed."""
+"""Hunts drawn changes of the reference, or of its server; 1 when one survives without a review."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from marker_sim import __version__
-from marker_sim.campaign.hunting.hunts import HuntTask
 from marker_sim.cli.mutants import hunted
 from marker_sim.surroundings.worker_pool import cores
 from tools.generated_mutants import served
@@ -43,7 +42,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path("generated.json"))
     given = parser.parse_args(words)
     of_serve, plans = given.of == SERVE, given.runs or PLANS[given.of]
-    tasks: list[HuntTask] = [
+    tasks: list[Any] = [
         served.ServedTask(change=change, plans=plans, seed=given.seed)
         if of_serve
         else GeneratedTask(change=change, plans=plans, seed=given.seed)
@@ -90,7 +89,7 @@ def summary(outcomes: Sequence[GeneratedOutcome]) -> dict[str, Any]:
 
 
 def told(content: dict[str, Any]) -> list[str]:
-    """The survivors that nobody reviewed, and the figures."""
+    """The survivors without a review, and the figures."""
     ways, rows = content["ways"], {row["key"]: row for row in content["mutants"]}
     lines = [f"SURVIVED {key}  {rows[key]['change']}" for key in content["unreviewed"]]
     lines += [f"blind    {row['key']}  {row['change']}" for row in content["mutants"] if row["review"] == BLIND]

@@ -1,4 +1,4 @@
-"""Mutants that nobody wrote: changes of the reference's syntax tree, drawn by a seed and hunted by the ordinary swarm.
+"""Generated mutants: changes of the reference's syntax tree, drawn by a seed and hunted by the ordinary swarm.
 
     drawn ─► GeneratedTask ─► GeneratedOutcome      by a worker process each
 
@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from marker_sim.campaign.hunting.hunts import COMBINATIONS
+from marker_sim.campaign.hunts import COMBINATIONS
 from marker_sim.campaign.runs import comparable, compare_modes, execute, promised_breach
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.judges import judge

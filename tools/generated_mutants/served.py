@@ -1,4 +1,4 @@
-"""Mutants of serve/ that nobody wrote: changes of the timeline server's modules, each hunted as a process over HTTP.
+"""Generated mutants of serve/: changes of the timeline server's modules, each hunted as a process over HTTP.
 
     drawn ─► ServedTask ─► plans of --sut http, on each of GROUNDS ─► GeneratedOutcome
 
@@ -39,12 +39,8 @@ MODULES = (
     "marker_sim.serve.app",
     "marker_sim.serve.bases",
     "marker_sim.serve.connections",
-    "marker_sim.serve.creates",
-    "marker_sim.serve.fair_thread_pool",
-    "marker_sim.serve.query",
     "marker_sim.serve.runtime",
     "marker_sim.serve.server",
-    "marker_sim.serve.storing",
 )
 _ROOT = str(Path(__file__).parents[2])
 _START = (

@@ -1,4 +1,4 @@
-"""Changes of a module's syntax tree, one at a time: the mutants that nobody wrote.
+"""Changes of a module's syntax tree, one at a time: the generated mutants.
 
     negated         the condition of an if, while, conditional expression, comprehension or assert
     swapped         a comparison by its neighbour: < and <=, == and !=, in and not in, is and is not

@@ -2,7 +2,7 @@
 
 The mutant is treated like the system under test: plans of the same generators, one of the campaign's own modes and
 storages, the same judges and profile. Every canary is killed by few plans wherever the table below lists it
-(docs/mutants.md says how that was measured), so a campaign that misses it cannot be trusted.
+(docs/mutants.md has the measurement), so a campaign that misses it is not reliable.
 
     world         the known defect
     simulated     a mutant of the reference, found by the campaign's own search
@@ -40,7 +40,7 @@ _TIMELINE = ("timeline/s3", "timeline/local")
 _FALLS_BACK = ("timeline/s3-unconditional", "timeline/hdfs")
 _EVERYWHERE = (*_DIRECT, *_TIMELINE, *_FALLS_BACK)
 
-# Found in at most 25 plans of the mix in that place, from each of six starts.
+# Each was found in at most 25 plans of the mix in that place, from each of six seeds.
 CANARIES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("ack-before-flush", _TIMELINE),
     ("only-the-new-names", _TIMELINE),
@@ -68,38 +68,31 @@ CANARIES: tuple[tuple[str, tuple[str, ...]], ...] = (
 NAME = "planted/canary.parquet.marker.CREATE"
 
 
-class CanaryPlace(NamedTuple):
-    """The mode and storage in which a canary runs."""
-
-    mode: str
-    storage: str
-
-
 def draw(
     seed: int, places: Iterable[tuple[str, str]], guarantees: frozenset[str] | None, profile: Profile
-) -> tuple[Mutant, CanaryPlace] | None:
+) -> tuple[Mutant, tuple[str, str]] | None:
     """The canary that a seed draws, with its place; None when no promised guarantee is broken by a canary there.
 
     It breaks a judged guarantee, if there is such a canary; otherwise any, to test worlds and generators.
     """
-    open_to = {f"{mode}/{storage}" for mode, storage in places}
+    open_to = {f"{mode}/{storage}": (mode, storage) for mode, storage in places}
     fitting = [
-        (mutant, CanaryPlace(*where.split("/", 1)))
+        (mutant, open_to[where])
         for name, homes in CANARIES
         for mutant in (find_mutant(name),)
         for where in homes
-        if where in open_to and _promised(profile, mutant.kills, CanaryPlace(*where.split("/", 1)))
+        if where in open_to and _promised(profile, mutant.kills, *open_to[where])
     ]
     judged = [(mutant, place) for mutant, place in fitting if guarantees is None or mutant.kills in guarantees]
     chosen = judged or fitting
     return random.Random(f"canary/1/{seed}").choice(chosen) if chosen else None
 
 
-def _promised(profile: Profile, guarantee: str, place: CanaryPlace) -> bool:
+def _promised(profile: Profile, guarantee: str, mode: str, storage: str) -> bool:
     """Whether a guarantee is promised under every class of faults under which the profile promises any."""
 
     def kept(one: str, under: str) -> bool:
-        return profile.promise(one, place.mode, place.storage, under).promised
+        return profile.promise(one, mode, storage, under).promised
 
     return kept(guarantee, "none") and all(
         kept(guarantee, under) for under in FAULT_CLASSES if any(kept(other.id, under) for other in GUARANTEES)

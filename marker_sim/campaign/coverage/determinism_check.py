@@ -1,6 +1,6 @@
 """Runs plans again in another process with another hash seed and compares digests of their histories.
 
-Only there it shows if a system depends on the order of a set, or on anything else that differs between processes.
+Only this shows whether a system depends on the order of a set, or on other properties of a process.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from marker_sim.errors import HarnessError
 from marker_sim.history import History
 from marker_sim.plan import Plan
+from marker_sim.surroundings.worker_pool import environment_as_here
 from marker_sim.targets.table import parse_target
 from marker_sim.worlds.simulated.cluster import run
 
@@ -36,9 +37,7 @@ def differ_elsewhere(sut: str, plans: Sequence[Plan], digests: Sequence[str]) ->
         return 0, 0
     asked = json.dumps({"sut": sut, "plans": [plan.to_dict() for plan in plans]})
     here = os.environ.get("PYTHONHASHSEED", "")
-    # The import path of this process, including the working directory.
-    paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
-    environment = {**os.environ, "PYTHONHASHSEED": "4242" if here != "4242" else "1", "PYTHONPATH": paths}
+    environment = environment_as_here() | {"PYTHONHASHSEED": "4242" if here != "4242" else "1"}
     command = [sys.executable, "-c", _CHILD]
     try:
         ended = subprocess.run(

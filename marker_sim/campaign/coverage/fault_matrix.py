@@ -43,7 +43,7 @@ _BY_ROLE = {
 }
 PHASES = tuple(f"{role}: {phase}" for role, phases in _BY_ROLE.items() for phase in phases)
 _READS = ("get", "list")
-# Phases in which not every call on storage is made: which are, and why faults of other calls cannot be there.
+# Phases with only some calls on storage: these calls, and why faults of others are impossible.
 _CALLS: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
     (
         ("server: idle", "driver: stage", "executor: between tasks", "client: idle", "client: hostile"),
@@ -97,6 +97,6 @@ def why_not(kind: FaultKind, phase: str) -> str:
     row = kind.row
     if not phase.startswith(row.phases):
         return f"a {phase.partition(':')[0]} cannot have this fault"
-    if row.family != "storage" or row.conditional:  # A server's workers put under conditions beside its deletions.
+    if row.family != "storage" or row.conditional:  # Workers of a server make conditional puts during its deletions.
         return ""
     return next((why for phases, calls, why in _CALLS if phase in phases and not set(calls) & set(row.operations)), "")

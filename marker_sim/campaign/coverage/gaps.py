@@ -24,7 +24,7 @@ RUNS_LEAST = 100
 CREATES_LEAST = 20
 LUCK = 7.0  # exp(-7): one in 1,097.
 _READS = ("list", "list-data", "list-log", "exists", "delete")
-_SERVED = ("timeline/s3/", "timeline/local/")  # Elsewhere the reference falls back to direct markers.
+_SERVED = ("timeline/s3/", "timeline/local/")  # On other storages the reference falls back to direct markers.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,9 @@ outcome/process_phase.py. One turn in `LOOK_EVERY` is sampled, in every mode and
 a margin of two, in one of how many applicable runs the goal occurs, in the place and the kind of system where it is
 rarest; benchmarks/reached_rates.py measures it. A campaign in which `SURE` occurrences are expected and none is found
 has not missed it by chance: a generator, the system or the mark is broken, and the guarantees that depend on the goal
-are inconclusive. Smaller campaigns only name it. A goal that the kit cannot bring about, or cannot see, with a kind of
-system is not that kind's goal: `why_not` says so from what the system is, never from what it did, so that a system that
-keeps a goal from happening by a defect is still asked for it.
+are inconclusive. Smaller campaigns only name it. A goal that the kit cannot cause, or cannot observe, with a kind of
+system does not apply to that kind: `why_not` decides this by the kind of system, never by its behaviour, so that a
+system whose defect prevents a goal still has to reach it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from typing import Any
 from marker_sim.outcome.statistics import Statistics
 from marker_sim.system import System
 
-LOOK_EVERY = 5  # Has no factor in common with WRITES_EVERY, so that plans of both kinds are sampled.
-SURE = 14  # exp(-14): less than one in a million campaigns misses it by chance, far fewer by the margin of `one_in`.
+LOOK_EVERY = 5  # No common factor with WRITES_EVERY, so that both kinds of plans are sampled.
+SURE = 14  # exp(-14): fewer than one in a million campaigns miss a goal by chance.
 _BATCHED = ("s3", "local")
 OPERATIONS, WRITES = "operations", "writes"
-# What some goals need of a system, in the words of `not_applicable`.
+# Requirements of some goals on a system, as texts of `not_applicable`.
 SEEN = "it is seen only in files of Hudi's format"
 WORDED = "a system with a format of its own may report a throttled store in words of its own"
 LAID_OUT = "the kit leaves an unfinished instant before the run only with markers in Hudi's format"
@@ -83,8 +83,8 @@ class CoverageGoal:
         return self.eligible_runs(looked) / ((own_format and self.own_one_in) or self.one_in)
 
 
-# What goals have in common: of a timeline server on a storage that batches, of a server or a driver that dies in some
-# phases, of a write client, and of clients of any marker store.
+# Common arguments of goals: for a timeline server on batching storage, for a server or driver that dies in some
+# phases, for a write client, and for clients of any marker store.
 _SERVING: Mapping[str, Any] = {
     "guarantees": ("G1", "G3", "G4"), "plans": OPERATIONS, "modes": ("timeline",), "storages": _BATCHED, "needs": SEEN,
 }  # fmt: skip

@@ -11,6 +11,6 @@ totals.py        the ledger added up: one row per night, the numbers done; summa
 page.py          summary.html (page.html.j2), and the three files put in place
 
 The ledger is the only record; everything else in the directory is derived from it at each start. A unit is a range of
-numbers on a stream (turns of the swarm, cases of the exhaustive search, plans for real processes and servers). One that
-is interrupted has no line, so it is done again and counts once.
+numbers on a stream (turns of the swarm, cases of the exhaustive search, plans for real processes and servers). An
+interrupted unit has no line, so it is done again and counts once.
 """

@@ -54,7 +54,7 @@ class Desk(Keeper):
                 return canary(task)
             case "exhaustive" | work.SPACE:
                 return exhaustive(task, self._keep("exhaustive", lambda: Space(load_system(task.sut))))
-        # Imported here, for the swarm needs none of the extras.
+        # Imported here, because the swarm does not need these extras.
         from marker_sim.campaign.nightly import work_played as played
         from marker_sim.campaign.sources.processes import Processes
         from marker_sim.campaign.sources.spark import SparkRuns

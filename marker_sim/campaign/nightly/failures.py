@@ -59,11 +59,6 @@ class StoredFailure(FailureRecord):
         return {"schema": SCHEMA, **asdict(self)}
 
     @property
-    def leads(self) -> bool:
-        """Whether its plan was shrunk."""
-        return self.shrunk
-
-    @property
     def links(self) -> frozenset[Hashable]:
         """The keys that it shares with failures of the same defect: a run, a cause."""
         where = (self.world, self.mode, self.storage)
@@ -147,7 +142,7 @@ def make_folder(folder: Path) -> None:
 def name_of(record: FailureRecord) -> str:
     """The name of a failure: its guarantee, and a digest of where it happened and of its plan without the seed."""
     plan = _without_empty({key: value for key, value in record.plan.items() if key not in ("seed", "schema")})
-    where = plan or [record.storage, record.cause]  # Without a plan, a failure is its cause.
+    where = plan or [record.storage, record.cause]  # Without a plan, a failure is identified by its cause.
     canonical = json.dumps([record.guarantee, record.mode, record.world, where], sort_keys=True)
     return f"{record.guarantee}-{hashlib.sha256(canonical.encode()).hexdigest()[:12]}"
 
@@ -188,7 +183,7 @@ def _without_empty(value: Any) -> Any:
 
 def _alike(one: FailureRecord, other: FailureRecord) -> bool:
     same_kind = (one.place, one.world, one.cause) == (other.place, other.world, other.cause)
-    # A plan that was not shrunk has faults of many kinds; it is alike to any failure of the same kind.
+    # A plan that was not shrunk has faults of many kinds, so it is similar to any failure of the same kind.
     return same_kind and (not other.shrunk or not one.shrunk or signature(one) == signature(other))
 
 

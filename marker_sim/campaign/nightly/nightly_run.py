@@ -13,11 +13,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from marker_sim.campaign.nightly.failures import StoredFailure
 from marker_sim.campaign.nightly.ledger import Ledger, Line, read_lines, writing
 from marker_sim.campaign.nightly.opening import (
     ALONE,
@@ -32,7 +32,7 @@ from marker_sim.campaign.nightly.page import write_summary
 from marker_sim.campaign.nightly.parquet import sweep, write_tables
 from marker_sim.campaign.nightly.totals import NightTotals, Totals
 from marker_sim.campaign.nightly.work import ROWS, SPACE, NightlyTask
-from marker_sim.campaign.search_state import left_of, rates_of
+from marker_sim.campaign.pieces import left_of, rates_of
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.outcome.failure import CANNOT_RUN, stories
 from marker_sim.surroundings.worker_pool import VARIABLE, Answer, TaskPool, WorkerPool, guarded
@@ -40,14 +40,14 @@ from marker_sim.targets.table import DEFAULT, parse_target
 
 DESK = "marker_sim.campaign.nightly.desk:Desk"
 GRACE_S = 5.0
-# Share of a night for running stored failures again.
+# Share of a night in which stored failures are run again.
 STORED_SHARE = 0.1
 SUMMARY_EVERY_S = 60.0
-ALONE_MIN_S = 40.0  # Of a run that takes a minute; the rest of a night is too short for one more.
-# A unit of the swarm is so many turns, times the parts of SEEDS_EVERY_S in the budget, so that a ledger stays small.
+ALONE_MIN_S = 40.0  # A run takes a minute: with less time left, none is started.
+# A unit of the swarm has this many turns for each SEEDS_EVERY_S of the budget, so that the ledger stays small.
 SEEDS, SEEDS_EVERY_S, SEEDS_FACTOR_MAX = 12, 450.0, 32
-SINGLES_A_UNIT, ROOTS_A_UNIT = 100, 2  # Of the exhaustive search, whose pairs take a root each.
-# On Spark a unit takes some seconds, so that starting it costs little and so does losing it.
+SINGLES_A_UNIT, ROOTS_A_UNIT = 100, 2  # Of the exhaustive search: single crashes, first crashes of pairs.
+# On Spark a unit takes some seconds: long compared with its start, and short enough to lose.
 SEEDS_ON_SPARK, EXHAUSTIVE_FACTOR_ON_SPARK = 60, 5
 
 
@@ -59,7 +59,7 @@ def run_night(request: NightRequest, draw_seed: Callable[[], int], progress: Cal
     begun = next(read_lines(request.directory), None)
     sut = request.sut or (DEFAULT if begun is None else begun["sut"])
     check_place(sut, request)
-    parse_target(sut).load()  # Before anything is made or changed.
+    parse_target(sut).load()  # Fails before any file is written or changed.
     with writing(request.directory) as ledger:
         totals = opened(ledger, request, draw_seed)
         totals.failures.write(request.directory)
@@ -101,7 +101,7 @@ class _Night:
         self._sizes = {"swarm": SEEDS_ON_SPARK if on_spark else SEEDS * factor}
         self._exhaustive_factor = EXHAUSTIVE_FACTOR_ON_SPARK if on_spark else 1
         self._taken = dict[str, float]()
-        self._died = set[tuple[str, str, int]]()
+        self._died = set[tuple[str, str, int, str | None]]()
         self._points: int | None = None
         self._digest = ""
         self._shown = self._began
@@ -207,38 +207,35 @@ class _Night:
             number += 1
         return f"{points}.{self._digest}.{number}"
 
-    def _give(
-        self,
-        workers: TaskPool,
-        stream: str,
-        first: int,
-        count: int,
-        space: str = "",
-        failure: StoredFailure | None = None,
-    ) -> None:
+    def _give(self, workers: TaskPool, stream: str, first: int, count: int, space: str = "", **own: Any) -> None:
         self._taken[stream] = self._taken.get(stream, 0.0) + 0.001
-        without_shrinking = not self.foreign and (stream, space, first) in self._died
-        left_s = 0.0 if without_shrinking else self._request.budget_s - self.clock_s
         task = NightlyTask(
             stream=stream,
             first=first,
             count=count,
             sut=self._totals.sut,
             profile=self._totals.profile,
-            until=time.monotonic() + left_s,
+            until=time.monotonic() + self._request.budget_s - self.clock_s,
             seed=self._totals.seed,
             seen=dict(self._totals.night.kinds),
-            failure=failure,
             listing=self._totals.night.tables,
             space=space,
             server=self._totals.server,
+            **own,
         )
         workers.give(workers.idle[0], task)
 
     def _collect(self, workers: TaskPool, timeout_s: float) -> None:
-        """Record the units that are done."""
+        """Record the units that are done; a task whose worker died is given once more."""
         for answer in workers.answers(min(timeout_s, 1.0)):
-            self._take(answer)
+            task = answer.task
+            name = (task.stream, task.space, task.first, task.failure and task.failure.name)
+            if answer.died and name not in self._died:
+                self._died.add(name)
+                # Without shrinking where that may have killed it.
+                workers.give(workers.idle[0], task if self.foreign else replace(task, until=time.monotonic()))
+            else:
+                self._take(answer)
         now = time.monotonic()
         self._progress(_line(self._totals.night, self._totals, self.clock_s, self._request.budget_s))
         if now - self._shown > SUMMARY_EVERY_S:
@@ -261,12 +258,7 @@ class _Night:
             names = self.note("replayed", name=task.failure.name, status=status, why=result["trouble"])
             self._totals.failures.write(self._request.directory, names)
         else:
-            again = (task.stream, task.space, task.first)
-            if answer.died and again not in self._died:
-                self._died.add(again)  # The numbers come next, without shrinking: that may have killed it.
-                self._totals.ranges(task.stream, task.space).give_back(task.first, task.count)
-            else:
-                self._record(task, seconds, result)
+            self._record(task, seconds, result)
 
     def _record(self, task: NightlyTask, seconds: float, result: Line) -> None:
         """Write a unit's table files, then its line of the ledger."""

@@ -16,14 +16,13 @@ from marker_sim.campaign.nightly.ledger import SCHEMA, Ledger, read_lines
 from marker_sim.campaign.nightly.totals import Totals
 from marker_sim.campaign.sources.servers import request_on
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.surroundings.java import find_java
-from marker_sim.surroundings.requirements import lacking
+from marker_sim.surroundings.requirements import find_java, lacking
 from marker_sim.targets.table import DEFAULT, parse_target
 from marker_sim.targets.target import ServerOptions
 from marker_sim.worlds.door.available import refused
 
 SHARES = {"swarm": 50.0, "exhaustive": 20.0, "real": 20.0, "spark": 10.0}
-FOREIGN_SHARES = {"foreign": 100.0}  # Of a night of a system whose runs take real time.
+FOREIGN_SHARES = {"foreign": 100.0}  # For systems whose runs take real time.
 FOREIGN = {"foreign-local": "local", "foreign-s3": "s3"}
 STREAMS = {
     "swarm": ("swarm",),
@@ -33,14 +32,14 @@ STREAMS = {
     "foreign": tuple(FOREIGN),
 }
 _PARTS = {"real-local": "real processes on local", "real-s3": "real processes on s3", "spark": "spark"}
-# What a night on Spark leaves out, and why.
+# The stages that a night on Spark leaves out, with the reason.
 ON_SPARK = dict.fromkeys(
     (*STREAMS["real"], *STREAMS["spark"]),
     "executors run plans in the simulated world alone; a night without --spark-master has it",
 )
-# A cluster of JVMs wants the machine for itself; everything else may run beside itself.
+# A cluster of JVMs needs the whole machine; units of all other stages may run at once.
 ALONE = frozenset({"spark"})
-# Below this a stage would spend its share on starting up.
+# With less time, starting would use up the share of the stage.
 LEAST_S = {"swarm": 0.0, "exhaustive": 0.0, "real": 2.0, "spark": 240.0, "foreign": 0.0}
 
 

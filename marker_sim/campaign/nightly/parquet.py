@@ -4,8 +4,8 @@
     violations   a row a run, guarantee and cause
     coverage     a row a unit and thing that was counted in it: kind is reached, looked, faults, judged or excused
 
-A unit's files are named by its stream and numbers and are in place before its line is in the ledger. What a kill leaves
-without a line is deleted at the next start, before anything is done again: so each run is there once.
+A unit's files are named by its stream and numbers and are in place before its line is in the ledger. Files without a
+line, after a kill, are deleted at the next start before any unit is done: so each run occurs once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from marker_sim.surroundings.files import replacing, synced
 FOLDER = "tables"
 UNIT = {"night": "int32", "stream": "string", "space": "string"}
 RUN = UNIT | {"number": "int64", "run": "int64"}
-# By table: its columns with their Arrow types.
+# The columns of each table with their Arrow types.
 SCHEMAS: dict[str, dict[str, str]] = {
     "runs": RUN
     | {"seed": "int64", "mode": "string", "storage": "string", "plans": "string", "entries": "int64", "steps": "int64"}

@@ -1,12 +1,12 @@
 """A pool of workers whose tasks are carried out by the executors of a Spark cluster; a task is a job of one task.
 
-This process is the driver. A killed executor costs what its tasks had done so far: Spark gives them to another one, and
-since a task is a function of its numbers, it does not matter which attempt answers. A killed driver takes the
-application along; the ledger knows what was done.
+This process is the driver. The unfinished tasks of a killed executor are lost: Spark gives them to another one, and
+since a task is a function of its numbers, it does not matter which attempt answers. A killed driver ends the
+application; the ledger has the finished units.
 
-One task more than there are cores is in hand, so that a core that is free need not wait for this process. An executor
-does what a worker process does, in a Python worker that Spark keeps. It needs the kit that the driver has, for another
-one would make other runs of the same numbers.
+There is always one task more than cores, so that a free core need not wait for this process. An executor
+does what a worker process does, in a Python worker that Spark keeps. It needs the driver's kit, because another one
+would make other runs of the same numbers.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SETTINGS = {
     "spark.executor.memory": "512m",
     "spark.executor.extraJavaOptions": JVM,
     "spark.locality.wait": "0",
-    "spark.python.worker.reuse": "true",  # The kit is loaded once by each.
+    "spark.python.worker.reuse": "true",  # Each worker loads the kit only once.
     "spark.task.maxFailures": "4",
 }
 LIMIT_S = 900.0

@@ -16,6 +16,7 @@ from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIV
 SCHEMA = 1
 STORED = "stored failure"
 NIGHTS_SHOWN = 30
+_SHOWN = ("name", "guarantee", "mode", "storage", "world", "message", "night", "seen", "alike")
 # A share of the swarm's units: a small unit often misses a threshold by chance, but not all of them do.
 QUIET_SHARE = 0.75
 _USUAL = tuple(name for stage in SHARES for name in STREAMS[stage])
@@ -76,17 +77,9 @@ def summary_of(totals: Totals) -> dict[str, Any]:
             night.to_dict() | {"verdict": verdict_of(night), "doubts": list(gaps(night))} for night in totals.nights
         ],
         "failures": [
-            {
-                "name": failure.name,
-                "guarantee": failure.guarantee,
-                "mode": failure.mode,
-                "storage": failure.storage,
-                "world": failure.world,
-                "message": failure.message,
-                "night": failure.night,
+            {name: getattr(failure, name) for name in _SHOWN}
+            | {
                 "nights": [night.number for night in totals.nights if night.saw(failure.name)],
-                "seen": failure.seen,
-                "alike": failure.alike,
                 "status": "fixed" if failure.fixed else failure.status or "new",
             }
             for failure in totals.failures.by_name.values()

@@ -1,7 +1,7 @@
 """One unit of a stream, done in a worker process: a JSON-ready dict of counts, and every new kind of violation.
 
 runs, steps, judged ...  the counts of `RunCounts`
-not_goals               coverage goals that are none of such a system
+not_goals               coverage goals that do not apply to the system
 goals                   what has to be reached in a night with such units
 quiet                   why the unit alone would be inconclusive
 sightings               FailureRecord, at most one for each guarantee, mode, storage and cause
@@ -38,10 +38,10 @@ from marker_sim.targets.python import served
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest, ServerOptions
 
-# The stream of the question how many crash points the exhaustive search has; answered by `points`.
+# The stream of the unit that counts the crash points of the exhaustive search (`points`).
 SPACE = "space"
 ROWS = "rows"
-SHRINK_S, SHRINKS_S = 5.0, 300.0  # Of one violation and of all of a unit, at most.
+SHRINK_S, SHRINKS_S = 5.0, 300.0  # Limits for one violation, and for all violations of a unit.
 CANARY_S = 60.0
 _FOREVER_S = 1e9
 

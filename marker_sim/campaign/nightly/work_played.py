@@ -1,6 +1,6 @@
 """Units that take real time: real processes, Spark, and systems that are servers or write their own tables.
 
-What servers break is made small on them at once; what real processes break is looked for in the simulated world.
+Failures of servers are shrunk on them at once; those of real processes are searched for in the simulated world.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from marker_sim.campaign.nightly.work import (
     worth_shrinking,
 )
 from marker_sim.campaign.pieces import PieceResult
-from marker_sim.campaign.played_shrinking import BESIDE, Again, PlayedShrinker, broken_in
+from marker_sim.campaign.played_shrinking import BESIDE, Again, PlayedShrinker
 from marker_sim.campaign.replay import played
 from marker_sim.campaign.sources.processes import Processes, ProcessRuns
 from marker_sim.campaign.sources.servers import CLOSING_S, ServerRuns
@@ -28,12 +28,11 @@ from marker_sim.campaign.sources.spark import SparkRuns
 from marker_sim.history import History
 from marker_sim.judges.promises.profiles import Profile, load_profile
 from marker_sim.outcome.failure import SERVER, SPARK, Failure, FailureRecord, Kind, record_of
-from marker_sim.plan import Plan
 
 REAL = {"real-local": "local", "real-s3": "s3"}
-# Of making small on servers: at most, and of the rest of the night.
+# Time for shrinking on servers: a maximum, and a share of the rest of the night.
 SHRINK_S, ALONE_SHRINK_S, SHRINK_SHARE = 30.0, 300.0, 0.25
-# A plan that failed is run again so often.
+# How often a plan that failed is run again.
 REAL_TIMES, SERVER_TIMES = 2, 5
 
 
@@ -61,11 +60,7 @@ def processes(task: NightlyTask, real: Processes) -> Line:
 
 def spark(task: NightlyTask, runs: SparkRuns) -> Line:
     """Plans run as Spark applications, by number; of each kind of failure the 1st, 2nd, 4th and so on is shrunk."""
-
-    def again(plan: Plan, *_: object) -> History:
-        return runs.again(plan).history
-
-    return unit(task, runs, lambda seen: _made_small(task, again, seen.found, SPARK, alone=True))
+    return unit(task, runs, lambda seen: _made_small(task, runs.again, seen.found, SPARK, alone=True))
 
 
 def servers(task: NightlyTask, runs: ServerRuns) -> Line:
@@ -99,8 +94,8 @@ def _made_small(
 def false_statement(task: NightlyTask, runs: ServerRuns) -> Line:
     """Whether judges detect a false statement in a run's history: the canary of systems that have no mutants."""
     plan = runs.plan(task.first)
-    plan = replace(plan, writes=plan.writes[:1])  # Of a table, one step is enough.
-    return canary_line(find_false_statement(runs.run(plan).history))
+    plan = replace(plan, writes=plan.writes[:1])  # One step of a table's run is enough here.
+    return canary_line(find_false_statement(runs.again(plan).history))
 
 
 def stored_again(failure: StoredFailure, profile: Profile, real: Processes | ServerRuns) -> Line:
@@ -113,8 +108,8 @@ def stored_again(failure: StoredFailure, profile: Profile, real: Processes | Ser
         again = real.again(plan, failure.guarantee, profile, REAL_TIMES + 1)
     else:
 
-        def play(fresh: bool) -> dict[Kind, Failure]:
-            return broken_in(real.run(plan, fresh).history, plan, profile)
+        def run(fresh: bool) -> History:
+            return real.again(plan, fresh=fresh).history
 
-        again = played(play, failure.guarantee, failure.cause, SERVER_TIMES, enough=1)
+        again = played(run, plan, profile, failure.guarantee, failure.cause, SERVER_TIMES, enough=1)
     return {"status": again.status, "trouble": ""}

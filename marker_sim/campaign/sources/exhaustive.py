@@ -1,9 +1,9 @@
 """Every crash point of a short workload, then every pair of them: a finite space, walked in one order.
 
-    space      parts: a marker mode on a storage under one of the schedules (schedules.py)
+    space      parts: a marker mode on a storage under one of the schedules (crash_points.py)
     depth 1    a part with one crash: of each actor, at each of its seam calls, in each way it can die there
     depth 2    the same with a second crash, at each call that is made after the first one in the run with the first one
-    order      by cursor: all of depth 1, then all of depth 2; a case is made from its cursor alone
+    order      by number: all of depth 1, then all of depth 2; a case is made from its number alone
 
 A storage on which timeline-server markers fall back to direct ones makes no part of that mode: the run would be the
 same. Not in this space: other faults than crashes, three crashes, other workloads. A second crash during recovery is
@@ -16,36 +16,19 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
-from itertools import accumulate, islice
-from math import isqrt
+from itertools import islice
 from typing import NamedTuple
 
 from marker_sim.campaign.pieces import RECHECK_EVERY, NumberedRun
 from marker_sim.errors import UsageError
 from marker_sim.faults import Fault
 from marker_sim.plan import MODES, STORAGES, Plan
-from marker_sim.search.crash_points import watch
-from marker_sim.search.schedules import NAMES, SCHEDULES, Schedule
+from marker_sim.search.crash_points import NAMES, SCHEDULES, Schedule, watch
 from marker_sim.system import System
 from marker_sim.worlds.simulated.storage import CAPABILITIES
 
 COVERED = "exhaustive runs in which each crash happened"
 RUNS = "exhaustive runs"
-
-
-class Cursor(NamedTuple):
-    """The position of a case in the space.
-
-    first, second: positions among the crash points of the part, and after its first crash.
-    """
-
-    depth: int = 0
-    part: int = 0
-    first: int = 0
-    second: int = 0
-
-
-START = Cursor()
 
 
 class Part(NamedTuple):
@@ -62,16 +45,24 @@ class Part(NamedTuple):
 
 
 class Case(NamedTuple):
-    """One run of the space; `crashes` are the last faults of the plan, in the order in which they happen."""
+    """One run of the space.
 
-    cursor: Cursor
+    place: its number, and its place among the runs of that number.
+    crashes: the last faults of the plan, in the order in which they happen.
+    """
+
+    place: tuple[int, int]
     part: Part
     plan: Plan
     crashes: tuple[Fault, ...]
 
 
 class Space:
-    """The single crashes and pairs of crashes of a system. fell_back: what is left out, "<mode> on <storage>"."""
+    """The single crashes and pairs of crashes of a system, by number.
+
+    A space of n crash points is 2n numbers: number k below n is the case with the k-th crash alone, n + k stands for
+    all cases with the k-th crash first and another one after it.
+    """
 
     def __init__(
         self,
@@ -80,70 +71,51 @@ class Space:
         storages: tuple[str, ...] = STORAGES,
         schedules: tuple[str, ...] = NAMES,
     ) -> None:
-        unknown = sorted(set(schedules) - set(NAMES))
-        if unknown:
-            raise UsageError(f"there is no schedule {', '.join(unknown)}; there are: {', '.join(NAMES)}")
         self.system = system
-        kept = {
-            (mode, storage): system.factory(mode) is not None
-            and system.chosen(mode, CAPABILITIES[storage]).mode == mode
-            for mode in modes
-            for storage in storages
-        }
-        self.fell_back = tuple(f"{mode} on {storage}" for (mode, storage), same in kept.items() if not same)
+        self._points: dict[int, tuple[Fault, ...]] = {}
         self.parts = tuple(
             Part(mode, storage, schedule)
-            for (mode, storage), same in kept.items()
+            for mode in modes
+            for storage in storages
+            if system.factory(mode) is not None and self._stays(mode, storage)
             for schedule in SCHEDULES
-            if same and schedule.name in schedules and mode in schedule.only and self._runs(schedule, storage)
+            if schedule.name in schedules
+            and mode in schedule.only
+            and (not schedule.needs_both or all(self._stays(other, storage) for other in MODES))
         )
 
-    def _runs(self, schedule: Schedule, storage: str) -> bool:
-        both = all(self.system.chosen(mode, CAPABILITIES[storage]).mode == mode for mode in MODES)
-        return both or not schedule.needs_both
-
-    @cached_property
-    def points(self) -> tuple[tuple[Fault, ...], ...]:
-        """The crash points of each part, counted by one run of each."""
-        found = []
-        for part in self.parts:
-            points = watch(part.plan, self.system, before=part.schedule.before).points()
-            found.append(tuple(point for point in points if point not in part.plan.faults))
-        return tuple(found)
-
-    def cases(
-        self,
-        after: Cursor = START,
-        depths: tuple[int, ...] = (1, 2),
-        every: int = 1,
-        shard: tuple[int, int] = (0, 1),
-    ) -> Iterator[Case]:
-        """The cases after a cursor, in order.
-
-        every: of pairs only about one in so many, spread over first and second crashes alike; to know the second ones
-        of a first takes a run. shard: (k, n) is the k-th of n disjoint pieces, counted from 0, together the whole.
-        """
-        number, pieces = shard
-        if not 0 <= number < pieces or every < 1:
-            raise UsageError(f"shard {number} of {pieces}, every {every}: give 0 <= shard < pieces and every >= 1")
-        for depth in (depth for depth in (1, 2) if depth in depths):
-            for part, points in enumerate(self.points):
-                stride = 1 if depth == 1 else isqrt(every)
-                for first in range(number * stride, len(points), pieces * stride):
-                    if depth == 1 and (depth, part, first, 0) > after:
-                        yield self._case(Cursor(depth, part, first), (points[first],))
-                    elif depth == 2 and (depth, part, first + 1) > after[:3]:
-                        yield from self._pairs(part, first, after, every)
-
-    @cached_property
-    def ends(self) -> tuple[int, ...]:
-        """The number after the last crash point of each part."""
-        return tuple(accumulate(len(points) for points in self.points))
+    def _stays(self, mode: str, storage: str) -> bool:
+        """Whether markers of a mode do not fall back to the other one."""
+        return self.system.chosen(mode, CAPABILITIES[storage]).mode == mode
 
     @property
+    def points(self) -> tuple[tuple[Fault, ...], ...]:
+        """The crash points of each part."""
+        return tuple(map(self.points_of, range(len(self.parts))))
+
+    def points_of(self, at: int) -> tuple[Fault, ...]:
+        """The crash points of a part, counted by one run of it when they are first asked for."""
+        if at not in self._points:
+            part = self.parts[at]
+            points = watch(part.plan, self.system, before=part.schedule.before).points()
+            self._points[at] = tuple(point for point in points if point not in part.plan.faults)
+        return self._points[at]
+
+    @cached_property
     def size(self) -> int:
         """The number of crash points; the space has twice as many numbers."""
-        return self.ends[-1] if self.ends else 0
+        return sum(map(len, self.points))
+
+    def place(self, number: int) -> tuple[int, Fault, bool]:
+        """The part and crash of a number, and whether it stands for pairs; later parts are not counted."""
+        left = number
+        for pairs in (False, True):
+            for at in range(len(self.parts)):
+                points = self.points_of(at)
+                if left < len(points):
+                    return at, points[left], pairs
+                left -= len(points)
+        raise UsageError(f"crash {number} is not in a space of {2 * self.size} numbers")
 
     @cached_property
     def digest(self) -> str:
@@ -153,36 +125,19 @@ class Space:
         ]
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
 
-    def numbered(self, first: int, count: int) -> Iterator[tuple[tuple[int, int], Case]]:
-        """The cases from the number `first` on, each with its number and its place among the cases of that number.
-
-        A space of n crash points is 2n numbers: number k below n is the case with the k-th crash alone, n + k stands
-        for all cases with the k-th crash first and another one after it.
-        """
-        for number in range(first, first + count):
-            depth, root = (1, number) if number < self.size else (2, number - self.size)
-            part = next(place for place, end in enumerate(self.ends) if root < end)
-            place = root - (self.ends[part - 1] if part else 0)
-            before = Cursor(depth, part, place, -1)
-            for run, case in enumerate(self.cases(before, (depth,))):
-                if case.cursor[:3] != before[:3]:
-                    break
-                yield (number, run), case
-
-    def _pairs(self, part: int, first: int, after: Cursor, every: int) -> Iterator[Case]:
-        crash = self.points[part][first]
-        plan = self.parts[part].plan
-        seconds = watch(replace(plan, faults=(*plan.faults, crash)), self.system, (crash,)).points()
-        stride = isqrt(every)
-        apart = -(-every // stride)
-        for second in range(first // stride % apart, len(seconds), apart):
-            cursor = Cursor(2, part, first, second)
-            if cursor > after:
-                yield self._case(cursor, (crash, seconds[second]))
-
-    def _case(self, cursor: Cursor, crashes: tuple[Fault, ...]) -> Case:
-        plan = self.parts[cursor.part].plan
-        return Case(cursor, self.parts[cursor.part], replace(plan, faults=(*plan.faults, *crashes)), crashes)
+    def cases(self, numbers: Iterable[int], every: int = 1) -> Iterator[Case]:
+        """The cases of these numbers. every: of the second crashes after a first one only one in so many."""
+        for number in numbers:
+            at, crash, pairs = self.place(number)
+            part = self.parts[at]
+            plan = replace(part.plan, faults=(*part.plan.faults, crash))
+            if not pairs:
+                yield Case((number, 0), part, plan, (crash,))
+                continue
+            seconds = watch(plan, self.system, (crash,)).points()
+            for run in range(number % self.size % every, len(seconds), every):
+                crashes = (crash, seconds[run])
+                yield Case((number, run), part, replace(plan, faults=(*part.plan.faults, *crashes)), crashes)
 
 
 class Crashes:
@@ -194,18 +149,19 @@ class Crashes:
         self._cases = cases
 
     def runs(self, first: int, count: int) -> Iterator[NumberedRun]:
-        """The runs from the number `first` on; where cases were given, each of them is a number of its own."""
-        numbered = self._space.numbered(first, count)
-        if self._cases is not None:
-            numbered = (((n, 0), case) for n, case in enumerate(islice(self._cases, first, first + count), first))
-        for made, (place, case) in enumerate(numbered):
+        """The runs of the numbers from `first` on; where cases were given, of the cases from the `first`-th on."""
+        if self._cases is None:
+            cases = self._space.cases(range(first, first + count))
+        else:
+            cases = islice(self._cases, first, first + count)
+        for made, case in enumerate(cases):
             seen = watch(case.plan, self.system, case.crashes)
             yield NumberedRun(
-                number=place[0],
+                number=case.place[0],
                 plan=case.plan,
                 history=seen.history,
                 steps=seen.steps,
-                place=place,
+                place=case.place,
                 again=made % RECHECK_EVERY == 0,
                 reached=((RUNS, 1), (COVERED, int(set(case.crashes) <= set(seen.happened)))),
             )

@@ -1,21 +1,18 @@
 """Plans of the swarm run by real processes: driver, executors and server that can be killed.
 
-A real run may end differently each time. What a run of a few seconds cannot hold is left to the
-simulated world.
+A real run may end differently each time. Plans that need more than a few seconds are left to the simulated world.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from marker_sim.campaign.pieces import NumberedRun
 from marker_sim.campaign.replay import Replayed, played
-from marker_sim.campaign.runs import NOT_SERVED, execute, findings_in
+from marker_sim.campaign.runs import NOT_SERVED, execute
 from marker_sim.history import History
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.loading import load_system
-from marker_sim.outcome.failure import Failure, Kind, failures_in
 from marker_sim.plan import MODES, Plan
 from marker_sim.search.seeds import plan_seed
 from marker_sim.search.swarm import make_plan
@@ -50,16 +47,7 @@ class Processes(Keeper):
 
     def again(self, plan: Plan, guarantee: str, profile: Profile, times: int) -> Replayed:
         """The results of a plan run several times and judged by one guarantee; races may end differently each time."""
-        held = 0
-
-        def play(fresh: bool) -> dict[Kind, Failure]:
-            nonlocal held
-            history = self.run(plan)
-            findings = findings_in(history, self.system, frozenset({guarantee}))
-            held += any(each.judged and not each.breaches and not each.undecided for each in findings)
-            return failures_in(history, findings, profile, plan)
-
-        return replace(played(play, guarantee, "", times), held=held)
+        return played(lambda _: self.run(plan), plan, profile, guarantee, "", times, system=self.system)
 
 
 class ProcessRuns:
@@ -93,8 +81,8 @@ def _unfit(plan: Plan, system: System) -> str:
         return TOO_LARGE
     if not served(system, plan.mode, plan.storage):
         return NOT_SERVED
-    # The simulator's clock is one that real processes keep as well. A storage that stays silent for forty calls takes
-    # minutes, which real processes would be called stuck for.
+    # Real processes need as long as the simulated time of the plan. Forty unanswered storage calls take
+    # minutes, after which real processes would count as stuck.
     history, _ = execute(plan, system)
     lasts_s = next(event.time_ns for event in history.events if event.value == "healed") / 1e9
     return TOO_LONG if lasts_s > LASTS_MAX_S else ""

@@ -12,7 +12,7 @@ from marker_sim.campaign.runs import NOT_SERVED
 from marker_sim.loading import load_system
 from marker_sim.plan import MODES, Plan
 from marker_sim.search.seeds import plan_seed
-from marker_sim.surroundings.java import find_java, spark_home
+from marker_sim.surroundings.requirements import find_java, spark_home
 from marker_sim.surroundings.worker_pool import Keeper
 from marker_sim.targets.python import served
 from marker_sim.worlds.door.available import refused
@@ -22,7 +22,7 @@ from marker_sim.worlds.spark.plans import driver_plan, task_plan
 from marker_sim.worlds.spark.run import run_spark
 from marker_sim.worlds.spark.standalone import Standalone
 
-KILLS = 4  # So that an application takes a minute or two and not more.
+KILLS = 4  # Limits an application to one or two minutes.
 _KINDS = tuple(
     (mode, storage, draw) for draw in (driver_plan, task_plan) for mode in MODES for storage in ("local", "s3")
 )

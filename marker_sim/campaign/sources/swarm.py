@@ -24,7 +24,7 @@ PAIRS_EVERY = 12
 PlanMaker = Callable[[int, str, str], Plan]
 MIXED: tuple[PlanMaker, ...] = (make_plan, make_write_plan, make_plan)
 WRITES_EVERY = len(MIXED)
-# Of a write with a format of its own, whose creates may read or store all names: 10,000 took minutes, or 10 GB.
+# Limit for a foreign format, whose creates may read or store all names: 10,000 took minutes, or 10 GB.
 TASKS_MAX = 1_000
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ast import literal_eval
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from marker_sim.faults import FAULT_CLASS
@@ -17,7 +18,7 @@ LISTINGS = frozenset({"list", "list-data", "list-log"})
 STEPS = frozenset({"begin", "rollback", "sweep", "attempt", "finalize", "commit"})
 DAMAGE = "damage"
 CHANGED_BY_KIT = (DAMAGE, "directory-removed")
-SPREADING = frozenset({"disk-full", "no-space"})  # Beyond the path that met them first.
+SPREADING = frozenset({"disk-full", "no-space"})  # These affect other paths too.
 DEADLY = frozenset({"kill", "torn-write"})
 MS = 1_000_000
 
@@ -125,17 +126,15 @@ class FaultSpan(NamedTuple):
         return home in (None, directory) or self.kind in SPREADING
 
 
+@dataclass(slots=True, eq=False)
 class ServerLife:
     """One life of a server; `end` is NEVER while it lives, `exited` says that it ended by itself."""
 
-    __slots__ = ("end", "exited", "pauses", "process", "start")
-
-    def __init__(self, start: int, process: str) -> None:
-        self.start = start
-        self.process = process
-        self.end = NEVER
-        self.exited = False
-        self.pauses: list[tuple[int, int]] = []
+    start: int
+    process: str
+    end: int = NEVER
+    exited: bool = False
+    pauses: list[tuple[int, int]] = field(default_factory=list)
 
     def well(self, low: int, high: int) -> bool:
         """Whether it lived and was not paused from `low` to `high`."""
@@ -146,23 +145,21 @@ class ServerLife:
         return any(begin <= high and low <= end for begin, end in self.pauses)
 
 
+@dataclass(slots=True, eq=False)
 class Directory:
     """The calls of one marker directory. creates: in order of completion, open ones last. answers: those answered ok.
 
     deletions: those that may have had an effect, by invocation.
     """
 
-    __slots__ = ("answers", "creates", "deletes", "deletions", "hostile", "listings", "others", "path")
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.creates: list[RecordedCall] = []
-        self.answers: list[RecordedCall] = []
-        self.listings: list[RecordedCall] = []
-        self.deletes: list[RecordedCall] = []
-        self.others: list[RecordedCall] = []
-        self.hostile: list[RecordedCall] = []
-        self.deletions: list[Deletion] = []
+    path: str
+    creates: list[RecordedCall] = field(default_factory=list)
+    answers: list[RecordedCall] = field(default_factory=list)
+    listings: list[RecordedCall] = field(default_factory=list)
+    deletes: list[RecordedCall] = field(default_factory=list)
+    others: list[RecordedCall] = field(default_factory=list)
+    hostile: list[RecordedCall] = field(default_factory=list)
+    deletions: list[Deletion] = field(default_factory=list)
 
     def disturbed(self, low: int, high: int) -> bool:
         """Whether a deletion may have had an effect between `low` and `high`."""

@@ -151,7 +151,7 @@ class HistoryIndex(EventReader):
     def sent_elsewhere(self, call: RecordedCall) -> bool:
         """Whether a call was answered 503 while two servers lived, each of which may own what the other refuses.
 
-        A second server may own something before it serves, and until it is dead.
+        A second server may own directories before it serves, and until it is dead.
         """
         if not self.answered_busy(call):
             return False
@@ -223,8 +223,8 @@ class HistoryIndex(EventReader):
     def blamed(self, low: int, high: int, directory: str | None = None) -> tuple[str, int | None]:
         """The fault class to count a breach under (begun at `low`, seen at `high`), and the event of its last fault.
 
-        Two live servers first, as long as one of them lives: what it remembers outlives the other. Then what was
-        active in between, then whatever came before. A wire fault is active for the calls it touched, or as
+        Two live servers first, as long as one of them lives, because its memory outlives the other. Then faults that
+        were active in between, then earlier ones. A wire fault is active for the calls it touched, or as
         long as it lasts, a storage fault for its directory.
         """
         lives = self.lives.values()
@@ -276,7 +276,7 @@ class HistoryIndex(EventReader):
         rest_ns = self._rest_ns
         if call.life == NO_LIFE:
             client = self.events[call.invoke].process
-            # Killed or gone, not paused: a paused client may still send its deletion.
+            # Killed or ended, but not paused: a paused client may still send its deletion.
             died = [fault.begin for fault in self.faults if fault.process == client and fault.kind in DEADLY]
             gone = (at for at in (*died, self.exits.get(client, -1)) if at > call.invoke)
             return self.later(call.done if call.done != NEVER else min(gone, default=NEVER), rest_ns)
@@ -286,7 +286,7 @@ class HistoryIndex(EventReader):
         if len(arrivals) == 1 and call.done != NEVER and self._was_answered(call) and not self.may_act_again(call):
             return self.later(call.done, rest_ns)
         dead = max((life.end for life in lives), default=NEVER)
-        if dead != NEVER and self.events[dead].value != END_OF_RUN:  # The kill at the end of the run decides nothing.
+        if dead != NEVER and self.events[dead].value != END_OF_RUN:  # The kill at the end of the run does not count.
             return self.later(max(last, dead), rest_ns)
         ends = [last, call.invoke if call.done == NEVER else call.done]
         ends += [fault.end for fault in self.faults if fault.touched == call.invoke]
@@ -295,7 +295,7 @@ class HistoryIndex(EventReader):
         bound_ns = self.header.answer_bound_ms * MS + starved_ns
         waited_ns = self.time_ns(self.awaited_until(call)) - max(self.time_ns(last), self.healthy_ns)
         if self.timed_out(call) and call.invoke not in self.touched and waited_ns > bound_ns:
-            return NEVER  # That breaks G6, and nothing says when a server that does not answer has done with a request.
+            return NEVER  # This breaks G6; it is unknown when a server that does not answer has finished a request.
         wait_ns = rest_ns + bound_ns
         return self.later(self._held_up(call, {life.process for life in lives}, max(ends), wait_ns), wait_ns)
 

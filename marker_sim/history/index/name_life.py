@@ -1,7 +1,7 @@
 """The life of a name in storage, as far as the history shows it: when it was stored, when removed, and by which call.
 
-What judges say of a marker that is missing derives from this. Where storage is only read now and then the effects of
-the run, if it has any, show more than the reads: in a format that only its own reader can read, a file that bears the
+Judges derive their statements about missing markers from this. Where storage is only read at intervals, effects, if the
+run has any, show more than the reads: in a format that only its own reader can read, a file that bears the
 name, or has it in its content, is taken to hold it.
 """
 
@@ -76,7 +76,7 @@ def taken_by(
 ) -> tuple[str, tuple[int, ...]]:
     """The deletion of another directory in which an effect took a name: the end of a sentence, and its event.
 
-    asked: the process that carries a call out; what another one removes meanwhile it does not remove for that call.
+    asked: the process that executes a call; removals by other processes do not belong to that call.
     """
     for directory in directories:
         for call in directory.deletes if directory.path != own and remover.kind == "effect" else ():

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from marker_sim.names import TEMP, TYPE_BATCHED, TYPE_FILE, decode_names, is_marker_name, marker_file_index
 
@@ -19,6 +20,7 @@ NEVER = 1 << 62
 _BATCH, _TYPE, _DIRECT, _OTHER = range(4)
 
 
+@dataclass(slots=True, eq=False)
 class DirectoryPresence:
     """One marker directory in storage.
 
@@ -30,42 +32,22 @@ class DirectoryPresence:
     begun, seen: the stable snapshots, by when their reading began and by their own index; with `reads` only they count.
     """
 
-    __slots__ = (
-        "batch",
-        "batch_files",
-        "batch_high",
-        "begun",
-        "direct",
-        "filled",
-        "holders",
-        "path",
-        "present",
-        "reads",
-        "seen",
-        "spans",
-        "typed",
-        "typed_at",
-        "types",
-        "untyped",
-    )
-
-    def __init__(self, path: str, reads: bool) -> None:
-        self.path = path
-        self.reads = reads
-        self.holders: dict[str, int] = {}
-        self.spans: dict[str, list[int]] = {}
-        self.present: frozenset[str] = frozenset()
-        self.batch_files = 0
-        self.batch_high = (0, 0)
-        self.typed = False
-        self.typed_at: list[int] = []
-        self.untyped: list[int] = []
-        self.filled: list[tuple[int, str]] = []
-        self.direct: dict[str, int] = {}
-        self.batch: dict[str, int] = {}
-        self.types: dict[str, int] = {}
-        self.begun: list[int] = []
-        self.seen: list[int] = []
+    path: str
+    reads: bool
+    holders: dict[str, int] = field(default_factory=dict)
+    spans: dict[str, list[int]] = field(default_factory=dict)
+    present: frozenset[str] = frozenset()
+    batch_files: int = 0
+    batch_high: tuple[int, int] = (0, 0)
+    typed: bool = False
+    typed_at: list[int] = field(default_factory=list)
+    untyped: list[int] = field(default_factory=list)
+    filled: list[tuple[int, str]] = field(default_factory=list)
+    direct: dict[str, int] = field(default_factory=dict)
+    batch: dict[str, int] = field(default_factory=dict)
+    types: dict[str, int] = field(default_factory=dict)
+    begun: list[int] = field(default_factory=list)
+    seen: list[int] = field(default_factory=list)
 
     def seen_at(self, moment: int) -> int | None:
         """The event at which storage shows the state of `moment`; None when storage was not read after it."""
@@ -93,7 +75,7 @@ class DirectoryPresence:
     def snapshot(self, index: int, begun: int, names: Iterable[str] | None) -> None:
         """Add a reading of storage. names: its content where the format is not Hudi's."""
         if self.begun and begun < self.begun[-1]:
-            return  # It began before the previous one, so a name that it lacks proves nothing.
+            return  # It began before the previous snapshot, so a missing name proves nothing.
         now = frozenset(names) if names is not None else frozenset(n for n, held in self.holders.items() if held)
         for name in now - self.present:
             self.spans.setdefault(name, []).append(index)

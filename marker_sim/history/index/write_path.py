@@ -293,7 +293,7 @@ class WritePathIndex:
                         self.marker_effects.append(event)
                     elif path.startswith(inside):
                         self._entry(event, prefix[:-1], path[len(prefix) :])
-                    elif not path.endswith((PARTITION_METADATA, f".{event.index}.tmp")):  # The latter is a torn put's.
+                    elif not path.endswith((PARTITION_METADATA, f".{event.index}.tmp")):  # The latter is of a torn put.
                         self._data(event, prefix[:-1], path[len(prefix) :])
                     break
 

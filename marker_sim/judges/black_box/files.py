@@ -18,7 +18,7 @@ from marker_sim.names import TEMP
 from marker_sim.tables.entries import TableEntry
 from marker_sim.timeline import UNDOING
 
-# How many were judged, the breaches, and how many could not be decided.
+# The number judged, the breaches, and the number undecided.
 Count = tuple[int, list[Breach], int]
 
 

@@ -19,7 +19,7 @@ from marker_sim.history.index.tables import Tables
 from marker_sim.judges.findings import Breach, Finding, breach_of
 
 REFUSALS_MIN = 2
-# Errors that the kit records of a driver that gave no reason (docs/history.md).
+# Errors that the kit records for a driver without an error of its own (docs/history.md).
 _NO_ANSWER = "the driver did not answer"
 UNTOLD = frozenset({"the driver died", _NO_ANSWER, "the run was over"})
 # Errors of the machine, not of the table.

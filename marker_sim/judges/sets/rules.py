@@ -45,7 +45,7 @@ FACTS: dict[str, Fact] = {
     ),
     "committed": Fact(EARLIEST, "a completed commit of the instant names the data file"),
     "undone": Fact(EARLIEST, "a rollback or sweep removed the data file after it was committed"),
-    "cleaned": Fact(EARLIEST, "a clean, or whoever else may, removed the data file after it was committed"),
+    "cleaned": Fact(EARLIEST, "a clean, or another permitted deletion, removed the data file after it was committed"),
     "present": Fact(NEVER, "in the end the data file of the instant is in storage; moment: since when"),
     "finalized": Fact(
         EARLIEST, "of the directory: the instant is committed, and from `moment` on its markers were listed"

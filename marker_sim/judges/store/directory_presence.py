@@ -72,8 +72,7 @@ def denied(view: HistoryIndex, directory: Directory) -> tuple[int, list[Breach]]
 def outlived(view: HistoryIndex, directory: Directory, done: list[Deletion]) -> tuple[int, list[Breach]]:
     """The number of `exists` answers after the deletions `done` that had to be False, and a breach for each True.
 
-    None where storage is read now and then: a read shows files, and a correct server may answer True for an empty
-    directory.
+    None where storage is only read: a read shows files, and a correct server may answer True for an empty directory.
     """
     judged = 0
     breaches: list[Breach] = []
@@ -112,8 +111,8 @@ def made_up(view: HistoryIndex, directory: Directory) -> tuple[int, list[Breach]
     breaches = [
         breach_of(
             view,
-            f"exists of {directory.path} was answered True at event {call.done}, expected False: nobody has created"
-            f" anything there and no file is there",
+            f"exists of {directory.path} was answered True at event {call.done}, expected False: nothing was"
+            f" created there and no file is there",
             (call.invoke, call.done),
             directory.path,
             "never-there",

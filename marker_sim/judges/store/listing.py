@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from marker_sim.history import IN_CHUNKS
 from marker_sim.history.index.calls import NO_LIFE, Deletion, Directory, RecordedCall
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER
-from marker_sim.history.model import IN_CHUNKS
 from marker_sim.judges.causes import Causes
 from marker_sim.judges.findings import Breach, Finding, breach_of
 from marker_sim.judges.store.directory_presence import Owed, denied, made_up, may_fail, outlived

@@ -90,7 +90,7 @@ def _probes(view: HistoryIndex) -> list[tuple[Directory, RecordedCall]]:
 def _failed_probes(view: HistoryIndex) -> tuple[int, list[Breach]]:
     """The number of probes judged, and the failed ones; a probe that a later try repeated with success did not fail.
 
-    Attempts of a write all create at once, and a store may answer all but one of them that they must ask again.
+    Attempts of a write all create at once, and a store may answer all but one of them with "try again".
     """
     breaches = []
     causes, silence = Causes(view), Silence(view)
@@ -310,7 +310,7 @@ def _starved(view: HistoryIndex, call: RecordedCall, since_ns: int, limit_ns: in
 def _in_line(view: HistoryIndex, call: RecordedCall, since_ns: int, bound_ns: int) -> bool:
     """Whether a late answer came in its turn: after answers to others, at least one each tenth of the bound.
 
-    None of these was sent more than half the bound later: whoever is overtaken for so long does not wait in a line.
+    None of these was sent more than half the bound later: a request that is overtaken for so long is not in a queue.
     Readings are in no line of changes, so they neither count for one nor overtake it.
     """
     until_ns, sent_ns = _end_ns(view, call), view.time_ns(call.invoke)
@@ -338,7 +338,7 @@ def _window(view: HistoryIndex, fault: FaultSpan) -> tuple[int, int]:
 def _touched_otherwise(view: HistoryIndex, directory: Directory, call: RecordedCall, until: int) -> str:
     """The reason why a call may have failed by an event, without storage faults of other directories, "" for none.
 
-    When the kit itself was delayed, how long a server took is not known.
+    If the kit itself was delayed, the time that a server took is not known.
     """
     if any(call.invoke < late <= view.awaited_until(call) for late in view.late_echoes):
         return "echo-late"

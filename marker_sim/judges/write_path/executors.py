@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from marker_sim.history.index.calls import WriteStep
 from marker_sim.history.index.history_index import HistoryIndex
 
-Span = tuple[int, int]  # From one event to another, by index.
+Span = tuple[int, int]  # Indices of the first and last event.
 
 
 class Executors:

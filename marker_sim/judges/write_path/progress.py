@@ -2,8 +2,8 @@
 
 A write that does not complete must be explained by a fault that can have touched it: of its own driver, of the
 executors that made its attempts, of the servers it called, of the disk they share, from the storage time-out and late
-effects before the failed call until its end. Other faults explain nothing, and nothing explains an error that no seam
-raises. Each reason has a name (docs/guarantees.md). A breach shows the last answer that the write received, or its
+effects before the failed call until its end. Other faults are no explanation, and an error that no seam raises has
+none. Each reason has a name (docs/guarantees.md). A breach shows the last answer that the write received, or its
 begin where there was none.
 """
 
@@ -25,7 +25,7 @@ from marker_sim.names import TEMP
 from marker_sim.timeline import parse_data_file
 
 _EVERYWHERE = frozenset({"disk-full", "power-loss"})
-_HARMLESS = frozenset({"clock-jump", "damage", "placeholder", "stray-files"})  # A write completes in spite of these.
+_HARMLESS = frozenset({"clock-jump", "damage", "placeholder", "stray-files"})  # Faults with which a write completes.
 _TRIES_ENOUGH = 4  # spark.task.maxFailures
 _TASK_FAULTS = frozenset({"speculative", "stage-retried"})
 
@@ -121,7 +121,7 @@ class _Attempted:
         dropped = self._never_tried_again(at)
         if dropped is not None:
             return "", self._breach(f"{how}, and a task that failed was never tried again", dropped, at)
-        if view.header.world == "simulated":  # Elsewhere a busy machine can be the reason.
+        if view.header.world == "simulated":  # In other worlds a busy machine can be the reason.
             idle_ns = self._executors.idle_ns(last := self._last_act(at), at)
             if idle_ns > view.header.answer_bound_ms * MS and not self._waits(at):
                 what = f"{how}, and had done nothing for {idle_ns / 1e9:.0f} s while an executor was idle"
@@ -147,7 +147,7 @@ class _Attempted:
         for attempt in self._attempts(at):
             tasks.setdefault(self._task(attempt), []).append(attempt)
         for own in tasks.values():
-            over = max(attempt.done for attempt in own)  # Never of one whose executor died: there may be no other.
+            over = max(attempt.done for attempt in own)  # Not if its executor died: there may be no other.
             if over > at or len(own) >= _TRIES_ENOUGH or any(attempt.outcome == "ok" for attempt in own):
                 continue
             met = any(fault.cls == "client" and over < fault.begin <= at for fault in view.faults)

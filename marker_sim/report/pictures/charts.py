@@ -1,6 +1,6 @@
 """Small charts for the pages, computed here and drawn by the macros of macros.html.j2 as SVG; no script.
 
-Coordinates are of a view WIDTH wide and HEIGHT high, which scales with the page. Each mark says its values in words.
+Coordinates are of a view WIDTH wide and HEIGHT high, which scales with the page. Each mark has its values in words.
 Faults by phase are a map: how often each kind struck in each phase, and which cells are empty or impossible.
 """
 
@@ -132,7 +132,7 @@ class ChartWindow:
 class Chart:
     """A chart. title: what is shown, also for screen readers. grid: heights of lines across. labels: of the axes.
 
-    keys: kind and meaning of what needs to be told apart.
+    keys: kind and meaning of the marks that have to be distinguished.
     """
 
     title: str

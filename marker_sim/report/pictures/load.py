@@ -1,9 +1,9 @@
 """Throughput and latency of a run in real time, by slices of time, with the windows of its faults.
 
-Without a living server there is a window too: a kill is a moment, what follows it is not.
+Times without a living server are a window too, because a kill is only a moment.
 
 An operation counts in the slice in which it was answered, ok or fail; one whose outcome is unknown counts apart.
-Simulated runs have none of this: their time is virtual.
+Simulated runs have no such charts, because their time is virtual.
 """
 
 from __future__ import annotations

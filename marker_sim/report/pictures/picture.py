@@ -1,7 +1,7 @@
 """What the picture of a failure shows, computed from its history: lanes, bars, fault windows, ticks and storage.
 
-Times are milliseconds, moments are indices of events; an end that did not come is None. A history of more events than
-are shown is cut to those around its evidence and its faults, and each gap says what it leaves out. All texts are
+Times are milliseconds, moments are indices of events; a missing end is None. A history with more events than are shown
+is cut to those around its evidence and its faults, and each gap names the events left out. All texts are
 printable and clipped. Drawn by picture.js.
 """
 

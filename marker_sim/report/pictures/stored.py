@@ -1,7 +1,7 @@
 """The content of storage and the answered names, for each moment of a picture.
 
 Files come from storage effects where those were recorded, otherwise from the kit's own reads: then a file is known as
-it was read last. Names are those that clients were answered about; judges know by intervals when each was stored.
+it was read last. Names are those with an answer to a client; judges know by intervals when each was stored.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def stored_files(history: History, shown: Sequence[int]) -> dict[str, Any]:
     paths and names: by number.
     states: [moment, path, content]. The content is None for gone, else [bytes, or None for unknown; names, or None
         where the file holds none; how many; whether it is being written in place].
-    others: [moment, files that are not told apart].
+    others: [moment, files that are not distinguished].
     """
     effects = history.header.witness == "effects"
     kept = set(shown)
@@ -146,7 +146,7 @@ def answered_names(
 ) -> list[dict[str, Any]]:
     """The markers of the given invocations and answers, those of the evidence first.
 
-    Of everything only what decides for a shown moment is kept. answers: [moment, answer]. deleted: when deletion of the
+    Only data that decides for a shown moment is kept. answers: [moment, answer]. deleted: when deletion of the
     directory was requested. stored: [from, to, from, to, ...]. seen: when storage was read, empty where every effect is
     known.
     """

@@ -2,7 +2,7 @@
 
     evidence    an instant for each event of the evidence, by its number
     faults      duration events (B, E), in as many threads as there are faults at a time; those of a moment as instants
-    left out    what a large history has and the trace has not, as complete events
+    left out    the events of a large history that the trace lacks, as complete events
     PROCESS     a process of the run: operations as complete events (X), in as many threads as it has calls under way;
                 storage effects and observations as instants, in a thread each
 
@@ -106,7 +106,7 @@ def _faults(events: Sequence[Event], spans: Sequence[FaultSpan], proofs: dict[in
         name = clipped(f"{span.kind} {span.process}", NAME_MAX)
         tid = 1 + rows.place(begun.time_ns, ended.time_ns)
         if ended.time_ns <= begun.time_ns:
-            # Perfetto takes an end before a begin of the same time, and such a fault would never end there.
+            # For equal times Perfetto reads an end before a begin, so the fault would never end.
             yield _instant(name, "fault", begun, (_FAULTS, tid), about)
             continue
         place = {"name": name, "cat": "fault", "pid": _FAULTS, "tid": tid}

@@ -1,4 +1,4 @@
-"""Stand-alone scripts: a failure that somebody who has no kit can run.
+"""Stand-alone scripts: a failure that can be run without the kit.
 
 shell_script.py  a failure of a server as a shell script (script.sh.j2, script.awk)
 shell_steps.py   the operations and faults of a plan as lines of that script

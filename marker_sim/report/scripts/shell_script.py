@@ -1,8 +1,8 @@
 """A stored plan as a shell script that shows the violation without the kit: bash with curl, kill and cat.
 
 The script starts the server, makes the requests of the plan, does its faults, looks at what is stored, and decides by
-itself (`script.awk`): 1 violated, 0 held, 3 when a step could not be done. What a shell cannot do, a fault at a call
-that a server makes to its storage above all, is refused in a sentence rather than written as something else.
+itself (`script.awk`): 1 violated, 0 held, 3 when a step could not be done. Plans that a shell cannot run, mostly with a
+fault at a call of a server to its storage, are refused in a sentence.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import re
 import shlex
 from dataclasses import dataclass
 from importlib.resources import files
+from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 
@@ -19,6 +20,7 @@ from marker_sim.faults import FaultKind
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.plan import COPY, Op, Plan
 from marker_sim.report.scripts.shell_steps import not_in_a_shell, quoted, steps_of
+from marker_sim.report.templates import resource
 from marker_sim.report.words import plan_sentences, printable
 from marker_sim.targets.hudi import NAME as HUDI
 from marker_sim.targets.hudi import SETTINGS, launcher_of, service_command
@@ -26,9 +28,9 @@ from marker_sim.targets.target import ServerOptions
 
 BOUND_S = 15
 CLIENTS_S, LASTING_S = 8, 13
-TRIES, ENOUGH = 10, 3  # Of a plan that needs luck: how often it is tried, and how often it has to be seen.
-WAITING = frozenset(("G6", "G7"))  # A try that shows one of them waits for long.
-LOST = frozenset(("G1", "G2", "G3", "G4", "G11"))  # A name that is gone breaks one of them, by when it is missed.
+TRIES, ENOUGH = 10, 3  # For a plan that depends on timing: number of tries, and of required violations.
+WAITING = frozenset(("G6", "G7"))  # A try that shows one of them takes long.
+LOST = frozenset(("G1", "G2", "G3", "G4", "G11"))  # A lost name breaks one of them, depending on when it is noticed.
 JUDGED = tuple(f"G{number}" for number in range(1, 13))
 _NO_NAME = "\0\1\2"  # The log has 1 for a line break and 2 for a tab.
 _CLOSED = "Unlike the plan, this script closes connections where the plan resets them; a shell cannot reset one."
@@ -42,10 +44,10 @@ _HOW = (
 class FailureDescription:
     """A failure with what a script or a text for an issue tracker states about it.
 
-    also: what else the same cause breaks.
-    message: what was seen; evidence: the events that prove it.
-    often: how often its plan breaks it, "" where nobody counted.
-    source: where the promise is written.
+    also: other guarantees that the same cause breaks.
+    message: the breach; evidence: the events that prove it.
+    often: how often its plan breaks it, "" if this was not counted.
+    source: the document with the promise.
     version: of the system; kit_version: of the kit that found it; "" for unknown.
     """
 
@@ -91,15 +93,15 @@ def shell_script(failure: FailureDescription) -> str:
     plan, server = failure.plan, failure.server
     problem = _problem(failure)
     if problem:
-        raise UsageError(f"{failure.title} cannot be told as a script: {problem}")
+        raise UsageError(f"{failure.title} cannot be shown by a script: {problem}")
     steps = steps_of(plan, server.identity)
     claims = {failure.guarantee, *failure.also} & set(JUDGED)
     claims |= LOST if claims & LOST else set()
     hudi, s3 = failure.sut.partition(":")[0] == HUDI, plan.storage == "s3"
     faults_ms = sum(fault.settings.for_ms + max(0, fault.settings.restart_ms) for fault in plan.faults)
     at_answers = bool(claims & {"G1", "G2"}) and not server.reader
-    text = (files("marker_sim.report.templates") / "script.sh.j2").read_text(encoding="utf-8")
-    return environment().from_string(text).render(
+    return render_script(
+        "script.sh.j2",
         head=[printable(line) for line in _head(failure, hudi, s3)],
         guarantee=failure.guarantee,
         title=failure.title,
@@ -125,17 +127,18 @@ def shell_script(failure: FailureDescription) -> str:
         clients_s=LASTING_S if "obstruct" in steps.uses else CLIENTS_S,
         known="\n".join(f"    create {place} {quoted(name)}" for place, name in _known(plan)) or "    :",
         claims=" ".join(sorted(claims, key=lambda name: int(name[1:]))),
-        rules=(files("marker_sim.report.templates") / "script.awk").read_text(encoding="utf-8").rstrip("\n"),
+        rules=resource("script.awk").rstrip("\n"),
     )  # fmt: skip
 
 
-def environment() -> Environment:
-    """The template environment for scripts. Nothing is escaped: shell words are quoted one by one."""
-    return Environment(
+def render_script(template: str, **content: Any) -> str:
+    """A script from its template. Nothing is escaped: shell words are quoted one by one."""
+    environment = Environment(
         undefined=StrictUndefined, line_statement_prefix="%%", keep_trailing_newline=True,
         variable_start_string="@{", variable_end_string="}@", comment_start_string="@#", comment_end_string="#@",
         block_start_string="@%", block_end_string="%@",
     )  # fmt: skip
+    return environment.from_string(resource(template)).render(**content)
 
 
 def _problem(failure: FailureDescription) -> str:

@@ -43,9 +43,9 @@ _ON_REQUESTS = {
     FaultKind.KILL: "raw whole",
     FaultKind.REPLY_LOST: "raw whole",
     FaultKind.REQUEST_LOST: "raw half",
-    FaultKind.RESET: "raw {1}",  # A shell can only close; the script says so.
+    FaultKind.RESET: "raw {1}",  # A shell can only close a connection, as the script says.
     FaultKind.DUPLICATED: "twice {0.late_ms}",
-    FaultKind.DELAYED: "",  # The client waits, and then asks.
+    FaultKind.DELAYED: "",  # The client waits before its request.
 }
 _OF_CLIENTS = (*_ON_REQUESTS, FaultKind.PAUSE, FaultKind.DIRECTORY_REMOVED)
 
@@ -56,8 +56,8 @@ class ScriptSteps:
 
     text: the functions of the clients, if there are several, and `steps`.
     due: faults at the n-th request or reply.
-    uses: the functions of the script that not every script needs.
-    alone: whether nothing happens beside anything else.
+    uses: the functions that not every script needs.
+    alone: whether one client performs all steps, one after the other.
     """
 
     text: str
@@ -93,8 +93,8 @@ def not_in_a_shell(fault: Fault, plan: Plan) -> str:
         if fault.site in CALLS and not (local and fault.site in _WATCHED and fault.kind in _ON_SERVERS):
             return "curl and kill do not see the call of a server to its storage at which it happens"
         able = fault.kind in _ON_SERVERS and (fault.site in (*OF_REQUESTS, *_WATCHED) or not fault.site)
-        return "" if able else "a shell has no way to do it"
-    return "" if fault.kind in _OF_CLIENTS else "a shell has no way to do it"
+        return "" if able else "a shell cannot do it"
+    return "" if fault.kind in _OF_CLIENTS else "a shell cannot do it"
 
 
 def steps_of(plan: Plan, identity: bool) -> ScriptSteps:
@@ -146,7 +146,7 @@ def _clients(plan: Plan) -> list[_ScriptClient]:
         if not crowd:
             found.append(_ScriptClient(actor=actor, ops=ops))
             continue
-        members = {each.actor for op in ops for each in op.single()} & {fault.target for fault in plan.faults}
+        members = {actor for op in ops for actor in op.actors} & {fault.target for fault in plan.faults}
         numbers = sorted(int(member.rpartition(OF_CROWD)[2]) for member in members)
         found.append(_ScriptClient(actor=actor, ops=ops, copies=max(op.copies for op in ops), without=tuple(numbers)))
         for number in numbers:

@@ -1,29 +1,30 @@
 """A stored plan of a table as a Python script that shows the violation with PySpark and kill -9 alone.
 
-The script writes the table in one driver after the other, kills those that the plan kills as soon as the kernel tells
-of the file (inotify), looks at what is left and decides by itself: 1 violated, 0 held, 3 a step could not be done. What
-needs more than a local directory and the death of a driver is refused in a sentence.
+The script writes the table in one driver after the other, kills those that the plan kills as soon as inotify reports
+the file, checks the table and decides by itself: 1 violated, 0 held, 3 a step could not be done. Plans that need more
+than a local directory and the death of a driver are refused in a sentence.
 """
 
 from __future__ import annotations
 
 import pprint
-from importlib.resources import files
 from typing import Any
 
 from marker_sim.errors import UsageError
-from marker_sim.faults import Fault, FaultKind
+from marker_sim.faults import Fault
 from marker_sim.plan import Plan
-from marker_sim.report.scripts.shell_script import FailureDescription, environment, shell_script
+from marker_sim.report.scripts.shell_script import FailureDescription, render_script, shell_script
 from marker_sim.report.words import printable
 from marker_sim.tables.entries import WRITE_KEY
 from marker_sim.worlds.spark.hudi.settings import hudi_options, key_count, partition_names
-from marker_sim.worlds.spark.hudi.steps import call_of, last_data_file, moment_of
+from marker_sim.worlds.spark.hudi.steps import call_of, last_data_file
 from marker_sim.worlds.spark.hudi.table import ROWS_MAX, ROWS_MIN
 from marker_sim.worlds.spark.plans import DRIVER
 from marker_sim.worlds.spark.session import JVM
 
 JUDGED = ("G14", "G15", "G16", "G18", "G19", "G24", "G25")
+# What the kernel tells of a file as soon as a call was done that a plan kills before, at or after.
+_MOMENTS = {"open": "made", "write": "made", "close": "whole", "cut": "cut", "delete": "deleted"}
 _HOW = (
     "Set BUNDLE to the Hudi bundle jar (hudi-spark3.5-bundle_2.12-VERSION.jar); it needs Linux, Java 17 and a Python",
     "that has PySpark 3.5. It works in new directories and removes them; TRIES is how often it tries at most (5).",
@@ -43,25 +44,21 @@ def table_script(failure: FailureDescription) -> str:
     plan = failure.plan
     problem = _problem(failure)
     if problem:
-        raise UsageError(f"{failure.title} cannot be told as a script: {problem}")
+        raise UsageError(f"{failure.title} cannot be shown by a script: {problem}")
     options = hudi_options(plan, failure.sut.partition(":")[2])
-    text = (files("marker_sim.report.templates") / "table_script.py.j2").read_text(encoding="utf-8")
-    return (
-        environment()
-        .from_string(text)
-        .render(
-            head=[printable(line).replace('"""', "'''") for line in _head(failure)],
-            title=failure.title,
-            jvm=JVM,
-            options=_literal({name: value for name, value in options.items() if value != WRITE_KEY}),
-            partitions=_literal(list(partition_names(plan))),
-            keys=key_count(plan),
-            seed=plan.seed,
-            rows_min=ROWS_MIN,
-            rows_max=ROWS_MAX,
-            writes=_literal(_writes(plan)),
-            claims=_literal([failure.guarantee, *(each for each in failure.also if each in JUDGED)]),
-        )
+    return render_script(
+        "table_script.py.j2",
+        head=[printable(line).replace('"""', "'''") for line in (*failure.head, "", *_HOW)],
+        title=failure.title,
+        jvm=JVM,
+        options=_literal({name: value for name, value in options.items() if value != WRITE_KEY}),
+        partitions=_literal(list(partition_names(plan))),
+        keys=key_count(plan),
+        seed=plan.seed,
+        rows_min=ROWS_MIN,
+        rows_max=ROWS_MAX,
+        writes=_literal(_writes(plan)),
+        claims=_literal([failure.guarantee, *(each for each in failure.also if each in JUDGED)]),
     )
 
 
@@ -71,16 +68,16 @@ def _problem(failure: FailureDescription) -> str:
     if failure.guarantee not in JUDGED:
         return f"it judges {', '.join(JUDGED)}, what the timeline, the files and the rows of a table show at rest"
     if plan.storage != "local":
-        return "it was found on S3, where nobody but the kit's own S3 sees the requests at which something happens"
+        return "it was found on S3, where only the kit's own S3 sees the requests at which faults happen"
     for fault in plan.faults:
-        if (fault.kind, fault.target) != (FaultKind.KILL, DRIVER):
+        if not fault.kind.row.kills or fault.target != DRIVER:
             return f"it needs executors that are processes of their own ({fault.kind.value} of {fault.target})"
     return ""
 
 
 def _writes(plan: Plan) -> list[dict[str, Any]]:
     """The writes, each with the place where its driver is killed."""
-    last = last_data_file(len(partition_names(plan))).faults[0]
+    last = last_data_file(len(partition_names(plan)), plan.storage).faults[0]
     made = []
     for write in plan.writes:
         fault = last if write.abandon else next((plan.faults[number] for number in write.faults), None)
@@ -91,17 +88,7 @@ def _writes(plan: Plan) -> list[dict[str, Any]]:
 
 def _kill(fault: Fault) -> dict[str, Any]:
     call = call_of(fault)
-    moment = "deleted" if call.operations == ("delete",) else moment_of(fault)
-    return {"path": call.pattern, "n": call.n, "moment": moment}
-
-
-def _head(failure: FailureDescription) -> list[str]:
-    """The text at the beginning of the script."""
-    return [
-        *failure.head,
-        "",
-        *_HOW,
-    ]
+    return {"path": call.pattern, "n": call.n, "moment": _MOMENTS[call.operations[0]]}
 
 
 def _literal(value: object) -> str:

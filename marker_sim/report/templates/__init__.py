@@ -28,9 +28,9 @@ def render(template: str, *, script: str = "", **content: Any) -> str:
         lstrip_blocks=True,
     )
     environment.filters["printable"] = printable
-    code = _resource(script) if script else ""
+    code = resource(script) if script else ""
     return environment.get_template(template).render(
-        style=Markup(_resource("page.css")),
+        style=Markup(resource("page.css")),
         script=Markup(code),
         script_hash=b64encode(hashlib.sha256(code.encode("utf-8")).digest()).decode("ascii"),
         signs=SIGNS,
@@ -38,5 +38,6 @@ def render(template: str, *, script: str = "", **content: Any) -> str:
     )
 
 
-def _resource(name: str) -> str:
+def resource(name: str) -> str:
+    """The text of a file of this package."""
     return (files("marker_sim.report.templates") / name).read_text(encoding="utf-8")

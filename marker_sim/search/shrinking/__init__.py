@@ -1,8 +1,8 @@
 """Makes failing plans smaller.
 
-shrinker.py               runs the candidates, and keeps those that still fail
-operations.py, writes.py  which candidates there are, of operations and of writes
-jobs.py                   the same for tables that a released Hudi writes, where a try costs a quarter of a minute
-by_history.py             what happened in the failing run: its calls in order, or those that met each other
-by_evidence.py            what the evidence of a breach speaks of: few candidates for runs that cost a second
+shrinker.py    runs the candidates, and keeps those that still fail
+candidates.py  which candidates there are, of operations and of writes
+jobs.py        the same for tables that a released Hudi writes, where a try costs a quarter of a minute
+by_history.py  what happened in the failing run: its calls in order, those that met each other, or what the evidence
+               of a breach speaks of
 """

@@ -2,30 +2,109 @@
 
 What the evidence names comes first, alone. Most defects need an order of calls and no race. One client that performs a
 part of the calls in the order in which they were made, with the faults where they struck between them, fails each time
-it is run, and is made smaller call by call. What needs a race is among the calls that were under way when the evidence
-was: these are asked again at once. Where the rest matters in a way that no call tells, all that the plan does in the
-directories of the evidence is kept.
+it is run, and is made smaller call by call. Races need calls that overlapped with the evidence: these are made again at
+once. If neither fails, all operations of the plan in the directories of the evidence are kept.
+
+`around_evidence` are few candidates for what costs a second a run, where operations cannot be taken away one by one
+from five hundred: what the evidence mentions (a marker directory, names, clients) is kept, everything else goes first,
+then the faults.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import product
 from typing import NamedTuple, TypeVar
 
 from marker_sim.faults import Call, Fault, FaultKind, Site, Step
 from marker_sim.faults.sites import REPLY, REQUEST_QUEUED
 from marker_sim.history import Event, History
 from marker_sim.history.index.presence import NEVER
+from marker_sim.names import TEMP
 from marker_sim.plan import COPY, OF_CROWD, Op, Plan
-from marker_sim.search.shrinking.by_evidence import in_used_directories, is_directory
+from marker_sim.unusual_names import folded
+
+CROWDS = ((8, 0), (40, 2))
+
+
+def around_evidence(plan: Plan, evidence: Iterable[Event], under: str) -> Iterator[Plan]:
+    """Plans with a part of the operations, the smallest first, and with a part of the faults.
+
+    under: the class of faults that the breach came under; those of that class are tried after none at all, one by one
+        and together.
+    """
+    events = tuple(evidence)
+    own = [number for number, path in enumerate(plan.directories) if any(is_directory(path, event) for event in events)]
+    names = {event.path for event in events if event.operation == "create"}
+    actors = {event.process.partition(".")[0] for event in events}
+    here = [op for op in plan.ops if op.directory in own]
+    about = [op for op in here if _is_about(op, names, actors)]
+    around = [op for op in here if op in about or op.kind != "create"]
+    like = {folded(name) for name in names if name}
+    alike = [op for op in here if op in about or (op.kind == "create" and folded(op.name) in like)]
+    theirs = [op for op in plan.ops if not actors.isdisjoint(op.actors)]
+    few, many = _crowded(about, names)
+    likely = tuple((fault,) for fault in plan.faults if fault.kind.row.cls == under)
+    together = tuple(fault for each in likely for fault in each)
+    rest = tuple((fault,) for fault in plan.faults if (fault,) not in likely)
+    none: tuple[tuple[Fault, ...], ...] = ((),)
+    for choices, workloads in (
+        (none, (about, alike, theirs, few)),
+        ((*likely, together, plan.faults), (about, alike)),
+        (none, (around, here)),
+        ((*likely, together, plan.faults), (here, around, theirs, few)),
+        ((*none, *likely, *rest), (many, about, around, here)),
+    ):
+        for faults, ops in product(dict.fromkeys(choices), dict.fromkeys(map(tuple, workloads))):
+            yield from _variants(plan, ops, faults) if ops else ()
+
+
+def in_used_directories(plan: Plan) -> Plan:
+    """The plan without marker directories that no operation uses, except for the first."""
+    used = sorted({op.directory for op in plan.ops}) or [0]
+    ops = tuple(replace(op, directory=used.index(op.directory)) for op in plan.ops)
+    return replace(plan, directories=tuple(plan.directories[number] for number in used), ops=ops)
+
+
+def _variants(plan: Plan, ops: tuple[Op, ...], faults: tuple[Fault, ...]) -> Iterator[Plan]:
+    """Plans of these operations, without delays or with theirs, and faults as they are or earlier in proportion."""
+    quick = tuple(replace(op, after_ms=0) for op in ops)
+    for each in dict.fromkeys((quick, ops)):
+        smaller = replace(plan, ops=each, faults=faults)
+        for small in dict.fromkeys((smaller, smaller.earlier_by(plan))):
+            yield in_used_directories(small)
+
+
+def _crowded(about: list[Op], names: set[str | None]) -> list[list[Op]]:
+    """Many clients in place of the one that requested a name, so that one of them loses the race."""
+    first = next((op for op in about if op.name in names), None)
+    if first is None:
+        return [[], []]
+    others = [each for each in about if each.kind != "create"]
+    hot = [replace(first, copies=copies, apart_ms=apart, after_ms=0, request="", server=0) for copies, apart in CROWDS]
+    return [[op, *others] for op in hot]
+
+
+def _is_about(op: Op, names: set[str | None], actors: set[str]) -> bool:
+    """Whether an operation is a create of one of the names, or anything else that one of these clients does."""
+    if op.kind == "create":
+        return any(each.name in names for each in op.single())
+    return not actors.isdisjoint(op.actors)
+
+
+def is_directory(path: str, event: Event) -> bool:
+    """Whether a marker directory of a plan is that of an event; its tables lie below a folder of the run."""
+    table, _, instant = path.partition(TEMP)
+    return instant == event.instant and event.table is not None and event.table.partition("/")[2] == table
+
 
 CLIENT, READER = "executor-0", "executor-1"
-LASTS_MS_MAX = 4_000  # Of a plan whose creates wait for a batch each.
-MANY = 8  # Creates that may have been in as many batches.
-APART_MS = 10  # More than a batch waits.
+LASTS_MS_MAX = 4_000  # Limit for a plan whose creates each wait for a batch.
+MANY = 8  # Number of creates that may have been in as many batches.
+APART_MS = 10  # Longer than the interval between batches.
 SERVERS = ("server", "second")
 T = TypeVar("T")
 
@@ -61,10 +140,10 @@ def candidates(plan: Plan, history: History, evidence: tuple[int, ...], under: s
     namesakes = [call for call in made if _asks(call, names)]
     struck = _struck(plan, history)
     likely = [each for each in struck if each[0].kind.row.cls == under]
-    if not about:  # Probes show it, in directories that may need each other.
+    if not about:  # The evidence is a probe, and its directories may depend on each other.
         yield replace(plan, ops=(), faults=())
     yield from _batch_after_batch(plan, heeded, likely)
-    if 0 < len(about) * plan.interval_ms <= LASTS_MS_MAX:  # Mostly that is enough.
+    if 0 < len(about) * plan.interval_ms <= LASTS_MS_MAX:  # This is enough in most cases.
         for faults in _unlike([[], likely]):
             yield _one_after_another(plan, about, faults)
             yield from _beside_each_other(plan, about, faults)
@@ -142,7 +221,7 @@ def _one_after_another(plan: Plan, calls: list[_Made], struck: list[_Struck]) ->
 def _batch_after_batch(plan: Plan, calls: list[_Made], struck: list[_Struck]) -> Iterator[Plan]:
     """Many creates that met a fault of a server as that many clients, one batch after the other: files may matter.
 
-    Then another client asks what is there.
+    Then another client lists the names.
     """
     creates = [call for call in calls if call.op.kind == "create"]
     met = [(fault, event) for fault, event in struck if fault.target in SERVERS]
@@ -185,7 +264,7 @@ def _among(fault: Fault, event: Event, calls: list[_Made], plan: Plan) -> Fault 
     if fault.target in SERVERS:
         if isinstance(fault.trigger, Call):
             return fault
-        if fault.site not in ("", REPLY, REQUEST_QUEUED):  # At storage: with fewer calls on it sooner, too.
+        if fault.site not in ("", REPLY, REQUEST_QUEUED):  # A site at storage: reached sooner with fewer calls.
             return fault.at(max(1, fault.n * len(calls) // max(1, plan.asked)))
         answered = sum(call.done < event.index for call in calls)
         return replace(fault, trigger=Site(REPLY, answered) if answered else Site(REQUEST_QUEUED, 1))

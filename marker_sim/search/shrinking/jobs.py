@@ -1,8 +1,8 @@
 """Smaller plans of Spark jobs, where a try costs seconds to a minute: few candidates, the best first.
 
-A part of such a plan is a write with the faults that meet it alone, and the abandoned ones before it. What breaks is
-mostly seen soon after what caused it. So one part alone is tried first, those beside the evidence before the others;
-then whatever is left goes one by one; then the table becomes as plain as it can be.
+A part of such a plan is a write with the faults that meet it alone, and the abandoned ones before it. A breach mostly
+follows soon after its cause. So single parts are tried first, beginning with those near the evidence; then the
+remaining parts are removed one by one; then the table is simplified.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from marker_sim.history import History
 from marker_sim.plan import Plan, TableShape, Write
+from marker_sim.search.shrinking.candidates import with_fault
 from marker_sim.worlds.spark.plans import EXECUTOR
 
 Part = tuple[Write, ...]
@@ -25,14 +26,14 @@ def are_jobs(plan: Plan) -> bool:
 def candidates(plan: Plan, history: History, evidence: tuple[int, ...]) -> Iterator[Plan]:
     """The plan with one of its parts alone, those whose faults were the last before the evidence first.
 
-    Of the kit's own jobs then two in a row, for what one driver leaves is the next one's matter.
+    For the kit's own jobs then two in a row, because the next driver handles the remains of the one before.
     """
     parts = _parts(plan)
     last = max(evidence, default=len(history.events))
     struck = sum(event.kind == "fault" and event.value != "end" for event in history.events[:last])
     through, reached = list[int](), 0
     for part in parts:
-        killed = plan.shape is not None and part[0].abandon  # The death that it has to roll back.
+        killed = plan.shape is not None and part[0].abandon  # The killed write that has to be rolled back.
         reached += sum(len(write.faults) for write in part) + killed
         through.append(reached)
     near = next((number for number, count in enumerate(through) if count >= struck), len(parts) - 1)
@@ -51,12 +52,12 @@ def smaller(plan: Plan) -> Iterator[Plan]:
     yield replace(plan, num_threads=1)
     for position, fault in enumerate(plan.faults):
         if fault.n > 1:
-            yield replace(plan, faults=(*plan.faults[:position], fault.at(1), *plan.faults[position + 1 :]))
+            yield with_fault(plan, position, fault.at(1))
 
 
 def _simpler_tables(plan: Plan, shape: TableShape) -> Iterator[Plan]:
     plain = TableShape(cluster=any(fault.target == EXECUTOR for fault in plan.faults))
-    one = replace(plan, num_threads=1)  # With few partitions it writes its files again as one of many with many does.
+    one = replace(plan, num_threads=1)  # With one thread, few partitions are enough for a file to be rewritten.
     yield replace(one, merge_on_read=False, shape=plain)
     yield replace(one, shape=plain)
     for name in ("cluster", "metadata", "version6", "partitions", "small_files", "index"):

@@ -1,28 +1,28 @@
 """Shrinks a failing plan: fewer operations and faults, then fewer threads, directories, delays and odd values.
 
 Greedy and bounded: every candidate is run, a smaller one is kept if the same guarantee still breaks, and the whole ends
-after `runs_max` runs or `budget_s` seconds, whichever comes first. Passes, again and again until none finds anything:
+after `runs_max` runs or `budget_s` seconds, whichever comes first. Passes, repeated until none finds a smaller plan:
 
     crowds        of very many operations one or two alone, all of them at once, halves of them
     faults        all but one, halves, quarters ... single ones
     places        faults of very long plans at sites instead of steps
     miniatures    one to three tasks, or one or two operations, from the smallest on, with one or two of the faults
     writes, ops   chunks of clients, then of operations, then single entries with other latencies or a wait instead
-    two at once   any two entries together, when few are left: neither may be spared alone
+    two at once   any two entries together, when few are left: perhaps neither can be removed alone
     actors        two clients become one
     steps         each fault earlier
     lasting       one fault that lasts for several that refuse calls of one actor
     kinds         a plain kill for a request under way, an error for a time-out, as the row says
     values        latencies, threads, directories, durations, names, what a table is
 
-Faults are keyed by steps or by arrivals at a site; both move when operations go, so whatever is removed is offered
-again with its faults earlier. A fault at a site stays one, for it reads as a sentence.
+Faults are keyed by steps or by arrivals at a site; both change when operations are removed, so each removal is tried
+again with earlier faults. A fault at a site stays one, for it reads as a sentence.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -30,32 +30,36 @@ from itertools import islice
 from marker_sim.errors import HarnessError
 from marker_sim.faults import Fault
 from marker_sim.plan import Op, Plan
-from marker_sim.search.shrinking.by_evidence import in_used_directories
-from marker_sim.search.shrinking.jobs import are_jobs
-from marker_sim.search.shrinking.jobs import smaller as smaller_jobs
-from marker_sim.search.shrinking.operations import (
+from marker_sim.search.shrinking.by_history import in_used_directories
+from marker_sim.search.shrinking.candidates import (
     at_sites,
+    earlier,
+    fewer_tasks,
+    fewer_writes,
     lasting,
+    miniatures_of_operations,
+    miniatures_of_two,
+    miniatures_of_writes,
     parts_of_a_crowd,
     renamed,
+    simpler_writes,
+    with_fault,
     without_faults,
     without_two,
 )
-from marker_sim.search.shrinking.operations import miniatures as small_ops
-from marker_sim.search.shrinking.writes import earlier, fewer_tasks, fewer_writes, simpler_writes
-from marker_sim.search.shrinking.writes import miniatures as small_writes
-from marker_sim.search.shrinking.writes import miniatures_of_two as small_pairs
+from marker_sim.search.shrinking.jobs import are_jobs
+from marker_sim.search.shrinking.jobs import smaller as smaller_jobs
 
 Fails = Callable[[Plan], bool]
 RUNS_MAX = 4_000
 DELAYS_MS = (5, 12, 25, 50, 62, 75, 100)
 BUDGET_S = 10.0
-LEAST = 30  # Workloads of one or two operations that are tried before a crowd is made smaller.
-CROWD = 24  # Operations, of more than which a part is tried alone.
-FEW = 9  # Entries that are taken away two at a time as well.
-MINIATURES = 3  # What part of the rest of the budget goes into them.
-SMALL = 3  # Entries that a miniature has at least to have less than.
-SCANNED = 6  # Entries of a plan whose faults are tried at every earlier step.
+LEAST = 30  # Number of workloads of one or two operations that are tried before a crowd is made smaller.
+CROWD = 24  # Plans with more operations are first tried in parts.
+FEW = 9  # Up to this number of entries, any two are removed together as well.
+MINIATURES = 3  # Miniatures get this part (one third) of the rest of the budget.
+SMALL = 3  # No miniatures for plans with at most this many entries.
+SCANNED = 6  # Largest plan whose faults are tried at every earlier step.
 
 
 class _Spent(Exception):
@@ -81,7 +85,7 @@ class _Shrinker:
         self._seen.add(candidate)
         try:
             failed = self._fails(candidate)
-        except HarnessError:  # Code under test that hangs on a smaller plan leaves the failure as it is.
+        except HarnessError:  # If the code under test hangs on a smaller plan, the failure stays as it is.
             return False
         if failed:
             self.best = candidate
@@ -98,18 +102,18 @@ class _Shrinker:
                 self._thin_a_crowd()
                 self._remove_faults()
                 self._name_places()
-                self._miniature(small_writes)
+                self._miniature(miniatures_of_writes)
                 self._remove_writes()
                 self._remove_ops()
                 self._remove_two()
                 self._merge_actors()
-                self._earlier_faults()
-                self._lasting_faults()
-                self._simpler_kinds()
+                self._vary_faults(_earlier)
+                any(map(self.attempt, lasting(self.best)))
+                self._vary_faults(lambda fault: map(fault.of_kind, fault.kind.simpler))
                 self._simplify()
                 if self.best == before:
-                    self._miniature(small_ops)
-                    self._miniature(small_pairs)
+                    self._miniature(miniatures_of_operations)
+                    self._miniature(miniatures_of_two)
                 if self.best == before:
                     return self.best
         except _Spent:
@@ -146,7 +150,7 @@ class _Shrinker:
     def _thin_a_crowd(self) -> None:
         """Try the smallest workloads first, each of which costs a hundredth of the plan; then halves."""
         crowded = self._simulated and len(self.best.ops) > CROWD
-        least = islice(small_ops(replace(self.best, faults=())), LEAST if crowded else 0)
+        least = islice(miniatures_of_operations(replace(self.best, faults=())), LEAST if crowded else 0)
         if any(map(self.attempt, least)):
             return
         while len(self.best.ops) > CROWD and any(map(self._attempt_scaled, parts_of_a_crowd(self.best))):
@@ -180,9 +184,7 @@ class _Shrinker:
 
     def _attempt_scaled(self, candidate: Plan) -> bool:
         """Also try with earlier faults, in proportion: fewer operations make fewer steps, and late faults never arm."""
-        if self.attempt(candidate):
-            return True
-        return self.attempt(candidate.earlier_by(self.best))
+        return self.attempt(candidate) or self.attempt(candidate.earlier_by(self.best))
 
     def _wait_instead(self, position: int) -> bool:
         """Replace an operation by a wait of about its duration before the client's next one."""
@@ -203,18 +205,13 @@ class _Shrinker:
             return True
         if len(self.best.ops) > 24:
             return False
-        # What remains may need other latencies to meet.
-        for jitter in (0, 1, 2, 3, 4, 5) if self._simulated else ():
-            if self.attempt(replace(candidate, jitter=jitter)):
-                return True
-        if len(self.best.ops) > 16 or not candidate.faults:
-            return False
+        # The remaining entries may need other latencies to occur together.
+        if self._simulated and any(self.attempt(replace(candidate, jitter=jitter)) for jitter in range(6)):
+            return True
         # Fewer operations, fewer steps before the fault.
-        for less in (1, 2, 3, 4, 6, 8, 12):
-            faults = tuple(f.at(max(1, f.n - less)) for f in candidate.faults)
-            if self.attempt(replace(candidate, faults=faults)):
-                return True
-        return False
+        sooner = (tuple(f.at(max(1, f.n - less)) for f in candidate.faults) for less in (1, 2, 3, 4, 6, 8, 12))
+        few = len(self.best.ops) <= 16 and bool(candidate.faults)
+        return few and any(self.attempt(replace(candidate, faults=faults)) for faults in sooner)
 
     def _remove_faults(self) -> None:
         for fault in self.best.faults if len(self.best.faults) > 2 else ():
@@ -250,44 +247,25 @@ class _Shrinker:
 
     def _attempt_scanned(self, candidate: Plan) -> bool:
         """Try a small plan also with one of its faults at every earlier step."""
-        if self.attempt(candidate):
-            return True
-        for position, fault in enumerate(candidate.faults if candidate.entries <= SCANNED else ()):
-            for step in range(1, fault.n):
-                moved = fault.at(step)
-                faults = (*candidate.faults[:position], moved, *candidate.faults[position + 1 :])
-                if self.attempt(replace(candidate, faults=faults)):
-                    return True
-        return False
+        return self.attempt(candidate) or any(
+            self.attempt(with_fault(candidate, position, fault.at(step)))
+            for position, fault in enumerate(candidate.faults if candidate.entries <= SCANNED else ())
+            for step in range(1, fault.n)
+        )
 
     def _merge_actors(self) -> None:
         clients = sorted({op.actor for op in self.best.ops})
         for gone in reversed(clients):
-            # Of very many, what one cannot take over from another the next one cannot either.
+            # With very many clients, only the first few are tried: where these fail, the others do too.
             for stays in clients[: min(clients.index(gone), FEW)]:
                 if self.attempt(renamed(self.best, gone, stays)):
                     break
 
-    def _lasting_faults(self) -> None:
-        """Replace several faults that refuse one actor's calls by a lasting one, where the world has it."""
-        for candidate in lasting(self.best):
-            if self.attempt(candidate):
-                return
-
-    def _simpler_kinds(self) -> None:
+    def _vary_faults(self, variants: Callable[[Fault], Iterable[Fault]]) -> None:
+        """Replace each fault by the first of its variants with which the plan still fails."""
         for position in range(len(self.best.faults)):
-            for kind in self.best.faults[position].kind.simpler:
-                if self.attempt(self._with_fault(position, self.best.faults[position].of_kind(kind))):
-                    break
-
-    def _earlier_faults(self) -> None:
-        for position in range(len(self.best.faults)):
-            step = self.best.faults[position].n
-            for sooner in sorted({1, step // 4, step // 2, step - 8, step - 3, step - 1} - {0}):
-                if 0 < sooner < step and self.attempt(
-                    self._with_fault(position, self.best.faults[position].at(sooner))
-                ):
-                    break
+            made = variants(self.best.faults[position])
+            any(self.attempt(with_fault(self.best, position, fault)) for fault in made)
 
     def _simplify(self) -> None:
         for candidate in self._simpler():
@@ -295,9 +273,8 @@ class _Shrinker:
         for position in range(len(self.best.faults)):
             for name in self.best.faults[position].settable:
                 fault = self.best.faults[position]
-                for less in fault.less(name):
-                    if self.attempt(self._with_fault(position, fault.but(**{name: less}))):
-                        break
+                less = (fault.but(**{name: value}) for value in fault.less(name))
+                any(self.attempt(with_fault(self.best, position, each)) for each in less)
         while self.best.writes and any(self.attempt(candidate) for candidate in simpler_writes(self.best)):
             continue
         for position in range(len(self.best.ops)):
@@ -318,9 +295,11 @@ class _Shrinker:
         if self.best.ops:
             yield in_used_directories(self.best)
 
-    def _with_fault(self, position: int, changed: Fault) -> Plan:
-        faults = self.best.faults
-        return replace(self.best, faults=(*faults[:position], changed, *faults[position + 1 :]))
+
+def _earlier(fault: Fault) -> Iterator[Fault]:
+    """The fault at some earlier steps, the first one first."""
+    n = fault.n
+    return (fault.at(step) for step in sorted({1, n // 4, n // 2, n - 8, n - 3, n - 1}) if 0 < step < n)
 
 
 def _simpler_op(op: Op, position: int) -> Iterator[Callable[[Op], Op]]:

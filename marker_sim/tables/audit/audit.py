@@ -10,7 +10,7 @@ from typing import NamedTuple
 from marker_sim import __version__
 from marker_sim.errors import UsageError
 from marker_sim.tables.audit.claims import AuditedInstants
-from marker_sim.tables.audit.data_files import DataFiles, FileRules, ListedFiles, PartitionResult
+from marker_sim.tables.audit.data_files import DataFiles, FileRules, PartitionResult, listed_files
 from marker_sim.tables.audit.findings import Level, TableFinding, TableReport, ordered
 from marker_sim.tables.audit.markers import judge_directory
 from marker_sim.tables.audit.pending import PendingEvidence, judge_entries, judge_pending, judge_unmarked, wanted_of
@@ -89,7 +89,7 @@ def audit_table(
         mine = split(files, part.root)
         timeline = part.reader.settle(part.reader.read())
         instants = AuditedInstants(timeline, part.properties.layout)
-        judged = ListedFiles(mine.data) if part.root else data
+        judged = listed_files(mine.data) if part.root else data
         of_part = _judge_part(source, part, mine, judged, instants, main.properties, now_s, stuck_after_s)
         findings += _of_metadata(of_part, pending) if part.of_metadata else of_part
         if not part.root:
@@ -122,7 +122,7 @@ def list_here(source: TableSource) -> tuple[list[StoredFile], DataFiles]:
     """All files, listed by this process."""
     files = source.tree()
     below = [file for file in files if file.path.startswith(".hoodie/")]
-    return below, ListedFiles(split(files, "").data)
+    return below, listed_files(split(files, "").data)
 
 
 def _open(source: TableSource, table: str) -> tuple[TablePart, list[TableFinding]]:
@@ -177,7 +177,7 @@ def _markers(
     instants: AuditedInstants, now_s: float,
 ) -> list[TableFinding]:  # fmt: skip
     found = judge_directory(directories[instant], instants, now_s)
-    if found:  # Look again: it was listed before the timeline, and its writer may have been at work on it.
+    if found:  # Read again: it was listed before the timeline, and its writer may have been at work.
         if any(finding.kind in _IN_THE_MAKING for finding in found):
             time.sleep(_AGAIN_AFTER_S)
         again = read_directory(source, root, instant)

@@ -19,13 +19,12 @@ that partitions can be judged anywhere.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, field, replace
 
 from marker_sim.tables.audit.claims import AuditedInstants, Claim
 from marker_sim.tables.audit.findings import Level, TableFinding
 from marker_sim.tables.sources import StoredFile
-from marker_sim.timeline import UNDOING, TableFile, is_side_file, parse_table_file
+from marker_sim.timeline import UNDOING, DataFile, is_side_file, parse_table_file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,27 +76,24 @@ class PartitionResult:
             self.undecided.setdefault(key, []).extend(paths)
 
 
-class DataFiles(Protocol):
-    """The listed data files of a table, wherever they are kept."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFiles:
+    """The listed data files of a table, wherever they are kept.
+
+    size: in bytes, of all; judge: judges all of them, and what commits say of files.
+    """
 
     count: int
     size: int
-
-    def judge(self, rules: FileRules) -> PartitionResult:
-        """Judge all of them, and what commits say of files."""
+    judge: Callable[[FileRules], PartitionResult]
 
 
-class ListedFiles:
-    """Data files in this process. size: in bytes, of all."""
-
-    def __init__(self, files: tuple[StoredFile, ...]) -> None:
-        self._files = files
-        self.count = len(files)
-        self.size = sum(file.size for file in files)
-
-    def judge(self, rules: FileRules) -> PartitionResult:
-        """Judge all of them, and what commits say of files."""
-        return judge_files(rules, self._files, rules.instants.claims)
+def listed_files(files: tuple[StoredFile, ...]) -> DataFiles:
+    """Data files in this process."""
+    size = sum(file.size for file in files)
+    return DataFiles(
+        count=len(files), size=size, judge=lambda rules: judge_files(rules, files, rules.instants.claims)
+    )  # fmt: skip
 
 
 def judge_files(rules: FileRules, stored: Iterable[StoredFile], claims: Mapping[str, Claim]) -> PartitionResult:
@@ -127,11 +123,9 @@ def _is_short(file: StoredFile, claim: Claim) -> bool:
 
 def _short(file: StoredFile, claim: Claim) -> TableFinding:
     said = f"of {claim.size:,} bytes" if claim.size > 0 else "of a size it does not say"
-    return TableFinding(
-        kind="short-file", level=Level.DAMAGE, instant=claim.instant, path=file.path,
-        message=f"The file has {file.size:,} bytes; the commit {claim.instant} wrote one {said}.",
-        evidence=(f"stored: {file.size} bytes", f"commit {claim.instant}: {claim.size} bytes"),
-    )  # fmt: skip
+    message = f"The file has {file.size:,} bytes; the commit {claim.instant} wrote one {said}."
+    evidence = (f"stored: {file.size} bytes", f"commit {claim.instant}: {claim.size} bytes")
+    return _damage("short-file", claim.instant, file.path, message, *evidence)
 
 
 def _judge_unnamed(rules: FileRules, file: StoredFile, result: PartitionResult) -> None:
@@ -150,8 +144,10 @@ def _judge_unnamed(rules: FileRules, file: StoredFile, result: PartitionResult) 
         if owner is None:
             result.doubt("unnamed-data-file", "the log file cannot be read", path)
             return
-        if owner == "":  # Nothing in it can be read; a writer creates it before its first block.
-            _judge_blockless(rules, file, name, result)
+        if owner == "":  # It has no readable block; a writer creates the file before its first block.
+            message = "The log file has no whole block and no commit names it; it holds no rows."
+            found = _damage("unnamed-data-file", name.instant, path, message, f"stored: {file.size} bytes")
+            result.findings.append(replace(found, level=Level.NOTE))
             return
     assert owner is not None
     if path in instants.beside.get(owner, ()) or (rules.metadata and name.log):
@@ -159,22 +155,8 @@ def _judge_unnamed(rules: FileRules, file: StoredFile, result: PartitionResult) 
     _judge_owner(rules, file, name, owner, result)
 
 
-def _judge_blockless(rules: FileRules, file: StoredFile, name: TableFile, result: PartitionResult) -> None:
-    """A log file without a block harms no reader; only a note, unless a pending write may be writing it."""
-    result.findings.append(
-        TableFinding(
-            kind="unnamed-data-file",
-            level=Level.NOTE,
-            instant=name.instant,
-            path=file.path,
-            message="The log file has no whole block and no commit names it; it holds no rows.",
-            evidence=(f"stored: {file.size} bytes",),
-        )
-    )
-
-
-def _judge_owner(rules: FileRules, file: StoredFile, name: TableFile, owner: str, result: PartitionResult) -> None:
-    instants, path = rules.instants, file.path
+def _judge_owner(rules: FileRules, file: StoredFile, name: DataFile, owner: str, result: PartitionResult) -> None:
+    instants, path, stored = rules.instants, file.path, f"stored: {file.size} bytes"
     if owner in instants.unfinished:
         result.pending.setdefault(owner, []).append(file)
     elif owner in instants.unread:
@@ -186,7 +168,7 @@ def _judge_owner(rules: FileRules, file: StoredFile, name: TableFile, owner: str
             return
         message = f"The instant {owner} was rolled back by {rollback.instant}, and its file is still there."
         proof = f"{rollback.action} {rollback.instant}: {rollback.path}"
-        result.findings.append(_damage("rollback-left-files", owner, file, message, proof))
+        result.findings.append(_damage("rollback-left-files", owner, path, message, proof, stored))
     elif owner in instants.completed:
         actions = instants.completed[owner]
         if name.log and all(action.action in UNDOING for action in actions):
@@ -194,24 +176,20 @@ def _judge_owner(rules: FileRules, file: StoredFile, name: TableFile, owner: str
         action = actions[0]
         message = f"The {action.action} {owner} completed and does not name the file."
         proof = f"{action.action} {owner}: {action.path}"
-        result.findings.append(_damage("unnamed-data-file", owner, file, message, proof))
+        result.findings.append(_damage("unnamed-data-file", owner, path, message, proof, stored))
     elif instants.covers(owner):
         message = f"No instant {owner} is on the timeline, which reaches back to {instants.first}."
-        result.findings.append(_damage("unnamed-data-file", owner, file, message, f"timeline from {instants.first}"))
+        proof = f"timeline from {instants.first}"
+        result.findings.append(_damage("unnamed-data-file", owner, path, message, proof, stored))
     else:
         since = f"begins at {instants.first}" if instants.first else "has no entry that can be read"
         result.doubt("unnamed-data-file", f"their instants are older than the timeline, which {since}", path)
 
 
-def _damage(kind: str, owner: str, file: StoredFile, message: str, proof: str) -> TableFinding:
+def _damage(kind: str, instant: str, path: str, message: str, *evidence: str) -> TableFinding:
     return TableFinding(
-        kind=kind,
-        level=Level.DAMAGE,
-        instant=owner,
-        path=file.path,
-        message=message,
-        evidence=(proof, f"stored: {file.size} bytes"),
-    )
+        kind=kind, level=Level.DAMAGE, instant=instant, path=path, message=message, evidence=evidence
+    )  # fmt: skip
 
 
 def _judge_missing(rules: FileRules, path: str, claim: Claim, result: PartitionResult) -> None:
@@ -241,13 +219,6 @@ def _judge_missing(rules: FileRules, path: str, claim: Claim, result: PartitionR
 
 
 def _missing(path: str, claim: Claim, why: str, result: PartitionResult) -> None:
-    result.findings.append(
-        TableFinding(
-            kind="missing-file",
-            level=Level.DAMAGE,
-            instant=claim.instant,
-            path=path,
-            message=f"The commit {claim.instant} names the file, and it is not there: {why}.",
-            evidence=(f"commit {claim.instant}: {claim.size} bytes",),
-        )
-    )
+    message = f"The commit {claim.instant} names the file, and it is not there: {why}."
+    proof = f"commit {claim.instant}: {claim.size} bytes"
+    result.findings.append(_damage("missing-file", claim.instant, path, message, proof))

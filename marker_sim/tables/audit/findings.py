@@ -1,13 +1,12 @@
 """What an audit says: findings of a kind and a level, and the report they add up to.
 
-damage     it is certain that the table is not as a correct Hudi leaves it
-undecided  it may be so, and what would decide it cannot be read, or a writer is at work
-note       worth knowing; healthy tables have it as well
+damage     certain: a correct Hudi does not leave a table in this state
+undecided  possible, but the deciding entry cannot be read, or a writer is at work
+note       healthy tables have it as well
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -24,7 +23,7 @@ class Level(StrEnum):
     NOTE = "note"
 
 
-# Each kind, and what to do about it.
+# Each kind with the next step.
 KINDS = {
     "unnamed-data-file": "Compare its rows with the table; keep a copy, then delete it if no pending write owns it.",
     "missing-file": "Restore it from a backup or an object version, or restore the table to an earlier savepoint.",
@@ -83,7 +82,7 @@ class TableReport:
     table: its address as it was given.
     version, kind, layout: of the table, "" or 0 when hoodie.properties does not say.
     counts: files, bytes, instants, requests.
-    findings: the gravest first.
+    findings: the most severe first.
     not_checked: sentences.
     """
 
@@ -117,8 +116,3 @@ def ordered(findings: Iterable[TableFinding]) -> tuple[TableFinding, ...]:
     """The gravest first, then by kind, path and instant; each once."""
     levels = list(Level)
     return tuple(sorted(dict.fromkeys(findings), key=lambda f: (levels.index(f.level), f.kind, f.path, f.instant)))
-
-
-def tally(findings: Iterable[TableFinding]) -> Counter[tuple[Level, str]]:
-    """The number of findings of each level and kind."""
-    return Counter((finding.level, finding.kind) for finding in findings)

@@ -2,7 +2,7 @@
 
 Hudi deletes a marker directory once its instant is completed or rolled back. Batched markers are read by the strictest
 release: each line of MARKERS<n> ends in a newline and is one marker name, MARKERS.type says TIMELINE_SERVER_BASED.
-Without that file a rollback takes the directory for one of direct markers, finds none and deletes nothing.
+Without that file a rollback treats the directory as one of direct markers, finds none and deletes nothing.
 """
 
 from __future__ import annotations
@@ -26,15 +26,8 @@ def judge_directory(directory: MarkerDirectoryContent, instants: AuditedInstants
     kind = directory.batches.get(TYPE_FILE)
     if batched and (kind is None or kind.strip() != TYPE_BATCHED):
         said = "is missing" if kind is None else "is empty" if not kind else f"says {kind[:40]!r}"
-        found.append(
-            _finding(
-                directory,
-                "no-type-file",
-                f"{directory.path}/{TYPE_FILE}",
-                f"{len(batched)} batched marker files are there and MARKERS.type {said}.",
-                sorted(batched),
-            )
-        )
+        message = f"{len(batched)} batched marker files are there and MARKERS.type {said}."
+        found.append(_finding(directory, "no-type-file", f"{directory.path}/{TYPE_FILE}", message, sorted(batched)))
     for name in sorted(batched):
         found += _judge_batch(directory, name, batched[name])
     return found
@@ -55,16 +48,10 @@ def _leftover(directory: MarkerDirectoryContent, instants: AuditedInstants, now_
     fresh = now_s - since < FRESH_S
     level = Level.UNDECIDED if fresh else Level.DAMAGE
     also = "; that was less than a minute ago, so its writer may be deleting it" if fresh else ""
-    return [
-        TableFinding(
-            kind="leftover-marker-directory",
-            level=level,
-            instant=instant,
-            path=directory.path,
-            message=f"The instant {instant} {said}, and its marker directory is still there{also}.",
-            evidence=(f"{len(directory.files)} files", *sorted(directory.files)[:_SHOWN]),
-        )
-    ]
+    message = f"The instant {instant} {said}, and its marker directory is still there{also}."
+    proof = (f"{len(directory.files)} files", *sorted(directory.files)[:_SHOWN])
+    kind, path = "leftover-marker-directory", directory.path
+    return [TableFinding(kind=kind, level=level, instant=instant, path=path, message=message, evidence=proof)]
 
 
 def _judge_batch(directory: MarkerDirectoryContent, name: str, content: bytes) -> list[TableFinding]:
@@ -78,15 +65,8 @@ def _judge_batch(directory: MarkerDirectoryContent, name: str, content: bytes) -
         return [_finding(directory, "marker-file-unreadable", path, f"It is no UTF-8 from byte {error.start} on.", [])]
     *lines, rest = text.split("\n")
     if rest:
-        found.append(
-            _finding(
-                directory,
-                "marker-file-unreadable",
-                path,
-                "Its last line has no end: the write of the file was cut off.",
-                [rest[:200]],
-            )
-        )
+        message = "Its last line has no end: the write of the file was cut off."
+        found.append(_finding(directory, "marker-file-unreadable", path, message, [rest[:200]]))
     glued = [line for line in (*lines, rest) if _GLUED.search(line)]
     if glued:
         commas = " joined by commas" if all("," in line for line in glued) else ""

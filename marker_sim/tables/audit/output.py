@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 
 from rich.console import Console
-from rich.text import Text
 
+from marker_sim.report.table import print_line
 from marker_sim.report.templates import render
-from marker_sim.report.words import printable
-from marker_sim.tables.audit.findings import KINDS, Level, TableFinding, TableReport, tally
+from marker_sim.tables.audit.findings import KINDS, Level, TableFinding, TableReport
 
 SHOWN_PER_KIND = 5
 SHOWN_ON_PAGE = 500
 STYLES = {Level.DAMAGE: "bold red", Level.UNDECIDED: "yellow", Level.NOTE: "dim"}
-# The classes of page.css that fit.
+# The class of page.css for each level.
 _CLASSES = {Level.DAMAGE: "violated", Level.UNDECIDED: "inconclusive", Level.NOTE: "not-applicable"}
 _VERDICT_CLASSES = {"damaged": "violated", "undecided": "inconclusive", "clean": "holds"}
 
@@ -46,48 +46,36 @@ def facts_line(report: TableReport) -> str:
 
 def print_report(report: TableReport, console: Console, where: str) -> None:
     """The report for a terminal, some findings of each kind. where: the report directory, "" for none."""
-    say = _Speaker(console)
-    say.line(headline(report), "bold")
-    say.line(facts_line(report), "dim")
-    totals = tally(report.findings)
+    say = partial(print_line, console)
+    say(headline(report), style="bold")
+    say(facts_line(report), style="dim")
     for (level, kind), group in groupby(report.findings, key=lambda f: (f.level, f.kind)):
         findings = list(group)
-        say.line("")
-        say.line(f"{level.value}: {kind} ({totals[level, kind]:,})", STYLES[level])
+        say("")
+        say(f"{level.value}: {kind} ({len(findings):,})", style=STYLES[level])
         for finding in findings[:SHOWN_PER_KIND]:
-            say.line(f"  {finding.path or finding.instant}" if finding.path or finding.instant else "")
-            say.line(f"    {finding.message}")
+            say(f"  {finding.path or finding.instant}" if finding.path or finding.instant else "")
+            say(f"    {finding.message}")
             for line in finding.evidence[:SHOWN_PER_KIND]:
-                say.line(f"      {line}", "dim")
+                say(f"      {line}", style="dim")
         if len(findings) > SHOWN_PER_KIND:
-            say.line(f"  and {len(findings) - SHOWN_PER_KIND:,} more" + (f" in {where}" if where else ""))
-        say.line(f"  next: {KINDS[kind]}")
-    say.line("")
+            say(f"  and {len(findings) - SHOWN_PER_KIND:,} more" + (f" in {where}" if where else ""))
+        say(f"  next: {KINDS[kind]}")
+    say("")
     for sentence in report.not_checked:
-        say.line(f"not checked: {sentence}", "dim")
+        say(f"not checked: {sentence}", style="dim")
     if where:
-        say.line(f"report: {where}/audit.html", "dim")
+        say(f"report: {where}/audit.html", style="dim")
 
 
-class _Speaker:
-    """Prints lines as they are, without markup and without characters that a terminal would obey."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-
-    def line(self, text: str, style: str = "") -> None:
-        """Print one line."""
-        self._console.print(Text(printable(text), style=style), soft_wrap=True, highlight=False)
-
-
-def as_json(report: TableReport) -> str:
+def json_text(report: TableReport) -> str:
     """The content of audit.json; text that is not UTF-8 is escaped."""
     return json.dumps(report.as_dict(), indent=1)
 
 
 def write_report(report: TableReport, directory: Path) -> None:
     """Write the three files; OSError when the place cannot be written."""
-    (directory / "audit.json").write_text(as_json(report), encoding="ascii")
+    (directory / "audit.json").write_text(json_text(report), encoding="ascii")
     _write_parquet(report, directory / "findings.parquet")
     (directory / "audit.html").write_text(render_audit(report), encoding="utf-8", errors="backslashreplace")
 

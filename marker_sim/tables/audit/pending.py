@@ -112,7 +112,7 @@ def judge_pending(
             found.append(_rollback(instants, action, actions, evidence, idle_s, stuck_after_s))
             continue
         if "inflight" not in states and action.action in _SERVICES and action.instant not in evidence.files:
-            continue  # It waits for its turn.
+            continue  # A table service that waits for its turn.
         level, why = _level(instants, instant, action, evidence, idle_s, now_s, stuck_after_s)
         lost, left, lines = _of_rollback(instant, evidence)
         message = f"The {action.action} {instant} is {action.state} and not completed; {why}."

@@ -46,7 +46,7 @@ def listing_on_spark(master: str, table: str, endpoint: str | None) -> Iterator[
             yield lambda source: _listed(context, source, table, endpoint)
         except (HarnessError, UsageError, OSError):
             raise
-        except Exception as error:  # PySpark has no class for all of its own.
+        except Exception as error:  # PySpark has no common class for its errors.
             raise HarnessError(f"a Spark job of the audit failed: {said_by(error)}") from error
 
 
@@ -66,7 +66,7 @@ def _listed(context: Any, source: TableSource, table: str, endpoint: str | None)
     files, folders = _folders(source, tasks)
     address = os.path.abspath(table) if ":" not in table else table
     rows = context.parallelize(folders, tasks).mapPartitions(lambda part: _trees(address, endpoint, part))
-    return below, SparkFiles(context, context.parallelize(files, 1).union(rows), tasks, address, endpoint)
+    return below, _kept(context, context.parallelize(files, 1).union(rows), tasks, address, endpoint)
 
 
 def _folders(source: TableSource, wanted: int) -> tuple[list[StoredFile], list[str]]:
@@ -93,30 +93,24 @@ def _trees(table: str, endpoint: str | None, folders: Iterable[str]) -> Iterator
         source.close()
 
 
-class SparkFiles:
-    """Data files that executors keep. tasks: that judge them; size: in bytes, of all."""
+def _kept(context: Any, rows: Any, tasks: int, table: str, endpoint: str | None) -> DataFiles:
+    """Data files that executors keep, and so many tasks judge: each partition path by one executor."""
+    from pyspark import StorageLevel
 
-    def __init__(self, context: Any, rows: Any, tasks: int, table: str, endpoint: str | None) -> None:
-        from pyspark import StorageLevel
+    kept = rows.persist(StorageLevel.MEMORY_AND_DISK)
+    count, size = kept.map(lambda file: (1, file.size)).fold((0, 0), _added)
 
-        self._context, self._tasks, self._table, self._endpoint = context, tasks, table, endpoint
-        self._rows = rows.persist(StorageLevel.MEMORY_AND_DISK)
-        total = self._rows.map(lambda file: (1, file.size)).fold((0, 0), _added)
-        self.count: int = total[0]
-        self.size: int = total[1]
-
-    def judge(self, rules: FileRules) -> PartitionResult:
-        """Judge all of them, and what commits say of files: each partition path by one executor."""
+    def judge(rules: FileRules) -> PartitionResult:
         claims = [*rules.instants.claims.items()]
-        sent = replace(rules, instants=rules.instants.without_claims(), owner=_nobody)
-        shared = self._context.broadcast(sent)
-        table, endpoint = self._table, self._endpoint
-        named = self._context.parallelize(claims).map(lambda claim: (claim[0].rpartition("/")[0], claim))
-        parts = self._rows.map(lambda file: (file.path.rpartition("/")[0], file)).cogroup(named, self._tasks)
+        shared = context.broadcast(replace(rules, instants=rules.instants.without_claims(), owner=_nobody))
+        named = context.parallelize(claims).map(lambda claim: (claim[0].rpartition("/")[0], claim))
+        parts = kept.map(lambda file: (file.path.rpartition("/")[0], file)).cogroup(named, tasks)
         result = PartitionResult()
         for each in parts.mapPartitions(lambda part: _judged(shared.value, table, endpoint, part)).collect():
             result.add(each)
         return result
+
+    return DataFiles(count=count, size=size, judge=judge)
 
 
 def _judged(

@@ -1,4 +1,4 @@
-"""Jars, and Java servers that start quickly; the launchers of Hudi's timeline server, and what it is told of S3.
+"""Jars, and Java servers that start quickly; the launchers of Hudi's timeline server, and its settings of S3.
 
 bundles.py     fetches released jars, and reads a bundle that was just built
 java_start.py  a Java server that starts in a third of the time

@@ -1,4 +1,4 @@
-"""Jars from Maven Central, fetched once into a cache, and bundles of Hudi that somebody has just built.
+"""Jars from Maven Central, fetched once into a cache, and bundles of Hudi built by the user.
 
 The cache is MARKER_SIM_CACHE, else ~/.cache/marker-sim; `jars/` below it has each jar whole or not at all, those that
 are named and nothing of their dependencies. MARKER_SIM_MAVEN names another repository of the same layout. Nothing else
@@ -116,7 +116,7 @@ def _fetch_jar(url: str, path: Path) -> None:
 
 
 def _pieces(url: str) -> Iterator[bytes]:
-    # Imported here: every command imports this module for the table of targets, and hardly any fetches.
+    # Imported here: every command imports this module for the table of targets, but few download.
     from http.client import HTTPException
     from urllib.request import urlopen
 

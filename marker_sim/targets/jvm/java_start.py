@@ -27,8 +27,8 @@ from marker_sim.worlds.http.world import Surroundings
 COMPILE_TIMEOUT_S = 60.0
 END_TIMEOUT_S = 60.0
 ARCHIVE, LAUNCHER_JAR = "classes.jsa", "launcher.jar"
-_COLLECTOR = "-XX:+UseSerialGC"  # Of the collectors the one that starts with the least work.
-_ASKED = ("create", "exists", "list", "delete")  # What loads the classes that are archived.
+_COLLECTOR = "-XX:+UseSerialGC"  # The collector with the fastest start.
+_ASKED = ("create", "exists", "list", "delete")  # Requests that load the classes to archive.
 
 
 def quick_start(command: str, progress: Callable[[str], None]) -> str:
@@ -39,7 +39,7 @@ def quick_start(command: str, progress: Callable[[str], None]) -> str:
     words = shlex.split(command)
     at = words.index("-cp")
     options, class_path, launcher = words[1:at], words[at + 1].split(os.pathsep), Path(words[at + 2])
-    folders = [path for path in class_path if Path(path).is_dir()]  # An archive cannot be had with these.
+    folders = [path for path in class_path if Path(path).is_dir()]  # They make an archive impossible.
     try:
         folder = cache_directory() / "java" / _key(words[0], class_path, launcher)
         jars = os.pathsep.join((str(folder / LAUNCHER_JAR), *(path for path in class_path if path not in folders)))
@@ -81,7 +81,7 @@ def _compile(java: str, class_path: list[str], launcher: Path, folders: list[str
     """Make a jar of the compiled launcher and of class path folders' files; HarnessError when it does not compile."""
     with tempfile.TemporaryDirectory() as classes:
         compiler = [java, "-m", "jdk.compiler/com.sun.tools.javac.Main"]
-        paths = os.pathsep.join(map(str, _files(class_path)))  # The compiler leaves out some jars behind a "*".
+        paths = os.pathsep.join(map(str, _files(class_path)))  # For "*" the compiler omits some jars.
         words = [*compiler, "-cp", paths, "-d", classes, str(launcher)]
         late = f"{launcher.name} was not compiled in"
         code, said = run_to_end(words, deadline_s=COMPILE_TIMEOUT_S, late=late, environment={})

@@ -13,7 +13,7 @@ from marker_sim.worlds.cluster.servers import TimelineServers
 from marker_sim.worlds.cluster.writes import ClusterWrites, Instruction
 from marker_sim.worlds.host import Host
 
-# What other tools and torn writes leave beside markers; whoever takes one for a marker file finds a name in it.
+# Files of other tools and torn writes; a reader that treats one as a marker file finds a name in it.
 _STRAY_FILES = (
     "MARKERS0.tmp",
     ".MARKERS0.crc",
@@ -69,7 +69,7 @@ class ClusterFaults:
                     if path in files:
                         self._host.damage(path, None if fault.settings.removed else b"", "damage")
             case FaultKind.STRAY_FILES if not self._hudi:
-                return None  # In a format of its own a store may own its whole directory.
+                return None  # A store with a private format may own its whole directory.
             case FaultKind.STRAY_FILES:
                 for path in (f"{each.path}/{name}" for each in self._directories() for name in _STRAY_FILES):
                     self._host.damage(path, _STRAY, fault.kind.value)

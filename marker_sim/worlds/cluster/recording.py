@@ -88,7 +88,7 @@ def record_call(
     except Exception as unexpected:
         kind, error, text = "info", unexpected, f"raised {unexpected!r}"
     if operation == "begin" and value is not None:
-        instant, shown = value, None  # Only now the write has its instant.
+        instant, shown = value, None  # Only now is the instant of the write known.
     else:
         shown = value if isinstance(value, str | bool | tuple) and not hasattr(value, "_fields") else None
     events.record(process.name, process.role, kind, operation, table, instant, path, shown, text, invoke)

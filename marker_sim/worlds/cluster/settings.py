@@ -46,7 +46,7 @@ class ClusterSettings:
     def mode_of(self, markers: str) -> Choice:
         """The marker mode of a write that requests `markers` ("" for the plan's mode), as far as the system has it."""
         if markers in ("", self.plan.mode) or self.system.layout != "hudi":
-            return self.choice  # In a format of its own a mode need not be able to read what the other one has written.
+            return self.choice  # With a private format a mode need not read markers of the other mode.
         choice = self.system.chosen(markers, self.capabilities, self.options)
         return choice if self.system.factory(choice.mode) else self.choice
 

@@ -12,17 +12,17 @@ from marker_sim.faults.sites import RESULT_SENT, TASK_TAKEN
 from marker_sim.history import Value
 from marker_sim.markers.store import Rejected
 from marker_sim.names import MarkerDirectory, MarkerType, data_path, marker_name
-from marker_sim.odd_names import written
 from marker_sim.plan import AS, MALFORMED, Op, Write
 from marker_sim.seams import Refused, SeamError
 from marker_sim.timeline import COMMIT, DELTA_COMMIT, WriteStat
+from marker_sim.unusual_names import written
 from marker_sim.worlds.cluster.environment import DriverMarkers, ProcessEnvironment
 from marker_sim.worlds.cluster.recording import CallEnd, RecordedMarkers, record_call
 from marker_sim.writer.attempt import Assignment
 from marker_sim.writer.backend import Backend, JobFailed
 from marker_sim.writer.client import WriteClient
 
-# After a kill nobody listens for a while; a client that went on at once would spend its work on refusals.
+# After a kill no server listens for a while; a client without a wait would use up its work on refusals.
 REFUSED_PAUSE_MS = 50
 RunStage = Callable[[WriteClient, str, str], tuple[WriteStat, ...]]
 
@@ -46,7 +46,7 @@ def perform_operations(environment: ProcessEnvironment, mode: str, ops: Iterable
     refused = False
     for op in ops:
         if op.spelled in MALFORMED and mode == "direct":
-            continue  # Nobody reads a request.
+            continue  # The request is never read.
         wait_ms = op.after_ms + (REFUSED_PAUSE_MS if refused else 0)
         if wait_ms:
             environment.runtime.sleep(wait_ms)
@@ -80,7 +80,7 @@ def _operate(environment: ProcessEnvironment, mode: str, op: Op, server: str) ->
     store, create = environment.client_store(mode, _address(environment, op)[0], server)
     match op.kind:
         case "create" | "hostile":
-            return create(op.name, op.request)._value_  # As `value`, which is a function of Python's own.
+            return create(op.name, op.request)._value_  # The same as `value`, which is a slower property.
         case "list":
             return tuple(sorted(store.list_all()))
         case "list-data":
@@ -98,7 +98,7 @@ def _operate(environment: ProcessEnvironment, mode: str, op: Op, server: str) ->
 def perform_attempt(environment: ProcessEnvironment, work: Assignment, mode: str, slow_ms: int) -> CallEnd:
     """One attempt of a task on an executor.
 
-    Taking the task and reporting its end are steps as well: whoever dies there did nothing, or did all of it.
+    Taking the task and reporting its end are steps as well: a death there means that nothing or everything was done.
     """
     place = MarkerDirectory(work.table, work.instant)
 
@@ -127,7 +127,7 @@ def with_strays(
             kinds[work.path] = kind
             continue
         for path in files:
-            with suppress(SeamError, Rejected):  # The attempt does not depend on it.
+            with suppress(SeamError, Rejected):  # The attempt does not depend on its success.
                 markers.create(marker_name("", path, MarkerType(kind)), environment.runtime.unique_id())
 
     def create(name: str, request: str) -> object:

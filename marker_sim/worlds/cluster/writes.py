@@ -21,7 +21,7 @@ from marker_sim.worlds.host import Host
 MESSAGE_MS = 0.5
 LOST_EXECUTOR_MS = 20
 PROBE_GROUP = "probe"
-# What the process that a fault strikes is to do itself, with a number; None where nothing is left to do.
+# The action that the affected process has to do itself, with a number; None if nothing remains.
 Instruction = tuple[str, int] | None
 
 

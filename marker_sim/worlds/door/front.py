@@ -6,7 +6,8 @@
 As on S3 (worlds/s3_front) an effect has the whole content of a file after it. Of a marker file that is emptied and
 written again, or written over, the history says so: `overwrite-begin`, `overwrite-piece`, and `overwrite-end` when all
 that it held before is there again, or when its writer closes it and it is not empty. What is only added to is put. A
-file outside of marker directories has its effect when its writer closes it.
+file outside of marker directories is put when it is made, empty, and when its writer closes it; at a close nothing but
+a death or a pause can happen.
 
     IO_ERROR               EIO; `applied`: the call is done all the same
     DISK_FULL              ENOSPC, for calls that need room
@@ -34,6 +35,7 @@ from marker_sim.worlds.door.door import Door
 from marker_sim.worlds.door.launch import DoorCommand
 from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
 
+UNSEEN = "storage calls that were not seen: "  # Begins what a run counts for each sentence of `unseen`.
 _EXCHANGE = 2  # RENAME_EXCHANGE of renameat2.
 _DELETED = " (deleted)"  # What the kernel adds to the path of an open file that has no name any more.
 _ERRORS = {
@@ -59,6 +61,7 @@ class DirectoryFront:
         self._before: dict[str, tuple[str, bytes]] = {}  # What marker files held that a process writes again.
         self._changed: set[str] = set()  # Other files, whose writers have them open,
         self._cut: dict[str, str] = {}  # and those of them that lost some of their content, with the process.
+        self._writers: dict[str, set[int]] = {}  # Processes that opened a file or wrote to it, until they close it.
         self._commands: dict[str, DoorCommand] = {}
         root.mkdir(parents=True, exist_ok=True)
         self.door = Door(
@@ -156,21 +159,30 @@ class DirectoryFront:
             self.interceptor.passed_by(armed, seen)
 
     def _closed(self, call: FileCall) -> None:
-        path = call.path
+        path, seen = call.path, shown(call)
+        if call.pid not in self._writers.get(path, ()):
+            return  # A child that was forked with the file closes it before it becomes another program.
+        self._writers[path].discard(call.pid)
+        armed = self.interceptor.strike(seen)
+        if not self._lives(call.process):
+            return
         if path in self._changed and (data := _content(self.root / path)) is not None:
-            self._record(None, shown(call), path, data)
+            self._record(armed, seen, path, data)
         elif path in self._before and self._contents[path]:  # One that is left empty is opened again and written.
             del self._before[path]
-            self.interceptor.applied(None, shown(call), "overwrite-end", path, self._contents[path])
+            self.interceptor.applied(armed, seen, "overwrite-end", path, self._contents[path])
+        else:
+            self.interceptor.passed_by(armed, seen)
 
     def _effects(self, call: FileCall) -> Iterator[tuple[str, bytes | None]]:
         """What a call changed: the content of each path after it, None for one that is gone."""
         match call.operation:
             case "write" | "cut" | "allocate" | "open":
+                self._writers.setdefault(call.path, set()).add(call.pid)
                 if _empties(call) and directory_of(call.path) is None:
                     self._cut[call.path] = call.process
                 if call.operation != "open" or _creates(call) or _empties(call):
-                    yield from self._written(call.path)
+                    yield from self._written(call.path, made=_creates(call))
             case "link":
                 yield from self._present(call.target)
             case "symlink":
@@ -184,12 +196,13 @@ class DirectoryFront:
             case "delete":
                 yield from ((path, None) for path in self._known(call.path))
 
-    def _written(self, path: str) -> Iterator[tuple[str, bytes | None]]:
+    def _written(self, path: str, made: bool) -> Iterator[tuple[str, bytes | None]]:
         if path.endswith(_DELETED):
             return
-        if directory_of(path) is None:
+        later = directory_of(path) is None
+        if later:
             self._changed.add(path)
-        elif (data := _content(self.root / path)) is not None:
+        if (made or not later) and (data := _content(self.root / path)) is not None:
             yield path, data
 
     def _present(self, path: str) -> Iterator[tuple[str, bytes | None]]:
@@ -206,7 +219,8 @@ class DirectoryFront:
 
     def _record(self, armed: ArmedFault | None, call: StorageCall, path: str, data: bytes | None) -> None:
         operation = self._operation(call, path, data)
-        self._changed.discard(path)
+        if call.operation != "open":
+            self._changed.discard(path)
         self._cut.pop(path, None)
         if data is None:
             self._contents.pop(path, None)

@@ -13,6 +13,7 @@ from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.history import History
 from marker_sim.names import MarkerDirectory, parse_directory
 from marker_sim.plan import Plan
+from marker_sim.worlds.door.front import UNSEEN
 from marker_sim.worlds.http.conditions import conditions_met
 from marker_sim.worlds.http.fault_injector import NobodyLives
 from marker_sim.worlds.http.plan_faults import PlanFaults, at_a_call, call_of, refuses_calls
@@ -27,7 +28,6 @@ IDLE_S = 3.0  # All that still ask wait for an answer: what hangs is seen while 
 REUSED_MAX = 12
 OF_PLANS = "in plans: "
 HOSTILE = "hostile directory"
-UNSEEN = "storage calls that were not seen: "
 READS = frozenset({"get", "list", "stat"})
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from urllib.parse import urlencode
 
 from marker_sim.faults import Fault
-from marker_sim.history.model import IN_CHUNKS
+from marker_sim.history import IN_CHUNKS
 from marker_sim.names import MarkerDirectory
-from marker_sim.odd_names import written
+from marker_sim.unusual_names import written
 from marker_sim.worlds.http.http_client import HttpConnection, HttpOutcome
 from marker_sim.worlds.http.request_forms import CHUNKED
 from marker_sim.worlds.http.servers import Server

@@ -18,8 +18,8 @@ from marker_sim import __version__
 from marker_sim.history import Header, History
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.names import MarkerDirectory, MarkerType, marker_name
-from marker_sim.odd_names import PARTITIONS
 from marker_sim.plan import REQUEST_FORMS, Plan
+from marker_sim.unusual_names import PARTITIONS
 from marker_sim.worlds.http.fault_injector import ServerFaultInjector
 from marker_sim.worlds.http.http_client import READ_ONLY, HttpConnection
 from marker_sim.worlds.http.request_forms import CHUNKED

@@ -12,7 +12,7 @@
     wire-down        nobody listens                         refused
 
 Each is a span in the history (`begin` to `end`). On a wire of clients, requests that it broke, or that it may have
-swallowed, are `wire-broken` faults of a moment with the invocation they touched: nobody knows what became of these.
+swallowed, are `wire-broken` faults of a moment with the invocation they touched: their outcome is unknown.
 The lossy faults end with every connection of the wire closed, so that no request waits for bytes that are gone.
 """
 
@@ -38,7 +38,7 @@ CALM_S = 5.0
 TRIES = 3
 TRIES_OF_SOME = 16
 SAMPLES = 5
-SHARE = 0.9  # What a timer of another process may come early by, seen from here.
+SHARE = 0.9  # Share of a wait after which a timer of another process may fire, by this process's clock.
 PADDING_BYTES = 900
 NOTICED_S = 0.3
 POLL_S = 0.005

@@ -74,7 +74,7 @@ def _cached() -> Path:
 def _build(go: str, folder: Path) -> Path:
     """The program, built in a folder."""
     words = [go, "install", "-ldflags", f"-X {MODULE}.Version={VERSION}", f"{MODULE}/cmd/server@v{VERSION}"]
-    # In a folder of its own: a go.mod or go.work of the caller's would have a say.
+    # In a separate folder, because a go.mod or go.work of the caller would have an effect.
     code, said = run_to_end(
         words,
         deadline_s=BUILD_TIMEOUT_S,

@@ -11,8 +11,8 @@ What toxiproxy does, as read in its source (v2.12.0) and tried:
   - `timeout` drops what it gets; taking it off closes the connections it was on.
   - a toxicity below 1 is drawn for each connection, not for each request.
   - an upstream that refuses is a client connection closed without a byte.
-Limits: whoever ends the kit with SIGKILL leaves the server behind. `cut` frees the port; `mend` waits for it when
-somebody else took it meanwhile.
+Limits: SIGKILL of the kit leaves the server behind. `cut` frees the port; `mend` waits for it when
+another process uses it meanwhile.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Toxiproxy:
 
     def call(self, method: str, path: str, given: Mapping[str, Any] | None = None) -> Any:
         """The answer to one call of the server's API, None for an empty one; HarnessError for every error."""
-        # A proxy of the environment (HTTP_PROXY) has no business between the kit and its own loopback.
+        # Requests to the loopback address must not use a proxy of the environment (HTTP_PROXY).
         more: dict[str, Any] = {"timeout": CALL_S, "proxies": {"http": None}}
         if given is not None:
             more["json"] = given
@@ -151,7 +151,7 @@ class ProxiedWire:
             except HarnessError as error:
                 if "address already in use" not in str(error) or time.monotonic() > deadline:
                     raise
-            time.sleep(POLL_S)  # Somebody's outgoing connection has the port for a moment.
+            time.sleep(POLL_S)  # An outgoing connection may use the port for a moment.
 
     def sever(self) -> None:
         """End every present connection; new ones are accepted at once."""

@@ -1,6 +1,6 @@
 """Tests whether an S3 endpoint keeps the four promises that markers depend on, by trying to make it break them.
 
-    put_if_absent      of many If-None-Match: * puts on one key at once one is told 200, its content is what is stored,
+    put_if_absent      of many If-None-Match: * puts on one key at once one is answered 200, its content is stored,
                        and one more is refused
     put_if_unchanged   of many If-Match puts on one ETag at once the same; so is one on an ETag of the
                        past, or of nothing
@@ -8,7 +8,7 @@
     read_after_delete  neither a listing nor a read asked for after a deletion was answered shows the object
 
 A promise holds when no round showed a lie and at least half of them could be decided; a round that met a time-out or
-a 5xx decides nothing, and neither does one in which nobody won and nothing was stored (409: ask again).
+a 5xx decides nothing, and neither does one in which no put won and nothing was stored (409: ask again).
 Limits: a lie that a few hundred quiet requests from one machine do not show is not seen. No state is left behind.
 Source: guarantees, D, object store; 409 and 412 as in S3's reference of PutObject.
 """
@@ -75,7 +75,7 @@ def probe_s3(
 ) -> ProbedCapabilities:
     """The result of trying each promise for some rounds below a fresh prefix, which is emptied afterwards.
 
-    UsageError when the bucket is not there or not ours to use; HarnessError when nobody answers, or when what was
+    UsageError when the bucket is not there or not ours to use; HarnessError without an answer, or when what was
     written could not be removed.
     """
     if rounds < 1 or racers < 2:
@@ -125,7 +125,7 @@ def _absent_round(target: ProbeEndpoint, number: int) -> bool:
     decided = judge_race("If-None-Match: *", told, target.get(key), b"")
     again = target.put(key, f"{number} late", Condition.IF_ABSENT) if decided else None
     if again is not None and again.status == 200:
-        raise BrokenPromise("a put with If-None-Match: * was told 200 although the object was there")
+        raise BrokenPromise("a put with If-None-Match: * was answered 200 although the object was there")
     return decided and again is not None and again.status in _REFUSED
 
 
@@ -141,9 +141,9 @@ def _unchanged_round(target: ProbeEndpoint, number: int) -> bool:
     stale = target.put(key, f"{number} stale", expected=first.etag)
     nothing = target.put(f"nothing-{number}", "nothing", expected=first.etag)
     if stale.status == 200:
-        raise BrokenPromise("a put with If-Match on an ETag that was replaced was told 200")
+        raise BrokenPromise("a put with If-Match on an ETag that was replaced was answered 200")
     if nothing.status == 200:
-        raise BrokenPromise("a put with If-Match was told 200 although no object was there")
+        raise BrokenPromise("a put with If-Match was answered 200 although no object was there")
     return stale.status in _REFUSED and nothing.status in _REFUSED
 
 
@@ -155,7 +155,9 @@ def judge_race(condition: str, told: tuple[ProbeReply, ...], stored: bytes | Non
     winners = [one for one in told if one.status == 200]
     strange = sorted({one.status for one in told} - {200, *_REFUSED})
     if len(winners) > 1:
-        raise BrokenPromise(f"{len(winners)} of {len(told)} puts with {condition} at once were told 200; one may be")
+        raise BrokenPromise(
+            f"{len(winners)} of {len(told)} puts with {condition} at once were answered 200; one may be"
+        )
     if any(status in _UNKNOWN_TO_STORE for status in strange):
         raise BrokenPromise(f"a put with {condition} was answered {strange[0]}: the store does not take the condition")
     if strange or stored is None:
@@ -165,7 +167,7 @@ def judge_race(condition: str, told: tuple[ProbeReply, ...], stored: bytes | Non
             raise BrokenPromise(f"every put with {condition} was refused, and one of them is stored all the same")
         return False
     if stored != winners[0].body:
-        raise BrokenPromise(f"the put with {condition} that was told 200 is not what is stored")
+        raise BrokenPromise(f"the put with {condition} that was answered 200 is not what is stored")
     return True
 
 

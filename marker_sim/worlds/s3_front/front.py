@@ -66,7 +66,7 @@ class S3Front:
     roles: the role of a process, "timeline-server" where it is not named; may be changed while it serves. spared: a
     process that meets no fault: the kit's own, which reads what is stored.
 
-    silence_ms: how long nothing is heard of a request that times out.
+    silence_ms: how long a request that times out stays without a reply.
     """
 
     def __init__(
@@ -220,7 +220,7 @@ class S3Front:
         connection: socket.socket = environ[SOCKET]
         deadline = time.monotonic() + min(duration_ms, SILENCE_MS_MAX) / 1000
         try:
-            # Not select(): it knows no descriptor above 1,023.
+            # Not select(), which fails with descriptors above 1,023.
             poll = select.poll()
             poll.register(connection, select.POLLIN)
             readable = poll.poll(max(0.0, deadline - time.monotonic()) * 1000)

@@ -27,7 +27,7 @@ class ProbeReply(NamedTuple):
 class ProbeEndpoint:
     """One storage for all racers, with what was written to it; leaving the context removes that.
 
-    Entering it raises UsageError when the bucket is not there or not ours to use, HarnessError when nobody answers.
+    Entering it raises UsageError when the bucket is not there or not ours to use, HarnessError without an answer.
     """
 
     def __init__(self, storage: S3Storage, bucket: str, racers: int) -> None:

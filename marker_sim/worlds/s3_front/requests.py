@@ -5,7 +5,7 @@
     GET or HEAD key                      get
     GET bucket                           list     the path is the prefix
     PUT key?partNumber&uploadId, POST key?uploads, DELETE key?uploadId, PUT key?acl, PUT key?tagging
-    and every other GET and HEAD         other    they change no object: nobody judges them
+    and every other GET and HEAD         other    they change no object and are not judged
 
 Everything else is refused here, so that no effect goes unrecorded and no odd request is trouble of the kit: moto
 overlooks sub-resources that it does not know and stores or deletes the object all the same, and it raises at methods
@@ -101,7 +101,7 @@ def _about_key(
     about = (_ABOUT_KEYS | _PARTS) & query.keys()
     unknown = {name for name, values in query.items() if values == [""] and not name.lower().startswith(_SIGNED)}
     operation: Operation = "other"
-    wanted = ""  # The root of the body, where one has to be there.
+    wanted = ""  # The required root of the body, if any.
     match method, *sorted(about or unknown):
         case "GET" | "HEAD", *names:
             if not about or ("partNumber" in names and "uploadId" not in names):

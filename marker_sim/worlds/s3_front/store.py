@@ -2,7 +2,7 @@
 
 Moto keeps its state per account for the whole process, and one table of bucket names for all accounts. So each store
 has an account of its own, and its bucket is taken out of that table: several stores may hold a bucket of one name.
-Whoever calls it holds a lock: moto compares and puts in two steps, and its dictionaries are not made for threads.
+Callers hold a lock: moto compares and puts in two steps, and its dictionaries are not thread-safe.
 Source: moto 5.2.5, `moto.s3.models.S3Backend.get_bucket`, which looks at its own buckets before that table.
 """
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 REGION = "us-east-1"
 _PARTITION = "aws"
 _OVERRIDES = "MOTO_ACCOUNT_ID"
-# Moto reads the service and region out of it and checks nothing else.
+# Moto reads only the service and the region of it.
 _AUTHORIZATION = f"AWS4-HMAC-SHA256 Credential=KIT/20200101/{REGION}/s3/aws4_request, SignedHeaders=host, Signature=0"
-_MAKING = threading.Lock()  # Making it compiles syntax trees, which Python 3.11 cannot do in two threads at a time.
+_MAKING = threading.Lock()  # Its creation compiles syntax trees, which Python 3.11 cannot do in two threads.
 
 
 class MotoStore:
@@ -41,7 +41,7 @@ class MotoStore:
         self.bucket = bucket
         self._account = f"{uuid.uuid4().int % 10**12:012d}"
         self._backends: Any = s3_backends
-        # Whoever else has moto in this process may own a bucket of that name, and keeps it.
+        # Other code with moto in this process may own a bucket of that name, which stays.
         others = self._backends.bucket_accounts.pop(bucket, None)
         self._backends[self._account][_PARTITION].create_bucket(bucket, REGION)
         self._backends.bucket_accounts.pop(bucket, None)

@@ -55,7 +55,7 @@ class Cluster(ClusterRun):
         history = self.history()
         self.scheduler.release()
         for process in self.host.processes:
-            # What it ran refers to it, and would wait for a collection.
+            # Its actors refer to it, and would stay until garbage collection.
             process.environment = process.backend = process.life = None
             process.calls.clear()
         return history

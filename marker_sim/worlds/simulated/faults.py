@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from marker_sim.faults import Call, Fault
 
-# Families of faults that only what is not simulated has.
+# Families of faults that do not exist in the simulated world.
 FOREIGN = {"proxy": "no proxy stands between these processes", "job": "these executors are not Spark's"}
 
 

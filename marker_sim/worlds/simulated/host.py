@@ -198,7 +198,7 @@ class SimulatedHost:
         """Change stored content as an effect of the kit that is no fault."""
         self.store.write(self._kit, "delete" if data is None else "put", path, data)
 
-    # Faults that the simulated world alone has.
+    # Faults that only the simulated world has.
 
     def strike(self, process: Process, fault: Fault) -> None:
         """Inject a fault of storage; `POWER_LOST` also kills the process."""
@@ -210,7 +210,7 @@ class SimulatedHost:
                     process.clock_ms += fault.settings.jump_ms
                     self.record(process.name, "nemesis", "fault", fault.kind.value, value=str(fault.settings.jump_ms))
             case FaultKind.PLACEHOLDER:
-                # Keys that end in "/", as consoles and other clients of an object store make them for directories.
+                # Keys that end in "/", which consoles and other clients create for directories.
                 for path in (f"{directory.path}/" for directory in self.cluster.marker_directories()):
                     if self.store.model.startswith("s3") and path not in self.store.objects:
                         self.damage(path, b"", fault.kind.value)

@@ -22,7 +22,7 @@ class SimMailbox:
     def __init__(self, scheduler: Scheduler, process: Process) -> None:
         self._scheduler = scheduler
         self._process = process
-        self._items: list[Any] = []  # Both are short and there is one of each for every request: lists, not deques.
+        self._items: list[Any] = []  # Lists, not deques: both are short, and every request has one.
         self._waiting: list[list[Any]] = []
 
     def put(self, item: Any) -> None:
@@ -69,7 +69,7 @@ class SimMailbox:
         ticket: list[Any] = [getcurrent(), True]
         self._waiting.append(ticket)
         if timeout_ms is not None:
-            # Rounded up: an actor that waits for a moment must not wake before it.
+            # Rounded up, because an actor must not wake too early.
             scheduler.at(scheduler.now_ns + int(timeout_ms * MS) + 1, self._expire, ticket)
         return scheduler.park()
 

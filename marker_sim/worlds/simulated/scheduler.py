@@ -29,9 +29,9 @@ from marker_sim.worlds.cluster.lives import Life
 MS = 1_000_000
 _new = tuple.__new__
 STEPS_MAX = 1_000_000
-STEPS_BETWEEN_LOOKS = 4_096  # Of an actor, after which somebody looks whether all of them have made too many.
+STEPS_BETWEEN_LOOKS = 4_096  # Steps of an actor between two checks of the number of all steps.
 UNWIND_CALLS_MAX = 1_000
-LAST = 1 << 62  # Added to the number of an entry that comes after all others of its moment.
+LAST = 1 << 62  # Added to the number of an entry that has to be the last of its moment.
 _Entry = tuple[int, int, Callable[[Any], None], Any]
 
 
@@ -48,16 +48,16 @@ class Process:
     actor: ActorState
     life: Life = None
     alive: bool = True
-    clock_ms: int = 0  # What its clock shows more than it should.
-    busy: Any = None  # What an executor was given last.
-    part: str = ""  # Of a write, as a driver does it: what its calls are for.
+    clock_ms: int = 0  # How far its clock is ahead.
+    busy: Any = None  # The last task of an executor.
+    part: str = ""  # The part of a write that a driver is doing.
     paused_until_ns: int = 0
     started: int | None = None
     invoke: int | None = None  # Its last invocation.
-    environment: Any = None  # What its code works with.
-    backend: Any = None  # Of a driver: the executors as its stage knows them, and what it hears of them.
-    overload: tuple[int, int] = (0, 0)  # Of a server: its pace and until when, in ns.
-    free_ns: int = 0  # When an overloaded server takes up the next request.
+    environment: Any = None  # The environment of its code.
+    backend: Any = None  # Of a driver: the executors of its stage, with their messages.
+    overload: tuple[int, int] = (0, 0)  # Of a server: the time for each request, and the end, in ns.
+    free_ns: int = 0  # When an overloaded server serves the next request.
     calls: dict[Any, None] = field(default_factory=dict)
     locks: dict[str, None] = field(default_factory=dict)
 
@@ -80,12 +80,12 @@ class ActorState:
     def __init__(self, name: str, faults: tuple[Fault, ...], jitter: int) -> None:
         self.steps = 0
         self.pending = sorted((f for f in faults if not f.site), key=lambda f: f.n)
-        self.next_step = 1  # The first one is always due: by it the scheduler gets to know of the actor.
+        self.next_step = 1  # The first step is always due: with it the scheduler registers the actor.
         self.sited: dict[str, list[Fault]] = {}
         for fault in sorted((f for f in faults if f.site), key=lambda f: f.n):
             self.sited.setdefault(fault.site, []).append(fault)
         self.arrivals: dict[str, int] = {}
-        self.link: LinkFault | None = None  # With servers, while something is wrong with it.
+        self.link: LinkFault | None = None  # The fault of its link to servers, while it lasts.
         self.storage_faults: list[Fault] = []
         self.wire_faults: list[Fault] = []
         self.draw = random.Random(f"{jitter}/{name}").random if jitter else None
@@ -99,8 +99,8 @@ class ActorState:
 class Scheduler:
     """The event queue, virtual clock and history of one run.
 
-    Whoever parks looks itself for what happens next and switches to it, or goes on at once where that is its own
-    continuation; the hub, which began the run, is needed only to start a greenlet and to end a phase.
+    An actor that parks determines the next event itself and switches to it, or continues at once if the event is its
+    own; the hub, which began the run, is needed only to start a greenlet and to end a phase.
     """
 
     def __init__(
@@ -119,15 +119,15 @@ class Scheduler:
         self._phase = LAST
         self._actors: list[greenlet] = []
         self._idle: list[greenlet] = []
-        self._ready: tuple[greenlet | None, Any] | None = None  # Who goes on when the present call of the world ends.
+        self._ready: tuple[greenlet | None, Any] | None = None  # The actor that continues after this call of the world.
         self._to_start: Any = None
         self.stop = False
-        self.armed: list[tuple[Fault, int]] = []  # Those with a site, and the step of their actor that it was.
+        self.armed: list[tuple[Fault, int]] = []  # Faults at sites that were armed, with the step of their actor.
         self._coordinator = getcurrent()
         self._on_process_fault = on_process_fault
         self._on_exit = on_exit
         self._unwind_calls = 0
-        self.resume = self._resume  # Bound once: what is handed over at every step, and known by identity.
+        self.resume = self._resume  # Bound once, because it is passed at every step and compared by identity.
 
     @property
     def steps(self) -> int:
@@ -151,7 +151,7 @@ class Scheduler:
     ) -> int:
         """Append an event and return its index."""
         if self.closed:
-            return -1  # What a dead actor says while it is unwound is not part of the run.
+            return -1  # Events of a dead actor during unwinding are not part of the run.
         events = self.events
         index = len(events)
         row = (index, self.now_ns, process, role, kind, operation, table, instant, path, value, error, caused_by)
@@ -180,7 +180,7 @@ class Scheduler:
             self.at(process.paused_until_ns, self._begin, work)
             return
         assert self._ready is None, "a call of the world lets one actor go on"
-        # A finished actor's greenlet takes the next body: making one costs as much as ten switches.
+        # The greenlet of a finished actor is reused: creating one costs as much as ten switches.
         self._ready = (self._idle.pop() if self._idle else None, work)
 
     def _perform(self, work: tuple[Process, Callable[[], None]]) -> None:
@@ -192,9 +192,9 @@ class Scheduler:
                 self.record(process.name, process.role, "observe", "exited", error=repr(error))
                 self._on_exit(process)
             except WrongReturn as wrong:
-                raise UsageError(str(wrong)) from None  # To the coordinator, whose run ends with it.
+                raise UsageError(str(wrong)) from None  # Raised in the coordinator, whose run ends.
             except Exception as error:
-                # As with a thread: the actor is gone, its process lives on without it.
+                # As with a thread, the actor ends and its process lives on.
                 self.record(process.name, process.role, "observe", "actor-died", error=repr(error))
             if self.closed:
                 return
@@ -227,7 +227,7 @@ class Scheduler:
             self._go_on(self._coordinator)
 
     def _over(self, phase: int) -> None:
-        # Nothing happened until then, and that took its time too. Limits of phases that ended before them mean nothing.
+        # Time passes although nothing happens until then. Limits of ended phases have no meaning.
         if phase == self._phase:
             self.stop = True
 
@@ -246,7 +246,7 @@ class Scheduler:
             else:
                 self.now_ns, _, call, argument = heappushpop(heap, entry)
                 entry = None
-            if call is resume:  # Half of all entries; a call less for each of them.
+            if call is resume:  # Half of all entries; this saves a call for each.
                 process, actor, value = argument
                 if not process.alive or process.paused_until_ns > self.now_ns:
                     resume(argument)
@@ -257,7 +257,7 @@ class Scheduler:
                 except BaseException as error:
                     if me is coordinator:
                         raise
-                    # It is the world's own, and nothing that the code of this actor should hear of.
+                    # An error of the world, which the code of this actor must not receive.
                     coordinator.throw(error)
                 if self._ready is None:
                     continue
@@ -285,14 +285,14 @@ class Scheduler:
         for state in self.states:
             state.next_step = 0  # Every step is due now, and raises.
         for actor in self._idle:
-            actor.switch(None)  # It has nothing to unwind, and an exception costs more than a whole call.
+            actor.switch(None)  # Nothing to unwind, and an exception costs more than a whole call.
         for actor in self._actors:
             if actor and not actor.dead:
                 self._unwind_calls = 0
                 try:
                     actor.throw(ProcessKilled)
                 except (ProcessKilled, Exception):
-                    # What a dying actor raises is its own affair: the history is closed.
+                    # Errors of a dying actor do not matter: the history is closed.
                     continue
 
     def release(self) -> None:
@@ -359,7 +359,7 @@ class Scheduler:
     def _unwind(self) -> None:
         self._unwind_calls += 1
         if self._unwind_calls > UNWIND_CALLS_MAX:
-            # It swallows its own end; nothing but leaving it alone is left.
+            # It catches the exception that should end it, so it can only be abandoned.
             self._coordinator.switch()
         raise ProcessKilled
 

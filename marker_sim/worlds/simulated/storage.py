@@ -99,12 +99,12 @@ class Store:
         self.capabilities = CAPABILITIES[model]
         self.latency_ns = _LATENCY_NS[model]
         self.objects: dict[str, bytes] = dict(files or {})
-        # How many more calls in a marker directory are throttled, or get no answer.
+        # By marker directory: the number of further calls that are throttled, or not answered.
         self.throttled: dict[str, int] = {}
         self.silent: dict[str, int] = {}
         self.throttled_until_ns: dict[str, int] = {}
         self.full_until_ns = 0
-        self.unsynced: list[tuple[int, str, bytes | None]] | None = None  # Kept where the power may go.
+        self.unsynced: list[tuple[int, str, bytes | None]] | None = None  # Only if the plan has a power loss.
         self.tear: Callable[[Process, Fault], None] | None = None
         self._versions: dict[bytes, str] = {}
         self._stamps = dict.fromkeys(self.objects, -1)
@@ -172,7 +172,7 @@ class SimStorage:
         error: StorageError | None = None
         store.write(process, "overwrite-begin", path, b"")
         settings = fault.settings if fault else _NO_FAULT
-        # Whatever a fault lasts or is late by, it holds up both pauses of this call.
+        # A delay by a fault applies to both pauses of this call.
         held_ms = settings.late_ms + settings.for_ms + settings.restart_ms
         pause_ns = int(store.latency_ns * factor) + held_ms * MS
         scheduler.sleep(process, pause_ns)
@@ -272,7 +272,7 @@ class SimStorage:
             try:
                 result = apply()
             except StorageError as error:
-                result = error.with_traceback(None)  # Which would hold this frame, and so itself.
+                result = error.with_traceback(None)  # Its traceback would refer to this frame, and so to itself.
             scheduler.sleep_until(process, reply_ns)
         else:
             result = scheduler.park_until((now_ns + reply_ns) // 2, self._apply, (reply_ns, getcurrent(), apply))
@@ -280,7 +280,7 @@ class SimStorage:
             try:
                 raise result
             finally:
-                del result  # Or the error and this frame would hold each other until they are collected.
+                del result  # Otherwise the error and this frame would be a cycle until garbage collection.
         if process.actor.sited:
             scheduler.arrive(process, site_of(process.role, process.part, operation, path, after=True))
         return result
@@ -314,7 +314,7 @@ class SimStorage:
             case FaultKind.TORN_WRITE:
                 if store.tear:
                     if not empty:
-                        # An empty file is made by one exclusive create; only contents pass through another file.
+                        # An empty file needs one exclusive create; only content is first written to another file.
                         store.write(process, "put", f"{path}.{len(scheduler.events)}.tmp", b"torn")
                     store.tear(process, fault)
                 scheduler.park()
@@ -334,7 +334,7 @@ class SimStorage:
         reply_ns, actor, apply = argument
         process, scheduler = self._process, self._scheduler
         if not process.alive and self.capabilities.host_lock:
-            # A system call has ended, one way or the other, before its dead process lets go of its locks.
+            # A system call ends, with or without effect, before the locks of its dead process are released.
             return
         try:
             result = apply()

@@ -131,10 +131,10 @@ class SimWire:
         scheduler = self._scheduler
         server = self._address(name)
         if call.refused:
-            return  # Where nobody listened, nothing was sent that could come a second time.
+            return  # Without a listener no request was sent that could be duplicated.
         if server is None or not server.alive:
             if call.arrived:
-                return  # The copy is lost; the first is being served or was.
+                return  # The copy is lost; the first request is or was served.
             call.refused = True
             self._answer(call, Refused(f"no server listens at {name}"))
             return
@@ -142,7 +142,7 @@ class SimWire:
         call.arrived = True
         server.calls[call] = None
         handling = server
-        slot_ns = server.free_ns  # An overloaded server takes up one request after the other.
+        slot_ns = server.free_ns  # An overloaded server serves one request after the other.
 
         def serve() -> None:
             call.handler = getcurrent()

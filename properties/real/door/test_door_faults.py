@@ -209,7 +209,7 @@ os.write(file, b"never")
 
 
 def test_a_kill_from_within_a_decision_leaves_nothing_to_answer(root: Path) -> None:
-    """As the interceptor does it: whoever decides ends the command, and the call is not done."""
+    """As the interceptor does it: the deciding thread ends the command, and the call is not done."""
     commands: list[DoorCommand] = []
 
     def rule(call: FileCall) -> Decision | None:

@@ -207,10 +207,44 @@ def test_a_temporary_file_is_renamed_at_the_call_that_its_target_names(runs: Cal
     assert files_below(run.front.root) == {f"{PLACE}/new": b"a"}
 
 
-def test_a_file_elsewhere_has_its_effect_when_it_is_closed(runs: Callable[..., Run]) -> None:
+WRITES_ELSEWHERE = """
+import os
+file = open("data", "wb", buffering=0)
+for n in range(9):
+    if (child := os.fork()) == 0:
+        os.close(file.fileno())
+        os._exit(0)
+    os.waitpid(child, 0)
+    file.write(b"x")
+file.close()
+open("next", "w").close()
+"""
+
+
+def test_a_file_elsewhere_is_put_when_it_is_made_and_when_who_made_it_closes_it(runs: Callable[..., Run]) -> None:
     run = runs()
-    run.python('file = open("data", "wb", buffering=0)\nfor n in range(9): file.write(b"x")\nfile.close()')
-    assert run.effects() == [("put", "data", b"x" * 9)]
+    run.python(WRITES_ELSEWHERE)
+    assert run.effects() == [
+        ("put", "data", b""),
+        ("put", "data", b"x" * 9),
+        ("put", "next", b""),
+        ("put", "next", b""),
+    ]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_kill_at_a_close_finds_the_file_whole(runs: Callable[..., Run], when: When) -> None:
+    run = runs(at(FaultKind.KILL, "close", 1, when))
+    assert run.python(WRITES_ELSEWHERE)[0] == -signal.SIGKILL
+    assert run.front.objects() == {"data": b"x" * 9}
+    assert run.effects()[1:] == [("put", "data", b"x" * 9)][: when == "after"]
+
+
+def test_nothing_but_a_death_or_a_pause_can_be_at_a_close() -> None:
+    for kind in (FaultKind.KILL, FaultKind.PAUSE, FaultKind.TORN_WRITE):
+        assert not at(kind, "close").problem()
+    for kind in (FaultKind.IO_ERROR, FaultKind.DISK_FULL, FaultKind.SLOW_STORAGE):
+        assert "the closing of a file does not fail" in at(kind, "close").problem()
 
 
 def test_a_directory_removed_by_another_program_is_gone_at_once(runs: Callable[..., Run]) -> None:

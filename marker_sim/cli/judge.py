@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import typer
+
+from marker_sim.cli import options as given
 from marker_sim.errors import UsageError
 from marker_sim.history import History, read_jsonl
-from marker_sim.judges import judge
+from marker_sim.judges import judge as judge_history
 from marker_sim.judges.baselines.baseline import load_baseline
-from marker_sim.judges.findings import Finding
 from marker_sim.judges.guarantees import parse_guarantees
 from marker_sim.judges.promises.profiles import Profile, load_profile, parse_profile
 from marker_sim.judges.sets.rules import GUARANTEES_BY_SETS
@@ -24,29 +25,24 @@ from marker_sim.report.directory import newest_earlier
 from marker_sim.report.page import headline
 from marker_sim.report.table import output_console, print_outcome
 from marker_sim.report.verdict import judge_campaign
-from marker_sim.scale.fact_files import find_facts, remote_facts
 from marker_sim.scale.parts import WHOLE_MAX, events_in, judge_in_parts
-from marker_sim.scale.set_judging import judge_facts, judge_history_by_sets
+from marker_sim.scale.set_judging import find_facts, judge_facts, judge_history_by_sets, remote_facts
 from marker_sim.surroundings.spark_session import parse_master
 
 HISTORIES = (".jsonl", ".parquet")
 
 
-def rejudge(
-    path: Path,
-    *,
-    guarantees: str | None,
-    profile: str | None,
-    expect: str | None,
-    as_json: bool,
-    argv: Sequence[str],
-    sets: bool = False,
-    spark_master: str | None = None,
+def judge(
+    context: typer.Context,
+    path: given.JudgedHistory,
+    guarantees: given.Guarantees = None,
+    profile: given.Promises = None,
+    expect: given.Expect = None,
+    as_json: given.Json = False,
+    sets: given.Sets = False,
+    spark_master: given.SetsOnSpark = None,
 ) -> int:
-    """Judge a stored history, print the verdict, and return its exit code. Nothing is written.
-
-    sets: by differences of sets alone, which facts in a directory and --spark-master ask for as well.
-    """
+    """Judge a stored history again, or facts of millions of markers as sets."""
     only = None if guarantees is None else parse_guarantees(guarantees)
     baseline = None if expect is None else load_baseline(expect)
     parse_master(spark_master)
@@ -59,15 +55,22 @@ def rejudge(
             raise UsageError(f"sets decide nothing about {wrong}; they judge {known}, so leave the others out")
         judged = judge_facts(facts, spark_master) if facts else judge_history_by_sets(history_in(path), spark_master)
         history = History(judged.header, ())
-        promises = _profile_of(history, path) if profile is None else load_profile(profile)
+        promises = _profile_of(history, path, profile)
         findings = tuple(each for each in judged.findings(promises) if each.guarantee in only)
         by_sets = {"sets": judged.to_dict()}
-    elif _is_large(path):
-        history, promises, findings = _judged_in_parts(history_in(path), profile, only)
+    elif (file := history_in(path)).suffix == ".parquet" and events_in(file) > WHOLE_MAX:
+        header, findings, complete = judge_in_parts(file, only)
+        history = History(header, ())
+        promises = _profile_of(history, path, profile)
+        if not complete:  # Of a table that is too large itself, breaches of its sets count where no other was found.
+            found = {each.guarantee: each.breaches for each in judge_history_by_sets(file, None).findings(promises)}
+            findings = tuple(
+                replace(each, breaches=each.breaches or found.get(each.guarantee, ())) for each in findings
+            )
     else:
         history = read_history(path)
-        promises = _profile_of(history, path) if profile is None else load_profile(profile)
-        findings = judge(history, only)
+        promises = _profile_of(history, path, profile)
+        findings = judge_history(history, only)
     statistics = Statistics()
     statistics.add(history, findings)
     campaign = Campaign(
@@ -81,34 +84,13 @@ def rejudge(
         failures=tuple(failures_in(history, findings, promises).values()),
         last=history,
     )
-    outcome = judge_campaign(campaign, promises, baseline, path, argv, only)
+    outcome = judge_campaign(campaign, promises, baseline, path, context.obj, only)
     if as_json:
         print(json.dumps(outcome.to_dict() | by_sets, indent=1))
     else:
         alone = "by differences of sets alone: " if by_sets else ""
         print_outcome(outcome, output_console(), "", f"{alone}{headline(outcome)}")
     return outcome.exit_code()
-
-
-def _is_large(path: Path) -> bool:
-    """Whether a history is too large to be judged as a whole."""
-    file = history_in(path)
-    return file.suffix == ".parquet" and events_in(file) > WHOLE_MAX
-
-
-def _judged_in_parts(
-    path: Path, profile: str | None, only: frozenset[str] | None
-) -> tuple[History, Profile, tuple[Finding, ...]]:
-    """The header and findings of a history too large for memory. A table that is too large itself is judged by sets,
-    whose breaches count where no other was found.
-    """
-    header, findings, complete = judge_in_parts(path, only)
-    history = History(header, ())
-    promises = _profile_of(history, path) if profile is None else load_profile(profile)
-    if not complete:
-        sets = {each.guarantee: each.breaches for each in judge_history_by_sets(path, None).findings(promises)}
-        findings = tuple(replace(each, breaches=each.breaches or sets.get(each.guarantee, ())) for each in findings)
-    return history, promises, findings
 
 
 def read_history(path: Path) -> History:
@@ -133,8 +115,10 @@ def history_in(path: Path) -> Path:
     return path
 
 
-def _profile_of(history: History, path: Path) -> Profile:
-    """The profile by which a history was judged."""
+def _profile_of(history: History, path: Path, given: str | None) -> Profile:
+    """The profile that was given, else the one by which a history was judged."""
+    if given is not None:
+        return load_profile(given)
     header = history.header
     if header.promises is not None:
         return parse_profile(header.promises, f"the profile in {path}")

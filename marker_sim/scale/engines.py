@@ -1,23 +1,42 @@
-"""The rules as set differences of interned ids in columns in memory. Needs only pyarrow.
+"""The rules as set differences: of interned ids in columns in memory, or as SQL that Spark runs over files of facts.
 
-Directory and name of a fact become one number, so that texts are compared once, when they are interned; facts whose
-directories and names were recorded as ids are not touched by any text at all. Two facts must differ in one of the two
-numbers if they differ in one of the two texts, which is so because ids are counted and not hashed.
+In memory, which needs only pyarrow, directory and name of a fact become one number, so that texts are compared once,
+when they are interned; facts whose directories and names were recorded as ids are not touched by any text at all. Two
+facts must differ in one of the two numbers if they differ in one of the two texts, which is so because ids are counted
+and not hashed. Spark is configured by the user's environment.
 """
 
 from __future__ import annotations
 
+import tempfile
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from operator import methodcaller
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from marker_sim.judges.sets.rules import FACTS, NOTHING, OF_DIRECTORIES, RULES, SHOWN, Difference, SetRule
+from marker_sim.errors import UsageError
+from marker_sim.judges.sets.rules import (
+    FACTS,
+    NOTHING,
+    OF_DIRECTORIES,
+    RULES,
+    SHOWN,
+    Difference,
+    SetRule,
+    counting_query,
+    showing_query,
+)
+from marker_sim.surroundings.spark_session import open_session
 
+COLUMNS = ("fact", "directory", "name", "moment")
+Ask = Callable[[str], Sequence[Sequence[Any]]]
+FactCounts = tuple[frozenset[str], dict[str, Difference]]
 _SLICE = 1 << 15
 _LIMIT, _KEYS = 1 << 31, 1 << 62
 
@@ -80,10 +99,9 @@ class ArrowFacts:
             columns["name"] = pa.chunked_array([self._names]).take(columns["name"])
         found = pa.table(columns)
         first = found.take(pc.select_k_unstable(found, SHOWN, [("directory", "ascending"), ("name", "ascending")]))
-        return tuple((self._text_of(row["directory"]), self._text_of(row["name"])) for row in first.to_pylist())
-
-    def _text_of(self, value: str | int) -> str:
-        return self._text(value) if isinstance(value, int) else value
+        return tuple(
+            (_spelled(row["directory"], self._text), _spelled(row["name"], self._text)) for row in first.to_pylist()
+        )
 
 
 def _of(columns: pa.Table, facts: pa.ChunkedArray, numbers: dict[str, int], fact: str) -> pa.Table:
@@ -142,3 +160,59 @@ def _looked_up(table: pa.Table, place: pa.ChunkedArray) -> pa.ChunkedArray:
     """For each position the latest `at` in a table, null where there is none."""
     at = pc.index_in(place, value_set=table["place"].combine_chunks())
     return table["at_max"].take(at)
+
+
+class SqlFacts:
+    """Facts behind a function that answers queries. text: of an id."""
+
+    def __init__(self, ask: Ask, text: Callable[[int], str] = str) -> None:
+        self._ask, self._text = ask, text
+        self.kinds = frozenset(row[0] for row in ask("SELECT DISTINCT fact FROM facts WHERE fact IS NOT NULL"))
+
+    def differences(self) -> dict[str, Difference]:
+        """The result of each rule."""
+        ((*counts,),) = self._ask(counting_query("facts"))
+        found = {}
+        for number, rule in enumerate(RULES):
+            judged, excused, broken = map(int, counts[3 * number : 3 * number + 3])
+            shown = self._ask(showing_query("facts", rule)) if broken else ()
+            names = tuple((_spelled(directory, self._text), _spelled(name, self._text)) for directory, name in shown)
+            found[rule.id] = Difference(judged, excused, broken, names)
+        return found
+
+
+def counted_by_spark(places: list[str], form: str, text: Callable[[int], str], master: str) -> FactCounts:
+    """The kinds of facts in files that Spark reads, and the result of each rule, computed on the cluster of
+    `master`; UsageError if it cannot read them.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="marker-sim-judge-") as scratch,
+        open_session("judge", master, Path(scratch)) as session,
+    ):
+        from pyspark.errors import PySparkException
+
+        try:
+            reader = session.read.option("header", True) if form == "csv" else session.read
+            found: Any = getattr(reader, form)(*places) if form == "parquet" else getattr(reader, form)(places)
+            found.selectExpr(*COLUMNS[:3], "CAST(moment AS BIGINT) AS moment").createOrReplaceTempView("facts")
+            facts = SqlFacts(lambda query: session.sql(query).collect(), text)
+            return facts.kinds, facts.differences()
+        except PySparkException as error:
+            raise unreadable(places[0], error) from error
+
+
+def unreadable(place: str, error: Exception) -> UsageError:
+    """The error for files that hold no facts."""
+    return UsageError(
+        f"{place} cannot be read as facts ({_first_line(error)}); give Parquet, CSV or JSON files with the columns"
+        f" {', '.join(COLUMNS)}, as in docs/scale.md"
+    )
+
+
+def _first_line(error: object) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+def _spelled(value: str | int, text: Callable[[int], str]) -> str:
+    """A directory or a name as text. text: of an id."""
+    return text(value) if isinstance(value, int) else value

@@ -66,7 +66,7 @@ HOSTILE_NAMES = (
 )
 
 
-# What servers in real time have to refuse. Bytes that are no UTF-8 are surrogates, one a byte.
+# Names that servers must refuse; bytes that are no UTF-8 are surrogates, one a byte.
 _CONTROLS = "".join(map(chr, (*range(32), 0x7F, 0x85)))
 _NO_TEXT = (b"\xff", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xe2\x82")
 STEM = "f0_0-0-0_001.parquet.marker.CREATE"
@@ -79,7 +79,7 @@ REFUSED = (
     "dt=1/../../escaped.parquet.marker.CREATE",
     f"/{STEM}",
 )
-# What they may refuse, and else have to store and list byte for byte.
+# Names that they may refuse, or else have to store and list byte for byte.
 KEPT = (
     f"dt=1/a\u2028b/{STEM}",
     f"dt=1/a\u2029b/{STEM}",

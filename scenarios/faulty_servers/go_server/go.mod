@@ -1,0 +1,3 @@
+module faultyserver
+
+go 1.22
