@@ -270,6 +270,8 @@ class LockOf:
 def decision_of(armed: ArmedFault, call: FileCall) -> Decision | None:
     """What a fault does to a call; None for nothing: `inject` affects its process."""
     settings = armed.fault.settings
+    if not armed.hits(call.role):
+        return None
     if armed.kind is FaultKind.TORN_WRITE and call.operation == "write":
         return Decision(bytes_max=0 if settings.empty else len(call.data) // 2)
     if armed.injected:

@@ -37,7 +37,6 @@ class ClusterStorage(Protocol):
     settle_ms: int
 
     def spec(self) -> dict[str, str]: ...
-    def stored(self, path: str) -> bytes | None: ...
     def files(self) -> dict[str, bytes]: ...
     def damage(self, path: str, data: bytes | None) -> None: ...
     def expect(self, process: str, role: str) -> None: ...
@@ -66,7 +65,7 @@ class LocalFront:
         self.interceptor = Interceptor(Recorder(), lambda armed, call: None)  # Until the first run.
         self._root = root
         self._struck: dict[int, ArmedFault] = {}
-        self._pieces: dict[tuple[str, str], int] = {}  # Written so far, by process and path.
+        self._begun: set[tuple[str, str]] = set()  # Writes in place, by process and path.
         self.door = Door(
             root,
             self._decide,
@@ -88,7 +87,7 @@ class LocalFront:
         self.door.move(root)
         self._root, self.interceptor = root, interceptor
         self._struck.clear()
-        self._pieces.clear()
+        self._begun.clear()
 
     def check(self) -> None:
         """HarnessError when a call of the run before failed in the kit, or was not seen."""
@@ -108,29 +107,25 @@ class LocalFront:
 
     def _applied(self, call: FileCall, outcome: CallOutcome) -> None:
         seen, armed = _as_planned(call), self._struck.pop(call.number, None)
-        if seen is None:
-            return
-        if not outcome.done:
+        if seen is not None and outcome.done:
+            effect = seen.operation if seen.operation != "overwrite" else self._piece(call, outcome.result)
+            self._record(armed, seen, effect)
+        elif seen is not None:
             self.interceptor.passed_by(armed, seen)
-            return
-        effect = seen.operation if seen.operation != "overwrite" else self._piece(call, outcome.result)
-        self._record(armed, seen, effect)
 
     def _closed(self, call: FileCall) -> None:
-        if self._pieces.pop((call.process, call.path), None) is not None:
+        if (call.process, call.path) in self._begun:
+            self._begun.remove((call.process, call.path))
             self._record(None, StorageCall(call.process, call.role, "overwrite", call.path), "overwrite-end")
 
     def _piece(self, call: FileCall, written: int) -> str:
-        """The effect of a call within a write in place; the second of its writes is the last."""
-        writer = (call.process, call.path)
+        """The effect of a call within a write in place; the second of its writes, which begins later, is the last."""
         if call.operation == "open":
-            self._pieces[writer] = 0
+            self._begun.add((call.process, call.path))
             return "overwrite-begin"
-        pieces = self._pieces.get(writer, 0) + 1
-        if pieces < 2 or written < len(call.data):
-            self._pieces[writer] = pieces
+        if not call.offset or written < len(call.data):
             return "overwrite-piece"
-        self._pieces.pop(writer)
+        self._begun.discard((call.process, call.path))
         return "overwrite-end"
 
     def _record(self, armed: ArmedFault | None, seen: StorageCall, effect: str) -> None:
@@ -142,19 +137,11 @@ def _as_planned(call: FileCall) -> StorageCall | None:
     """A call of LocalStorage as plans name it; None for one that they have no name for."""
     path = call.target if call.operation in ("rename", "link") else call.path
     match call.operation:
-        case "rename" | "link":
-            operation = "put"
-        case "open" if call.flags & os.O_EXCL:
-            operation = "put"
-        case "open" if call.flags & os.O_TRUNC:
-            operation = "overwrite"
-        case "write":
-            operation = "overwrite"
-        case "delete":
-            operation = "delete"
-        case _:
-            return None
-    return None if is_own(path) else StorageCall(call.process, call.role, operation, path)
+        case "open":
+            operation = "put" if call.flags & os.O_EXCL else "overwrite" if call.flags & os.O_TRUNC else ""
+        case named:
+            operation = {"rename": "put", "link": "put", "write": "overwrite", "delete": "delete"}.get(named, "")
+    return StorageCall(call.process, call.role, operation, path) if operation and not is_own(path) else None
 
 
 class LocalClusterStorage:
@@ -176,13 +163,6 @@ class LocalClusterStorage:
     def spec(self) -> dict[str, str]:
         """The JSON-ready form from which child processes open the storage."""
         return {"kind": "local", "root": str(self._root)}
-
-    def stored(self, path: str) -> bytes | None:
-        """The content of a file."""
-        try:
-            return (self._root / path).read_bytes()
-        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-            return None
 
     def files(self) -> dict[str, bytes]:
         """Every file that is not the storage's own."""
@@ -219,10 +199,6 @@ class S3ClusterStorage:
     def spec(self) -> dict[str, str]:
         """The JSON-ready form from which child processes open the storage."""
         return {"kind": "s3", "endpoint": self._front.endpoint, "bucket": BUCKET}
-
-    def stored(self, path: str) -> bytes | None:
-        """The content of an object."""
-        return self._front.objects(path).get(path)
 
     def files(self) -> dict[str, bytes]:
         """Every stored object."""
