@@ -23,7 +23,7 @@ import errno
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from marker_sim.faults import FaultKind
@@ -65,7 +65,7 @@ class DirectoryFront:
         self._commands: dict[str, DoorCommand] = {}
         root.mkdir(parents=True, exist_ok=True)
         self.door = Door(
-            root, self._decide, self._applied, closed=self._closed, lock=_LockOf(self), reads=reads
+            root, self._decide, self._applied, closed=self._closed, lock=LockOf(lambda: self.interceptor), reads=reads
         )  # fmt: skip
 
     def start(
@@ -144,16 +144,9 @@ class DirectoryFront:
         if armed is None:
             return usual
         self._struck[call.number] = armed
-        settings = armed.fault.settings
-        if armed.kind is FaultKind.TORN_WRITE and call.operation == "write":
-            return Decision(bytes_max=0 if settings.empty else len(call.data) // 2)
-        if armed.injected:
-            return usual
-        if armed.kind is FaultKind.SLOW_STORAGE:
-            return Decision(late_ms=settings.late_ms)
         if armed.kind is FaultKind.DISK_FULL and not needs_room(call):
             return usual
-        return Decision(error=_ERRORS[armed.kind], applied=settings.applied)
+        return decision_of(armed, call) or usual
 
     def _applied(self, call: FileCall, outcome: CallOutcome) -> None:
         armed, seen = self._struck.pop(call.number, None), shown(call)
@@ -260,18 +253,32 @@ class DirectoryFront:
         return command is not None and not command.ended and command.popen.poll() is None
 
 
-class _LockOf:
+class LockOf:
     """The lock of the interceptor that a front has at the moment. Only the door's thread uses it."""
 
-    def __init__(self, front: DirectoryFront) -> None:
-        self._front = front
+    def __init__(self, interceptor: Callable[[], Interceptor]) -> None:
+        self._interceptor = interceptor
         self._held = contextlib.ExitStack()
 
     def __enter__(self) -> None:
-        self._held.enter_context(self._front.interceptor.lock)
+        self._held.enter_context(self._interceptor().lock)
 
     def __exit__(self, *_: object) -> None:
         self._held.close()
+
+
+def decision_of(armed: ArmedFault, call: FileCall) -> Decision | None:
+    """What a fault does to a call; None for nothing: `inject` affects its process."""
+    settings = armed.fault.settings
+    if not armed.hits(call.role):
+        return None
+    if armed.kind is FaultKind.TORN_WRITE and call.operation == "write":
+        return Decision(bytes_max=0 if settings.empty else len(call.data) // 2)
+    if armed.injected:
+        return None
+    if armed.kind is FaultKind.SLOW_STORAGE:
+        return Decision(late_ms=settings.late_ms)
+    return Decision(error=_ERRORS[armed.kind], applied=settings.applied)
 
 
 def files_below(root: Path, prefix: str = "") -> dict[str, bytes]:

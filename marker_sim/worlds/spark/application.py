@@ -24,6 +24,7 @@ from marker_sim.errors import HarnessError
 from marker_sim.surroundings import supervisor
 from marker_sim.worlds.door.front import DirectoryFront
 from marker_sim.worlds.door.launch import DoorCommand
+from marker_sim.worlds.processes.storages import LocalFront
 from marker_sim.worlds.spark.plans import DRIVER
 
 START_S = 90.0
@@ -61,7 +62,7 @@ class Application:
         scratch: Path,
         log: Path,
         deadline: float = math.inf,
-        door: DirectoryFront | None = None,
+        door: DirectoryFront | LocalFront | None = None,
     ) -> None:
         self.name = name
         self.log = log

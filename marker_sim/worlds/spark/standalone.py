@@ -23,6 +23,7 @@ from marker_sim.errors import HarnessError
 from marker_sim.surroundings import supervisor
 from marker_sim.worlds.door.front import DirectoryFront
 from marker_sim.worlds.http.servers import VARIABLE
+from marker_sim.worlds.processes.storages import LocalFront
 from marker_sim.worlds.spark.plans import EXECUTOR
 
 HOSTS = ("127.0.0.2", "127.0.0.3")
@@ -65,7 +66,7 @@ class Standalone:
         home: Path,
         cores: int = 2,
         memory_mb: int = 4096,
-        door: DirectoryFront | None = None,
+        door: DirectoryFront | LocalFront | None = None,
     ) -> None:
         self.mark = f"{os.getpid()}-{uuid.uuid4().hex}"
         self.url = ""
@@ -74,7 +75,7 @@ class Standalone:
         self._scratch = scratch
         self._cores = cores
         self._memory_mb = memory_mb
-        self._door = door
+        self.door = door
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._pids: dict[str, int] = {}
 
@@ -126,11 +127,11 @@ class Standalone:
         words += ["--port", "0", "--webui-port", "0", *arguments]
         environment = {**self.environment(), "SPARK_LOCAL_IP": host, "SPARK_SCALA_VERSION": SCALA}
         with self._log(name).open("wb") as log:
-            if self._door is None or name not in HOSTS:
+            if self.door is None or name not in HOSTS:
                 started = supervisor.start(words, environment, stdout=log, dies_with_kit=True)
                 self._processes[name], self._pids[name] = started, started.pid
             else:
-                worker = self._door.start(words, environment, process=_PREFIX + name, role=EXECUTOR, stdout=log)
+                worker = self.door.start(words, environment, process=_PREFIX + name, role=EXECUTOR, stdout=log)
                 self._processes[name], self._pids[name] = worker.popen, worker.pid
 
     def _wait(self, name: str, said: re.Pattern[str]) -> str:
