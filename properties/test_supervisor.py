@@ -48,38 +48,6 @@ def test_a_marked_process_is_found_and_ended_when_it_left_its_session() -> None:
     assert _is_gone(child)
 
 
-# Holds a small file system at the path given, and says so.
-_HOLDS = """
-import sys, time
-from pathlib import Path
-from marker_sim.worlds.http.small_disk import SmallDisk
-disk = SmallDisk(Path(sys.argv[1]))
-print(disk.mounted, flush=True)
-time.sleep(600)
-"""
-
-
-def test_who_ends_what_is_marked_unmounts_what_it_had_mounted_and_nothing_of_those_who_live(tmp_path: Path) -> None:
-    mark, paths = uuid.uuid4().hex, [tmp_path / "of the dead", tmp_path / "of the living"]
-    processes = []
-    try:
-        for path, value in zip(paths, (mark, ""), strict=True):
-            path.mkdir()
-            words = [sys.executable, "-c", _HOLDS, str(path)]
-            processes.append(supervisor.start(words, {"MARKER_SIM_TEST": value}))
-            if processes[-1].stdout.readline() != b"True\n":  # type: ignore[union-attr]
-                pytest.skip("only root may mount a file system: run the tests as root")
-        for child in psutil.Process(processes[0].pid).children(recursive=True):
-            child.kill()  # The process that unmounts it may be the first to be ended.
-        supervisor.end_marked("MARKER_SIM_TEST", mark)
-        assert [path.is_mount() for path in paths] == [False, True]
-    finally:
-        for process in processes:
-            supervisor.end(process)
-        supervisor.end_marked("MARKER_SIM_TEST", mark)
-    assert not paths[1].is_mount()
-
-
 def test_a_program_that_takes_too_long_is_ended_and_one_that_ends_is_heard(tmp_path: Path) -> None:
     began = time.monotonic()
     with pytest.raises(HarnessError, match="it did not end within 0 s"):

@@ -13,21 +13,15 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from functools import cache, partial
-from multiprocessing.connection import Client
 from pathlib import Path
-from queue import SimpleQueue
 
 import pytest
 
-from marker_sim.errors import HarnessError
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.names import MarkerDirectory
 from marker_sim.worlds.http import stage
 from marker_sim.worlds.http.local_world import LocalWorld
 from marker_sim.worlds.http.servers import Command, Fleet, Server
-from marker_sim.worlds.interceptor import Interceptor
-from marker_sim.worlds.processes import coordinator
-from marker_sim.worlds.recorder import Recorder
 from properties.package_tree import MODULES, OF_TREE, PACKAGE, tree_of
 
 ENDS_S = 10.0
@@ -63,7 +57,6 @@ ALLOWED = {
     "surroundings/spark_session.py _end_jvm": "py4j sends one line and closes its sockets",
     "worlds/http/plan_wires.py PlanWires._stop": BOUNDED_CALLS,
     "worlds/http/plan_wires.py PlanWires.heal": "what was not cancelled has ended by then",
-    "worlds/processes/coordinator.py Coordinator._apply": "it was polled, with a time-out",
     "worlds/processes/coordinator.py Coordinator._listen": DAEMON,
     "worlds/processes/coordinator.py Coordinator._serve": DAEMON,
     "worlds/processes/coordinator_client.py CoordinatorClient.ask": CHILD,
@@ -154,28 +147,6 @@ def test_no_reason_stands_for_a_wait_that_is_gone() -> None:
 )
 def test_waits_are_seen_in_the_open(code: str, number: int) -> None:
     assert len(list(waits(ast.parse(code)))) == number
-
-
-def test_a_child_that_stands_still_in_the_middle_of_an_effect_is_the_kit_s_trouble(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(coordinator, "EFFECT_S", 0.3, raising=False)
-    recorder, failed = Recorder(), SimpleQueue[BaseException]()
-    hub = coordinator.Coordinator(tmp_path / "hub")
-    try:
-        hub.attach(
-            Interceptor(recorder, lambda armed, call: None), {}, lambda path: None, lambda name: False, failed.put
-        )
-        with Client(hub.address, "AF_UNIX") as child:
-            child.send(("child-1", "asks"))
-            child.send(("enter", ("put", "t/a")))
-            assert child.recv() is None, "it may begin, and everybody else waits for it"
-            error = failed.get(timeout=ENDS_S)
-        assert isinstance(error, HarnessError) and "child-1 did not end its put of t/a within 0 s" in str(error)
-        assert recorder.lock.acquire(timeout=ENDS_S)
-        recorder.lock.release()
-    finally:
-        hub.close()
 
 
 def test_a_reply_that_comes_byte_by_byte_for_ever_does_not_keep_a_run(

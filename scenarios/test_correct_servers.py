@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import random
 import shutil
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,10 +21,9 @@ from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.target import CampaignRequest, ServerOptions
 from marker_sim.unusual_names import REFUSED
 from marker_sim.worlds.http.conditions import ONE_REFUSED
-from marker_sim.worlds.http.local_reader import LocalReader
+from marker_sim.worlds.http.object_reader import ObjectReader
 from marker_sim.worlds.http.planned_run import OF_PLANS
-from marker_sim.worlds.http.servers import Command, Fleet
-from marker_sim.worlds.http.world import Surroundings
+from marker_sim.worlds.http.snapshot_recorder import run_reader
 from marker_sim.worlds.recorder import Recorder
 from properties.volume import CI_ONLY, volume
 from scenarios.correct_servers.starts import HERE, SERVERS, build_go, missing, start
@@ -212,27 +209,20 @@ def test_a_server_that_answers_batches_that_are_not_full_before_it_writes_them_i
 def test_a_reader_that_waits_for_a_lock_of_a_stopped_server_costs_that_look_and_nothing_else(tmp_path: Path) -> None:
     place = MarkerDirectory("t", "001")
     (tmp_path / place.path).mkdir(parents=True)
-    patient = "sh -c 'test ! -e {dir}/locked || exec sleep 60; echo a.marker.CREATE'"
-    reader = LocalReader(Recorder(), tmp_path, list, patient, random.Random(1))
-    assert reader.look_at_stopped(place, [])
+
+    def reader(command: str) -> ObjectReader:
+        def names(place: MarkerDirectory, timeout_s: float) -> list[str]:
+            return run_reader(command, str(tmp_path / place.path), timeout_s=timeout_s)
+
+        return ObjectReader(Recorder(), lambda prefix: {}, in_order=True, names=names)
+
+    patient = reader("sh -c 'test ! -e {dir}/locked || exec sleep 60; echo a.marker.CREATE'")
+    assert patient.look_at_stopped(place, [])
     (tmp_path / place.path / "locked").touch()
     began = time.monotonic()
-    assert not reader.look_at_stopped(place, [])
+    assert not patient.look_at_stopped(place, [])
     assert time.monotonic() - began < 20
-    failing = LocalReader(Recorder(), tmp_path, list, "sh -c 'echo database is locked >&2; exit 1'", random.Random(1))
+    failing = reader("sh -c 'echo database is locked >&2; exit 1'")
     assert not failing.look_at_stopped(place, [])
     with pytest.raises(HarnessError, match="database is locked"):
         failing.look_at_dead(place)
-
-
-@pytest.fixture
-def fleet(tmp_path: Path) -> Iterator[Fleet]:
-    with Fleet(Command(text="sh -c 'grep SigIgn /proc/$$/status; exit 3'"), tmp_path / "work", tmp_path / "logs") as it:
-        yield it
-
-
-def test_a_server_is_not_ended_by_the_signal_of_a_full_disk_and_takes_a_broken_pipe_as_anybody_does(
-    fleet: Fleet,
-) -> None:
-    with pytest.raises(HarnessError, match=r"SigIgn:\s0{9}1[0-9a-f]{2}0[0-9a-f]{3} "):
-        fleet.start("first", 1, 50, lambda name: Surroundings({}, {}), lambda port: "no answer")

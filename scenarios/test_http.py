@@ -32,7 +32,6 @@ from marker_sim.report.verdict import judge_campaign
 from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.target import CampaignRequest, ServerOptions
 from marker_sim.unusual_names import REFUSED
-from marker_sim.worlds.http.file_rewrites import CUT_KILL, NEVER_CUT
 from properties.volume import volume
 from scenarios.stored_plans import caught
 
@@ -85,10 +84,9 @@ def test_the_correct_server_is_not_accused(tmp_path: Path) -> None:
     assert done.sut_version == done.last.header.sut_version == "7.7"
     hostile = rows["G12"]  # A busy machine has time for one round of them, in which a server may be dead or paused.
     assert hostile.judged + sum(hostile.excused.values()) >= len(REFUSED) < 2 * hostile.judged
-    # It renames its files, so there is no cut to kill it in, which is no gap.
-    assert done.statistics.reached.get(CUT_KILL, 0) == 0 < done.statistics.reached[NEVER_CUT]
     assert done.left_out == ()
-    assert (rows["G1"].read_at_ack_share or 0) > 0.5
+    assert rows["G1"].read_at_ack_share == 1.0
+    assert done.last.header.witness == "effects"
     assert done.statistics.operations["create"]["ok"] > 20
 
 
@@ -174,14 +172,14 @@ def test_a_command_that_cannot_serve_gets_one_sentence_and_leaves_nothing(
 def test_a_full_disk_for_the_servers_output_is_said_in_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    start = subprocess.Popen
+    opened = Path.open
 
-    def full(words: list[str], **settings: Any) -> subprocess.Popen[bytes]:
-        if str(SERVER) in words:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "server-1.log")
-        return start(words, **settings)
+    def full(path: Path, *how: Any, **settings: Any) -> Any:
+        if path.name == "server-1.log":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path.name)
+        return opened(path, *how, **settings)
 
-    monkeypatch.setattr(subprocess, "Popen", full)
+    monkeypatch.setattr(Path, "open", full)
     with pytest.raises(HarnessError, match=r"no space left for the server's output \(server-1\.log\)"):
         campaign(asked(tmp_path))
 

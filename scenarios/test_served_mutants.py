@@ -45,7 +45,7 @@ def test_a_server_that_does_not_start_is_trouble_and_one_that_cannot_be_imported
     deaf = change_of("serve.runtime", "LoopMailbox.__init__", "deleted", "self._runtime = runtime")
     outcome = hunt_served(deaf, 1, 1, LOCAL)
     assert outcome.how == TROUBLE and "ended with exit code 4" in outcome.message
-    nameless = change_of("serve.connections", "Plain", "constant", '"path"')
+    nameless = change_of("serve.runtime", "LoopMailbox", "constant", '"_items"')
     outcome = hunt_served(nameless, 1, 1, LOCAL)
     assert outcome.how == NO_MUTANT and outcome.message.startswith("TypeError")
 

@@ -20,6 +20,7 @@ from marker_sim.outcome.failure import failures_in
 from marker_sim.plan import Plan, Task, Write
 from marker_sim.search.seeds import plan_seed
 from marker_sim.surroundings.requirements import find_java, spark_home
+from marker_sim.worlds.processes.storages import LocalFront
 from marker_sim.worlds.spark.counts import SparkCounts, SparkRun, count
 from marker_sim.worlds.spark.plans import (
     STORAGE,
@@ -46,7 +47,10 @@ SOME = (ALL, ALL) if NIGHTLY else ([("direct", "local"), ("timeline", "s3")], [(
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
-    with Standalone(tmp_path_factory.mktemp("cluster"), java=find_java(), home=spark_home()) as one:
+    with (
+        LocalFront(tmp_path_factory.mktemp("files")) as front,
+        Standalone(tmp_path_factory.mktemp("cluster"), java=find_java(), home=spark_home(), door=front) as one,
+    ):
         yield one
 
 

@@ -9,11 +9,9 @@ import json
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from importlib import metadata
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -26,7 +24,7 @@ from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS
 from marker_sim.surroundings.requirements import GET_JAVA, REQUIREMENTS, Requirement, find_java, lacking
 from marker_sim.targets import hudi
 from marker_sim.targets.jvm.bundles import Jars
-from marker_sim.worlds.file_permissions import granted
+from marker_sim.worlds.door.available import refused
 from marker_sim.worlds.proxies import install as toxiproxy
 
 VERSION_TIMEOUT_S = 20.0
@@ -80,7 +78,7 @@ def examine() -> tuple[Check, ...]:
             needed_for=REQUIREMENTS["toxiproxy"].needed_for,
             how=f"{toxiproxy.HOW}, which builds it with Go, or a program {toxiproxy.PROGRAM} on PATH",
         ),
-        _permissions(),
+        _door(),
     )
 
 
@@ -92,13 +90,12 @@ def _package(needed: Requirement) -> Check:
     return Check(name=needed.package, found=found, needed_for=needed.needed_for, how=needed.how)
 
 
-def _permissions() -> Check:
-    """The check whether the kernel lets us suspend a process at the open or the truncation of a file (fanotify)."""
-    with tempfile.TemporaryDirectory() as folder:
-        operations, refused = granted(Path(folder))
-    how = "root, Linux 6.14 or later, and TMPDIR on ext4, xfs or btrfs" + (refused and f"; refused: {refused}")
-    found = " and ".join(operations) + (f", nothing else: {refused}" if refused and operations else "")
-    return Check(name="permission events", found=found, needed_for="kills exactly before an open and in a cut", how=how)
+def _door() -> Check:
+    """The check whether storage calls of processes stop at the kit, by starting one."""
+    why = refused()
+    how = "Linux 5.19 or later on x86-64 or aarch64, and a container that permits it" + (why and f"; refused: {why}")
+    needed_for = "--storage local of --sut http, hudi:VERSION and hudi-spark:VERSION"
+    return Check(name="storage calls", found="" if why else "they stop at the kit", needed_for=needed_for, how=how)
 
 
 def _java() -> Check:

@@ -252,15 +252,6 @@ class FaultKind(Enum):
         settings={"for_ms": (50, 500, 2000)},
         simpler=("kill",),
     )
-    NO_SPACE = _storage(  # For real servers, where `disk-full` is a limit on the size of files.
-        "no-space",
-        sentence="no block of the disk is free for {for_ms} ms",
-        storages=("local",),
-        operations=CONTENTS,
-        settings={"for_ms": (50, 500, 2000)},
-        simpler=("disk-full",),
-        drawn=False,
-    )
     POWER_LOST = _process(
         "power-loss",
         cls="power-loss",
@@ -332,6 +323,7 @@ def drawable(mode: str, storage: str, *, writes: bool = True) -> tuple[FaultKind
 FAULT_CLASS = {
     **{kind.value: kind.row.cls for kind in FaultKind},
     "restart": "restart",
+    "no-space": "storage",  # What a full disk was called on real servers, in older histories.
     "wire-broken": "wire",  # A request that a fault of a connection affected.
 }
 FAULT_CLASSES = ("none", "restart", "pause", "second-server", "outside", "wire", "storage", "client", "power-loss")

@@ -141,8 +141,11 @@ def _fault(fault: Fault, writes: bool) -> str:
             f"{when}, it is killed; its executors run for {fault.settings.executors_ms} ms more"
             f" and the next driver starts {max(0, fault.settings.restart_ms)} ms later."
         )
-    if fault.kind is FaultKind.KILL and isinstance(fault.trigger, Call) and fault.target in ("driver", "executor"):
-        return f"{when}, it is killed."  # The plan does not determine what a released Hudi does next.
+    if isinstance(fault.trigger, Call) and fault.target in ("driver", "executor"):  # The rest is up to Hudi.
+        if fault.kind is FaultKind.KILL:
+            return f"{when}, it is killed."
+        if fault.kind is FaultKind.TORN_WRITE:
+            return f"{when}, half of which is done, it is killed."
     sentence = _SETTING.sub(partial(_setting_words, fault.settings), fault.kind.row.sentence)
     if fault.settings.restart_ms < 0:
         sentence = re.sub("starts again .*", "never starts again", sentence)

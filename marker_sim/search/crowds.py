@@ -11,6 +11,8 @@ from marker_sim.unusual_names import PARTITIONS, twins
 
 # Clients of a crowd; few on S3, because the kit's S3 does one call at a time.
 CROWDS = {"local": (0, 0, 0, 0, 60, 150, 400), "s3": (0, 0, 0, 0, 20, 40, 60)}
+# What is done once for each put of a file on local storage: where it is written in place, and where it is replaced.
+_ONCE_A_PUT = (("open", "rename"), ("write", "rename"))
 SHARES = (1, 1, 2, 4)  # Parts of a crowd, each with its own names, and sometimes its own directory.
 HOT = {"local": (0, 0, 0, 6, 25), "s3": (0, 0, 0, 0, 6)}  # Clients that create one name at once.
 HOT_NAMES = (1, 4)
@@ -129,8 +131,9 @@ def killed_at_a_rewrite(
         )
         for number in (*numbers, -1, *rng.sample(numbers, 3))
     ]  # fmt: skip
-    when: When = rng.choice(("before", "after")) if storage == "s3" else "after"
-    trigger = Call(rf"^{re.escape(path)}/MARKERS\d+$", ("put",), num_threads + rng.choice((1, 2, 3)), when)
+    when: When = rng.choice(("before", "after"))
+    operations = rng.choice(_ONCE_A_PUT) if storage == "local" else ("put",)
+    trigger = Call(rf"^{re.escape(path)}/MARKERS\d+$", operations, num_threads + rng.choice((1, 2, 3)), when)
     return ops, Fault.of(FaultKind.KILL, "server", trigger, restart_ms=rng.choice((0, 100)))
 
 

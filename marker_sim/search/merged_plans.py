@@ -11,9 +11,10 @@ import random
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 from marker_sim.faults import Call, Fault, FaultKind, Site, Step
+from marker_sim.faults.model import When
 from marker_sim.faults.row import CHANGES
 from marker_sim.names import TYPE_FILE, marker_file
 from marker_sim.plan import REQUEST_FORMS, Op, Plan
@@ -45,6 +46,7 @@ CRASH_SITES = (
     "server: batch file put",
     "server: batch file written",
 )
+AT_ANY_CALL, FIRST_CALLS = 0.5, (1, 2, 3, 4, 6, 9, 14, 20)
 DIES_LATE = 0.4  # Share of plans in which one of two servers dies, after most of the requests.
 PAUSED_MS = (400, 1_200)
 LATE = 0.5
@@ -57,17 +59,20 @@ ODD_TABLES = ("a%20b=c+", "100% + k=v/", "x+y%2Fz=/", "größe %2B+=", "日本 %
 SERVER_STEPS, CLIENT_STEPS = 6, 4
 READS = ("get", "list")
 FOR_GOOD = 1_000_000
-AWHILE_MS = 700
 SECOND_MS = 10_000
 FULL_MS = 2_500  # Longer than a crowd needs for its second requests.
 BESIDE = "beside/t/.hoodie/.temp/1"
-# Files that can fail alone; not the local type file, as its obstacle might pass for a type file.
-ONE_FILE = {"local": (marker_file(0),), "s3": (TYPE_FILE, TYPE_FILE, marker_file(0))}
-# Calls that fail below one directory; on a local directory the n-th file and later ones fail.
-CONFINED_FAULTS: dict[str, tuple[tuple[FaultKind, tuple[str, ...], dict[str, int]], ...]] = {
+ONE_FILE = (TYPE_FILE, TYPE_FILE, marker_file(0))  # Files of which one alone cannot be written.
+# What fails below one directory.
+CONFINED_FAULTS: dict[str, tuple[tuple[FaultKind, tuple[str, ...], dict[str, Any]], ...]] = {
     "local": (
-        *[(FaultKind.IO_ERROR, ("put",), dict[str, int]())] * 3,
-        (FaultKind.IO_ERROR, ("put",), {"for_ms": AWHILE_MS}),
+        (FaultKind.IO_ERROR, ("put",), {"calls": FOR_GOOD}),
+        (FaultKind.IO_ERROR, ("put",), {"calls": FOR_GOOD}),
+        (FaultKind.IO_ERROR, ("write",), {"calls": 2}),
+        (FaultKind.IO_ERROR, READS, {"calls": FOR_GOOD}),
+        (FaultKind.IO_ERROR, ("put", "delete"), {"calls": 3, "applied": True}),
+        (FaultKind.DISK_FULL, ("put",), {"calls": FOR_GOOD}),
+        (FaultKind.SLOW_STORAGE, ("put",), {"calls": 8, "late_ms": 700}),
     ),
     "s3": (
         (FaultKind.SERVER_ERROR, ("put",), {"calls": FOR_GOOD}),
@@ -127,7 +132,7 @@ def make_merged_plan(
             more += side_by_side(seed, storage, len(directories))
             faults = [*_of_two_servers(rng, possible, sum(op.copies for op in (*ops, *more))), *removals]
         case "deaths":
-            crash = [fault for each in _crash(rng) if (fault := done(each, storage)) is not None]
+            crash = [fault for each in _crash(rng, storage, asked_for) if (fault := done(each, storage)) is not None]
             early, asked = [*_few(rng, possible), *crash], sum(op.copies for op in ops)
             late, killed = killed_at_a_rewrite(rng, storage, directories, num_threads)
             removed, removals = removed_elsewhere(rng, directories, askers)
@@ -207,8 +212,7 @@ def _outage(rng: random.Random, storage: str, asked_for: str) -> Iterator[Fault]
     """A paused server; sometimes long trouble with its marker files, or its death in the middle."""
     yield Fault.of(FaultKind.PAUSE, "server", Step(rng.randint(1, 40)), for_ms=rng.choice(PAUSED_MS))
     if rng.random() < ALSO_CONFINED:
-        trouble = _confined(rng, storage, asked_for)
-        yield trouble.but(for_ms=AWHILE_MS) if storage == "local" else trouble
+        yield _confined(rng, storage, asked_for)
     if rng.random() > OUTAGES:
         return
     site = Site("server: batch file put", rng.randint(1, 6))
@@ -217,16 +221,19 @@ def _outage(rng: random.Random, storage: str, asked_for: str) -> Iterator[Fault]
     elif rng.random() < 0.5:
         yield Fault.of(FaultKind.TORN_WRITE, "server", site, restart_ms=rng.choice((0, 100)))
     else:
-        kind = rng.choice((FaultKind.DISK_FULL, FaultKind.NO_SPACE))
-        yield Fault.of(kind, "server", Step(rng.randint(1, 12)), for_ms=rng.choice((300, 1_200)))
+        yield Fault.of(FaultKind.DISK_FULL, "server", Step(rng.randint(1, 12)), for_ms=rng.choice((300, 1_200)))
 
 
-def _crash(rng: random.Random) -> tuple[Fault, ...]:
+def _crash(rng: random.Random, storage: str, asked_for: str) -> tuple[Fault, ...]:
     """Sometimes a server's death at one of its first changes of a marker directory, while it is young in each."""
     if rng.random() > CRASHES:
         return ()
-    site = Site(rng.choice(CRASH_SITES), rng.choice((1, 1, 2, 4)))
-    return (Fault.of(FaultKind.KILL, "server", site, restart_ms=rng.choice((0, 100))),)
+    trigger: Site | Call = Site(rng.choice(CRASH_SITES), rng.choice((1, 1, 2, 4)))
+    if rng.random() < AT_ANY_CALL:
+        operations = (*CHANGES, "mkdir", "rmdir", "sync") if storage == "local" else CHANGES
+        when: When = rng.choice(("before", "after"))
+        trigger = Call(f"^{re.escape(asked_for)}/", operations, rng.choice(FIRST_CALLS), when)
+    return (Fault.of(FaultKind.KILL, "server", trigger, restart_ms=rng.choice((0, 100))),)
 
 
 def _late(rng: random.Random, fault: Fault, asked: int) -> Fault:
@@ -241,7 +248,7 @@ def _late(rng: random.Random, fault: Fault, asked: int) -> Fault:
 def _confined(rng: random.Random, storage: str, directory: str) -> Fault:
     """Failing storage calls below one marker directory, mostly until the clients are done."""
     kind, operations, settings = rng.choice(CONFINED_FAULTS[storage])
-    trigger = Call(f"^{re.escape(directory)}/", operations, rng.choice((1, 2, 2) if storage == "local" else (1, 2, 3)))
+    trigger = Call(f"^{re.escape(directory)}/", operations, rng.choice((1, 2, 3)))
     return Fault.of(kind, "server", trigger, **settings)
 
 
@@ -253,7 +260,7 @@ def _confined_to_some(
     failing = tuple(directories.setdefault(path, len(directories)) for path in (asked_for, one))
     ops = around_a_failure(rng, storage, failing, directories.setdefault(BESIDE, len(directories)))
     kind, operations, settings = CONFINED_FAULTS[storage][0]
-    trigger = Call(f"^{re.escape(one)}/{re.escape(rng.choice(ONE_FILE[storage]))}$", operations)
+    trigger = Call(f"^{re.escape(one)}/{re.escape(rng.choice(ONE_FILE))}$", operations)
     return ops, [_confined(rng, storage, asked_for), Fault.of(kind, "server", trigger, **settings)]
 
 

@@ -270,6 +270,12 @@ def _sweep(parent: int, name: str) -> bool:
     return True
 
 
+def is_own(path: str) -> bool:
+    """Whether a file is the storage's own, a temporary or a lock file, and nobody's content."""
+    name = path.rpartition("/")[2]
+    return _is_temporary(name) or _is_lock(name, path)
+
+
 def _is_temporary(name: str) -> bool:
     return name.startswith(_TEMPORARY[0]) and name.endswith(_TEMPORARY[1])
 

@@ -55,7 +55,6 @@ REQUIREMENTS = {
     "uvicorn": Requirement("uvicorn", "serve", "serve and real processes"),
     "boto3": Requirement("boto3", "s3", "storage on S3, audit of tables on S3"),
     "moto": Requirement("moto", "s3", "--storage s3 of foreign systems"),
-    "inotify_simple": Requirement("inotify-simple", "foreign", "crash points aimed at files of local directories"),
     "toxiproxy": Requirement("toxiproxy-python", "foreign", _WIRES),
     "urllib3": Requirement("urllib3", "foreign", "--sut http"),
     "pyspark": Requirement("pyspark", "hudi", "--sut hudi:VERSION and hudi-spark:VERSION, --spark-master"),
@@ -64,7 +63,7 @@ REQUIREMENTS = {
 }
 _SERVE = ("httptools", "uvicorn")
 _S3 = ("boto3", "moto")
-_FOREIGN = ("inotify_simple", "urllib3")
+_FOREIGN = ("urllib3",)
 # The imported modules of each part. Real processes are the kit's own driver, executors and server.
 NEEDS: dict[str, tuple[str, ...]] = {
     "http on local": _FOREIGN,

@@ -1,14 +1,12 @@
 """Starts and ends operating system processes, each in its own session, so that its children end with it.
 
-What may leave its session carries a mark: a variable in its environment, which processes hand down. A file system that
-the kit mounts is named after its process, so the cleanup after a dead kit finds it as well.
+What may leave its session carries a mark: a variable in its environment, which processes hand down.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
-import re
 import select
 import signal
 import subprocess
@@ -26,7 +24,6 @@ END_S = 10.0
 POLL_S = 0.02
 SAID_MAX = 1_600
 _PR_SET_PDEATHSIG = 1
-_MOUNT = "marker-sim-"
 Stream = int | IO[bytes]
 
 
@@ -134,7 +131,7 @@ def marked(variable: str, mark: str) -> Iterator[psutil.Process]:
 
 
 def end_marked(variable: str, mark: str) -> None:
-    """SIGKILL for all marked processes but this one; unmounts what dead kits left. HarnessError when one survives."""
+    """SIGKILL for all marked processes but this one. HarnessError when one survives."""
     deadline = time.monotonic() + END_S
     while left := [process for process in marked(variable, mark) if process.pid != os.getpid()]:
         for process in left:
@@ -143,43 +140,6 @@ def end_marked(variable: str, mark: str) -> None:
         if time.monotonic() > deadline:
             raise HarnessError(f"processes {[process.pid for process in left]} do not end")
         time.sleep(POLL_S)
-    _unmount_left()
-
-
-def mount(kind: str, options: str, path: Path) -> bool:
-    """Mount a file system of this process; False where that is not permitted."""
-    return _runs("mount", "-t", kind, "-o", options, f"{_MOUNT}{os.getpid()}-{_born(os.getpid())}", str(path))
-
-
-def unmount(path: str) -> None:
-    """Unmount a file system; processes that have its files open lose it when they close them."""
-    _runs("umount", "-l", path)
-
-
-def _unmount_left() -> None:
-    """Unmount the file systems of dead processes."""
-    with suppress(OSError):
-        for line in Path("/proc/mounts").read_bytes().splitlines():
-            name, path = line.split()[:2]
-            owner = re.fullmatch(rf"{_MOUNT}(\d+)-(\d+)", os.fsdecode(name))
-            if owner is not None and _born(int(owner[1])) != owner[2]:
-                unmount(os.fsdecode(re.sub(rb"\\([0-7]{3})", lambda found: bytes([int(found[1], 8)]), path)))
-
-
-def _born(pid: int) -> str:
-    """The start time of a process in ticks of the kernel; "" when it is dead."""
-    try:
-        state, *numbers = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return ""
-    return "" if state in "ZX" else numbers[18]
-
-
-def _runs(*words: str) -> bool:
-    try:
-        return subprocess.run(words, capture_output=True, timeout=END_S, check=False).returncode == 0
-    except (OSError, subprocess.TimeoutExpired):
-        return False
 
 
 def die_with_parent() -> None:

@@ -23,7 +23,8 @@ from marker_sim.search.wire_plans import make_wire_plan
 from marker_sim.targets.run_environment import RunEnvironment, open_ground
 from marker_sim.targets.server_settings import Batching, batching
 from marker_sim.targets.target import CampaignRequest, ServerOptions
-from marker_sim.worlds.http import conditions, file_rewrites
+from marker_sim.worlds.door.front import UNSEEN
+from marker_sim.worlds.http import conditions
 from marker_sim.worlds.http.plan_faults import done
 from marker_sim.worlds.http.plan_wires import STORAGE_WIRE, WIRE
 from marker_sim.worlds.http.planned_run import HOSTILE, OF_PLANS, PlayedPlan, ServerSlot
@@ -193,9 +194,10 @@ class ServerPlans:
         header = None if campaign.last is None else campaign.last.header
         looks = header is not None and (header.witness == "reads" or header.layout == "names")
         unread = looks and "storage read at an answer" not in reached
+        unseen = sorted(name for name in reached if name.startswith(UNSEEN) and not looks)
         return replace(
             campaign,
-            not_reached=(*(["storage read at an answer"] if unread else []), *file_rewrites.missed(reached)),
+            not_reached=(*(["storage read at an answer"] if unread else []), *unseen),
             deciding=tuple(
                 Deciding(
                     name=OF_PLANS + name,
@@ -205,7 +207,7 @@ class ServerPlans:
                 )
                 for name in decided_by(self._request.storage, self._request.server, self._ground.wires)
             ),
-            left_out=(*self._ground.left_out, *file_rewrites.unknown(reached)),
+            left_out=self._ground.left_out,
             s3=self._ground.probed,
             batching=self._system.batching,
             server=self._request.server.to_dict(),
@@ -221,7 +223,7 @@ def decided_by(storage: str, server: ServerOptions, wires: tuple[str, ...]) -> t
     impossible = {WIRE, STORAGE_WIRE} - {*wires}
     if server.endpoint is not None:
         impossible |= OF_STORAGE
-    elif storage == "local" or server.reader:
+    elif server.reader:
         impossible.add(conditions.TYPE_REFUSED)
     return tuple(name for name in PLANS_DECIDE if name not in impossible)
 

@@ -22,8 +22,9 @@ from marker_sim.outcome.result import Campaign
 from marker_sim.plan import Plan
 from marker_sim.surroundings.requirements import spark_home
 from marker_sim.surroundings.supervisor import end_marked
-from marker_sim.targets.run_environment import scratch_directory
+from marker_sim.targets.run_environment import check_door, scratch_directory
 from marker_sim.targets.target import CampaignRequest
+from marker_sim.worlds.door.front import UNSEEN
 from marker_sim.worlds.http.servers import VARIABLE
 from marker_sim.worlds.spark.counts import SparkRun
 from marker_sim.worlds.spark.hudi.choices import Choices, TableRound, deciding
@@ -45,7 +46,11 @@ def open_runs(
     names: tuple[str, ...],
     meddle: Callable[[TableStorage, str], None] | None,
 ) -> Iterator[TableRuns]:
-    """The runs of a campaign, with a scratch directory and a mark by which all processes are found at the end."""
+    """The runs of a campaign, with a scratch directory and a mark by which all processes are found at the end.
+
+    HarnessError when storage calls cannot be stopped here.
+    """
+    check_door(request.storage)
     deadline = time.monotonic() + request.budget_s - CLOSING_S
     mark = f"{os.getpid()}-{uuid.uuid4().hex}"
     program = Program(
@@ -140,6 +145,7 @@ class TableRuns:
                 missed.append(f"a driver killed in {mode} mode")
         if not campaign.statistics.reached.get("rows read by hudi-rs"):
             missed.append("rows read by hudi-rs")
+        missed += sorted(name for name in campaign.statistics.reached if name.startswith(UNSEEN))
         return replace(
             campaign,
             server=request.server.to_dict(),

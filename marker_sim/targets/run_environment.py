@@ -20,9 +20,9 @@ from typing import Any
 
 from marker_sim.errors import HarnessError
 from marker_sim.targets.server_settings import FORMS
+from marker_sim.worlds.door.available import refused
 from marker_sim.worlds.http.local_world import LocalWorld
 from marker_sim.worlds.http.plan_wires import STORAGE_WIRE, WIRE
-from marker_sim.worlds.http.small_disk import why_not
 from marker_sim.worlds.http.stage import RunStage, World
 from marker_sim.worlds.http.world import Endpoint
 from marker_sim.worlds.proxies.install import missing
@@ -59,16 +59,24 @@ def open_ground(storage: str, dir_format: str, reader: str, endpoint: Endpoint |
     lacking = (f"faults of connections: {why}",) if why else ()
     form = dir_format or FORMS[storage][0]
     assert form in FORMS[storage], f"{form} is not for {storage}"
+    check_door(storage)
     with scratch_directory() as scratch:
         if storage == "local":
             (scratch / "storage").mkdir()
             world = partial(LocalWorld, root=scratch / "storage", form=form, command=reader)
-            full = why_not()
-            left_out = (*((f"a disk without a free block: {full}",) if full else ()), *lacking)
-            yield RunEnvironment(scratch=scratch, world=world, wires=wires, left_out=left_out)
+            yield RunEnvironment(scratch=scratch, world=world, wires=wires, left_out=lacking)
         else:
             ground = _object_store(scratch, form, reader, endpoint, wires)
             yield replace(ground, left_out=(*ground.left_out, *lacking))
+
+
+def check_door(storage: str) -> None:
+    """HarnessError when processes are to use local storage and their calls cannot be stopped here."""
+    if storage == "local" and (closed := refused()):
+        raise HarnessError(
+            f"--storage local needs storage calls of processes to stop at the kit, which is refused here: {closed};"
+            " give --storage s3"
+        )
 
 
 def _object_store(

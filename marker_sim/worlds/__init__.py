@@ -10,6 +10,5 @@ s3_front/       the kit's S3: it records storage requests and makes them fail
 door/           storage calls of unmodified commands below a directory, each stopped, done or refused by the kit
 proxies/        toxiproxy on the connections of clients, servers and storage
 interceptor.py  every storage call passes it, and its effect is recorded before any process sees the reply
-file_watch.py, file_permissions.py  the next best for foreign processes on local files: inotify and fanotify
 recorder.py     events of many threads in one order
 """

@@ -2,7 +2,7 @@
 it, and faults at the n-th matching call.
 
     S3      the front (worlds/s3_front) passes every request through the interceptor
-    local   the kit's own processes ask it before they touch a file and report the effect afterwards
+    local   the door (worlds/door) passes every system call on a file through it
 
 A fault with a `Call` trigger counts the calls that fit and strikes from the n-th on, at as many as its settings say.
 The holder of the call carries out storage faults; `inject` kills and pauses processes, before the call is applied or
@@ -26,14 +26,16 @@ _ELSEWHERE = ("process", "proxy")  # Families of faults that no holder of a call
 class StorageCall(NamedTuple):
     """A storage call before it is applied.
 
-    operation: put, overwrite, get, list or delete; for watched files also open and cut (file_watch.py).
+    operation: put, overwrite, get, list or delete; on local files the system call (worlds/door/calls.py).
     path: a storage path or a prefix.
+    also: what else it is: a put, as every local call that changes a file, or a cut of a file that had content.
     """
 
     process: str
     role: str
     operation: str
     path: str
+    also: tuple[str, ...] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -81,7 +83,7 @@ class ArmedFault:
         caller = self.caller or ""
         longer = caller[-1:].isdigit() and call.process[len(caller) :][:1].isdigit()
         return (
-            call.operation in self.call.operations
+            not {call.operation, *call.also}.isdisjoint(self.call.operations)
             and call.process.startswith(caller)
             and not longer
             and self._regex.search(call.path) is not None
@@ -91,16 +93,15 @@ class ArmedFault:
         """Whether it strikes at the next call that fits."""
         return self.call.n <= self.seen + 1 < self.call.n + self.fault.settings.calls
 
-    def hits(self, call: StorageCall) -> bool:
-        """Whether it affects the caller itself."""
-        return call.role not in self.exempt_roles
+    def hits(self, role: str) -> bool:
+        """Whether it affects a caller of this role itself."""
+        return role not in self.exempt_roles
 
 
 class Interceptor:
     """All storage calls pass here. `lock` is the recorder's: hold it from `strike` until the effect is recorded.
 
     inject: kills or pauses the process of a call and records the fault; called with the lock held.
-    aimed: gets the armed faults whenever they change.
     below: of paths that start otherwise nothing is recorded: they belong to an earlier run on the same storage.
     """
 
@@ -110,19 +111,16 @@ class Interceptor:
         self.lock = recorder.lock
         self._inject = inject
         self._armed: list[ArmedFault] = []
-        self.aimed: Callable[[tuple[ArmedFault, ...]], object] = lambda armed: None
 
     def arm(self, *faults: ArmedFault) -> None:
         """Arm faults; they count calls from now on."""
         with self.lock:
             self._armed += faults
-        self.aimed(tuple(self._armed))
 
     def disarm(self) -> tuple[ArmedFault, ...]:
         """Disarm all faults, and return them with their state."""
         with self.lock:
             armed, self._armed = tuple(self._armed), []
-        self.aimed(())
         return armed
 
     def strike(self, call: StorageCall) -> ArmedFault | None:

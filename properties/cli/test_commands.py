@@ -262,8 +262,8 @@ def test_without_go_doctor_says_so_and_installs_the_rest(
             (),
             [
                 "toxiproxy: left out, because this needs the Python package toxiproxy-python, which is",
-                "the bundles of Hudi: left out, because this needs the Python packages inotify-simple, urllib3,"
-                " pyspark, which are not installed; pip install '.[hudi]'",
+                "the bundles of Hudi: left out, because this needs the Python packages urllib3, pyspark,"
+                " which are not installed; pip install '.[hudi]'",
                 "S3A for Hudi: left out, because this needs the Python packages",
             ],
         ),

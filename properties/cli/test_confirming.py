@@ -64,9 +64,15 @@ def test_a_missing_package_is_said_in_one_sentence_and_nothing_is_started(
             with_processes(plan, "reference", "G17", PROFILE, 1)
 
 
-def test_a_template_that_ends_as_it_starts_is_noticed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("storage", "said"),
+    [("local", "cannot be watched here: .*; take storage s3"), ("s3", "no process could be forked")],
+)
+def test_a_template_that_ends_as_it_starts_is_noticed_at_once(
+    storage: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
     began = time.monotonic()
-    with pytest.raises(HarnessError, match="no process could be forked"):
-        with_processes(LEFT_BEHIND, "reference", "G17", PROFILE, 1)
+    with pytest.raises(HarnessError, match=said):
+        with_processes(replace(LEFT_BEHIND, storage=storage), "reference", "G17", PROFILE, 1)
     assert time.monotonic() - began < FORK_TIMEOUT_S / 2

@@ -142,15 +142,13 @@ def test_storage_is_refused_in_one_directory_while_a_create_of_another_one_is_an
     assert (conditions.ONE_REFUSED in met(story)) == (beside == "002")
 
 
-@pytest.mark.parametrize("path", [f"{DIRECTORY}/", f"{DIRECTORY}/MARKERS0"])
-def test_a_server_that_creates_where_no_file_can_be_stores_nothing_there(path: str) -> None:
-    story = begun(storage="local", witness="reads")
-    story.fault("io-error", "storage-0", value="begin", path=path)
+@pytest.mark.parametrize("path", ["names.db", f"{DIRECTORY}/names"])
+def test_a_server_that_stores_nothing_below_its_directories_has_none_that_fails_alone(path: str) -> None:
+    story = begun(storage="local", layout="names")
     created = story.ask(NAME)
-    story.end(story.ask(OTHER, instant="002"), "ok", "created")
+    story.put(path, b"")
     story.end(created, "ok", "created")
-    story.fault("io-error", "storage-0", value="end", path=path)
-    assert (conditions.ONE_REFUSED in met(story)) == path.endswith("/")
+    assert (conditions.ONE_REFUSED in met(story)) == (path == "names.db")
 
 
 def test_no_answer_before_a_lasting_fault_is_over_is_a_refusal_and_an_answer_meanwhile_is_none() -> None:

@@ -122,5 +122,5 @@ def test_a_full_disk_refuses_a_write_and_kills_nobody(trigger: Step | Call, fork
     history = run_real(_plan("direct", "local", faults=(fault,)), fork_server=fork_server)
     (full,) = (event for event in history.events if event.kind == "fault" and event.operation == "disk-full")
     failed = [event for event in history.events[full.index :] if event.kind == "info" and event.process == full.process]
-    assert failed and failed[0].error == full.path and not _deaths(history)
+    assert failed and failed[0].error == f"{full.path}: No space left on device" and not _deaths(history)
     assert sound(history)

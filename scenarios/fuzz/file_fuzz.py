@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from random import Random
 from urllib.parse import quote
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -26,7 +25,8 @@ from marker_sim.names import MarkerDirectory, stored_names
 from marker_sim.options import MarkerOptions
 from marker_sim.seams import NoAnswer, SeamError, StorageError
 from marker_sim.storages.local import LocalStorage
-from marker_sim.worlds.http.local_reader import LocalReader
+from marker_sim.worlds.door.front import files_below
+from marker_sim.worlds.http.object_reader import ObjectReader
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.writer.client import WriteClient
 from marker_sim.writer.records import Conflict
@@ -209,10 +209,10 @@ class FileFuzzer:
         self._look(directory, good)
 
     def _look(self, directory: Path, good: frozenset[str]) -> None:
-        """The kit's own look at a directory of a foreign server; it follows links, as Hadoop's local files do."""
+        """The kit's own look at a directory of a foreign server; it follows links to files, as Hadoop does."""
         place = MarkerDirectory(directory.relative_to(self._base).parts[0], INSTANT)
         recorder = Recorder()
-        reader = LocalReader(recorder, self._base, list, "", Random(0))
+        reader = ObjectReader(recorder, lambda prefix: files_below(self._base, prefix), in_order=True, names=None)
         ended = within(self._bound_s, "look_at_dead", lambda: reader.look_at_dead(place))
         self._typed("look_at_dead", ended)
         seen = {e.path: e.value for e in recorder.events if e.path and isinstance(e.value, bytes)}

@@ -19,6 +19,7 @@ from marker_sim.errors import HarnessError, UsageError
 from marker_sim.surroundings.requirements import find_java, lacking
 from marker_sim.targets.table import DEFAULT, parse_target
 from marker_sim.targets.target import ServerOptions
+from marker_sim.worlds.door.available import refused
 
 SHARES = {"swarm": 50.0, "exhaustive": 20.0, "real": 20.0, "spark": 10.0}
 FOREIGN_SHARES = {"foreign": 100.0}  # For systems whose runs take real time.
@@ -210,6 +211,9 @@ def missing(totals: Totals, request: NightRequest) -> dict[str, str]:
 def _missing_here() -> dict[str, str]:
     """The missing requirements of each stream, and how to get them."""
     found = {stream: f"it needs {why}" for stream, part in _PARTS.items() if (why := lacking(part))}
+    if why := refused():
+        for stream in ("real-local", "spark"):  # The plans of the second are of both storages.
+            found.setdefault(stream, f"storage calls on local files cannot be watched here: {why}")
     try:
         java = bool(find_java())
     except HarnessError:

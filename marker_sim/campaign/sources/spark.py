@@ -15,6 +15,8 @@ from marker_sim.search.seeds import plan_seed
 from marker_sim.surroundings.requirements import find_java, spark_home
 from marker_sim.surroundings.worker_pool import Keeper
 from marker_sim.targets.python import served
+from marker_sim.worlds.door.available import refused
+from marker_sim.worlds.processes.storages import LocalFront
 from marker_sim.worlds.spark.counts import SparkRun
 from marker_sim.worlds.spark.plans import driver_plan, task_plan
 from marker_sim.worlds.spark.run import run_spark
@@ -61,6 +63,7 @@ class SparkRuns(Keeper):
     def _running(self) -> Standalone:
         if self._cluster is None:
             scratch = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="spark-")))
-            cluster = Standalone(scratch / "cluster", java=find_java(), home=spark_home())
+            front = None if refused() else self._stack.enter_context(LocalFront(scratch / "files"))
+            cluster = Standalone(scratch / "cluster", java=find_java(), home=spark_home(), door=front)
             self._cluster = self._stack.enter_context(cluster)
         return self._cluster

@@ -11,18 +11,20 @@ import pprint
 from typing import Any
 
 from marker_sim.errors import UsageError
-from marker_sim.faults import Fault, FaultKind
+from marker_sim.faults import Fault
 from marker_sim.plan import Plan
 from marker_sim.report.scripts.shell_script import FailureDescription, render_script, shell_script
 from marker_sim.report.words import printable
 from marker_sim.tables.entries import WRITE_KEY
 from marker_sim.worlds.spark.hudi.settings import hudi_options, key_count, partition_names
-from marker_sim.worlds.spark.hudi.steps import call_of, last_data_file, moment_of
+from marker_sim.worlds.spark.hudi.steps import call_of, last_data_file
 from marker_sim.worlds.spark.hudi.table import ROWS_MAX, ROWS_MIN
 from marker_sim.worlds.spark.plans import DRIVER
 from marker_sim.worlds.spark.session import JVM
 
 JUDGED = ("G14", "G15", "G16", "G18", "G19", "G24", "G25")
+# What the kernel tells of a file as soon as a call was done that a plan kills before, at or after.
+_MOMENTS = {"open": "made", "write": "made", "close": "whole", "cut": "cut", "delete": "deleted"}
 _HOW = (
     "Set BUNDLE to the Hudi bundle jar (hudi-spark3.5-bundle_2.12-VERSION.jar); it needs Linux, Java 17 and a Python",
     "that has PySpark 3.5. It works in new directories and removes them; TRIES is how often it tries at most (5).",
@@ -68,14 +70,14 @@ def _problem(failure: FailureDescription) -> str:
     if plan.storage != "local":
         return "it was found on S3, where only the kit's own S3 sees the requests at which faults happen"
     for fault in plan.faults:
-        if (fault.kind, fault.target) != (FaultKind.KILL, DRIVER):
+        if not fault.kind.row.kills or fault.target != DRIVER:
             return f"it needs executors that are processes of their own ({fault.kind.value} of {fault.target})"
     return ""
 
 
 def _writes(plan: Plan) -> list[dict[str, Any]]:
     """The writes, each with the place where its driver is killed."""
-    last = last_data_file(len(partition_names(plan))).faults[0]
+    last = last_data_file(len(partition_names(plan)), plan.storage).faults[0]
     made = []
     for write in plan.writes:
         fault = last if write.abandon else next((plan.faults[number] for number in write.faults), None)
@@ -86,8 +88,7 @@ def _writes(plan: Plan) -> list[dict[str, Any]]:
 
 def _kill(fault: Fault) -> dict[str, Any]:
     call = call_of(fault)
-    moment = "deleted" if call.operations == ("delete",) else moment_of(fault)
-    return {"path": call.pattern, "n": call.n, "moment": moment}
+    return {"path": call.pattern, "n": call.n, "moment": _MOMENTS[call.operations[0]]}
 
 
 def _literal(value: object) -> str:

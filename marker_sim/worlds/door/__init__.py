@@ -1,5 +1,6 @@
 """The door: every storage call of unmodified commands below one directory stops at the kit, which then does it.
 
+front.py     a directory as the storage of a run: its calls pass the interceptor and become effects of the history
 door.py      watches a directory, starts commands, answers their calls one at a time
 calls.py     a call, what can become of it, what became of it
 meanings.py  the meaning of each system call: an act on a path or on a number, by the name of the call

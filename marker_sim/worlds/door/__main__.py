@@ -41,7 +41,8 @@ def main() -> None:
         _become(library, control, seccomp, program, words)
     os.close(until_then)
     os.read(running, 1)
-    control.send(b"running")  # Unless the child said before that it was refused.
+    with contextlib.suppress(OSError):  # Unless the kit is gone, which is seen below.
+        control.send(b"running")  # Unless the child said before that it was refused.
     for number in _FORWARDED:
         signal.signal(number, lambda number, _: os.kill(child, number))
     status = _until_its_end(control, child)
@@ -80,8 +81,10 @@ def _become(library: ctypes.CDLL, control: socket.socket, seccomp: int, program:
         doing = "exec"
         os.execvp(words[0], words)
     except OSError as error:
-        control.send(b"refused %s %d" % (doing.encode(), error.errno or 0))
-    os._exit(127)
+        with contextlib.suppress(OSError):
+            control.send(b"refused %s %d" % (doing.encode(), error.errno or 0))
+    finally:
+        os._exit(127)  # What it would print of the kit's death would stop at its own listener, for ever.
 
 
 def _until_its_end(control: socket.socket, child: int) -> int:

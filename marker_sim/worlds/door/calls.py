@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
+
+
+class Caller(Protocol):
+    """Whose calls these are. ended: nobody of it is answered any more."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def role(self) -> str: ...
+    @property
+    def ended(self) -> bool: ...
 
 
 class FileCall(NamedTuple):
     """A call of a watched process on a file below the root, before it is done.
 
-    process, role: as the command was started; pid, thread: the kernel's numbers of who called.
+    process, role: of its caller; pid, thread: the kernel's numbers of who called.
     operation: open, write, cut (truncate, ftruncate), allocate, delete (unlink), rename, link, symlink, mkdir, rmdir,
         mknod, sync (fsync, fdatasync, syncfs, sync); where reads are watched also get (open for reading), list, stat.
     number: of this call among all that were shown, from 1.

@@ -27,12 +27,13 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from marker_sim.errors import HarnessError
 from marker_sim.surroundings import supervisor
 from marker_sim.worlds.door import kernel, launch
-from marker_sim.worlds.door.calls import CallOutcome, Decision, FileCall
+from marker_sim.worlds.door.calls import Caller, CallOutcome, Decision, FileCall
 from marker_sim.worlds.door.effects import Act, Scope
 from marker_sim.worlds.door.held import HeldCall, free_number
 from marker_sim.worlds.door.kernel import Notice
@@ -41,8 +42,20 @@ from marker_sim.worlds.door.meanings import read_call
 
 Decide = Callable[[FileCall], Decision]
 Applied = Callable[[FileCall, CallOutcome], object]
+CallerOf = Callable[[DoorCommand, int], Caller | None]
 _END_S = 10.0
-_Late = tuple[float, int, DoorCommand, HeldCall, Act, FileCall, Decision]
+_AGAIN_MS = 2.0
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    """A call until it is answered. decision: None before it was asked for."""
+
+    command: DoorCommand
+    held: HeldCall
+    act: Act
+    call: FileCall
+    decision: Decision | None = None
 
 
 class Door:
@@ -50,7 +63,10 @@ class Door:
 
     decide: what becomes of a call, asked in their order; applied: what became of it, before the caller is answered.
     lock: held from `decide` until `applied` returned, the interceptor's for instance.
+    closed: called when a process is about to close the last number that it has of a file open for writing.
     reads: opens for reading, listings and looks stop as well.
+    caller_of: the caller that a process of a command is, by its pid, by default the command itself; None while its
+        calls wait, undecided or decided, and others are served.
     unseen: what is known to have escaped. troubles: what failed in the kit; `check` raises it.
     """
 
@@ -60,20 +76,24 @@ class Door:
         decide: Decide,
         applied: Applied = lambda call, outcome: None,
         *,
+        closed: Callable[[FileCall], object] = lambda call: None,
         lock: contextlib.AbstractContextManager[object] | None = None,
         reads: bool = False,
+        caller_of: CallerOf = lambda command, pid: command,
     ) -> None:
         self.lock = lock if lock is not None else threading.RLock()
         self.troubles: list[BaseException] = []
         self._root = os.path.realpath(root)
-        self._decide, self._applied = decide, applied
+        self._decide, self._applied, self._closed = decide, applied, closed
         self._reads = reads
+        self._caller_of = caller_of
         self._names = {number: name for name, number in kernel.own_numbers().items()}
         self._calls = itertools.count(1)
         self._commands: dict[int, tuple[DoorCommand, Scope]] = {}
         self._started: list[DoorCommand] = []
         self._scopes: list[Scope] = []
-        self._late: list[_Late] = []
+        self._late: list[tuple[float, int, _Waiting]] = []
+        self._put_off = itertools.count()
         self._poll = select.epoll()
         self._wake = os.pipe()
         self._poll.register(self._wake[0], select.EPOLLIN)
@@ -124,12 +144,19 @@ class Door:
             folder=folder,
         )
         kernel.hand_over_at_once(command.listener)
-        scope = Scope(self._root, command.base, process, role)
+        scope = Scope(self._root, command.base)
         self._started.append(command)
         self._scopes.append(scope)
         self._commands[command.listener] = command, scope
         self._poll.register(command.listener, select.EPOLLIN)
         return command
+
+    def move(self, root: Path) -> None:
+        """Another directory is watched from now on; nobody has a file of the one before open. `unseen` begins anew."""
+        self._root = os.path.realpath(root)
+        for scope in self._scopes:
+            scope.root = self._root
+            scope.unseen.clear()
 
     def check(self) -> None:
         """HarnessError when the kit failed at a call, so that no command is blamed for it."""
@@ -177,9 +204,9 @@ class Door:
                 if number in self._commands:
                     self._listen(number, *self._commands[number], events)
             while self._late and self._late[0][0] <= time.monotonic():
-                _, _, command, held, act, call, decision = heapq.heappop(self._late)
-                with self._answering(command, held), self.lock:
-                    self._carry_out(command, held, act, call, decision)
+                _, _, waiting = heapq.heappop(self._late)
+                with self._answering(waiting.command, waiting.held), self.lock:
+                    self._go_on(waiting)
 
     def _listen(self, listener: int, command: DoorCommand, scope: Scope, events: int) -> None:
         if not events & select.EPOLLIN:
@@ -211,7 +238,7 @@ class Door:
             if kernel.is_held(command.listener, held.notice.id):
                 self._failed(command, held.notice, error)
         finally:
-            if not any(held is late[3] for late in self._late):
+            if not any(held is late[2].held for late in self._late):
                 held.close()
 
     def _failed(self, command: DoorCommand, notice: Notice | None, error: Exception) -> None:
@@ -235,30 +262,50 @@ class Door:
             self._answer(command, held, found, _done(found, Decision()))
         else:
             with self.lock:
-                call = found.call._replace(number=next(self._calls))
-                decision = self._decide(call)
-                if decision.late_ms and not command.ended:
-                    due = time.monotonic() + decision.late_ms / 1000
-                    heapq.heappush(self._late, (due, call.number, command, held, found, call, decision))
-                else:
-                    self._carry_out(command, held, found, call, decision)
+                self._go_on(_Waiting(command, held, found, found.call))
 
-    def _carry_out(self, command: DoorCommand, held: HeldCall, act: Act, call: FileCall, decision: Decision) -> None:
+    def _go_on(self, waiting: _Waiting) -> None:
+        """A call is decided, carried out and answered, unless one of these has to wait. The lock is held."""
+        command, held = waiting.command, waiting.held
+        caller = self._caller_of(command, held.pid)
+        if caller is None and kernel.is_held(command.listener, held.notice.id):
+            self._later(waiting, _AGAIN_MS)
+        elif waiting.decision is not None:
+            self._carry_out(waiting, waiting.decision, caller)
+        elif caller is not None and not caller.ended:
+            call = waiting.call = waiting.call._replace(process=caller.name, role=caller.role)
+            if call.operation == "close":
+                self._closed(call)
+                kernel.let_pass(command.listener, held.notice.id)
+                return
+            call = waiting.call = call._replace(number=next(self._calls))
+            decision = waiting.decision = self._decide(call)
+            if not caller.ended and (decision.late_ms or self._caller_of(command, held.pid) is None):
+                self._later(waiting, decision.late_ms)
+            else:
+                self._carry_out(waiting, decision, caller)
+
+    def _later(self, waiting: _Waiting, after_ms: float) -> None:
+        heapq.heappush(self._late, (time.monotonic() + after_ms / 1000, next(self._put_off), waiting))
+
+    def _carry_out(self, waiting: _Waiting, decision: Decision, caller: Caller | None) -> None:
         """A call is done, or not, and answered, or not. The lock is held."""
+        command, held, act = waiting.command, waiting.held, waiting.act
         if decision.kill == "before":
             self._kill(command, held, decision)
         outcome = CallOutcome(False, error=decision.error)
-        if self._waits(command, held) and (decision.applied or not decision.error):
+        if self._waits(waiting, caller) and (decision.applied or not decision.error):
             outcome = _done(act, decision)
-        self._applied(call, outcome._replace(result=0) if act.opens else outcome)
+        self._applied(waiting.call, outcome._replace(result=0) if act.opens else outcome)
         if decision.kill == "after":
             self._kill(command, held, decision)
-        if self._waits(command, held):
+        if self._waits(waiting, caller):
             self._answer(command, held, act, outcome)
 
-    def _waits(self, command: DoorCommand, held: HeldCall) -> bool:
+    def _waits(self, waiting: _Waiting, caller: Caller | None) -> bool:
         """Whether the caller is alive, as far as anybody should see, and waits for its answer."""
-        return not command.ended and kernel.is_held(command.listener, held.notice.id)
+        ended = caller is None or caller.ended or waiting.command.ended
+        return not ended and kernel.is_held(waiting.command.listener, waiting.held.notice.id)
 
     def _kill(self, command: DoorCommand, held: HeldCall, decision: Decision) -> None:
         """The end of a process, or of all of its command; what the kit has open of it goes first, with its locks."""

@@ -42,8 +42,6 @@ class Scope:
 
     root: str
     base: int
-    process: str
-    role: str
     unseen: list[str] = field(default_factory=list)
 
 
@@ -52,9 +50,8 @@ Found = Act | int | None
 
 
 def shown(held: HeldCall, scope: Scope, operation: str, path: str | None, target: str | None = "") -> FileCall:
-    """A call as it is shown, of which the particulars are still to be added."""
-    who = (scope.process, scope.role, held.pid, held.thread)
-    return FileCall(*who, held.name, operation, path or "", target or "")
+    """A call as it is shown, of which the caller and the particulars are still to be added."""
+    return FileCall("", "", held.pid, held.thread, held.name, operation, path or "", target or "")
 
 
 def _find(held: HeldCall, scope: Scope, number: int, address: int, follow: bool) -> FoundPath | None:

@@ -23,6 +23,7 @@ from marker_sim.worlds.door.effects import (
 from marker_sim.worlds.door.held import HeldCall, signed
 from marker_sim.worlds.door.open_files import (
     allocate,
+    closing,
     copied,
     copied_to,
     listed,
@@ -73,6 +74,7 @@ _MEANINGS: dict[str, Callable[[HeldCall, Scope, tuple[int, ...]], Found]] = {
     "sendfile": lambda h, s, a: refused(h, s, 0, errno.EINVAL),
     "splice": lambda h, s, a: refused(h, s, 2, errno.EINVAL),
     "ioctl": lambda h, s, a: refused(h, s, 0, errno.EOPNOTSUPP),
+    "close": lambda h, s, a: closing(h, s),
     "dup": lambda h, s, a: copied(h, s),
     "dup2": lambda h, s, a: copied_to(h, s, a[1]),
     "dup3": lambda h, s, a: copied_to(h, s, a[1]),

@@ -156,6 +156,25 @@ def sync_system(held: HeldCall, scope: Scope) -> Found:
     return Act(call=shown(held, scope, "sync", ""), perform=perform)
 
 
+def closing(held: HeldCall, scope: Scope) -> Found:
+    """close of a file that was open for writing: only shown, and not when the process has the same file open twice."""
+    number = held.number(0)
+    found = _file(held, scope, number)
+    if found is None or not stat.S_ISREG(found[0].mode) or not found[0].flags & os.O_ACCMODE:
+        return None
+    link, folder = held.linked(number), f"/proc/{held.thread}/fd"
+    if sum(_leads(f"{folder}/{name}", link) for name in os.listdir(folder)) > 1:
+        return None
+    return Act(call=shown(held, scope, "close", found[1]), perform=None)
+
+
+def _leads(name: str, to: str) -> bool:
+    try:
+        return os.readlink(name) == to
+    except OSError:
+        return False
+
+
 def refused(held: HeldCall, scope: Scope, argument: int, error: int) -> Found:
     """A way into a file that cannot be seen."""
     return error if _file(held, scope, held.number(argument)) is not None else None

@@ -64,6 +64,8 @@ def _tests(condition: ArgumentTest, base: int) -> list[Step]:
             *first, last = condition.values
             rest = len(first)
             return [load, *((_EQUAL, rest - at, 0, v) for at, v in enumerate(first)), (_EQUAL, 0, _ELSE, last)]
+        case "given":
+            return [load, (_AT_LEAST, _ELSE, 0, _NEGATIVE), (_AT_LEAST, 0, _ELSE, base)]
         case _:
             return [
                 load,

@@ -20,7 +20,10 @@ _MAP_SHARED, _PROT_WRITE = 1, 2
 
 
 class ArgumentTest(NamedTuple):
-    """What an argument must be for a call to stop. test: any-bit of a mask, one-of some values, or a watched number."""
+    """What an argument must be for a call to stop.
+
+    test: any-bit of a mask, one-of some values, watched (a number on which writes stop), or given (from the base on).
+    """
 
     argument: int
     test: str
@@ -94,6 +97,7 @@ STOPPED = (
     SystemCall("sendfile", 40, 71, _on(0)),
     SystemCall("splice", 275, 76, _on(2)),
     SystemCall("ioctl", 16, 29, (ArgumentTest(1, "one-of", (FICLONE, FICLONERANGE)), *_on(0))),
+    SystemCall("close", 3, 57, (ArgumentTest(0, "given"),)),
     SystemCall("dup", 32, 23, _on(0)),
     SystemCall("dup2", 33, 0, _on(0)),
     SystemCall("dup3", 292, 24, _on(0)),

@@ -17,8 +17,8 @@ nothing by itself.
     a listing at another endpoint       by a client that had read the directory, with a name in it, at one before
     a listing compressed and not        the same, one with and one without compression offered
 
-A server that refuses to run beside another one keeps what two servers must keep; it counts for both. So does one that
-stores nothing below a marker directory for storage that fails there: it creates while a file stands in the way of all.
+A server that refuses to run beside another one keeps what two servers must keep; it counts for both. One that stores
+nothing below marker directories has no storage that fails in one of them alone; it counts for that.
 """
 
 from __future__ import annotations
@@ -50,7 +50,6 @@ CONDITIONS = (
     ONE_REFUSED, DELETED, ODD_TABLE, ELSEWHERE, COMPRESSED,
 )  # fmt: skip
 CROWD = 8
-IN_THE_WAY = "io-error"  # What storage that fails below a local directory is called.
 _STATUS = re.compile(r"\d{3}\b")
 _ODD = re.compile("[%+=]")
 
@@ -58,10 +57,6 @@ _ODD = re.compile("[%+=]")
 def conditions_met(history: History) -> Counter[str]:
     """How often each of `CONDITIONS` was met in a run; those that were not are left out."""
     return +_Conditions(history).met
-
-
-def _during(span: FaultSpan, call: RecordedCall) -> bool:
-    return span.begin < call.invoke and call.done < span.end
 
 
 class _Conditions:
@@ -74,6 +69,9 @@ class _Conditions:
             self._of_storage(path, directory)
             self._of_reads(path, directory)
         self._of_deaths()
+        below = any(event.kind == "effect" and directory_of(event.path or "") for event in history.events)
+        if history.header.layout == "names" and not below:
+            self.met[ONE_REFUSED] += any(directory.answers for directory in view.directories.values())
         self._of_forms(history)
         if any(span.kind == "second-server" and not self._started(span.begin, span.end) for span in view.faults):
             self.met.update((IN_TURN, AT_ONCE))
@@ -141,8 +139,6 @@ class _Conditions:
             for call in directory.creates
         )
         confined = [call for call, span in refused if directory_of(f"{span.path}/") == path]
-        whole = [span for span in spans if span.kind == IN_THE_WAY and span.path == f"{path}/"]
-        confined += [each for each in directory.answers for span in whole if _during(span, each)]
         others = [each for home, each in self.view.directories.items() if home != path]
         answers = sorted(call for each in others for call in each.answers)
         self.met[ONE_REFUSED] += sum(
@@ -202,7 +198,7 @@ class _Conditions:
         seen = [
             event.value
             for event in self.view.events[:kill]
-            if event.path == path and (event.kind, event.operation) in (("observe", "file"), ("effect", "put"))
+            if event.path == path and (event.kind == "effect" or (event.kind, event.operation) == ("observe", "file"))
         ]
         directory = self.view.directories.get(directory_of(path) or "")
         content = next((value for value in reversed(seen[:-1] or seen) if isinstance(value, bytes)), b"")

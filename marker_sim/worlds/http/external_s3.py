@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.faults import Fault, When
+from marker_sim.faults import Fault
 from marker_sim.names import MarkerDirectory
 from marker_sim.seams import NotFound, StorageError
 from marker_sim.storages.s3 import S3Storage
-from marker_sim.worlds.http.file_rewrites import Rewrites
 from marker_sim.worlds.http.object_reader import ObjectReader
 from marker_sim.worlds.http.s3_capabilities import REGION, capabilities, environment, honest, name_of
-from marker_sim.worlds.http.snapshot_recorder import run_reader
+from marker_sim.worlds.http.snapshot_recorder import READER_TIMEOUT_S, run_reader
 from marker_sim.worlds.http.stage import RunStage
 from marker_sim.worlds.http.world import DirectoryReader, Endpoint, Surroundings
-from marker_sim.worlds.interceptor import Interceptor
 from marker_sim.worlds.s3_front import ProbedCapabilities, probe_s3
 
 if TYPE_CHECKING:
@@ -31,10 +29,9 @@ NOT_ON_A_SITE = (
 class ExternalS3World:
     """The endpoint during one run: read by requests, without faults. Its keys are removed when the run is over."""
 
+    interceptor = None
+
     def __init__(self, stage: RunStage, site: Endpoint, scheme: str, command: str, probed: ProbedCapabilities) -> None:
-        self.interceptor: Interceptor | None = None
-        self.whens: tuple[When, ...] = ()
-        self.rewrites: Rewrites | None = None
         self.wire: ProxiedWire | None = None
         self._site = site
         self._storage = S3Storage(
@@ -80,6 +77,10 @@ class ExternalS3World:
         values = {"storage": self._root, "bucket": self._site.bucket, "endpoint": self._site.url}
         return Surroundings(values, environment(self._site.url, self._site.access_key, self._site.secret_key))
 
+    def unseen(self) -> tuple[str, ...]:
+        """Nothing that is known: no call is seen, and nothing is judged by calls."""
+        return ()
+
     def echo(self) -> None:
         """Nothing: the endpoint is no part of the kit, so its delays are not the kit's."""
 
@@ -115,9 +116,9 @@ class ExternalS3World:
                 continue  # Deleted since it was listed.
         return found
 
-    def _names(self, place: MarkerDirectory) -> list[str]:
+    def _names(self, place: MarkerDirectory, timeout_s: float = READER_TIMEOUT_S) -> list[str]:
         around = environment(self._site.url, self._site.access_key, self._site.secret_key)
-        return run_reader(self._command, self.address(place), around)
+        return run_reader(self._command, self.address(place), around, timeout_s)
 
 
 def probe_site(site: Endpoint) -> ProbedCapabilities:

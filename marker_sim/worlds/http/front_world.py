@@ -12,13 +12,12 @@ from http.client import HTTPConnection, HTTPException
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from marker_sim.faults import Fault, When
+from marker_sim.faults import Fault
 from marker_sim.names import MarkerDirectory
-from marker_sim.worlds.http.file_rewrites import Rewrites
 from marker_sim.worlds.http.object_reader import ObjectReader
 from marker_sim.worlds.http.plan_wires import start_toxiproxy
 from marker_sim.worlds.http.s3_capabilities import REGION, SECRET, capabilities, environment, honest, name_of
-from marker_sim.worlds.http.snapshot_recorder import run_reader
+from marker_sim.worlds.http.snapshot_recorder import READER_TIMEOUT_S, run_reader
 from marker_sim.worlds.http.stage import RunStage
 from marker_sim.worlds.http.world import DirectoryReader, Surroundings
 from marker_sim.worlds.interceptor import Interceptor
@@ -41,10 +40,9 @@ class FrontWorld:
     command: the user's reader, or "".
     """
 
+    interceptor: Interceptor
+
     def __init__(self, stage: RunStage, scheme: str, command: str, probed: ProbedCapabilities) -> None:
-        self.interceptor: Interceptor | None = None
-        self.whens: tuple[When, ...] = ("before", "after")
-        self.rewrites: Rewrites | None = None
         self.front = S3Front(Interceptor(stage.recorder, stage.injector.inject), bucket=BUCKET)
         self.front.spared = READER
         self.wire: ProxiedWire | None = None
@@ -103,6 +101,10 @@ class FrontWorld:
         }
         return Surroundings(values, environment(endpoint, process))
 
+    def unseen(self) -> tuple[str, ...]:
+        """Nothing: servers reach the bucket through the front alone."""
+        return ()
+
     def echo(self) -> None:
         """A request of the kit's own, which meets no fault."""
         asking = HTTPConnection(urlsplit(self.front.endpoint).netloc, timeout=STORAGE_TIMEOUT_MS / 1000)
@@ -129,8 +131,8 @@ class FrontWorld:
         finally:
             self.front.close()
 
-    def _names(self, place: MarkerDirectory) -> list[str]:
-        return run_reader(self._command, self.address(place), environment(self.front.endpoint, READER))
+    def _names(self, place: MarkerDirectory, timeout_s: float = READER_TIMEOUT_S) -> list[str]:
+        return run_reader(self._command, self.address(place), environment(self.front.endpoint, READER), timeout_s)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The kit's own look at a marker directory on an object store, where each object is read whole or not at all.
+"""The kit's own look at a marker directory, on an object store or behind the door.
 
 Where every effect is in the history already, looks while servers live tell nothing, and only what is there when they
 are dead is read, under the recorder's lock: the history's effects must add up to it. Elsewhere a look takes a mark,
@@ -14,7 +14,12 @@ from contextlib import nullcontext
 from marker_sim.errors import HarnessError
 from marker_sim.names import MarkerDirectory
 from marker_sim.seams import StorageError
-from marker_sim.worlds.http.snapshot_recorder import Snapshot, SnapshotRecorder
+from marker_sim.worlds.http.snapshot_recorder import (
+    READER_TIMEOUT_S,
+    STOPPED_TIMEOUT_S,
+    Snapshot,
+    SnapshotRecorder,
+)
 from marker_sim.worlds.recorder import Recorder
 
 STOPPED_WAIT_S = 0.05
@@ -25,7 +30,8 @@ class ObjectReader:
     """objects: content by path of every object whose path starts so, raising StorageError.
 
     in_order: whether the history has every effect.
-    names: what the user's reader prints, None for Hudi's format.
+    names: what the user's reader prints within some seconds, None for Hudi's format.
+    busy: whether a file below a directory is being written again in place, so that a reader's view decides nothing.
     """
 
     def __init__(
@@ -33,22 +39,24 @@ class ObjectReader:
         recorder: Recorder,
         objects: Callable[[str], dict[str, bytes]],
         in_order: bool,
-        names: Callable[[MarkerDirectory], list[str]] | None,
+        names: Callable[[MarkerDirectory, float], list[str]] | None,
+        busy: Callable[[MarkerDirectory], bool] = lambda place: False,
     ) -> None:
         self.live = names is not None or not in_order
         self._recorder = recorder
         self._objects = objects
         self._in_order = in_order
         self._names = names
+        self._busy = busy
         self._lock = threading.Lock()
         self._told = SnapshotRecorder(recorder, "hudi" if names is None else "names")
 
     def look(self, place: MarkerDirectory) -> bool:
-        """Look while servers live, where that tells anything; False when storage failed."""
+        """Look while servers live, where that tells anything; False when storage failed or is being written."""
         if not self.live:
             return True
         with self._lock:
-            return self._look(place)
+            return self._look(place, at_rest=True)
 
     def look_at_dead(self, place: MarkerDirectory) -> None:
         """Look when no server lives; HarnessError when storage cannot be read."""
@@ -61,15 +69,24 @@ class ObjectReader:
         if not self._lock.acquire(timeout=STOPPED_WAIT_S):
             return False
         try:
-            return self._look(place)
+            return self._look(place, at_rest=True, timeout_s=STOPPED_TIMEOUT_S)
+        except HarnessError:
+            if self._names is None:
+                raise
+            return False  # The reader waits for a lock that a stopped server has: a database in the middle of a write.
         finally:
             self._lock.release()
 
-    def _look(self, place: MarkerDirectory) -> bool:
+    def _look(self, place: MarkerDirectory, at_rest: bool = False, timeout_s: float = READER_TIMEOUT_S) -> bool:
         if self._names is not None:
             # Never under the recorder's lock: the user's reader asks the store, and the front needs the lock.
             mark = self._recorder.mark()
-            self._told.tell(place, Snapshot({}, frozenset(self._names(place))), mark)
+            if at_rest and self._busy(place):
+                return False
+            names = self._names(place, timeout_s)
+            if at_rest and self._busy(place):
+                return False
+            self._told.tell(place, Snapshot({}, frozenset(names)), mark)
             return True
         with self._recorder.lock if self._in_order else nullcontext():
             mark = self._recorder.mark()

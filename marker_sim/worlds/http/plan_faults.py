@@ -2,10 +2,7 @@
 
 at a client's step or site   by the client itself: it hangs up, waits, loses, doubles or delays its request
 at a request or a reply      as soon as a client sent the n-th request, or read the n-th reply, of all clients
-at a call on storage         by the interceptor: before or after it on S3; on local storage right after it, and
-                             before it where the kernel holds the caller (file_permissions.py)
-at a call below one directory   by the interceptor on S3; on local storage directories stand where the n-th marker file
-                             and those after it would be written, so they cannot be
+at a call on storage         by the interceptor: before it, after it, or in the middle of a write
 on connections               by proxies, from when another fault would strike (plan_wires.py)
 """
 
@@ -13,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import re
 import signal
 import threading
 import time
@@ -26,10 +24,8 @@ from marker_sim.faults import Call, Fault, FaultKind, When
 from marker_sim.faults.sites import REPLY, REQUEST_QUEUED, WIRE, site_of
 from marker_sim.names import TYPE_FILE, MarkerDirectory
 from marker_sim.plan import Plan
-from marker_sim.worlds.file_permissions import CUT, OPEN
 from marker_sim.worlds.http import broken_requests
 from marker_sim.worlds.http.fault_injector import PAUSE, ServerFaultInjector
-from marker_sim.worlds.http.file_rewrites import CUT_KILL, CUT_LATE, MARKER_FILES
 from marker_sim.worlds.http.http_client import ROUTES
 from marker_sim.worlds.http.plan_wires import PlanWires, wire_of, wires_of
 from marker_sim.worlds.http.servers import Server
@@ -40,26 +36,27 @@ from marker_sim.worlds.proxies.faults import described
 FOR_MS_MAX = 1_500
 SECOND_MS_MAX = 10_000  # A second server lives as long as its clients ask, which ends the faults of a run.
 SILENT_CALLS_MAX = 3
-TYPE_FILES = f"/{TYPE_FILE}$"
+TYPE_FILES, MARKER_FILES = rf"/{TYPE_FILE}$", r"/MARKERS\d+$"
+_FILE_NAME = re.compile(r"/?MARKERS.*\Z")  # Of a pattern: it says nothing where names of files mean something else.
+_TEMPORARY = r"MARKERS\d+[^/]*$"  # Marker files and what is written to become one of them.
 
 
 class _CallSite(NamedTuple):
-    """The storage calls at a site. on_local: the operation that shows them where only effects are seen, or ""."""
+    """The storage calls at a site."""
 
     pattern: str
     operations: tuple[str, ...]
     when: When
-    on_local: str = ""
 
 
 CALLS = {
     "server: directory listed": _CallSite("", ("list",), "before"),
     "server: batch file read": _CallSite(MARKER_FILES, ("get",), "before"),
     "server: type file read": _CallSite(TYPE_FILES, ("get",), "before"),
-    "server: type file put": _CallSite(TYPE_FILES, ("put",), "before", OPEN),
-    "server: type file written": _CallSite(TYPE_FILES, ("put",), "after", "put"),
-    "server: batch file put": _CallSite(MARKER_FILES, ("put",), "before", OPEN),
-    "server: batch file written": _CallSite(MARKER_FILES, ("put",), "after", "put"),
+    "server: type file put": _CallSite(TYPE_FILES, ("put",), "before"),
+    "server: type file written": _CallSite(TYPE_FILES, ("put",), "after"),
+    "server: batch file put": _CallSite(MARKER_FILES, ("put",), "before"),
+    "server: batch file written": _CallSite(MARKER_FILES, ("put",), "after"),
     "server: batch file deleted": _CallSite(MARKER_FILES, ("delete",), "before"),
     "server: type file deleted": _CallSite(TYPE_FILES, ("delete",), "before"),
 }
@@ -72,20 +69,17 @@ OF_SERVERS = {
         FaultKind.TIMEOUT_APPLIED, FaultKind.TIMEOUT_LOST, FaultKind.SLOW_STORAGE, FaultKind.ORPHANED,
     ),
     "local": (
-        FaultKind.KILL, FaultKind.PAUSE, FaultKind.SECOND_SERVER, FaultKind.DISK_FULL, FaultKind.NO_SPACE,
-        FaultKind.TORN_WRITE, FaultKind.IO_ERROR,
+        FaultKind.KILL, FaultKind.PAUSE, FaultKind.SECOND_SERVER, FaultKind.DISK_FULL, FaultKind.TORN_WRITE,
+        FaultKind.IO_ERROR, FaultKind.SLOW_STORAGE,
     ),
 }  # fmt: skip
-_OF_THE_DISK = (FaultKind.DISK_FULL, FaultKind.NO_SPACE)
 # What generators of the simulated world leave out, and why.
 ONLY_REAL = {
     FaultKind.DIRECTORY_REMOVED: "not drawn: to what a server remembers it is a deletion by a second one",
-    FaultKind.NO_SPACE: "not drawn: its full disk is this",
     **{kind: "not drawn: its processes have no proxies" for kind in FaultKind if kind.row.family == "proxy"},
 }
 _BEHIND_A_PROXY = "a link stays slow or cut only behind a proxy; the faults wire-... are that"
 _REPAIR = "what other programs damage, no server promises to repair"
-_ONE_BY_ONE = "calls of foreign processes on local files cannot fail or be slow one by one"
 CANNOT = {
     "overload": "only the server itself can be slow at taking up requests",
     "slow-link": _BEHIND_A_PROXY,
@@ -95,7 +89,6 @@ CANNOT = {
     "stray-files": _REPAIR,
     "conflict": "the kit's front answers 409 to nobody",
     "timeout-late": "its effect may come after the run",
-    "slow-storage on local": _ONE_BY_ONE,
 }
 
 
@@ -111,16 +104,11 @@ def done(fault: Fault, storage: str) -> Fault | None:
         if kind not in OF_SERVERS[storage] or fault.target == "second":
             return None
         if isinstance(fault.trigger, Call):
-            here = kind is FaultKind.IO_ERROR if storage == "local" else kind.row.family == "storage"
-            return fault if here or kind is FaultKind.KILL else None
-        if kind is FaultKind.IO_ERROR:
-            return None
+            return fault if kind.row.family == "storage" or kind is FaultKind.KILL else None
         if site and site not in OF_REQUESTS and site not in CALLS:
             return None
         at_call = site in CALLS
-        if kind.row.family == "storage" and kind not in _OF_THE_DISK and not at_call:
-            return None
-        if storage == "local" and at_call and not CALLS[site].on_local:
+        if kind.row.family == "storage" and kind is not FaultKind.DISK_FULL and not at_call:
             return None
     elif kind not in OF_CLIENTS or (site and site not in _CLIENT_SITES):
         return None
@@ -137,7 +125,8 @@ def refuses_calls(fault: Fault) -> bool:
     return isinstance(fault.trigger, Call) and not fault.kind.row.kills
 
 
-def _at_a_call(fault: Fault) -> bool:
+def at_a_call(fault: Fault) -> bool:
+    """Whether it is due at a call on storage."""
     return fault.site in CALLS or isinstance(fault.trigger, Call)
 
 
@@ -175,7 +164,7 @@ class PlanFaults:
         self._healed = False
         self._at_end: list[Callable[[], None]] = []
         for fault in plan.faults:
-            if _at_a_call(fault):
+            if at_a_call(fault):
                 continue
             key = (fault.target, fault.site)
             if fault.target == "server" and not fault.site:
@@ -183,24 +172,17 @@ class PlanFaults:
             self._waiting.setdefault(key, {}).setdefault(fault.n, []).append(fault)
 
     def arm(self, world: RunStorage) -> None:
-        """Aim the faults at calls on storage."""
-        interceptor, only_after = world.interceptor, world.whens == ("after",)
-        for drawn in self._plan.faults:
-            below = refuses_calls(drawn)
-            fault = self._here(drawn)
-            if below and only_after and (fault.n == 1 or interceptor is None):
-                self._begin(self._injector.first, fault)
-                continue
-            if interceptor is None:
-                continue
-            call = self._call(fault, world) if _at_a_call(fault) else None
-            if call is not None:
-                outside = only_after and below
-                self._armed.append(ArmedFault(replace(fault, trigger=call), caller=SERVERS, outside=outside))
-                if fault.kind is FaultKind.TORN_WRITE:
-                    self._injector.note(CUT_KILL, 0)
-        if interceptor is not None:
-            interceptor.arm(*self._armed)
+        """Arm the faults at calls on storage."""
+        if world.interceptor is None:
+            return
+        named = world.describe()["layout"] == "hudi"
+        for fault in map(self._here, self._plan.faults):
+            if at_a_call(fault):
+                call = call_of(fault)
+                call = call if named else call._replace(pattern=_FILE_NAME.sub("/", call.pattern))
+                awhile = fault.kind is FaultKind.DISK_FULL and bool(fault.site)  # And not for this call alone.
+                self._armed.append(ArmedFault(replace(fault, trigger=call), caller=SERVERS, outside=awhile))
+        world.interceptor.arm(*self._armed)
 
     def before(self, actor: str, kind: str) -> list[Fault]:
         """A client is about to ask."""
@@ -313,8 +295,7 @@ class PlanFaults:
         settings = fault.settings
         match fault.kind:
             case FaultKind.KILL | FaultKind.ORPHANED | FaultKind.TORN_WRITE:
-                place = call.operation if call is not None and call.operation in (OPEN, CUT) else None
-                injector.shoot(server, path, place)
+                injector.shoot(server, path, call.operation if call is not None else None)
                 self._later(0, lambda: self._bury(server, fault))
             case FaultKind.PAUSE if server not in injector.paused:
                 injector.paused.add(server)
@@ -323,8 +304,8 @@ class PlanFaults:
             case FaultKind.SECOND_SERVER:
                 self.second_is_coming = len(injector.servers) == 1
                 self._later(0, lambda: self._second(settings.for_ms))
-            case FaultKind.DISK_FULL | FaultKind.NO_SPACE | FaultKind.IO_ERROR:
-                self.met[fault.kind.value] += injector.world.begin(fault) - 1  # It may have nothing to meet.
+            case FaultKind.DISK_FULL:
+                self.met[fault.kind.value] += injector.world.begin(fault) - 1  # An object store is never full.
                 if settings.for_ms:
                     self._later(settings.for_ms, lambda: injector.world.heal(fault))
                 else:
@@ -344,9 +325,6 @@ class PlanFaults:
 
     def _bury(self, server: Server, fault: Fault) -> None:
         self._injector.bury(server, self._places)
-        rewrites = self._injector.world.rewrites
-        if fault.kind is FaultKind.TORN_WRITE and rewrites is not None:
-            self._injector.note(CUT_KILL if rewrites.stayed_short() else CUT_LATE)
         if fault.settings.restart_ms >= 0 and not self._injector.servers:
             self._later(fault.settings.restart_ms, self._restart)
 
@@ -378,18 +356,14 @@ class PlanFaults:
         trigger = fault.trigger
         return replace(fault, trigger=within(self._injector.workdir, trigger)) if isinstance(trigger, Call) else fault
 
-    def _call(self, fault: Fault, world: RunStorage) -> Call | None:
-        """The call at which the interceptor injects a fault; None where it cannot see that call."""
-        if isinstance(fault.trigger, Call):
-            if world.whens != ("after",):
-                return fault.trigger
-            return fault.trigger._replace(n=fault.n - refuses_calls(fault), when="after")
-        site, kind = CALLS[fault.site], fault.kind
-        operations, when = site.operations, site.when
-        if world.whens == ("after",):
-            known = ("put", *(world.rewrites.operations if world.rewrites is not None else ()))
-            operations = (CUT,) if kind is FaultKind.TORN_WRITE else (site.on_local,)
-            when = "before" if operations != ("put",) else "after"
-            if operations[0] not in known:
-                return None
-        return Call(site.pattern, operations, fault.n, "after" if kind is FaultKind.ORPHANED else when)
+
+def call_of(fault: Fault) -> Call:
+    """The call at which the interceptor injects a fault of a site, or at a call already."""
+    kind = fault.kind
+    if kind is FaultKind.TORN_WRITE:
+        pattern = fault.trigger.pattern if isinstance(fault.trigger, Call) else CALLS[fault.site].pattern
+        return Call(_TEMPORARY if pattern == MARKER_FILES else pattern, ("write",), fault.n, "after")
+    if isinstance(fault.trigger, Call):
+        return fault.trigger
+    site = CALLS[fault.site]
+    return Call(site.pattern, site.operations, fault.n, "after" if kind is FaultKind.ORPHANED else site.when)

@@ -13,9 +13,10 @@ from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.history import History
 from marker_sim.names import MarkerDirectory, parse_directory
 from marker_sim.plan import Plan
+from marker_sim.worlds.door.front import UNSEEN
 from marker_sim.worlds.http.conditions import conditions_met
 from marker_sim.worlds.http.fault_injector import NobodyLives
-from marker_sim.worlds.http.plan_faults import PlanFaults, refuses_calls
+from marker_sim.worlds.http.plan_faults import PlanFaults, at_a_call, call_of, refuses_calls
 from marker_sim.worlds.http.plan_wires import STORAGE_WIRE, wires_of
 from marker_sim.worlds.http.scripts import Scripts
 from marker_sim.worlds.http.servers import Fleet, Server
@@ -27,6 +28,7 @@ IDLE_S = 3.0  # All that still ask wait for an answer: what hangs is seen while 
 REUSED_MAX = 12
 OF_PLANS = "in plans: "
 HOSTILE = "hostile directory"
+READS = frozenset({"get", "list", "stat"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +62,7 @@ class ServerSlot:
         deadline: when the campaign has to be over (time.monotonic).
         probing: whether it ends with probes.
         """
-        ground = (plan.num_threads, plan.interval_ms, fills_disk(plan), wires_of(plan))
+        ground = (plan.num_threads, plan.interval_ms, reads_fail(plan), wires_of(plan))
         if self._ground != ground or self._runs % REUSED_MAX == 0:
             self.close()
         self._runs += 1
@@ -98,9 +100,9 @@ class ServerSlot:
         return self._world
 
 
-def fills_disk(plan: Plan) -> bool:
-    """Whether it needs a disk of its own."""
-    return any(fault.kind is FaultKind.NO_SPACE for fault in plan.faults)
+def reads_fail(plan: Plan) -> bool:
+    """Whether reads are to be seen, where that has a price."""
+    return any(not READS.isdisjoint(call_of(fault).operations) for fault in plan.faults if at_a_call(fault))
 
 
 def _lasts(fault: Fault) -> bool:
@@ -116,7 +118,7 @@ class _PlannedRun(RunStage):
         )
         super().__init__(
             slot.system(), fleet, table, places, plan.num_threads, plan.interval_ms, f"plan {plan.seed}", deadline,
-            storage=slot.storage(), storage_wire=STORAGE_WIRE in wires_of(plan), small_disk=fills_disk(plan),
+            storage=slot.storage(), storage_wire=STORAGE_WIRE in wires_of(plan), reads=reads_fail(plan),
         )  # fmt: skip
         self.plan = plan
         self.faults = PlanFaults(plan, self.injector, places)
@@ -169,9 +171,8 @@ class _PlannedRun(RunStage):
         ended = [each for each in history.events if each.operation == "hostile" and each.kind in ("ok", "fail")]
         hostile = sum(each.path not in usual for each in ended)
         met = {**self.faults.met, "plan": 1, HOSTILE: hostile, **conditions_met(history)}
-        rewritten = self.world.rewrites.found() if self.world.rewrites is not None else ""
-        if rewritten:
-            self.injector.note(rewritten)
+        for sentence in self.world.unseen():
+            self.injector.note(UNSEEN + sentence)
         counts = {OF_PLANS + name: count for name, count in met.items()} | self.injector.counts
         cut = time.monotonic() >= self.deadline
         return PlayedPlan(history=history, counts=counts, plan=self.plan, cut=cut)

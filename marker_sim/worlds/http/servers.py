@@ -27,6 +27,7 @@ import psutil
 
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.surroundings.worker_pool import guarded
+from marker_sim.worlds.door.launch import DoorCommand
 from marker_sim.worlds.http.world import Surroundings
 
 VARIABLE = "MARKER_SIM_FLEET"
@@ -35,8 +36,6 @@ PORTS_TRIED = 4
 LOG_LINES_QUOTED = 8
 POLL_S = 0.02
 END_TIMEOUT_S = 5.0
-# A full disk is played with a limit on the size of files, which comes with a signal; real full disks only fail calls.
-_SPARED = ("sh", "-c", 'trap "" XFSZ; exec "$0" "$@"')
 _TAKEN = ("address already in use", "eaddrinuse", "address in use", "failed to bind", "port already in use")
 
 
@@ -73,7 +72,9 @@ class Server:
     door: the port that clients ask: its own, or that of a proxy before it.
     """
 
-    def __init__(self, name: str, port: int, popen: subprocess.Popen[bytes], log: Path) -> None:
+    def __init__(
+        self, name: str, port: int, popen: subprocess.Popen[bytes], log: Path, behind: DoorCommand | None = None
+    ) -> None:
         self.name = name
         self.port = port
         self.door = port
@@ -82,10 +83,16 @@ class Server:
         self.ended = False
         self.since_s = time.time()
         self._popen = popen
+        self._behind = behind
 
     @property
     def pid(self) -> int:
-        """The process that was started; it leads its session and group."""
+        """The process of the command. It leads its session and group, but for a launcher that leads that of a door."""
+        return self._popen.pid if self._behind is None else self._behind.pid
+
+    @property
+    def session(self) -> int:
+        """The session of all that was started."""
         return self._popen.pid
 
     @property
@@ -105,11 +112,18 @@ class Server:
         """Send a signal to the whole group and to descendants that left it; what is gone already is fine."""
         if self._popen.returncode is not None:
             return
+        if number is signal.SIGKILL and self._behind is not None:
+            self._behind.end()  # Not a call of it is answered any more, and nothing of it is left.
+            return
         if number is signal.SIGKILL:  # Finding strays takes milliseconds, in which a dying server would go on.
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.pid, signal.SIGSTOP)
-        stray = [pid for pid in self.pids() if pid != self.pid and _group(pid) != self.pid]
-        for send, target in [(os.killpg, self.pid), *((os.kill, pid) for pid in stray)]:
+                os.killpg(self._popen.pid, signal.SIGSTOP)
+        if self._behind is not None:  # Its launcher has to go on, to end it.
+            targets = [(os.kill, pid) for pid in self.pids()]
+        else:
+            stray = [pid for pid in self.pids() if pid != self.pid and _group(pid) != self.pid]
+            targets = [(os.killpg, self.pid), *((os.kill, pid) for pid in stray)]
+        for send, target in targets:
             try:
                 send(target, number)
             except (ProcessLookupError, PermissionError):
@@ -256,7 +270,7 @@ class Fleet:
 
     def strays(self) -> list[psutil.Process]:
         """Living processes that carry the fleet's variable or are in a server's session, wherever they are."""
-        sessions = {server.pid: server.since_s for server in self._servers}
+        sessions = {server.session: server.since_s for server in self._servers}
         found = []
         for process in psutil.process_iter():
             try:
@@ -287,7 +301,6 @@ class Fleet:
             **around.values,
         }
         words = self.command.arguments(values)
-        environment = {**os.environ, **around.environment, VARIABLE: self.mark}
         try:
             workdir.mkdir(parents=True, exist_ok=True)
             log.parent.mkdir(parents=True, exist_ok=True)
@@ -295,17 +308,23 @@ class Fleet:
                 if shutil.which(words[0]) is None:
                     missing = errno.EACCES if os.path.exists(words[0]) else errno.ENOENT
                     raise OSError(missing, os.strerror(missing), words[0])
-                popen = subprocess.Popen(
-                    [*_SPARED, *words],
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    env=environment,
-                    start_new_session=True,
-                )
+                behind = None
+                if around.start is not None:
+                    mine = {**around.environment, VARIABLE: self.mark}
+                    behind = around.start(words, mine, process=name, stdout=output)
+                    popen = behind.popen
+                else:
+                    popen = subprocess.Popen(
+                        words,
+                        stdin=subprocess.DEVNULL,
+                        stdout=output,
+                        stderr=subprocess.STDOUT,
+                        env={**os.environ, **around.environment, VARIABLE: self.mark},
+                        start_new_session=True,
+                    )
         except OSError as error:
             raise _not_started(words[0], error) from error
-        server = Server(name, port, popen, log)
+        server = Server(name, port, popen, log, behind)
         self._servers.append(server)
         return server
 

@@ -72,7 +72,7 @@ class RunStage:
     table: what all tables of the run lie below. storage: the name of what its servers have for themselves.
     places: the marker directories that are looked at and probed.
     deadline: when the campaign has to be over (time.monotonic).
-    storage_wire: whether a proxy stands between servers and storage. small_disk: whether local storage can be filled.
+    storage_wire: whether a proxy stands between servers and storage. reads: whether reads of local files can fail.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class RunStage:
         *,
         storage: str = "",
         storage_wire: bool = False,
-        small_disk: bool = False,
+        reads: bool = False,
     ) -> None:
         self.rng = random.Random(drawn)
         self.system = system
@@ -97,7 +97,7 @@ class RunStage:
         self.table = table
         self.storage = storage or table
         self.storage_wire = storage_wire
-        self.small_disk = small_disk
+        self.reads = reads
         self.places = places
         self.deadline = deadline
         self.injector = ServerFaultInjector(fleet, self.recorder, num_threads, interval_ms, table)

@@ -1,26 +1,28 @@
 """The storage of a run against real servers, as a protocol: runs do not depend on the kind of storage.
 
-local_world.py   a new directory: read at rest; faults are obstacles in the directory and file-size limits
-front_world.py   the kit's S3 front: every effect is seen in order, and faults are injected at requests
+local_world.py   a new directory behind the door (worlds/door)
+front_world.py   the kit's S3 front
 external_s3.py   the user's S3 endpoint: read by requests, no faults
+
+In the first two every effect is seen in order, and faults are injected at calls.
 """
 
 from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from marker_sim.faults import Call, Fault, When
+from marker_sim.faults import Call, Fault
 from marker_sim.names import MarkerDirectory
-from marker_sim.worlds.http.file_rewrites import Rewrites
 from marker_sim.worlds.interceptor import Interceptor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from marker_sim.worlds.door.launch import DoorCommand
     from marker_sim.worlds.proxies.toxiproxy import ProxiedWire
 
 
@@ -43,10 +45,14 @@ class Endpoint:
 
 
 class Surroundings(NamedTuple):
-    """The values that a server's command gets: placeholders of the storage, and environment variables."""
+    """The values that a server's command gets: placeholders of the storage, and environment variables.
+
+    start: starts it behind a door; None where its storage calls are seen elsewhere, or not at all.
+    """
 
     values: Mapping[str, str]
     environment: Mapping[str, str]
+    start: Callable[..., DoorCommand] | None = None
 
 
 def within(table: str, call: Call) -> Call:
@@ -73,13 +79,12 @@ class DirectoryReader(Protocol):
 class RunStorage(Protocol):
     """The storage of one run, as seen by servers and fault injectors.
 
-    gate          where calls pass and faults are aimed, None where the kit does not see calls
-    whens         when a fault at a call can strike: before or after a call is applied; () without an interceptor
-    rewrites      how marker files change in place, None where objects are replaced or nobody sees it
+    interceptor   where calls pass and faults are armed, None where the kit does not see calls
     wire          what servers reach storage through, None for no proxy
     describe      the fields of a history's header that are about storage
     address       how requests write a marker directory
     surroundings  of the server life of that name
+    unseen        sentences about storage calls that are known to have escaped the interceptor
     echo          asks the kit's own storage for nothing, as a server would; returns when it answered
     begin, heal   a fault of a plan that lasts a while, and its end; the recorder's lock may be held. `begin` says
                   whether anything can meet it
@@ -87,15 +92,16 @@ class RunStorage(Protocol):
     close         removes what the run stored; called after the history is closed, may be called twice
     """
 
-    interceptor: Interceptor | None
-    whens: tuple[When, ...]
-    rewrites: Rewrites | None
+    @property
+    def interceptor(self) -> Interceptor | None: ...
+
     wire: ProxiedWire | None
     reader: DirectoryReader
 
     def describe(self) -> dict[str, Any]: ...
     def address(self, place: MarkerDirectory) -> str: ...
     def surroundings(self, process: str) -> Surroundings: ...
+    def unseen(self) -> tuple[str, ...]: ...
     def echo(self) -> None: ...
     def begin(self, fault: Fault) -> bool: ...
     def heal(self, fault: Fault) -> None: ...

@@ -6,8 +6,8 @@
     host.py         what the cluster stands on      driver_process.py       the driver
     fork_server.py  starts and ends children        server_process.py       the timeline server
     faults.py       faults at calls on storage      seams.py                Storage and Runtime, every call a step
-    storages.py     a directory or a bucket         wire.py                 HTTP to the timeline server
-    coordinator.py  answers the children  ◄───────► coordinator_client.py   sends events, effects and steps to the kit
+    storages.py     files or a bucket               wire.py                 HTTP to the timeline server
+    coordinator.py  answers the children  ◄───────► coordinator_client.py   sends events and questions to the kit
 
 template.py    the process that children are forked from
 steps.py       counts seam calls

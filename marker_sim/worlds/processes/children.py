@@ -23,7 +23,7 @@ from marker_sim.worlds.cluster.environment import ProcessEnvironment
 from marker_sim.worlds.cluster.settings import ClusterSettings
 from marker_sim.worlds.processes.coordinator_client import CoordinatorClient
 from marker_sim.worlds.processes.parquet import PARQUET
-from marker_sim.worlds.processes.seams import CountedStorage, GatedStorage, ThreadRuntime
+from marker_sim.worlds.processes.seams import CountedStorage, ThreadRuntime
 from marker_sim.worlds.processes.steps import Counters, Steps
 from marker_sim.worlds.processes.wire import HttpWire
 from marker_sim.writer.attempt import Assignment
@@ -115,7 +115,7 @@ class Child(ProcessEnvironment):
             inner = S3Storage(spec["endpoint"], spec["bucket"], access_key=process)
             return CountedStorage(inner, self.steps, self.link), None
         root = Path(spec["root"])
-        return GatedStorage(LocalStorage(root), root, self.steps, self.link), HostLocks(root)
+        return CountedStorage(LocalStorage(root), self.steps, self.link), HostLocks(root)
 
     def _actor_died(self, error: str) -> None:
         self.link.record(self.me.name, self.me.role, "observe", "actor-died", error=error)

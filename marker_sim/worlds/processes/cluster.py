@@ -64,7 +64,7 @@ class ProcessCluster(ClusterRun):
         self.interceptor.arm(*(ArmedFault(fault) for _, fault in possible if isinstance(fault.trigger, Call)))
         self._at_steps = tuple(each for each in possible if not isinstance(each[1].trigger, Call))
         self._scratch = Path(tempfile.mkdtemp(prefix="run-", dir=fork_server.scratch))
-        self.storage = open_storage(plan.storage, self.interceptor, self._scratch / "storage")
+        self.storage = open_storage(plan.storage, self.interceptor, self._scratch / "storage", fork_server.front)
         host = ProcessHost(
             fork_server,
             self.storage,
@@ -84,8 +84,6 @@ class ProcessCluster(ClusterRun):
         fork_server.coordinator.attach(
             self.interceptor,
             self._answers(lives),
-            self.storage.stored,
-            paused=lambda name: lives[name].paused,
             failed=host.fail,
             dead=lambda name: name in lives and lives[name].kill_sent,
         )

@@ -3,7 +3,7 @@
 kill, pause              SIGKILL; SIGSTOP and SIGCONT
 torn-write               SIGKILL in the middle of the next write in place, or after the next put, which is whole (local)
 orphaned-request         the request is applied and its sender killed before it hears of it (S3)
-throttled ... slow       at the next calls of that process that fit: in the S3 front or, for local files, here
+throttled ... slow       at the next calls of that process that fit: in the S3 front or at the door
 attempt-killed, zombie,  the driver is told what a cluster would tell it; the attempt ends, stands still or goes on
 speculative, stage-retried
 damage                   the kit itself empties or removes type files

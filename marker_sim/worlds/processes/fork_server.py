@@ -18,7 +18,9 @@ from marker_sim.errors import HarnessError
 from marker_sim.surroundings import supervisor
 from marker_sim.surroundings.requirements import lacking
 from marker_sim.worlds.cluster.lives import Life
+from marker_sim.worlds.door.available import refused
 from marker_sim.worlds.processes.coordinator import TEMPLATE, Coordinator
+from marker_sim.worlds.processes.storages import LocalFront
 
 FORK_TIMEOUT_S = 20.0
 END_TIMEOUT_S = 10.0
@@ -50,6 +52,11 @@ class ManagedProcess:
         self.gone = threading.Event()
 
     @property
+    def ended(self) -> bool:
+        """Whether no call of it is answered any more."""
+        return not self.alive
+
+    @property
     def alive(self) -> bool:
         """Whether nothing has ended it so far."""
         return not self.kill_sent and not self.gone.is_set()
@@ -66,6 +73,7 @@ class ManagedProcess:
 class ForkServer:
     """The template, the coordinator and the children of successive runs; a context manager that leaves no process.
 
+    front: has the calls of children on local files, None where they cannot be seen.
     on_gone: called when a child is gone. HarnessError, and no process, without a package that its children import.
     """
 
@@ -83,18 +91,25 @@ class ForkServer:
         self._by_pid: dict[int, ManagedProcess] = {}
         self._log = (self.scratch / "children.log").open("wb")
         self._process: subprocess.Popen[bytes] | None = None
+        self.front: LocalFront | None = None
 
     def __enter__(self) -> ForkServer:
         """Start the template."""
         self.coordinator.attach_template({"forked": self._forked, "gone": self._ended})
         words = [sys.executable, "-m", "marker_sim.worlds.processes", self.coordinator.address]
-        self._process = supervisor.start(words, {}, stdout=self._log)
+        if refused():
+            self._process = supervisor.start(words, {}, stdout=self._log)
+            return self
+        self.front = LocalFront(self.scratch / "files", self._caller)
+        self._process = self.front.start(words, {}, process=TEMPLATE, role="", stdout=self._log).popen
         return self
 
     def __exit__(self, *_: object) -> None:
         """End every process and remove what was written."""
         self.end_lives()
-        if self._process is not None:
+        if self.front is not None:
+            self.front.door.close()
+        elif self._process is not None:
             supervisor.end(self._process)
         self.coordinator.close()
         self._log.close()
@@ -118,7 +133,6 @@ class ForkServer:
             if self._over:
                 life.gone.set()
                 return
-            self.coordinator.expect(life.name, life.role)
             self.coordinator.post(TEMPLATE, "fork", spec)
         if not self._is_forked(life):
             raise HarnessError(f"no process could be forked for {life.name}: {self.last_words()}")
@@ -145,6 +159,11 @@ class ForkServer:
         if life is not None:
             life.gone.set()
             self.on_gone(life, code)
+
+    def _caller(self, pid: int) -> ManagedProcess | None:
+        """The life with a pid; None while its calls wait: it is paused, or its pid not yet known."""
+        life = self._by_pid.get(pid)
+        return None if life is not None and life.paused and life.alive else life
 
     def end_lives(self) -> None:
         """Kill every child of the run and wait for its end; none is born after it."""

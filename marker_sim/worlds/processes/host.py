@@ -283,7 +283,7 @@ class ProcessHost:
     def damage(self, path: str, data: bytes | None, fault: str) -> None:
         """Change stored content, as a fault of the kit."""
         with self._interceptor.lock:
-            if data is not None or self._storage.stored(path) is not None:
+            if data is not None or path in self._storage.files():
                 self.record("kit", "nemesis", "fault", fault, path=path)
                 self.restore(path, data)
 

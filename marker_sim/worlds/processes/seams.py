@@ -1,31 +1,23 @@
 """Storage and Runtime of real processes; every call through them is a step.
 
-local   GatedStorage: an effect is applied between two messages to the kit, which holds the interceptor's lock meanwhile
-s3      CountedStorage: the requests meet the interceptor in the S3 front
+The interceptor is met outside of them: in the S3 front, and for local files at the door.
 """
 
 from __future__ import annotations
 
-import os
 import queue
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from functools import partial
-from pathlib import Path
 from typing import Any
 
-from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.history import UNSUPPORTED
-from marker_sim.seams import Condition, Content, DiskFull, Mailbox, Storage, StorageFailed
-from marker_sim.storages.local import LocalStorage
+from marker_sim.seams import Condition, Content, Mailbox, Storage
 from marker_sim.storages.locks import HostLocks
 from marker_sim.worlds.processes.coordinator_client import CoordinatorClient
 from marker_sim.worlds.processes.steps import Steps
-
-Effects = list[tuple[str, str, bytes | None]]
 
 
 class CountedStorage:
@@ -67,72 +59,6 @@ class CountedStorage:
         """Remove the object; a missing one is fine."""
         self._step()
         self._inner.delete(path)
-
-
-class GatedStorage(CountedStorage):
-    """A local storage whose effects are in the history in the order in which they were applied.
-
-    A write in place is three effects: the file is empty, holds its first half, is whole.
-    """
-
-    def __init__(self, inner: LocalStorage, root: Path, steps: Steps, link: CoordinatorClient) -> None:
-        super().__init__(inner, steps, link)
-        self._root = root
-
-    def put(self, path: str, data: bytes, condition: Condition = Condition.NONE, expected: str | None = None) -> str:
-        """Replace atomically, under a condition."""
-        self._step("put", condition, expected)
-        version: str = self._pass(
-            "put", path, lambda effects: self._put(effects, path, data, condition, expected)
-        )  # fmt: skip
-        return version
-
-    def _put(self, effects: Effects, path: str, data: bytes, condition: Condition, expected: str | None) -> str:
-        version = self._inner.put(path, data, condition, expected)
-        effects.append(("put", path, data))
-        return version
-
-    def overwrite(self, path: str, data: bytes) -> None:
-        """Empty the file, write it in two pieces."""
-        self._step()
-        for name, part in (("begin", b""), ("piece", data[: len(data) // 2]), ("end", data)):
-            self._pass("overwrite", path, partial(self._piece, name, path, part))
-
-    def _piece(self, name: str, path: str, part: bytes, effects: Effects) -> None:
-        self._inner.overwrite(path, part)
-        effects.append((f"overwrite-{name}", path, part))
-
-    def delete(self, path: str) -> None:
-        """Remove the object; a missing one is fine."""
-        self._step()
-        self._pass("delete", path, lambda effects: self._delete(effects, path))
-
-    def _delete(self, effects: Effects, path: str) -> None:
-        there = (self._root / path).exists()
-        self._inner.delete(path)
-        if there:
-            effects.append(("delete", path, None))
-
-    def _pass(self, operation: str, path: str, apply: Callable[[Effects], Any]) -> Any:
-        """Apply an effect while the kit holds all other processes, or the fault that is due."""
-        struck = self._link.ask("enter", operation, path)
-        effects: Effects = []
-        try:
-            if struck is not None:
-                if struck.settings.applied:
-                    apply(effects)
-                self._apply_fault(path, struck)
-            return apply(effects)
-        finally:
-            self._link.ask("leave", effects)
-
-    def _apply_fault(self, path: str, fault: Fault) -> None:
-        if fault.kind is FaultKind.DISK_FULL:
-            raise DiskFull(path)
-        if fault.kind is FaultKind.IO_ERROR:
-            raise StorageFailed(path)
-        if fault.kind.row.kills and isinstance(fault.trigger, Call) and fault.trigger.when == "before":
-            os._exit(1)  # The signal is on its way; nothing may be applied before it comes.
 
 
 class ThreadRuntime:

@@ -1,15 +1,31 @@
-"""What a cluster of real processes stores in: a fresh local directory, or a bucket behind the S3 front."""
+"""What a cluster of real processes stores in: a fresh local directory behind the door, or a bucket behind the S3 front.
+
+    call of LocalStorage on a file                          call of plans      effect
+    rename or link to it, exclusive open of an empty one    put                put
+    open that empties it, then two writes                   overwrite, each    overwrite-begin, -piece, -end
+    unlink                                                  delete             delete
+
+Temporary files, lock files and directories are the storage's own: nothing strikes there. So a put is one call of plans,
+as in the simulated world. A write in place that is shorter, or failed, ends when its file is closed.
+"""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
 from marker_sim.errors import HarnessError
 from marker_sim.seams import Capabilities
-from marker_sim.storages.local import LocalStorage
+from marker_sim.storages.local import LocalStorage, is_own
 from marker_sim.storages.s3 import S3Storage
-from marker_sim.worlds.interceptor import Interceptor
+from marker_sim.worlds.door.available import refused
+from marker_sim.worlds.door.calls import Caller, CallOutcome, Decision, FileCall
+from marker_sim.worlds.door.door import Door
+from marker_sim.worlds.door.front import LockOf, decision_of
+from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
+from marker_sim.worlds.recorder import Recorder
 
 BUCKET = "lake"
 
@@ -21,7 +37,6 @@ class ClusterStorage(Protocol):
     settle_ms: int
 
     def spec(self) -> dict[str, str]: ...
-    def stored(self, path: str) -> bytes | None: ...
     def files(self) -> dict[str, bytes]: ...
     def damage(self, path: str, data: bytes | None) -> None: ...
     def expect(self, process: str, role: str) -> None: ...
@@ -34,17 +49,113 @@ def check_storage(storage: str) -> None:
         raise HarnessError(f"storage {storage} has no real processes; local and s3 have")
 
 
-def open_storage(storage: str, interceptor: Interceptor, root: Path) -> ClusterStorage:
+def open_storage(storage: str, interceptor: Interceptor, root: Path, front: LocalFront | None = None) -> ClusterStorage:
     """A fresh storage for one run, in a new directory `root`, or in S3 behind a front."""
-    return LocalClusterStorage(root) if storage == "local" else S3ClusterStorage(interceptor)
+    return LocalClusterStorage(root, interceptor, front) if storage == "local" else S3ClusterStorage(interceptor)
+
+
+class LocalFront:
+    """The local files of one run after another: the calls of children on them pass the interceptor of the run.
+
+    caller_of: the process of a run with a pid, None while it is not served. start: a command whose calls are seen.
+    """
+
+    def __init__(self, root: Path, caller_of: Callable[[int], Caller | None] = lambda pid: None) -> None:
+        self.caller_of = caller_of
+        self.interceptor = Interceptor(Recorder(), lambda armed, call: None)  # Until the first run.
+        self._root = root
+        self._struck: dict[int, ArmedFault] = {}
+        self._begun: set[tuple[str, str]] = set()  # Writes in place, by process and path.
+        self.door = Door(
+            root,
+            self._decide,
+            self._applied,
+            closed=self._closed,
+            lock=LockOf(lambda: self.interceptor),
+            caller_of=lambda _, pid: self.caller_of(pid),
+        )
+        self.start = self.door.start
+
+    def __enter__(self) -> LocalFront:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.door.close()
+
+    def watch(self, root: Path, interceptor: Interceptor) -> None:
+        """The next run, in another directory; no process of the one before is left."""
+        self.door.move(root)
+        self._root, self.interceptor = root, interceptor
+        self._struck.clear()
+        self._begun.clear()
+
+    def check(self) -> None:
+        """HarnessError when a call of the run before failed in the kit, or was not seen."""
+        self.door.check()
+        if self.door.unseen:
+            raise HarnessError(self.door.unseen[0])
+
+    # What the door asks; the interceptor's lock is held.
+
+    def _decide(self, call: FileCall) -> Decision:
+        seen = _as_planned(call)
+        armed = None if seen is None else self.interceptor.strike(seen)
+        if armed is None:
+            return Decision()
+        self._struck[call.number] = armed
+        return decision_of(armed, call) or Decision()
+
+    def _applied(self, call: FileCall, outcome: CallOutcome) -> None:
+        seen, armed = _as_planned(call), self._struck.pop(call.number, None)
+        if seen is not None and outcome.done:
+            effect = seen.operation if seen.operation != "overwrite" else self._piece(call, outcome.result)
+            self._record(armed, seen, effect)
+        elif seen is not None:
+            self.interceptor.passed_by(armed, seen)
+
+    def _closed(self, call: FileCall) -> None:
+        if (call.process, call.path) in self._begun:
+            self._begun.remove((call.process, call.path))
+            self._record(None, StorageCall(call.process, call.role, "overwrite", call.path), "overwrite-end")
+
+    def _piece(self, call: FileCall, written: int) -> str:
+        """The effect of a call within a write in place; the second of its writes, which begins later, is the last."""
+        if call.operation == "open":
+            self._begun.add((call.process, call.path))
+            return "overwrite-begin"
+        if not call.offset or written < len(call.data):
+            return "overwrite-piece"
+        self._begun.discard((call.process, call.path))
+        return "overwrite-end"
+
+    def _record(self, armed: ArmedFault | None, seen: StorageCall, effect: str) -> None:
+        data = None if effect == "delete" else (self._root / seen.path).read_bytes()
+        self.interceptor.applied(armed, seen, effect, seen.path, data)
+
+
+def _as_planned(call: FileCall) -> StorageCall | None:
+    """A call of LocalStorage as plans name it; None for one that they have no name for."""
+    path = call.target if call.operation in ("rename", "link") else call.path
+    match call.operation:
+        case "open":
+            operation = "put" if call.flags & os.O_EXCL else "overwrite" if call.flags & os.O_TRUNC else ""
+        case named:
+            operation = {"rename": "put", "link": "put", "write": "overwrite", "delete": "delete"}.get(named, "")
+    return StorageCall(call.process, call.role, operation, path) if operation and not is_own(path) else None
 
 
 class LocalClusterStorage:
-    """A directory of its own."""
+    """A directory of its own, behind a door. HarnessError without one."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, interceptor: Interceptor, front: LocalFront | None) -> None:
+        if front is None:
+            raise HarnessError(
+                f"calls of real processes on local files cannot be watched here: {refused()}; take storage s3"
+            )
         root.mkdir(parents=True)
         self._root = root
+        self._front = front
+        front.watch(root, interceptor)
         self._storage = LocalStorage(root)
         self.capabilities = self._storage.capabilities
         self.settle_ms = 0
@@ -52,13 +163,6 @@ class LocalClusterStorage:
     def spec(self) -> dict[str, str]:
         """The JSON-ready form from which child processes open the storage."""
         return {"kind": "local", "root": str(self._root)}
-
-    def stored(self, path: str) -> bytes | None:
-        """The content of a file."""
-        try:
-            return (self._root / path).read_bytes()
-        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-            return None
 
     def files(self) -> dict[str, bytes]:
         """Every file that is not the storage's own."""
@@ -76,7 +180,8 @@ class LocalClusterStorage:
         """Nothing: a local directory needs no preparation."""
 
     def close(self) -> None:
-        """Nothing: the caller deletes the directory."""
+        """The caller deletes the directory. HarnessError when the door failed."""
+        self._front.check()
 
 
 class S3ClusterStorage:
@@ -94,10 +199,6 @@ class S3ClusterStorage:
     def spec(self) -> dict[str, str]:
         """The JSON-ready form from which child processes open the storage."""
         return {"kind": "s3", "endpoint": self._front.endpoint, "bucket": BUCKET}
-
-    def stored(self, path: str) -> bytes | None:
-        """The content of an object."""
-        return self._front.objects(path).get(path)
 
     def files(self) -> dict[str, bytes]:
         """Every stored object."""

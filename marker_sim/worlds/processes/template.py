@@ -16,11 +16,15 @@ from multiprocessing.connection import Client, wait
 from typing import Any
 
 from marker_sim.surroundings.supervisor import die_with_parent
+from marker_sim.worlds.door.table import LOW
 
 
 def serve(address: str, run: Callable[[dict[str, Any]], None], prepare: Callable[[str, str], None]) -> None:
     """Fork what the kit asks for until it closes the connection; `prepare` loads what the next child has to have."""
     die_with_parent()
+    # The door stops writes on the numbers below LOW; those on connections to the kit are not for it.
+    while os.open(os.devnull, os.O_RDONLY) < LOW - 1:
+        continue
     connection = Client(address, "AF_UNIX")
     connection.send(("template", "inbox"))
     heard, told = os.pipe()

@@ -169,7 +169,7 @@ class S3Front:
             if ask.operation == "other":
                 return self._through(ask, environ)
             armed = self._struck(ask, call)
-            if armed is None or armed.passes or not armed.hits(call):
+            if armed is None or armed.passes or not armed.hits(call.role):
                 return self._apply(armed, call, ask, environ)
             if armed.kind.row.kills:
                 if armed.call.when == "after":

@@ -22,6 +22,10 @@ from typing import Any
 
 from marker_sim.errors import HarnessError
 from marker_sim.surroundings import supervisor
+from marker_sim.worlds.door.front import DirectoryFront
+from marker_sim.worlds.door.launch import DoorCommand
+from marker_sim.worlds.processes.storages import LocalFront
+from marker_sim.worlds.spark.plans import DRIVER
 
 START_S = 90.0
 MIN_S = 0.05
@@ -46,6 +50,7 @@ class Application:
     program: what it runs, as worlds/spark/__main__.py names it.
     spec: what the program is given, in a file beside its log's.
     deadline: when the budget is over (time.monotonic).
+    door: it starts behind it, None for an application whose storage calls nobody stops.
     """
 
     def __init__(
@@ -57,6 +62,7 @@ class Application:
         scratch: Path,
         log: Path,
         deadline: float = math.inf,
+        door: DirectoryFront | LocalFront | None = None,
     ) -> None:
         self.name = name
         self.log = log
@@ -67,8 +73,15 @@ class Application:
             path.parent.mkdir(parents=True, exist_ok=True)
         given.write_bytes(pickle.dumps(spec))
         words = [sys.executable, "-m", "marker_sim.worlds.spark", program, str(given)]
+        self._behind: DoorCommand | None = None
         with log.open("ab") as errors:
-            self._popen = supervisor.start(words, environment, stdin=subprocess.PIPE, stderr=errors)
+            if door is None:
+                self._popen = supervisor.start(words, environment, stdin=subprocess.PIPE, stderr=errors)
+            else:
+                self._behind = door.start(
+                    words, environment, process=name, role=DRIVER, stdin=subprocess.PIPE, stderr=errors
+                )  # fmt: skip
+                self._popen = self._behind.popen
         threading.Thread(target=self._listen, daemon=True, name=f"answers-of-{name}").start()
 
     @property
@@ -112,11 +125,15 @@ class Application:
         return answer
 
     def kill_now(self) -> None:
-        """Send SIGKILL to the driver's session; returns at once, so it may be called with a lock held."""
-        supervisor.signal_session(self._popen, signal.SIGKILL)
+        """Send SIGKILL to the driver's session; it may be called with a lock held, for which nothing of it waits."""
+        if self._behind is not None:
+            self._behind.end()
+        else:
+            supervisor.signal_session(self._popen, signal.SIGKILL)
 
     def kill(self) -> None:
         """Send SIGKILL to the driver's session and wait until no process of it is left."""
+        self.kill_now()
         supervisor.end(self._popen)
 
     def last_lines(self) -> str:

@@ -24,15 +24,16 @@ import psutil
 
 from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.plan import Plan
+from marker_sim.surroundings.supervisor import end_process
 from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
 from marker_sim.worlds.processes.faults import CallerIsDead
 from marker_sim.worlds.processes.fork_server import ManagedProcess
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.spark.application import Application
-from marker_sim.worlds.spark.hudi.steps import TableStep, aimed_at, moment_of
+from marker_sim.worlds.spark.hudi.steps import TableStep, aimed_at
 from marker_sim.worlds.spark.hudi.table_storage import TableStorage
 from marker_sim.worlds.spark.plans import DRIVER, EXECUTOR, MOMENTS, PHASES, armed, phase_of
-from marker_sim.worlds.spark.standalone import Standalone
+from marker_sim.worlds.spark.standalone import Standalone, host_of
 
 HELD_S = 6.0  # An attempt that waits for something, or makes Spark start a copy of it.
 OTHERS_S = 8.0
@@ -67,7 +68,7 @@ class SparkFaultInjector(ABC):
 
 
 def _is_of_processes(fault: Fault) -> bool:
-    return fault.kind in (FaultKind.KILL, FaultKind.PAUSE)
+    return fault.kind is FaultKind.PAUSE or fault.kind.row.kills
 
 
 class StrikableRun(Protocol):
@@ -254,7 +255,7 @@ class JobFaultInjector(SparkFaultInjector):
 class TableFaultInjector(SparkFaultInjector):
     """Injects the faults of a run's steps into the drivers and executors of a table, or into storage.
 
-    driver: the present one, to which the calls on storage are ascribed.
+    driver: the present one.
     cluster: of the executors; None where they run in the driver's process.
     """
 
@@ -266,13 +267,12 @@ class TableFaultInjector(SparkFaultInjector):
         self._faults: tuple[Fault, ...] = ()
         self._word = ""
         self._place: TableStorage | None = None
-        self._path = ""
-        self._stopped: dict[psutil.Process, threading.Timer] = {}
+        self._stopped: dict[psutil.Process, tuple[str, threading.Timer]] = {}
         self._guard = threading.Lock()
 
     @property
     def process(self) -> str:
-        """The name of the driver to which the history ascribes storage calls, "" before the first."""
+        """The name of the driver, "" before the first."""
         return "" if self.driver is None else self.driver.name
 
     def arm(self, step: TableStep | None, place: TableStorage) -> None:
@@ -282,15 +282,15 @@ class TableFaultInjector(SparkFaultInjector):
         self._faults, self._word = ((), "") if step is None else (step.faults, step.word)
         self._place = place
         for number, fault in enumerate(self._faults):
-            aimed = aimed_at(fault, self._table, self.process)
+            aimed = aimed_at(fault, self._table, place.caller(fault.target, self.process))
             self._armed[aimed] = number
-            place.arm(aimed, moment_of(fault))
+            place.interceptor.arm(aimed)
 
     def end(self) -> None:
         """Disarm all faults at the end of a write, and let each stopped executor continue."""
         assert self._place is not None
         self._place.disarm()
-        for executor, timer in list(self._stopped.items()):
+        for executor, (_, timer) in list(self._stopped.items()):
             timer.cancel()
             self._go_on(executor)
 
@@ -301,12 +301,8 @@ class TableFaultInjector(SparkFaultInjector):
 
     @property
     def met(self) -> bool:
-        """Whether the step's last fault had its effect; of a kill at the cut of a file, only if that stayed short."""
-        if not self._faults or not self.times(len(self._faults) - 1):
-            return False
-        return moment_of(self._faults[-1]) != "cut" or (
-            self._place is not None and self._place.stayed_short(self._path)
-        )
+        """Whether the step's last fault had its effect."""
+        return bool(self._faults) and self.times(len(self._faults) - 1) > 0
 
     @property
     def deadly(self) -> bool:
@@ -314,35 +310,39 @@ class TableFaultInjector(SparkFaultInjector):
         return any(fault.target == DRIVER and self.struck[number] for number, fault in enumerate(self._faults))
 
     def strike(self, number: int, fault: Fault, call: StorageCall) -> bool:
-        """Kill the driver, or kill or stop an executor, drawn by the path: it is not known which one made the call."""
+        """Kill the driver, or kill or stop the executor that made the call; on S3, where all executors sign as their
+        driver, one that is drawn by the path.
+        """
         if fault.target == DRIVER:
             assert self.driver is not None
             self.recorder.fault(self.process, "kill", path=call.path, act=self.driver.kill_now, error=self._word)
-            self._path = call.path
             return True
-        there = () if self.cluster is None else self.cluster.executors().values()
-        if not (executors := [process for found in there for process in found]):
+        there = {} if self.cluster is None else self.cluster.executors()
+        executors = there.get(host_of(call.process)) or [process for found in there.values() for process in found]
+        if not executors:
             return False
-        executor, name = random.Random(call.path).choice(executors), f"executor-of-{self.process}"
+        executor = random.Random(call.path).choice(executors)
+        name = call.process if call.role == EXECUTOR else f"executor-of-{self.process}"
         try:
             executor.suspend()
         except psutil.NoSuchProcess:
             return False
         if fault.kind is FaultKind.KILL:
-            self.recorder.fault(name, "kill-executor", path=call.path, act=executor.kill, error=self._word)
+            act = partial(end_process, executor.pid)  # Its call is not done before it is gone.
+            self.recorder.fault(name, "kill-executor", path=call.path, act=act, error=self._word)
             return True
         self.recorder.fault(name, "pause", "begin", path=call.path, error=self._word)
         timer = threading.Timer(fault.settings.for_ms / 1000, self._go_on, (executor,))
         timer.daemon = True
-        self._stopped[executor] = timer
+        self._stopped[executor] = name, timer
         timer.start()
         return True
 
     def _go_on(self, executor: psutil.Process) -> None:
         with self._guard:
-            if self._stopped.pop(executor, None) is None:
-                return
-        self.recorder.fault(f"executor-of-{self.process}", "pause", "end", act=partial(_resume, executor))
+            name, _ = self._stopped.pop(executor, ("", None))
+        if name:
+            self.recorder.fault(name, "pause", "end", act=partial(_resume, executor))
 
 
 def _resume(executor: psutil.Process) -> None:

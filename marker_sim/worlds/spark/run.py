@@ -30,7 +30,7 @@ from marker_sim.worlds.processes.coordinator import Coordinator
 from marker_sim.worlds.processes.fork_server import ManagedProcess
 from marker_sim.worlds.processes.parquet import PARQUET
 from marker_sim.worlds.processes.steps import Counters
-from marker_sim.worlds.processes.storages import check_storage, open_storage
+from marker_sim.worlds.processes.storages import LocalFront, check_storage, open_storage
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.simulated.fresh_reader import FreshReader
 from marker_sim.worlds.spark.application import Application, Gone
@@ -71,6 +71,7 @@ class SparkWrites:
         self.injector = JobFaultInjector(self)
         self.interceptor = Interceptor(self.recorder, self.injector.inject)
         self.lives: dict[str, ManagedProcess] = {}
+        self._by_pid: dict[int, ManagedProcess] = {}  # Each says hello before its first call.
         self.server: ManagedProcess | None = None
         self.over = threading.Event()
         self._drivers = self._servers = 0
@@ -80,7 +81,10 @@ class SparkWrites:
         self._trouble: list[BaseException] = []
         self._system_name, self._logs = system, logs
         self._scratch = Path(tempfile.mkdtemp(prefix="marker-sim-spark-")).resolve()
-        self.storage = open_storage(plan.storage, self.interceptor, self._scratch / "storage")
+        front = cluster.door if isinstance(cluster.door, LocalFront) else None
+        if front is not None:
+            front.caller_of = self._by_pid.get
+        self.storage = open_storage(plan.storage, self.interceptor, self._scratch / "storage", front)
         self.settings = ClusterSettings(self.plan, self.system, self.storage.capabilities)
         self.choice = self.settings.choice
         Counters(self._scratch / "steps")
@@ -88,8 +92,6 @@ class SparkWrites:
         self._coordinator.attach(
             self.interceptor,
             self._answers(),
-            self.storage.stored,
-            paused=lambda _: False,
             failed=self._trouble.append,
             dead=self._dead,
             left=self._left,
@@ -163,7 +165,8 @@ class SparkWrites:
             "settings": {"spark.master": self.cluster.url},
         }
         log = self._logs / f"driver-{self._drivers}.log"
-        application = Application(name, "jobs", spec, self.cluster.environment(), self._scratch, log)
+        environment, door = self.cluster.environment(), self.cluster.door
+        application = Application(name, "jobs", spec, environment, self._scratch, log, door=door)
         self._application = application
         application.wait_ready()
         return application
@@ -213,9 +216,8 @@ class SparkWrites:
     def _hello(self, name: str, role: str, pid: int, host: str) -> None:
         life = ManagedProcess(name, host, role)
         life.pid = pid
-        self._coordinator.expect(name, role)
         self.storage.expect(name, role)
-        self.lives[name] = life
+        self.lives[name] = self._by_pid[pid] = life
 
     def _new_server(self, _: str) -> str:
         self._servers += 1

@@ -21,10 +21,14 @@ import psutil
 
 from marker_sim.errors import HarnessError
 from marker_sim.surroundings import supervisor
+from marker_sim.worlds.door.front import DirectoryFront
 from marker_sim.worlds.http.servers import VARIABLE
+from marker_sim.worlds.processes.storages import LocalFront
+from marker_sim.worlds.spark.plans import EXECUTOR
 
 HOSTS = ("127.0.0.2", "127.0.0.3")
 SCALA = "2.12"  # Of PySpark's jars; a worker that is not told looks for a build directory.
+_PREFIX = f"{EXECUTOR}-"
 START_S = 60.0
 POLL_S = 0.05
 # Of the processes of the cluster itself, which do little. Executors get what their application asks for.
@@ -49,10 +53,21 @@ class Standalone:
     """A cluster during the block. url: for `spark.master`. mark: the value of VARIABLE in every process of it.
 
     cores, memory_mb: of each worker.
-    java, home: the JVM and where PySpark lies. HarnessError when it does not start.
+    java, home: the JVM and where PySpark lies.
+    door: workers start behind it, and calls of their executors bear the name of the worker's host (`host_of`).
+    HarnessError when it does not start.
     """
 
-    def __init__(self, scratch: Path, *, java: str, home: Path, cores: int = 2, memory_mb: int = 4096) -> None:
+    def __init__(
+        self,
+        scratch: Path,
+        *,
+        java: str,
+        home: Path,
+        cores: int = 2,
+        memory_mb: int = 4096,
+        door: DirectoryFront | LocalFront | None = None,
+    ) -> None:
         self.mark = f"{os.getpid()}-{uuid.uuid4().hex}"
         self.url = ""
         self._home = home
@@ -60,7 +75,9 @@ class Standalone:
         self._scratch = scratch
         self._cores = cores
         self._memory_mb = memory_mb
+        self.door = door
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._pids: dict[str, int] = {}
 
     def __enter__(self) -> Standalone:
         try:
@@ -82,8 +99,9 @@ class Standalone:
         self.check()
         found: dict[str, list[psutil.Process]] = {}
         for host in HOSTS:
-            worker = self._processes[host]
-            found[host] = [child for child in _children(worker.pid) if _runs(child, "CoarseGrainedExecutorBackend")]
+            found[host] = [
+                child for child in _children(self._pids[host]) if _runs(child, "CoarseGrainedExecutorBackend")
+            ]
         return found
 
     def check(self) -> None:
@@ -109,7 +127,12 @@ class Standalone:
         words += ["--port", "0", "--webui-port", "0", *arguments]
         environment = {**self.environment(), "SPARK_LOCAL_IP": host, "SPARK_SCALA_VERSION": SCALA}
         with self._log(name).open("wb") as log:
-            self._processes[name] = supervisor.start(words, environment, stdout=log, dies_with_kit=True)
+            if self.door is None or name not in HOSTS:
+                started = supervisor.start(words, environment, stdout=log, dies_with_kit=True)
+                self._processes[name], self._pids[name] = started, started.pid
+            else:
+                worker = self.door.start(words, environment, process=_PREFIX + name, role=EXECUTOR, stdout=log)
+                self._processes[name], self._pids[name] = worker.popen, worker.pid
 
     def _wait(self, name: str, said: re.Pattern[str]) -> str:
         deadline = time.monotonic() + START_S
@@ -129,6 +152,11 @@ class Standalone:
         for process in self._processes.values():
             supervisor.end(process)
         supervisor.end_marked(VARIABLE, self.mark)
+
+
+def host_of(process: str) -> str:
+    """The host of the worker whose executors make calls under this name, behind a door."""
+    return process.removeprefix(_PREFIX)
 
 
 def _children(pid: int) -> list[psutil.Process]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,9 @@ import pytest
 from marker_sim.worlds.door import available, held, launch
 from marker_sim.worlds.door.calls import Decision
 from marker_sim.worlds.door.door import Door
+from marker_sim.worlds.door.kernel import own_numbers
+from marker_sim.worlds.door.program import assemble
+from marker_sim.worlds.door.table import this_machine
 from properties.real.door.behind import ENDS_S, Seen, at_work, ended, run
 from properties.volume import volume
 
@@ -97,6 +101,19 @@ def test_when_the_kit_dies_nobody_hangs_and_nobody_is_left(root: Path) -> None:
         assert time.monotonic() < deadline, left
         time.sleep(0.02)
     assert not (root / "a").exists()
+
+
+def test_when_the_kit_dies_before_it_has_the_listener_nobody_waits_for_it() -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    words = [str(launch.LAUNCHER), str(theirs.fileno()), str(own_numbers()["seccomp"]), "sleep", "600"]
+    ours.send(assemble(this_machine(), launch.BASE_MAX, reads=False))
+    ours.close()
+    with theirs, subprocess.Popen([sys.executable, "-I", "-S", *words], pass_fds=(theirs.fileno(),)) as launcher:
+        theirs.close()
+        try:
+            assert launcher.wait(ENDS_S) != 0
+        finally:
+            launcher.kill()
 
 
 def test_a_fork_of_the_kit_holds_nobody(root: Path) -> None:

@@ -13,10 +13,16 @@ abandoned comes before each whose rollback is what meets the faults.
                attempt, whose file is then there and not accepted
 
 A driver is killed at a put or a deletion of a path of either timeline layout, seen with Hudi 0.15.0, 1.0.2, 1.1.1 and
-1.2.0. On S3 it dies before or after the request is applied; on a local file system as soon as the kernel told of the
-moment, which is when a file was made (so that it may be torn), closed, or cut to be written again (`rewrite`). Limits:
-before means nothing there. Executors are there on a standalone cluster alone (standalone.py); storage fails on the
-kit's S3 alone. docs/hudi-spark.md has the table of what decides which guarantee.
+1.2.0: before it or after it, and on a local file system, where a put is several calls, within it as well.
+
+    part     S3                  a local file system
+    before   before the request  before the file is opened or renamed to: nothing is there
+    within                       after it was opened: it is empty; or in a write: half of that is there; or after it was
+                                 cut to be written again (`rewrite`)
+    after    before its reply    when the file is closed, or was renamed: it is whole
+
+Limits: executors are there on a standalone cluster alone (standalone.py); storage fails on the kit's S3 alone.
+docs/hudi-spark.md has the table of what decides which guarantee.
 """
 
 from __future__ import annotations
@@ -27,22 +33,24 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from marker_sim.faults import Call, Fault, FaultKind, When
-from marker_sim.faults.model import CUT
 from marker_sim.plan import Plan, Write
 from marker_sim.worlds.interceptor import ArmedFault
 from marker_sim.worlds.spark.plans import DRIVER, EXECUTOR, STORAGE
 
 Stage = Literal["write", "rollback"]
-At = Literal["made", "whole", "cut"]
+Part = Literal["before", "within", "after"]
 KILLED_AT = "driver killed at "
 _TIMELINE = r"\.hoodie/(timeline/)?"
 _WHOLE = r"(\.[0-9a-f-]{36})?$"  # Since 1.1 an entry is written under another name first, on a local file system.
 DATA = r"(?!\.hoodie/)(.*/)?([^/.][^/]*\.parquet|\.[^/]*\.log\.\d+_[\d-]+)$"
 PAUSE_MS = (2_000, 6_000)
+TORN_SHARE = 0.5  # Of deaths within a put, the others leave the file empty.
 REPEATED = 8  # Requests that S3A makes for a put before it gives up, with the settings of settings.py.
 _FIRST_TASK = r"(?!\.hoodie/)(.*/)?([^/.][^/]*_0-\d+-\d+_\d+\.parquet|\.[^/]*\.log\.\d+_0-\d+-\d+)$"
 _READS = ("get", "list")
-_BOTH: tuple[When, ...] = ("before", "after")
+_BOTH: tuple[Part, ...] = ("before", "after")
+_EACH: tuple[Part, ...] = ("before", "within", "after")
+_OPENED, _CLOSED = ("open", "rename"), ("close", "rename")  # Where a local file begins to be put, and where that ends.
 _TEMP = r"\.hoodie/\.temp/"
 _MARKER_FILES = _TEMP + r"\d+/(?!.*\.crc$)"
 _MARKERS = _TEMP + r"\d+/MARKERS\d+$"
@@ -96,18 +104,22 @@ def call_of(fault: Fault) -> Call:
     return fault.trigger
 
 
-def moment_of(fault: Fault) -> At:
-    """The moment of a local file at which a fault strikes: "made" if before the call, "whole" if after it, or "cut"."""
-    call = call_of(fault)
-    return "cut" if CUT in call.operations else "made" if call.when == "before" else "whole"
-
-
-def aimed_at(fault: Fault, table: str, process: str) -> ArmedFault:
-    """The fault armed for the calls of a process on a table; where it hits executors, the driver's call continues."""
+def aimed_at(fault: Fault, table: str, caller: str = "") -> ArmedFault:
+    """The fault armed for the calls of processes whose names begin so on a table; where it hits executors, the driver's
+    call continues.
+    """
     call = call_of(fault)
     there = call._replace(pattern=f"^{table}/{call.pattern}")
     exempt = (DRIVER,) if fault.target == EXECUTOR else ()
-    return ArmedFault(replace(fault, trigger=there), process, exempt)
+    return ArmedFault(replace(fault, trigger=there), caller, exempt)
+
+
+def put_call(pattern: str, n: int, part: Part, storage: str) -> Call:
+    """The call at which the n-th put of a path that matches is before or after, or has begun and is not over."""
+    if storage == "s3":
+        return Call(pattern, ("put",), n, "before" if part == "before" else "after")
+    operations = {"before": _OPENED, "within": ("open",), "after": _CLOSED}[part]
+    return Call(pattern, operations, n, "before" if part == "before" else "after")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +129,7 @@ class WritePhase:
     guarantees: those that a death here decides.
     pattern: of paths below the table.
     nths: which of the effects that fit.
-    whens: on S3.
-    seen: on a local file system, where before is when a file is made and after when it is whole.
+    parts: of the put at which the driver dies; within it on a local file system alone.
     mode: the mode that has it, "" for both.
     metadata: whether only a table with a metadata table has it.
     deletes: whether only a table has it whose rollbacks delete log files, and not append to them.
@@ -131,8 +142,7 @@ class WritePhase:
     pattern: str
     operation: Literal["put", "delete", "cut"] = "put"
     nths: tuple[int, ...] = (1,)
-    whens: tuple[When, ...] = _BOTH
-    seen: tuple[When, ...] = ("after",)
+    parts: tuple[Part, ...] = _BOTH
     mode: str = ""
     metadata: bool = False
     deletes: bool = False
@@ -148,40 +158,41 @@ class WritePhase:
         return TableStep(name=self.name, stage=self.stage, faults=(self.fault(rng, files, storage),))
 
     def fault(self, rng: random.Random, files: int = 1, storage: str = "s3") -> Fault:
-        """The fault of a kill at this place, drawn from `nths` and `whens` or `seen`."""
-        when = rng.choice(self.whens if storage == "s3" else self.seen)
-        call = Call(self.pattern, (self.operation,), min(rng.choice(self.nths), files), when)
-        return Fault.of(FaultKind.KILL, DRIVER, call)
+        """The fault of a kill at this place, drawn from `nths` and `parts`."""
+        part = rng.choice([part for part in self.parts if part != "within" or storage == "local"])
+        n = min(rng.choice(self.nths), files)
+        if self.operation != "put":
+            when: When = "before" if part == "before" else "after"
+            return Fault.of(FaultKind.KILL, DRIVER, Call(self.pattern, (self.operation,), n, when))
+        if part == "within" and rng.random() < TORN_SHARE:
+            return Fault.of(FaultKind.TORN_WRITE, DRIVER, Call(self.pattern, ("write",), n, "after"))
+        return Fault.of(FaultKind.KILL, DRIVER, put_call(self.pattern, n, part, storage))
 
 
 PHASES = (
-    WritePhase("requested", "write", ("G19",), _TIMELINE + r"\d+\.(delta)?commit\.requested$", seen=_BOTH),
+    WritePhase("requested", "write", ("G19",), _TIMELINE + r"\d+\.(delta)?commit\.requested$"),
     WritePhase("inflight", "write", ("G19",), _TIMELINE + r"\d+(\.deltacommit)?\.inflight$"),
-    WritePhase("flush", "write", ("G13", "G15"), _MARKERS, nths=(1, 1, 2), seen=_BOTH, mode="timeline"),
-    WritePhase(
-        "rewrite", "write", ("G13", "G15"), _MARKERS, "cut", whens=("before",), seen=("before",), mode="timeline",
-        rewrites=True,
-    ),
-    WritePhase("type-file", "write", ("G15", "G18"), _TEMP + r"\d+/MARKERS\.type$", seen=("before",), mode="timeline"),
+    WritePhase("flush", "write", ("G13", "G15"), _MARKERS, nths=(1, 1, 2), parts=_EACH, mode="timeline"),
+    WritePhase("rewrite", "write", ("G13", "G15"), _MARKERS, "cut", parts=("within",), mode="timeline", rewrites=True),
+    WritePhase("type-file", "write", ("G15", "G18"), _TEMP + r"\d+/MARKERS\.type$", parts=_EACH, mode="timeline"),
     WritePhase(
         "marker", "write", ("G13", "G15"), _TEMP + r".*\.marker\.(CREATE|MERGE|APPEND)$", nths=(1, 2, 4), mode="direct"
     ),
-    WritePhase("data-file", "write", ("G13", "G15", "G19", "G24"), DATA, nths=(1, 2, 3), seen=_BOTH),
+    WritePhase("data-file", "write", ("G13", "G15", "G19", "G24"), DATA, nths=(1, 2, 3), parts=_EACH),
     WritePhase(
         "metadata", "write", ("G15", "G24"), r"\.hoodie/metadata/\.hoodie/(timeline/)?\d+(_\d+)?\.deltacommit$",
         metadata=True,
     ),
-    WritePhase("before-commit", "write", ("G14", "G24"), _COMPLETED + _WHOLE, whens=("before",), seen=("before",)),
-    WritePhase("after-commit", "write", ("G14", "G18", "G24"), _COMPLETED + "$", whens=("after",)),
+    WritePhase("before-commit", "write", ("G14", "G24"), _COMPLETED + _WHOLE, parts=("before", "within")),
+    WritePhase("after-commit", "write", ("G14", "G18", "G24"), _COMPLETED + "$", parts=("after",)),
     WritePhase("marker-deletion", "write", ("G18",), _MARKER_FILES, "delete", nths=(1, 1, 2)),
     WritePhase("rollback-requested", "rollback", ("G16",), _TIMELINE + r"\d+\.rollback\.requested$"),
     WritePhase("rollback-inflight", "rollback", ("G16",), _TIMELINE + r"\d+\.rollback\.inflight$"),
     WritePhase("rollback-deletion", "rollback", ("G15", "G16"), DATA, "delete", nths=(1, 2, 3), deletes=True),
     WritePhase(
-        "rollback-before-completion", "rollback", ("G16", "G24"), _ROLLBACK + _WHOLE, whens=("before",),
-        seen=("before",),
+        "rollback-before-completion", "rollback", ("G16", "G24"), _ROLLBACK + _WHOLE, parts=("before", "within")
     ),
-    WritePhase("rollback-after-completion", "rollback", ("G16", "G18"), _ROLLBACK + "$", whens=("after",)),
+    WritePhase("rollback-after-completion", "rollback", ("G16", "G18"), _ROLLBACK + "$", parts=("after",)),
     WritePhase("rollback-marker-deletion", "rollback", ("G16", "G18"), _MARKER_FILES, "delete", nths=(1, 1, 2)),
 )  # fmt: skip
 REWRITE = next(phase for phase in PHASES if phase.rewrites).name
@@ -189,10 +200,10 @@ REWRITE = next(phase for phase in PHASES if phase.rewrites).name
 RECONCILE = WritePhase("reconcile", "write", ("G14", "G15"), DATA, "delete")
 
 
-def last_data_file(count: int) -> TableStep:
+def last_data_file(count: int, storage: str) -> TableStep:
     """The kill at the last of a write's `count` data files, before its commit: it leaves a rollback most to do."""
-    phase = WritePhase("last-data-file", "write", (), DATA, nths=(count,), whens=("after",))
-    return phase.step(random.Random(0), count, "s3")
+    phase = WritePhase("last-data-file", "write", (), DATA, nths=(count,), parts=("after",))
+    return phase.step(random.Random(0), count, storage)
 
 
 def phases(mode: str, stage: Stage, *, metadata: bool, deletes: bool, rewrites: bool) -> tuple[WritePhase, ...]:
@@ -210,7 +221,8 @@ def phases(mode: str, stage: Stage, *, metadata: bool, deletes: bool, rewrites: 
 
 def executor_troubles(rng: random.Random, files: int, storage: str) -> tuple[TableStep, ...]:
     """Steps with a killed executor, a paused one, and a driver killed while it reconciles. files: of a write."""
-    call = Call(DATA, ("put",), min(rng.choice((1, 2, 3)), files), rng.choice(("before", "after")))
+    n = min(rng.choice((1, 2, 3)), files)
+    call = put_call(DATA, n, rng.choice(_EACH if storage == "local" else _BOTH), storage)
     killed = Fault.of(FaultKind.KILL, EXECUTOR, call)
     paused = Fault.of(FaultKind.PAUSE, EXECUTOR, call, for_ms=rng.randint(*PAUSE_MS))
     return (

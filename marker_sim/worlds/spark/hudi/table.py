@@ -116,7 +116,7 @@ class Table:
     def carry_out(self, step: TableStep) -> None:
         """Perform the write of a step; for one of a rollback first a write whose driver dies. No recovery follows."""
         if step.stage == "rollback":
-            if not self.write(last_data_file(len(partition_names(self.plan)))):
+            if not self.write(last_data_file(len(partition_names(self.plan)), self.plan.storage)):
                 return  # The driver survived, so there is nothing to roll back.
             self._start()
         self.write(step)

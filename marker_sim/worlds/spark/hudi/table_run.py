@@ -13,6 +13,7 @@ from marker_sim.errors import HarnessError
 from marker_sim.history import Header, History
 from marker_sim.plan import Plan
 from marker_sim.tables.parts import NAME, parse_properties
+from marker_sim.worlds.door.front import UNSEEN
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.spark.application import Application, OutOfTime
 from marker_sim.worlds.spark.counts import SparkRun
@@ -60,7 +61,7 @@ def play_table(
     here = scratch / name
     interrupted, cut, trouble = False, False, ""
     injector = TableFaultInjector(Recorder(), name)
-    with _storage(plan, injector, here, name) as place, _cluster(plan, program, here) as cluster:
+    with _storage(plan, injector, here, name) as place, _cluster(plan, program, here, place) as cluster:
         injector.cluster = cluster
         begin = partial(_start, plan, version, program, here, place, cluster)
         table = Table(
@@ -85,17 +86,20 @@ def play_table(
         header = _header(plan, place, sut, version, profile, name)
     shutil.rmtree(here, ignore_errors=True)
     met = {in_mode(step, plan.mode): times for step, times in table.met.items()}
+    unseen = {UNSEEN + sentence: 1 for sentence in place.unseen()}
     return SparkRun(
-        history=History(header, events), plan=table.played, counts=met | table.counts, armed=table.armed,
+        history=History(header, events), plan=table.played, counts=met | table.counts | unseen, armed=table.armed,
         met=table.met, refused=tuple(table.refused), interrupted=interrupted, cut=cut, trouble=trouble,
     )  # fmt: skip
 
 
-def _cluster(plan: Plan, program: Program, here: Path) -> AbstractContextManager[Standalone | None]:
+def _cluster(
+    plan: Plan, program: Program, here: Path, place: TableStorage
+) -> AbstractContextManager[Standalone | None]:
     """A cluster with executors as processes, as a context; None in it where the plan wants them in the driver."""
     if not shape_of(plan).cluster:
         return nullcontext()
-    return Standalone(here / "cluster", java=program.java, home=program.home, cores=1)
+    return Standalone(here / "cluster", java=program.java, home=program.home, cores=1, door=place.door)
 
 
 def _start(
@@ -106,14 +110,14 @@ def _start(
     conf = spark_conf(url, program.jars, here) | own | place.conf(name)
     spec = {"settings": conf, "options": hudi_options(plan, version), "table": place.uri}
     log = program.logs / f"{here.name}-{name}.txt"
-    return Application(name, "hudi", spec, program.environment(), here, log, program.deadline)
+    return Application(name, "hudi", spec, program.environment(), here, log, program.deadline, place.door)
 
 
 def _storage(plan: Plan, injector: TableFaultInjector, here: Path, name: str) -> AbstractContextManager[TableStorage]:
     recorder, inject = injector.recorder, injector.inject
     if plan.storage != "local":
         return bucket_storage(recorder, inject, name)
-    return local_storage(recorder, inject, lambda: injector.process, here / "storage", name)
+    return local_storage(recorder, inject, here / "storage", name)
 
 
 def _header(plan: Plan, place: TableStorage, sut: str, version: str, profile: str, table: str) -> Header:
