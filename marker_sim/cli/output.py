@@ -37,7 +37,7 @@ class UnreadOutput(io.FileIO):
 
 def say(sentence: str) -> None:
     """Print a sentence of the kit on standard error."""
-    print(f"marker-sim: {sentence}", file=sys.stderr)
+    print(f"marker-sim: {sentence}", file=sys.stderr, flush=True)
 
 
 def settle_outputs() -> None:

@@ -5,9 +5,11 @@ filtered. It adopts what the command's processes leave behind (PR_SET_CHILD_SUBR
 the command ends, and when its socket to the kit is closed, which also happens when the kit dies. Signals go to the
 command, and it ends as the command ended.
 
-arguments: the number of the socket, that of seccomp(2) on this machine, the command. The filter is the first message.
+arguments: the number of the socket, that of seccomp(2) on this machine, the path of the program, the command. The
+filter is the first message. Between filter and program no file is read: where reads stop, nobody would answer.
 """
 
+import array  # noqa: F401  (socket.send_fds imports it)
 import contextlib
 import ctypes
 import os
@@ -30,7 +32,7 @@ class _Program(ctypes.Structure):
 
 def main() -> None:
     """Start the command, and end with it."""
-    control, seccomp, words = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]), sys.argv[3:]
+    control, seccomp, words = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]), sys.argv[4:]
     control.set_inheritable(False)
     program = control.recv(1 << 20)
     library = ctypes.CDLL(None, use_errno=True)
@@ -79,7 +81,7 @@ def _become(library: ctypes.CDLL, control: socket.socket, seccomp: int, program:
         socket.send_fds(control, [b"listener %d" % os.getpid()], [listener, os.pidfd_open(os.getpid())])
         os.close(listener)
         doing = "exec"
-        os.execvp(words[0], words)
+        os.execv(sys.argv[3], words)
     except OSError as error:
         with contextlib.suppress(OSError):
             control.send(b"refused %s %d" % (doing.encode(), error.errno or 0))

@@ -7,6 +7,7 @@ import errno
 import os
 import platform
 import resource
+import shutil
 import signal
 import socket
 import subprocess
@@ -88,7 +89,9 @@ def start(
     numbers: list[int] = []
     try:
         with theirs:
-            launcher = [sys.executable, "-I", "-S", str(LAUNCHER), str(theirs.fileno()), str(own_numbers()["seccomp"])]
+            program = shutil.which(words[0], path=environment.get("PATH")) or words[0]
+            launcher = [sys.executable, "-I", "-S", str(LAUNCHER)]
+            launcher += [str(theirs.fileno()), str(own_numbers()["seccomp"]), program]
             popen = supervisor.start(
                 [*launcher, *words],
                 environment,

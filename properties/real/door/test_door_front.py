@@ -263,3 +263,7 @@ def test_another_run_on_the_same_directory_has_its_own_history(runs: Callable[..
     run.play("sh", "-c", SHELL.replace("t/", "u/") + ";" + SHELL, process="server-2")
     assert len(run.effects()) == 8
     assert {str(event.path)[:2] for event in second.events} == {"u/"} and len(second.events) == 8
+
+
+def test_a_program_is_found_on_the_path_before_reads_stop(runs: Callable[..., Run]) -> None:
+    assert runs(reads=True).play("sh", "-c", SHELL) == (0, "")
