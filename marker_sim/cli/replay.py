@@ -24,7 +24,6 @@ from marker_sim.campaign.nightly.pruning import has_ledger, pruning, stored_file
 from marker_sim.campaign.played_shrinking import SmallPlan
 from marker_sim.campaign.replay import Replayed, on_servers, shrink_on_servers, shrink_simulated, simulated
 from marker_sim.cli import options as given
-from marker_sim.cli.handing_over import hand_over
 from marker_sim.cli.request import parse_duration, parse_number
 from marker_sim.cli.stored import StoredPlan, failure_of_chaos, failures_at
 from marker_sim.cli.verify import confirm, with_processes
@@ -102,6 +101,8 @@ def replay(
     if script or markdown:
         given_too = [name for name, value in (("--script and --markdown", script and markdown), ("--keep", keep),
                      ("--times", times), ("--real", real)) if value]  # fmt: skip
+        from marker_sim.cli.handing_over import hand_over  # Which needs an HTTP client.
+
         return hand_over(path, sut, script, every, file, given_too)
     if file is not None:
         raise UsageError(f"{file} was given as well; a second path is what --script or --markdown writes, so add one")

@@ -62,7 +62,9 @@ def alone() -> str:
     ("words", "code", "said"),
     [
         ("verify --storage s3 --runs 40", 3, "inconclusive: reference, 40 runs"),
+        ("--help", 0, "verify"),
         ("verify --help", 0, "--sut"),
+        ("replay --help", 0, "--times"),
         ("verify --sut hudi:1.0.2 --budget 20s", 4, "pip install '.[hudi]' in a clone"),
         ("verify --sut hudi-spark:1.0.2 --budget 20s", 4, "pip install '.[spark]' in a clone"),
         ("verify --sut http --start true:{port} --budget 20s", 4, "pip install '.[foreign]' in a clone"),
