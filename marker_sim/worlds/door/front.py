@@ -95,7 +95,7 @@ class DirectoryFront:
 
     @property
     def unseen(self) -> tuple[str, ...]:
-        """Sentences about writes that are known to have escaped; the last, if a marker directory shows that some have."""
+        """Sentences about writes that are known to have escaped, the last by what a marker directory holds."""
         with self.interceptor.lock:
             stored = files_below(self.root)
             known = self._contents
