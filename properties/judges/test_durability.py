@@ -192,6 +192,25 @@ def test_an_answer_in_the_middle_of_a_rewrite_is_seen_by_nobody() -> None:
     assert len(story.finding("G23").breaches) == 1
 
 
+@pytest.mark.parametrize("drops", [False, True])
+def test_a_failed_append_that_is_taken_back_is_over_when_a_later_name_is_answered(drops: bool) -> None:
+    story = Story(storage="local")
+    story.start()
+    story.create(A)
+    kept = [] if drops else [A]
+    story.put(MARKERS0, encode_names([A, B]))
+    story.end(story.ask(B), "fail", error="500")
+    story.put(MARKERS0, encode_names(kept), how="overwrite-begin")
+    asked = story.ask(C)
+    story.put(MARKERS0, encode_names([*kept, C]), how="overwrite-piece")
+    story.end(asked, "ok", "created")
+    story.holds("G1")
+    if drops:
+        story.breaks("G3")
+    else:
+        story.holds("G3")
+
+
 @pytest.mark.parametrize("fault", ["kill", "torn-write"])
 def test_a_writer_killed_in_place_leaves_what_it_tore(fault: str) -> None:
     story = Story(storage="local")

@@ -152,6 +152,8 @@ class EventReader:
             directory.creates.append(call)
             if outcome == "ok":
                 directory.answers.append(call)
+                if value == "created" and self.in_place:
+                    self.rest.created(done, directory.path, call.name)
         elif operation in LISTINGS:
             directory.listings.append(call)
         elif operation == "delete":

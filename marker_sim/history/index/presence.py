@@ -179,6 +179,16 @@ class PresenceIndex:
         for path in [path for path, file in self._rewriting.items() if process in file.writers]:
             self._leave(index, path, process)
 
+    def created(self, index: int, directory: str, name: str) -> None:
+        """Add an answer "created": a file being written in place that alone has the name is as its writer wants it.
+
+        Else a server that takes a failed write back, and goes on adding to the file, would never be done with it.
+        """
+        for path, file in list(self._rewriting.items()):
+            if file.home.path == directory and name not in file.names and name in decode_names(file.torn or b""):
+                for process in tuple(file.writers):
+                    self._leave(index, path, process)
+
     def contents(self, directory: str) -> dict[str, bytes]:
         """Every file at rest below a directory, without files that are being rewritten."""
         return {

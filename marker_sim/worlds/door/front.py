@@ -36,8 +36,9 @@ from marker_sim.worlds.door.launch import DoorCommand
 from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
 
 UNSEEN = "storage calls that were not seen: "  # Begins what a run counts for each sentence of `unseen`.
+OTHERWISE = "changed, and not by a call that stopped"
 _EXCHANGE = 2  # RENAME_EXCHANGE of renameat2.
-_DELETED = " (deleted)"  # What the kernel adds to the path of an open file that has no name any more.
+DELETED = " (deleted)"  # What the kernel adds to the path of an open file that has no name any more.
 _ERRORS = {
     FaultKind.IO_ERROR: errno.EIO,
     FaultKind.DISK_FULL: errno.ENOSPC,
@@ -94,8 +95,15 @@ class DirectoryFront:
 
     @property
     def unseen(self) -> tuple[str, ...]:
-        """Sentences about writes that are known to have escaped."""
-        return self.door.unseen
+        """Sentences about writes that are known to have escaped, the last by what a marker directory holds."""
+        with self.interceptor.lock:
+            stored = files_below(self.root)
+            known = self._contents
+            strange = sorted(
+                path for path in stored.keys() | known.keys()
+                if directory_of(path) is not None and stored.get(path) != known.get(path)
+            )  # fmt: skip
+        return (*self.door.unseen, *(f"{path} {OTHERWISE}" for path in strange[:1]))
 
     def rewriting(self, prefix: str) -> bool:
         """Whether a file whose path starts so is being written again in place."""
@@ -197,7 +205,7 @@ class DirectoryFront:
                 yield from ((path, None) for path in self._known(call.path))
 
     def _written(self, path: str, made: bool) -> Iterator[tuple[str, bytes | None]]:
-        if path.endswith(_DELETED):
+        if path.endswith(DELETED):
             return
         later = directory_of(path) is None
         if later:

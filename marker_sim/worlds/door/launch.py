@@ -89,7 +89,8 @@ def start(
     numbers: list[int] = []
     try:
         with theirs:
-            program = shutil.which(words[0], path=environment.get("PATH")) or words[0]
+            found = None if "/" in words[0] else shutil.which(words[0], path=environment.get("PATH"))
+            program = found or words[0]
             launcher = [sys.executable, "-I", "-S", str(LAUNCHER)]
             launcher += [str(theirs.fileno()), str(own_numbers()["seccomp"]), program]
             popen = supervisor.start(

@@ -36,7 +36,7 @@ from marker_sim.worlds.door.open_files import (
     sync_system,
     write,
 )  # fmt: skip
-from marker_sim.worlds.door.paths import AT_FDCWD
+from marker_sim.worlds.door.paths import AT_FDCWD, LeadsNowhere
 
 _CURRENT = (1 << 64) - 1  # The offset of pwritev2 that means the file's own.
 _C = AT_FDCWD
@@ -93,4 +93,7 @@ _MEANINGS: dict[str, Callable[[HeldCall, Scope, tuple[int, ...]], Found]] = {
 
 def read_call(held: HeldCall, scope: Scope) -> Found:
     """What a held call is."""
-    return _MEANINGS[held.name](held, scope, held.arguments)
+    try:
+        return _MEANINGS[held.name](held, scope, held.arguments)
+    except LeadsNowhere as nowhere:
+        return int(nowhere.args[0])

@@ -42,6 +42,10 @@ class FoundPath(NamedTuple):
         return not self.mode or stat.S_ISREG(self.mode) or stat.S_ISDIR(self.mode) or stat.S_ISLNK(self.mode)
 
 
+class LeadsNowhere(Exception):
+    """A directory of a path is missing; the argument is the error number of the call."""
+
+
 def relative(root: str, path: str) -> str | None:
     """A path relative to the root, None when it is outside."""
     if path == root:
@@ -50,7 +54,11 @@ def relative(root: str, path: str) -> str | None:
 
 
 def find(held: HeldCall, root: str, number: int, path: bytes, follow: bool) -> FoundPath | None:
-    """Where a path of a call leads, from an open directory or AT_FDCWD; None when it leads nowhere."""
+    """Where a path of a call leads, from an open directory or AT_FDCWD; None when it leads nowhere.
+
+    LeadsNowhere where a directory of it is missing: the call has this error. Were it left to the process, the directory
+    might be there by then, and what it does in it would not be seen.
+    """
     try:
         start = -1
         if not path.startswith(b"/"):
@@ -59,6 +67,8 @@ def find(held: HeldCall, root: str, number: int, path: bytes, follow: bool) -> F
         with held.acting():
             return _walk(held, root, start, path, follow)
     except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR):
+            raise LeadsNowhere(error.errno) from None
         if error.errno in _NOWHERE:
             return None
         raise

@@ -13,7 +13,7 @@ from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.history import History
 from marker_sim.names import MarkerDirectory, parse_directory
 from marker_sim.plan import Plan
-from marker_sim.worlds.door.front import UNSEEN
+from marker_sim.worlds.door.front import OTHERWISE, UNSEEN
 from marker_sim.worlds.http.conditions import conditions_met
 from marker_sim.worlds.http.fault_injector import NobodyLives
 from marker_sim.worlds.http.plan_faults import PlanFaults, at_a_call, call_of, refuses_calls
@@ -168,10 +168,13 @@ class _PlannedRun(RunStage):
     def over(self) -> PlayedPlan:
         """The history of the run."""
         history, usual = self.history(self.plan), (None, *(place.path for place in self.places))
+        unseen = self.world.unseen() if history.header.layout == "hudi" else ()
+        if any(sentence.endswith(OTHERWISE) for sentence in unseen):
+            history = replace(history, events=())  # Nothing follows from what was seen.
         ended = [each for each in history.events if each.operation == "hostile" and each.kind in ("ok", "fail")]
         hostile = sum(each.path not in usual for each in ended)
         met = {**self.faults.met, "plan": 1, HOSTILE: hostile, **conditions_met(history)}
-        for sentence in self.world.unseen():
+        for sentence in unseen:
             self.injector.note(UNSEEN + sentence)
         counts = {OF_PLANS + name: count for name, count in met.items()} | self.injector.counts
         cut = time.monotonic() >= self.deadline

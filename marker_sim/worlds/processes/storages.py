@@ -23,7 +23,7 @@ from marker_sim.storages.s3 import S3Storage
 from marker_sim.worlds.door.available import refused
 from marker_sim.worlds.door.calls import Caller, CallOutcome, Decision, FileCall
 from marker_sim.worlds.door.door import Door
-from marker_sim.worlds.door.front import LockOf, decision_of
+from marker_sim.worlds.door.front import DELETED, LockOf, decision_of
 from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
 from marker_sim.worlds.recorder import Recorder
 
@@ -136,6 +136,8 @@ class LocalFront:
 def _as_planned(call: FileCall) -> StorageCall | None:
     """A call of LocalStorage as plans name it; None for one that they have no name for."""
     path = call.target if call.operation in ("rename", "link") else call.path
+    if path.endswith(DELETED):
+        return None  # Of a file that was removed while it was open.
     match call.operation:
         case "open":
             operation = "put" if call.flags & os.O_EXCL else "overwrite" if call.flags & os.O_TRUNC else ""

@@ -267,3 +267,34 @@ def test_another_run_on_the_same_directory_has_its_own_history(runs: Callable[..
 
 def test_a_program_is_found_on_the_path_before_reads_stop(runs: Callable[..., Run]) -> None:
     assert runs(reads=True).play("sh", "-c", SHELL) == (0, "")
+
+
+def test_an_open_in_a_directory_that_another_thread_makes_meanwhile_is_seen_or_fails(runs: Callable[..., Run]) -> None:
+    run = runs()
+    code, _ = run.python(
+        f"""
+import os, threading
+def work(turn, thread):
+    path = f"{PLACE}/{{turn}}/MARKERS{{thread}}"
+    while True:
+        try:
+            return os.close(os.open(path, os.O_CREAT | os.O_WRONLY))
+        except FileNotFoundError:
+            try: os.mkdir(os.path.dirname(path))
+            except FileExistsError: pass
+os.makedirs({PLACE!r})
+for turn in range(150):
+    threads = [threading.Thread(target=work, args=(turn, n)) for n in range(3)]
+    for each in threads: each.start()
+    for each in threads: each.join()
+"""
+    )
+    assert code == 0 and len(run.effects()) == 450
+
+
+def test_what_another_program_wrote_is_said_to_be_unseen(runs: Callable[..., Run]) -> None:
+    run = runs()
+    run.play("sh", "-c", SHELL)
+    assert not run.front.unseen
+    (run.front.root / FILE).write_text("by another program\n")
+    assert run.front.unseen == (f"{FILE} changed, and not by a call that stopped",)
