@@ -57,7 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     settle_outputs()
     _end_on_sigterm()
     try:
-        command = get_command(build_app(words[:1] if words[:1] and words[0] in COMMANDS else COMMANDS))
+        asked = [word for word in words[:1] if word in COMMANDS]
+        command = get_command(build_app(asked if asked or words == ("--version",) else COMMANDS))
         result: Any = command(args=list(words), prog_name="marker-sim", standalone_mode=False, obj=words)
         return result if isinstance(result, int) else EXIT_HOLDS
     except UsageError as error:

@@ -151,6 +151,12 @@ class Door:
         self._poll.register(command.listener, select.EPOLLIN)
         return command
 
+    def lives(self, process: str) -> bool:
+        """Whether a command of this name runs, and nobody ended it."""
+        return any(
+            command.name == process and not command.ended and command.popen.poll() is None for command in self._started
+        )
+
     def move(self, root: Path) -> None:
         """Another directory is watched from now on; nobody has a file of the one before open. `unseen` begins anew."""
         self._root = os.path.realpath(root)

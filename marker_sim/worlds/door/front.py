@@ -21,18 +21,15 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import shutil
-import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from marker_sim.faults import FaultKind
 from marker_sim.history.index.presence import directory_of
 from marker_sim.names import marker_file_index
-from marker_sim.surroundings import supervisor
 from marker_sim.worlds.door.calls import CallOutcome, Decision, FileCall
 from marker_sim.worlds.door.door import Door
-from marker_sim.worlds.door.launch import DoorCommand
 from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
 
 UNSEEN = "storage calls that were not seen: "  # Begins what a run counts for each sentence of `unseen`.
@@ -48,45 +45,23 @@ _ERRORS = {
 class DirectoryFront:
     """Watches a directory until `close`. Calls meet the faults of `interceptor`, which may be another for each run.
 
-    full: while it is, every call that needs room fails with ENOSPC.
-    calls: how many were seen.
+    start: as of the door. full: while it is, every call that needs room fails with ENOSPC.
     """
 
     def __init__(self, root: Path, interceptor: Interceptor, *, reads: bool = False) -> None:
         self.root = root
         self.interceptor = interceptor
         self.full = False
-        self.calls = 0
         self._struck: dict[int, ArmedFault] = {}
         self._contents: dict[str, bytes] = {}
         self._before: dict[str, tuple[str, bytes]] = {}  # What marker files held that a process writes again.
-        self._changed: set[str] = set()  # Other files, whose writers have them open,
-        self._cut: dict[str, str] = {}  # and those of them that lost some of their content, with the process.
+        self._changed: set[str] = set()  # Other files, whose writers have them open.
         self._writers: dict[str, set[int]] = {}  # Processes that opened a file or wrote to it, until they close it.
-        self._commands: dict[str, DoorCommand] = {}
         root.mkdir(parents=True, exist_ok=True)
         self.door = Door(
             root, self._decide, self._applied, closed=self._closed, lock=LockOf(lambda: self.interceptor), reads=reads
         )  # fmt: skip
-
-    def start(
-        self,
-        words: Sequence[str],
-        environment: Mapping[str, str],
-        *,
-        process: str,
-        role: str = "timeline-server",
-        stdin: supervisor.Stream = subprocess.DEVNULL,
-        stdout: supervisor.Stream = subprocess.PIPE,
-        stderr: supervisor.Stream = subprocess.STDOUT,
-        folder: Path | None = None,
-    ) -> DoorCommand:
-        """A command whose calls below the root are seen; HarnessError when it cannot be started so."""
-        command = self.door.start(
-            words, environment, process=process, role=role, stdin=stdin, stdout=stdout, stderr=stderr, folder=folder
-        )  # fmt: skip
-        self._commands[process] = command
-        return command
+        self.start = self.door.start
 
     def objects(self, prefix: str = "") -> dict[str, bytes]:
         """The files whose path starts so, sorted, as they are at this moment."""
@@ -97,19 +72,19 @@ class DirectoryFront:
     def unseen(self) -> tuple[str, ...]:
         """Sentences about writes that are known to have escaped, the last by what a marker directory holds."""
         with self.interceptor.lock:
-            stored = files_below(self.root)
-            known = self._contents
+            paths = {*_paths_below(self.root, self.interceptor.below), *self._contents}
             strange = sorted(
-                path for path in stored.keys() | known.keys()
-                if directory_of(path) is not None and stored.get(path) != known.get(path)
+                path for path in paths
+                if path.startswith(self.interceptor.below) and directory_of(path) is not None
+                and _content(self.root / path) != self._contents.get(path)
             )  # fmt: skip
         return (*self.door.unseen, *(f"{path} {OTHERWISE}" for path in strange[:1]))
 
     def rewriting(self, prefix: str) -> bool:
         """Whether a file whose path starts so is being written again in place."""
         with self.interceptor.lock:
-            writers = {**self._cut, **{path: process for path, (process, _) in self._before.items()}}
-            return any(path.startswith(prefix) and self._lives(process) for path, process in writers.items())
+            writers = ((path, process) for path, (process, _) in self._before.items())
+            return any(path.startswith(prefix) and self.door.lives(process) for path, process in writers)
 
     def change(self, path: str, data: bytes | None) -> None:
         """Write or delete a file without the interceptor, and without recording it."""
@@ -127,10 +102,9 @@ class DirectoryFront:
         """Remove a directory with all below it in the name of a process; no fault strikes, and it vanishes at once."""
         with self.interceptor.lock:
             gone = _paths_below(self.root, f"{prefix}/")
-            away = self.root / f".removed-{self.calls}-{process}"
-            with contextlib.suppress(FileNotFoundError):
-                (self.root / prefix).rename(away)
-                shutil.rmtree(away, ignore_errors=True)
+            away = TemporaryDirectory(dir=self.root, prefix=".removed-", ignore_cleanup_errors=True)
+            with away as folder, contextlib.suppress(FileNotFoundError):
+                (self.root / prefix).rename(f"{folder}/{process}")
             for path in gone:
                 self._record(None, StorageCall(process, "timeline-server", "delete", path), path, None)
 
@@ -146,7 +120,6 @@ class DirectoryFront:
     # What the door asks; the interceptor's lock is held.
 
     def _decide(self, call: FileCall) -> Decision:
-        self.calls += 1
         armed = self.interceptor.strike(shown(call))
         usual = Decision(error=errno.ENOSPC) if self.full and needs_room(call) else Decision()
         if armed is None:
@@ -172,7 +145,7 @@ class DirectoryFront:
             return  # A child that was forked with the file closes it before it becomes another program.
         self._writers[path].discard(call.pid)
         armed = self.interceptor.strike(seen)
-        if not self._lives(call.process):
+        if not self.door.lives(call.process):
             return
         if path in self._changed and (data := _content(self.root / path)) is not None:
             self._record(armed, seen, path, data)
@@ -187,8 +160,6 @@ class DirectoryFront:
         match call.operation:
             case "write" | "cut" | "allocate" | "open":
                 self._writers.setdefault(call.path, set()).add(call.pid)
-                if _empties(call) and directory_of(call.path) is None:
-                    self._cut[call.path] = call.process
                 if call.operation != "open" or _creates(call) or _empties(call):
                     yield from self._written(call.path, made=_creates(call))
             case "link":
@@ -229,7 +200,6 @@ class DirectoryFront:
         operation = self._operation(call, path, data)
         if call.operation != "open":
             self._changed.discard(path)
-        self._cut.pop(path, None)
         if data is None:
             self._contents.pop(path, None)
         else:
@@ -239,7 +209,7 @@ class DirectoryFront:
     def _operation(self, call: StorageCall, path: str, data: bytes | None) -> str:
         """What an effect is called: whether a file is being written again, or whole."""
         writer, held = self._before.get(path, ("", None))
-        if held is not None and not self._lives(writer):
+        if held is not None and not self.door.lives(writer):
             del self._before[path]  # What it left is what the file holds now.
             held = None
         if data is None or call.operation in ("rename", "link") or directory_of(path) is None:
@@ -255,10 +225,6 @@ class DirectoryFront:
             return "overwrite-piece"
         del self._before[path]
         return "overwrite-end"
-
-    def _lives(self, process: str) -> bool:
-        command = self._commands.get(process)
-        return command is not None and not command.ended and command.popen.poll() is None
 
 
 class LockOf:

@@ -1,8 +1,8 @@
 """Where the path of a call leads: the kernel resolves directories as the process would, and the last name is looked at.
 
 A path begins at the process' working directory or at one that it has open; the last name's symbolic links are followed
-one by one. What lies outside the root is none of the kit's business, and the process does it itself. So is what
-leads nowhere: the process gets the same error, and nothing is changed.
+one by one. What lies outside the root is none of the kit's business, and the process does it itself. What leads nowhere
+fails as it would in the process, and is not shown.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ A disk that is full for a while refuses what needs room, from any server, with E
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -111,7 +112,10 @@ class LocalWorld:
 
     def close(self) -> None:
         """End the servers and remove what was stored; HarnessError when the front failed."""
-        self._front.close()
+        try:
+            self._front.close()
+        finally:
+            shutil.rmtree(self._root, ignore_errors=True)
 
     def _names(self, place: MarkerDirectory, timeout_s: float = READER_TIMEOUT_S) -> list[str]:
         return run_reader(self._command, str(self._root / place.path), timeout_s=timeout_s)
