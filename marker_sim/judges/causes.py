@@ -101,22 +101,24 @@ class Causes:
 
     def _of_exists(self, directory: Directory, call: RecordedCall, at: int) -> str:
         """The cause for which a marker never stored was answered "exists"; "" when no other create explains that."""
-        before = [c for c in directory.creates if c.name == call.name and c.invoke < call.done and c != call]
-        created = [c for c in before if c.value == "created" and c.done < call.done]
-        if created:
-            return self.of_loss(directory, created[-1], at)
-        waiting = [c for c in before if c.done > call.done or c.outcome == "info"]
-        if not waiting or self.deleted_between(directory, waiting[-1].invoke, call.invoke):
-            return ""
-        failed = self.put_failed(directory.path, min(c.invoke for c in waiting), call.done)
+        made, asked = self._earlier(directory, call)
+        if made or not asked:
+            return self.of_loss(directory, made[-1], at) if made else ""
+        failed = self.put_failed(directory.path, min(c.invoke for c in asked), call.done)
         return "exists-after-failed-flush" if failed else "exists-while-open"
 
-    def meant_by_exists(self, directory: Directory, call: RecordedCall) -> str:
-        """The earlier create that explains an answer "exists" for a name never stored: the end of a sentence."""
+    def _earlier(self, directory: Directory, call: RecordedCall) -> tuple[list[RecordedCall], list[RecordedCall]]:
+        """The other creates of a name that may explain an answer "exists": those answered "created" before it, and
+        those without an answer, unless a deletion met them before the call.
+        """
         before = [c for c in directory.creates if c.name == call.name and c.invoke < call.done and c != call]
         made = [c for c in before if c.value == "created" and c.done < call.done]
         waiting = [c for c in before if c.done > call.done or c.outcome == "info"]
-        asked = [c for c in waiting if not self.deleted_between(directory, c.invoke, call.invoke)]
+        return made, [c for c in waiting if not self.deleted_between(directory, c.invoke, call.invoke)]
+
+    def meant_by_exists(self, directory: Directory, call: RecordedCall) -> str:
+        """The earlier create that explains an answer "exists" for a name never stored: the end of a sentence."""
+        made, asked = self._earlier(directory, call)
         meant = made[-1] if made else asked[0] if asked else None
         if meant is None:
             return ""

@@ -168,6 +168,18 @@ def test_exists_while_the_first_create_is_open_is_not_exists_after_its_flush_fai
         assert causes(made, "G2") == causes(made, "G4") == {cause}
 
 
+def test_exists_is_explained_by_an_open_create_after_a_deletion_although_an_older_one_is_open_too() -> None:
+    made = story()
+    made.create(B)
+    made.ask(A)
+    made.delete()
+    first = made.ask(A)
+    made.end(made.ask(A), "ok", "exists")
+    made.put(FILE, encode_names([A]))
+    made.end(first, "ok", "created")
+    assert causes(made, "G2") == {"exists-while-open"}
+
+
 def test_storage_that_failed_elsewhere_explains_nothing_here() -> None:
     made = story()
     made.create(B)
