@@ -42,6 +42,7 @@ _BREAKS = {"\n": "split-at-line-break", "\r": "split-at-carriage-return"}
 _LINES = re.compile(r"[\n\r]")
 _NO_TEXT = re.compile("[\udc80-\udcff]")  # The result of surrogateescape for bytes that are no UTF-8.
 _LAST = 200
+_BEFORE_ITS_END = ("overwrite-begin", "overwrite-piece")
 _Version = tuple[int, bytes | None]
 _Versions = dict[str, list[_Version]]
 
@@ -272,7 +273,9 @@ class Causes:
         view = self._view
         if view.reads:
             return view.killed(low, high) is not None or self.put_failed(path, low, high)
-        writer, written = view.events[high].process, view.events[high].path
+        writer, written = view.events[high].process, view.events[high].path or ""
+        if view.events[high].operation in _BEFORE_ITS_END:  # It stays so when its writer dies before the next version.
+            high = next((when for when, _ in self._versions(path)[written] if when > high), view.end)
         return any(
             fault.process == writer and low < fault.begin <= high and (fault.kind in DEADLY or fault.path == written)
             for fault in view.faults

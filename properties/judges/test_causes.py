@@ -83,6 +83,19 @@ def test_a_file_that_was_cut_and_written_again_lost_its_names_when_it_was_cut() 
     assert causes(made, "G5") == {"file-cut"}
 
 
+def test_a_file_whose_writer_died_before_it_had_written_it_again_was_cut() -> None:
+    for killed in (True, False):
+        made = story(storage="local")
+        made.create(A)
+        made.put(FILE, b"", how="overwrite-begin")
+        if killed:
+            made.kill()
+        else:
+            made.put(FILE, encode_names([B]), how="overwrite-end")
+            made.kill()
+        assert causes(made, "G3") == {"file-cut" if killed else "rewritten-without"}
+
+
 def test_a_file_that_is_emptied_with_nobody_killed_was_not_cut() -> None:
     made = story()
     made.create(A)
