@@ -105,6 +105,20 @@ class MatrixRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WalkedCall:
+    """A storage call of a walk (search/walks.py).
+
+    base: the workload in which it is the call with this `number`. call: its operation and path.
+    fates: what came of each: "kept", "not met", the guarantees that were broken, "" where it was not tried.
+    """
+
+    base: str
+    number: int
+    call: str
+    fates: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Campaign:
     """The result of many runs against one system under test.
 
@@ -122,6 +136,7 @@ class Campaign:
     fault_rows: faults by phase, in the sampled runs.
     deciding: the places and conditions that decide guarantees, if any.
     listed: a row of each run of a plan, when that was asked for.
+    walked: the calls of a walk, if there was one.
     """
 
     sut: str
@@ -147,6 +162,7 @@ class Campaign:
     not_applicable: dict[str, str] = field(default_factory=dict)
     fault_rows: tuple[MatrixRow, ...] = ()
     listed: tuple[RunRow, ...] = ()
+    walked: tuple[WalkedCall, ...] = ()
 
 
 # The columns of a promise that a run broke, by one cause. under: the faults that were active, as in `verdict.json`.
