@@ -104,12 +104,15 @@ class MatrixRow:
         return {"met": self.met, "unmet": list(self.unmet), "impossible": self.impossible}
 
 
+KEPT, NOT_MET = "kept", "not met"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WalkedCall:
     """A storage call of a walk (search/walks.py).
 
     base: the workload in which it is the call with this `number`. call: its operation and path.
-    fates: what came of each: "kept", "not met", the guarantees that were broken, "" where it was not tried.
+    fates: what came of each: `KEPT`, `NOT_MET`, the guarantees that were broken, "" where it was not tried.
     """
 
     base: str

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.faults.model import FaultSettings, When
 from marker_sim.history.index.presence import directory_of
-from marker_sim.outcome.result import WalkedCall
+from marker_sim.outcome.result import KEPT, NOT_MET, WalkedCall
 from marker_sim.plan import COPY, Op, Plan
 from marker_sim.worlds.interceptor import StorageCall
 
@@ -32,7 +32,6 @@ CHANGES = {
     "s3": ("put", "delete"),
 }
 NEED_ROOM = ("open", "write", "allocate", "mkdir", "link")
-KEPT, NOT_MET = "kept", "not met"
 # Parts of a name that may be others in the next run: numbers, hexadecimal ones, and those of Python's `tempfile`.
 _VARYING = re.compile(r"(?<![A-Za-z0-9])(?=[a-f]*\d)[0-9a-f]{4,}(?![A-Za-z0-9])|(?<=tmp)[a-z0-9_]{8}|\d+")
 _AT_ONCE_MS = 1_200  # How long a caller waits for a reply that never comes.
