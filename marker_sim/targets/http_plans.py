@@ -177,8 +177,9 @@ class ServerPlans:
         return plan_for_servers(number, seed, request.storage, self._batches, self._ground.wires, named)
 
     def _walks(self, reached: Mapping[str, int]) -> bool:
-        """Whether the walk is to go on, which needs storage whose calls the kit sees."""
-        if not self._plans.drawn or self._request.server.endpoint is not None:
+        """Whether the walk is to go on, which needs time instead of a number of runs, and storage whose calls are seen."""
+        request = self._request
+        if not self._plans.drawn or request.runs is not None or request.server.endpoint is not None:
             return False
         met = all(OF_PLANS + name in reached for name in self._decided_by())
         spent_s = self._plans.spent_s + self._walked.spent_s
