@@ -96,6 +96,23 @@ def test_a_file_whose_writer_died_before_it_had_written_it_again_was_cut() -> No
         assert causes(made, "G3") == {"file-cut" if killed else "rewritten-without"}
 
 
+def test_what_another_program_removed_counts_under_that_as_long_as_the_server_remembers_it() -> None:
+    for remembered in (True, False):
+        made = story()
+        made.create(A)
+        made.fault("directory-removed", "outside-1", value="begin", path=DIRECTORY)
+        made.put(FILE, None, "outside-1", how="delete")
+        made.fault("directory-removed", "outside-1", value="end", path=DIRECTORY)
+        if not remembered:
+            made.kill()
+            made.start()
+        made.end(made.ask(A), "ok", "exists")
+        made.kill()
+        made.start()
+        under = {breach.under for breach in made.finding("G4").breaches if "'exists'" in breach.message}
+        assert under == {"outside" if remembered else "restart"}
+
+
 def test_a_file_that_is_emptied_with_nobody_killed_was_not_cut() -> None:
     made = story()
     made.create(A)
