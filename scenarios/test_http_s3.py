@@ -166,12 +166,12 @@ def test_a_store_that_lies_is_the_kits_surroundings_and_one_without_conditions_i
     lying = replaced(list_after_put=False, seen="a listing asked for after a put did not show the key")
     with pytest.raises(HarnessError, match=r"here does not keep list-after-put \(a listing asked for"):
         lying.honest("here")
-    plain = replaced(put_if_unchanged=False, seen="a put was answered 501: the store does not know the condition")
+    plain = replaced(put_if_unchanged=False, seen="a put was answered 501: the store does not take the condition")
     assert plain.honest("here") is plain
 
 
 def test_a_store_without_conditions_has_a_name_and_promises_of_its_own() -> None:
-    plain = replaced(put_if_unchanged=False, seen="a put was answered 501: the store does not know the condition")
+    plain = replaced(put_if_unchanged=False, seen="a put was answered 501: the store does not take the condition")
     assert (HONEST.header()["storage"], plain.header()["storage"]) == ("s3", "s3-unconditional")
     profile = load_profile("http")
     assert profile.promise("G3", "timeline", "s3", "second-server").promised

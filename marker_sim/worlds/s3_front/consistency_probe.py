@@ -30,7 +30,7 @@ RACERS = 4
 CONNECT_S, READ_S = 5.0, 10.0
 _REFUSED = (404, 409, 412)
 _UNKNOWN_TO_STORE = (400, 501)
-DOES_NOT_KNOW = "does not know the condition"
+NO_CONDITION = "the store does not take the condition"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class ProbedCapabilities:
         A store that answers that it does not take a condition does not lie: the history's capabilities say so.
         """
         for promise, seen in self.seen.items():
-            if not getattr(self, promise) and DOES_NOT_KNOW not in seen:
+            if not getattr(self, promise) and NO_CONDITION not in seen:
                 raise HarnessError(
                     f"{store} does not keep {promise.replace('_', '-')} ({seen}), so nothing can be judged on it; give"
                     " another endpoint, or leave --s3-endpoint out to use the kit's own"
@@ -181,7 +181,7 @@ def judge_race(condition: str, told: tuple[ProbeReply, ...], stored: bytes | Non
             f"{len(winners)} of {len(told)} puts with {condition} at once were answered 200; one may be"
         )
     if any(status in _UNKNOWN_TO_STORE for status in strange):
-        raise BrokenPromise(f"a put with {condition} was answered {strange[0]}: the store does not take the condition")
+        raise BrokenPromise(f"a put with {condition} was answered {strange[0]}: {NO_CONDITION}")
     if strange or stored is None:
         return False
     if not winners:
