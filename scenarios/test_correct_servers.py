@@ -16,14 +16,13 @@ from marker_sim.history import History
 from marker_sim.judges import Finding, judge
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.names import MarkerDirectory
+from marker_sim.outcome.conditions import ONE_REFUSED
 from marker_sim.plan import MALFORMED, Op, Plan
 from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.target import CampaignRequest, ServerOptions
 from marker_sim.unusual_names import REFUSED
-from marker_sim.worlds.http.conditions import ONE_REFUSED
-from marker_sim.worlds.http.object_reader import ObjectReader
+from marker_sim.worlds.http.directory_reader import DirectoryReader, run_reader
 from marker_sim.worlds.http.planned_run import OF_PLANS
-from marker_sim.worlds.http.snapshot_recorder import run_reader
 from marker_sim.worlds.recorder import Recorder
 from properties.volume import CI_ONLY, volume
 from scenarios.correct_servers.starts import HERE, SERVERS, build_go, missing, start
@@ -210,19 +209,19 @@ def test_a_reader_that_waits_for_a_lock_of_a_stopped_server_costs_that_look_and_
     place = MarkerDirectory("t", "001")
     (tmp_path / place.path).mkdir(parents=True)
 
-    def reader(command: str) -> ObjectReader:
+    def reader(command: str) -> DirectoryReader:
         def names(place: MarkerDirectory, timeout_s: float) -> list[str]:
-            return run_reader(command, str(tmp_path / place.path), timeout_s=timeout_s)
+            return run_reader(command, str(tmp_path / place.path), {}, timeout_s)
 
-        return ObjectReader(Recorder(), lambda prefix: {}, in_order=True, names=names)
+        return DirectoryReader(Recorder(), lambda prefix: {}, in_order=True, names=names)
 
     patient = reader("sh -c 'test ! -e {dir}/locked || exec sleep 60; echo a.marker.CREATE'")
-    assert patient.look_at_stopped(place, [])
+    assert patient.look_at_stopped(place)
     (tmp_path / place.path / "locked").touch()
     began = time.monotonic()
-    assert not patient.look_at_stopped(place, [])
+    assert not patient.look_at_stopped(place)
     assert time.monotonic() - began < 20
     failing = reader("sh -c 'echo database is locked >&2; exit 1'")
-    assert not failing.look_at_stopped(place, [])
+    assert not failing.look_at_stopped(place)
     with pytest.raises(HarnessError, match="database is locked"):
         failing.look_at_dead(place)

@@ -6,11 +6,11 @@ import pytest
 
 from marker_sim.faults import FaultKind
 from marker_sim.history import History
+from marker_sim.outcome import conditions
+from marker_sim.outcome.conditions import conditions_met
 from marker_sim.plan import Op, Plan
 from marker_sim.search.merged_plans import ODD_TABLES
 from marker_sim.targets.http_plans import NAMELESS, OF_STORAGE, PLANS_DECIDE, THEMES, plan_for_servers
-from marker_sim.worlds.http import conditions
-from marker_sim.worlds.http.conditions import conditions_met
 from properties.drawn import BATCHES, STORAGES, WIRES
 from properties.judges.build import DIRECTORY, Story, begun, marker
 

@@ -173,6 +173,11 @@ def test_a_liar_is_caught_in_its_own_lie_and_believed_in_the_rest(
     assert tuple(promise for promise in PROMISES if not told[promise]) == broken
     for promise in broken:
         assert sentence in found.seen[promise]
+    if behaviour is DoesNotKnowConditions:
+        assert found.honest("it").header()["storage"] == "s3-unconditional", "it lacks something and does not lie"
+    else:
+        with pytest.raises(HarnessError, match="it does not keep"):
+            found.honest("it")
 
 
 def test_what_could_not_be_decided_is_not_believed() -> None:

@@ -28,7 +28,7 @@ LAUNCHER = Path(__file__).with_name("__main__.py")
 
 
 @dataclass(slots=True, eq=False)
-class DoorCommand:
+class DoorCommand(supervisor.StartedProgram):
     """A command behind the door. `popen` is its launcher, which ends as the command ends.
 
     pid, handle: the command itself, by the kernel's number and by a descriptor of the kit.
@@ -47,6 +47,16 @@ class DoorCommand:
     control: socket.socket
     ended: bool = False
     cursors: dict[int, int] = field(default_factory=dict)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the command and its descendants, and not to the launcher, which has to end them."""
+        for pid in self.pids() if self.popen.returncode is None else ():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
+
+    def kill(self) -> None:
+        """End it: not a call of it is answered any more, and nothing of it is left."""
+        self.end()
 
     def end(self) -> int:
         """SIGKILL for the command and all that it started; how it ended, when nothing of it is left."""

@@ -24,10 +24,10 @@ from marker_sim.faults import Call, Fault, FaultKind, When
 from marker_sim.faults.sites import REPLY, REQUEST_QUEUED, WIRE, site_of
 from marker_sim.names import TYPE_FILE, MarkerDirectory
 from marker_sim.plan import Plan
-from marker_sim.worlds.http import broken_requests
 from marker_sim.worlds.http.fault_injector import PAUSE, ServerFaultInjector
 from marker_sim.worlds.http.http_client import ROUTES
 from marker_sim.worlds.http.plan_wires import PlanWires, wire_of, wires_of
+from marker_sim.worlds.http.request_forms import BREAKING
 from marker_sim.worlds.http.servers import Server
 from marker_sim.worlds.http.world import RunStorage, within
 from marker_sim.worlds.interceptor import SERVERS, ArmedFault, StorageCall
@@ -61,7 +61,7 @@ CALLS = {
     "server: type file deleted": _CallSite(TYPE_FILES, ("delete",), "before"),
 }
 OF_REQUESTS = (REQUEST_QUEUED, REPLY)
-OF_CLIENTS = (*broken_requests.KINDS, FaultKind.PAUSE, FaultKind.DIRECTORY_REMOVED)
+OF_CLIENTS = (*BREAKING, FaultKind.PAUSE, FaultKind.DIRECTORY_REMOVED)
 OUTSIDE = "outside"  # What processes are called that change storage beside the servers.
 OF_SERVERS = {
     "s3": (
@@ -73,13 +73,9 @@ OF_SERVERS = {
         FaultKind.IO_ERROR, FaultKind.SLOW_STORAGE,
     ),
 }  # fmt: skip
-# What generators of the simulated world leave out, and why.
-ONLY_REAL = {
-    FaultKind.DIRECTORY_REMOVED: "not drawn: to what a server remembers it is a deletion by a second one",
-    **{kind: "not drawn: its processes have no proxies" for kind in FaultKind if kind.row.family == "proxy"},
-}
 _BEHIND_A_PROXY = "a link stays slow or cut only behind a proxy; the faults wire-... are that"
 _REPAIR = "what other programs damage, no server promises to repair"
+# The kinds of faults that cannot strike real servers, and why.
 CANNOT = {
     "overload": "only the server itself can be slow at taking up requests",
     "slow-link": _BEHIND_A_PROXY,
@@ -90,11 +86,6 @@ CANNOT = {
     "conflict": "the kit's front answers 409 to nobody",
     "timeout-late": "its effect may come after the run",
 }
-
-
-def cannot(kind: FaultKind, storage: str) -> str:
-    """The reason why a kind of fault cannot strike real servers on a storage, "" when it can."""
-    return CANNOT.get(kind.value) or CANNOT.get(f"{kind.value} on {storage}", "")
 
 
 def done(fault: Fault, storage: str) -> Fault | None:
@@ -178,7 +169,7 @@ class PlanFaults:
         """Arm the faults at calls on storage."""
         if world.interceptor is None:
             return
-        named = world.describe()["layout"] == "hudi"
+        named = world.layout == "hudi"
         for fault in map(self._here, self._at_calls):
             call = call_of(fault)
             call = call if named else call._replace(pattern=_FILE_NAME.sub("/", call.pattern))
@@ -307,7 +298,9 @@ class PlanFaults:
                 self._later(0, lambda: self._bury(server, fault))
             case FaultKind.PAUSE if server not in injector.paused:
                 injector.paused.add(server)
-                injector.recorder.fault(server.name, PAUSE, "begin", path, lambda: server.signal(signal.SIGSTOP))
+                injector.recorder.fault(
+                    server.name, PAUSE, "begin", path, lambda: server.program.signal(signal.SIGSTOP)
+                )
                 self._later(settings.for_ms, lambda: self._proceed(server))
             case FaultKind.SECOND_SERVER:
                 self.second_is_coming = len(injector.servers) == 1

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from marker_sim.errors import UsageError
+from marker_sim.errors import HarnessError, UsageError
 from marker_sim.seams import Condition
 from marker_sim.storages.s3 import S3Storage
 from marker_sim.worlds.s3_front.probe_client import ProbeEndpoint, ProbeReply
@@ -30,6 +30,7 @@ RACERS = 4
 CONNECT_S, READ_S = 5.0, 10.0
 _REFUSED = (404, 409, 412)
 _UNKNOWN_TO_STORE = (400, 501)
+NO_CONDITION = "the store does not take the condition"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +56,27 @@ class ProbedCapabilities:
             "read_after_delete": self.read_after_delete,
             "tries": dict(self.tries),
             "seen": dict(self.seen),
+        }
+
+    def honest(self, store: str) -> ProbedCapabilities:
+        """These capabilities; HarnessError when a server could be blamed for a promise that its store breaks.
+
+        A store that answers that it does not take a condition does not lie: the history's capabilities say so.
+        """
+        for promise, seen in self.seen.items():
+            if not getattr(self, promise) and NO_CONDITION not in seen:
+                raise HarnessError(
+                    f"{store} does not keep {promise.replace('_', '-')} ({seen}), so nothing can be judged on it; give"
+                    " another endpoint, or leave --s3-endpoint out to use the kit's own"
+                )
+        return self
+
+    def header(self) -> dict[str, Any]:
+        """The storage in a history's header, by the name that the simulated world gives its models."""
+        conditions = {"put_if_absent": self.put_if_absent, "put_if_unchanged": self.put_if_unchanged}
+        return {
+            "storage": "s3" if all(conditions.values()) else "s3-unconditional",
+            "capabilities": {**conditions, "atomic_replace": True},
         }
 
 
@@ -159,7 +181,7 @@ def judge_race(condition: str, told: tuple[ProbeReply, ...], stored: bytes | Non
             f"{len(winners)} of {len(told)} puts with {condition} at once were answered 200; one may be"
         )
     if any(status in _UNKNOWN_TO_STORE for status in strange):
-        raise BrokenPromise(f"a put with {condition} was answered {strange[0]}: the store does not take the condition")
+        raise BrokenPromise(f"a put with {condition} was answered {strange[0]}: {NO_CONDITION}")
     if strange or stored is None:
         return False
     if not winners:

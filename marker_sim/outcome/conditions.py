@@ -34,8 +34,7 @@ from marker_sim.history.index.calls import CHANGED_BY_KIT, LISTINGS, Directory, 
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER, directory_of
 from marker_sim.names import TEMP, TYPE_FILE, marker_file_index
-from marker_sim.plan import Plan
-from marker_sim.worlds.http.request_forms import ALONE
+from marker_sim.plan import ALONE, Plan
 
 KILLED, REWRITTEN = "a server killed after an answer", "a server killed at a rewrite"
 IN_TURN, AT_ONCE = "two servers asked in turn", "two servers asked at once"
