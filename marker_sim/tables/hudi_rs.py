@@ -1,7 +1,7 @@
 """Rows of a Hudi table as hudi-rs finds them: a reader that shares no code with the writer.
 
-It runs in a separate Python process, because native code may crash or hang it; it is killed at the deadline. The main
-program of this module is that process: one question on standard input, one answer on standard output, both JSON.
+It runs in a separate Python process, because native code may crash or hang it; it is killed at the deadline. `main` is
+that process: one question on standard input, one answer on standard output, both JSON.
 
     asked     {"uri": ..., "options": {...}}
     answered  {"rows": [...]}, {"error": why the table cannot be read} or {"missing": what is not installed}
@@ -38,7 +38,7 @@ def read_rows(uri: str, options: Mapping[str, str], *, deadline_s: float = DEADL
     Unreadable says why the table cannot be read; HarnessError when hudi-rs is not installed.
     """
     asked = json.dumps({"uri": uri, "options": dict(options)})
-    words = [sys.executable, "-m", "marker_sim.tables.hudi_rs"]
+    words = [sys.executable, "-c", "from marker_sim.tables.hudi_rs import main; main()"]
     environment = {**os.environ, "RUST_BACKTRACE": "0"}
     try:
         done = subprocess.run(
@@ -77,5 +77,6 @@ def answer(asked: dict[str, Any]) -> dict[str, Any]:
     return {"rows": sorted(rows)}
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Answer the question on standard input."""
     json.dump(answer(json.load(sys.stdin)), sys.stdout)
