@@ -26,10 +26,11 @@ from marker_sim.history.index.calls import (
     Deletion,
     Directory,
     FaultSpan,
+    NameLife,
     RecordedCall,
+    life_from_effects,
 )
 from marker_sim.history.index.event_reader import END_OF_RUN, EventReader, content_of
-from marker_sim.history.index.name_life import NameLife, life_from_effects
 from marker_sim.history.index.presence import NEVER, PresenceIndex, directory_of
 from marker_sim.history.index.tables import Tables
 from marker_sim.history.index.write_path import WritePathIndex
