@@ -73,7 +73,6 @@ class _Attempted:
 
     def __init__(self, view: HistoryIndex, process: str, key: Key, low: int, until: int) -> None:
         self.view, self.process, self.key, self.low, self.until = view, process, key, low, until
-        self.lasting_ns = (view.header.storage_timeout_ms + view.header.late_effect_ms) * MS
 
     def verdict(self) -> tuple[str, Breach | None]:
         """The name of the excuse, "" for none; then a breach, or None for a write that completed."""
@@ -206,7 +205,7 @@ class _Attempted:
         header = self.view.header
         begun = (s for s in self.view.steps if s.operation == "attempt" and s.table == self.key[0] and s.invoke < at)
         tasks = len({(step.instant, self._task(step)) for step in begun})
-        return (header.answer_bound_ms + tasks * header.storage_timeout_ms) * MS + self.lasting_ns
+        return (header.answer_bound_ms + tasks * header.storage_timeout_ms) * MS + self.view.rest_ns
 
     @staticmethod
     def _task(attempt: WriteStep) -> tuple[str, str, int]:
@@ -234,7 +233,7 @@ class _Attempted:
     def _touched(self, low: int, high: int, executors: frozenset[str]) -> str:
         """The reason why the driver or some executors may have failed between two events, "" where no fault is one."""
         view = self.view
-        begin_ns = view.time_ns(low) - self.lasting_ns
+        begin_ns = view.time_ns(low) - view.rest_ns
         for fault in view.faults:
             lasts = fault.end >= low or view.time_ns(fault.end) >= begin_ns
             if fault.begin > high or not lasts or fault.kind in _HARMLESS:
