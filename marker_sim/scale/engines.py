@@ -203,14 +203,11 @@ def counted_by_spark(places: list[str], form: str, text: Callable[[int], str], m
 
 def unreadable(place: str, error: Exception) -> UsageError:
     """The error for files that hold no facts."""
+    why = next(iter(str(error).splitlines()), type(error).__name__)
     return UsageError(
-        f"{place} cannot be read as facts ({_first_line(error)}); give Parquet, CSV or JSON files with the columns"
+        f"{place} cannot be read as facts ({why}); give Parquet, CSV or JSON files with the columns"
         f" {', '.join(COLUMNS)}, as in docs/scale.md"
     )
-
-
-def _first_line(error: object) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def _spelled(value: str | int, text: Callable[[int], str]) -> str:
