@@ -75,10 +75,10 @@ class ArrowFacts:
             if len(others):
                 missing = missing.filter(pc.invert(_is_in(missing["key"], others)))
         missing = missing.group_by(["key", "place"]).aggregate([("at", "max")])
-        at, place = pc.fill_null(missing["at_max"], FACTS[rule.of].unknown), missing["place"]
+        at, place = pc.fill_null(missing["at_max"], FACTS[rule.of]), missing["place"]
         if rule.before:
             until = _looked_up(self._latest(rule.before), place)
-            excused = pc.less(at, pc.fill_null(until, FACTS[rule.of].unknown))
+            excused = pc.less(at, pc.fill_null(until, FACTS[rule.of]))
         elif listed is not None:
             excused = pc.greater_equal(at, _looked_up(listed, place))
         else:
@@ -110,7 +110,7 @@ def _of(columns: pa.Table, facts: pa.ChunkedArray, numbers: dict[str, int], fact
         return columns.slice(0, 0)
     own = columns.filter(pc.equal(facts, numbers[fact]))
     own = own.filter(pc.is_valid(own["place" if fact in OF_DIRECTORIES else "key"]))
-    at = pc.fill_null(own["at"].cast(pa.int64()), FACTS[fact].unknown)
+    at = pc.fill_null(own["at"].cast(pa.int64()), FACTS[fact])
     return own.set_column(2, "at", at)
 
 
