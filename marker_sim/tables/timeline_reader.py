@@ -116,5 +116,5 @@ def _active(entry: Entry, file: StoredFile, content: bytes) -> TableEntry:
     found, error = audited_facts(entry, content)
     return TableEntry(
         instant=entry.instant, action=entry.action, state=entry.state, path=file.path, facts=by_word(found),
-        error=error[:ERROR_MAX], completion=entry.completion, size=file.size, modified_s=file.modified_s,
+        error=error[:ERROR_MAX], size=file.size, modified_s=file.modified_s,
     )  # fmt: skip
