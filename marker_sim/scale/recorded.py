@@ -11,7 +11,7 @@ Limits: storage effects must be recorded (`witness` "effects", `layout` "hudi").
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from urllib.parse import parse_qs
 
 import pyarrow as pa
@@ -78,7 +78,7 @@ class RecordedFacts:
         creates = pa.table({"index": asked["index"], "directory": directory, "name": pc.fill_null(asked["path"], "")})
         ended = _first_ends(pa.concat_tables(self._ended))
         refused = ended.filter(pc.equal(ended["kind"], "fail"))["caused_by"]
-        refused = refused.filter(pc.invert(pc.is_in(refused, value_set=_ids(self._copied))))
+        refused = refused.filter(pc.invert(pc.is_in(refused, value_set=pa.array(sorted(self._copied), pa.int64()))))
         answered = ended.filter(pc.equal(ended["kind"], "ok"))["caused_by"]
         made = [
             _facts(
@@ -107,17 +107,12 @@ class RecordedFacts:
             self._settled.setdefault(row["caused_by"], {"ok": index, "fail": -1}.get(kind, NEVER))
         elif operation == "hostile" and kind == "invoke":
             self._hostile(row)
-        elif operation in _IN_PLACE:
-            writers = self._writing.setdefault(row["path"] or "", set())
-            (writers.discard if operation == "overwrite-end" else writers.add)(row["process"])
-            self._data.take(row)
-        elif operation == "earlier":
-            self._before_run = True
-            self._data.take(row)
-        elif operation == "phase":
-            self._ran = True
-            self._data.take(row)
         else:
+            if operation in _IN_PLACE:
+                writers = self._writing.setdefault(row["path"] or "", set())
+                (writers.discard if operation == "overwrite-end" else writers.add)(row["process"])
+            self._before_run |= operation == "earlier"
+            self._ran |= operation == "phase"
             self._data.take(row)
 
     def _hostile(self, row: Row) -> None:
@@ -223,7 +218,3 @@ def _first_ends(ended: pa.Table) -> pa.Table:
 def _facts(fact: str, names: pa.Table) -> pa.Table:
     columns = [pa.repeat(fact, len(names)), names["directory"], names["name"], names["index"]]
     return pa.table(columns, names=_FACT.names).cast(_FACT)
-
-
-def _ids(values: Iterable[int]) -> pa.Array:
-    return pa.array(sorted(values), pa.int64())

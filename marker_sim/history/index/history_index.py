@@ -26,10 +26,11 @@ from marker_sim.history.index.calls import (
     Deletion,
     Directory,
     FaultSpan,
+    NameLife,
     RecordedCall,
+    life_from_effects,
 )
 from marker_sim.history.index.event_reader import END_OF_RUN, EventReader, content_of
-from marker_sim.history.index.name_life import NameLife, life_from_effects
 from marker_sim.history.index.presence import NEVER, PresenceIndex, directory_of
 from marker_sim.history.index.tables import Tables
 from marker_sim.history.index.write_path import WritePathIndex
@@ -206,7 +207,7 @@ class HistoryIndex(EventReader):
         return call.invoke in self.touched and "duplicated" in self.touched[call.invoke]
 
     @property
-    def _rest_ns(self) -> int:
+    def rest_ns(self) -> int:
         """The latest time after which a request to storage may still be applied."""
         return (self.header.storage_timeout_ms + self.header.late_effect_ms) * MS
 
@@ -261,7 +262,7 @@ class HistoryIndex(EventReader):
             if fault.kind in CHANGED_BY_KIT and fault.path and not fault.path.endswith(TYPE_FILE):
                 home = directory_of(fault.path + "/") or fault.path
                 if home in self.directories:
-                    settled = self.later(fault.end, self._rest_ns) if fault.kind == DAMAGE else fault.end
+                    settled = self.later(fault.end, self.rest_ns) if fault.kind == DAMAGE else fault.end
                     self.directories[home].deletions.append(Deletion(fault.begin, settled, NEVER, NO_LIFE, kit=True))
         for directory in self.directories.values():
             directory.deletions.sort()
@@ -273,7 +274,7 @@ class HistoryIndex(EventReader):
         then is applied before the storage time-out and `late_effect_ms` have passed. Copies on the wire, pauses and
         waits for a processor make it later. Without a server the end of the client counts.
         """
-        rest_ns = self._rest_ns
+        rest_ns = self.rest_ns
         if call.life == NO_LIFE:
             client = self.events[call.invoke].process
             # Killed or ended, but not paused: a paused client may still send its deletion.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from marker_sim.history.index.calls import DAMAGE, MS, SEVERAL_LIVES, Directory
+from marker_sim.history.index.calls import DAMAGE, SEVERAL_LIVES, Directory
 from marker_sim.history.index.event_reader import END_OF_RUN
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER, DirectoryPresence
@@ -109,8 +109,7 @@ def _excused(view: HistoryIndex, directory: Directory, home: DirectoryPresence, 
     before = [deletion for deletion in directory.deletions if deletion.invoke < at]
     if not before:
         return False
-    rest_ns = (view.header.storage_timeout_ms + view.header.late_effect_ms) * MS
-    over = max(view.later(d.settled, rest_ns) if d.settled != NEVER else NEVER for d in before)
+    over = max(view.later(d.settled, view.rest_ns) if d.settled != NEVER else NEVER for d in before)
     if at < over:
         return view.excuse("deletion-open")
     if not view.reads:

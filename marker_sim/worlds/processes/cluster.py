@@ -30,7 +30,7 @@ from marker_sim.worlds.processes.parquet import PARQUET
 from marker_sim.worlds.processes.seams import Counters
 from marker_sim.worlds.processes.storages import check_storage, open_storage
 from marker_sim.worlds.recorder import Recorder
-from marker_sim.worlds.simulated.steps import by_steps
+from marker_sim.worlds.simulated.cluster import by_steps
 
 
 def run_real(plan: Plan, system: str = "reference", *, fork_server: ForkServer) -> History:
