@@ -153,6 +153,25 @@ def test_a_server_that_keeps_what_it_sent_elsewhere_is_caught(tmp_path: Path) ->
     assert findings["G4"].breaches or findings["G12"].breaches
 
 
+ASIDE = '{directory}.deleting"'
+
+
+@pytest.mark.parametrize("onto", [False, True], ids=["aside", "onto-another"])
+def test_a_server_that_deletes_by_a_rename_is_caught_where_that_fills_a_directory_of_a_request(
+    tmp_path: Path, onto: bool
+) -> None:
+    asked = (("create", MINE), ("create", THEIRS), ("delete", MINE), ("create", MINE))
+    ops = tuple(
+        Op(actor="a", kind=kind, name=f"p/{n}.marker.CREATE" * (kind == "create"), directory=directory)
+        for n, (kind, directory) in enumerate(asked)
+    )
+    plan = replace(TWO_OWNERS, faults=(), ops=ops, directories=("t/.hoodie/.temp/001", "t/.hoodie/.temp/002"))
+    _, findings = owned(tmp_path, *[("owned.py", ASIDE, '{directory[:-1]}2"')] * onto, plan=plan)
+    accused = {name for name, finding in findings.items() if finding.breaches}
+    assert ("G4" in accused) if onto else not accused
+    assert all(findings[name].judged for name in ("G4", "G8", "G9"))
+
+
 def test_a_server_that_leaves_a_dead_one_s_directories_alone_for_ever_is_caught(tmp_path: Path) -> None:
     _, findings = owned(
         tmp_path,
