@@ -89,7 +89,7 @@ def change_path(
     found = _find(held, scope, number, address, follow=False)
     if found is None or found.inside is None:
         return None
-    call = shown(held, scope, operation, found.inside)._replace(size_before=found.size)
+    call = shown(held, scope, operation, found.inside)._replace(size_before=found.size, flags=words[0] if words else 0)
 
     def perform(_: int | None) -> int:
         with held.acting():

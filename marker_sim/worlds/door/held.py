@@ -41,12 +41,15 @@ class Status(NamedTuple):
 
 
 class OpenFile(NamedTuple):
-    """A file that a process has open: its path as it is now, and what the kit's `fstat` and F_GETFL say of it."""
+    """A file that a process has open: its path as it is now, and what the kit's `fstat` and F_GETFL say of it.
+
+    file: device and inode.
+    """
 
     path: str
     mode: int
     size: int
-    device: int
+    file: tuple[int, int]
     flags: int
     offset: int
 
@@ -126,7 +129,8 @@ class HeldCall:
                 offset = status.st_size if flags & os.O_APPEND else os.lseek(file, 0, os.SEEK_CUR)
             except OSError:
                 offset = 0
-        return OpenFile(self.linked(number), status.st_mode, status.st_size, status.st_dev, flags, offset)
+        file_id = (status.st_dev, status.st_ino)
+        return OpenFile(self.linked(number), status.st_mode, status.st_size, file_id, flags, offset)
 
     def own(self, path: bytes) -> bytes:
         """A path in which `/proc/self` and `/dev/fd` are those of the process."""
