@@ -10,8 +10,7 @@ open_files.py acts on open files by their numbers
 paths.py     where a path leads, and whether that is below the directory
 held.py      a held process: its memory, open files, umask and user; free numbers for its files
 kernel.py    messages of the listener, and calls that Python has no names for
-table.py     the system calls, with their numbers on x86-64 and aarch64
-program.py   the filter that stops them
+table.py     the system calls, with their numbers on x86-64 and aarch64, and the filter that stops them
 launch.py    starting and ending a command through the launcher, which is `__main__.py`
 available.py whether all this works here
 """

@@ -19,8 +19,7 @@ from pathlib import Path
 from marker_sim.errors import HarnessError
 from marker_sim.surroundings import supervisor
 from marker_sim.worlds.door.kernel import own_numbers
-from marker_sim.worlds.door.program import assemble
-from marker_sim.worlds.door.table import this_machine
+from marker_sim.worlds.door.table import assemble, this_machine
 
 START_S = 10.0
 BASE_MAX = 2_000  # Low enough for scripts that lower the limit to 4,096, and above what most programs have open.

@@ -26,6 +26,7 @@ from pathlib import Path
 import psutil
 
 from marker_sim.errors import HarnessError, UsageError
+from marker_sim.surroundings import supervisor
 from marker_sim.surroundings.worker_pool import guarded
 from marker_sim.worlds.door.launch import DoorCommand
 from marker_sim.worlds.http.world import Surroundings
@@ -101,8 +102,8 @@ class Server:
         return self.door != self.port
 
     def pids(self) -> list[int]:
-        """The process ids of the server and its live descendants."""
-        return _family(self.pid)
+        """The process ids of the server and its live descendants; a launcher adopts those that left their parents."""
+        return supervisor.family(self.pid) if self._behind is None else supervisor.family(self._popen.pid)[1:]
 
     def exited(self) -> int | None:
         """The exit code of the server, None while it runs."""
@@ -160,20 +161,6 @@ class Server:
             return "(no output)"
         shown = [line.strip() for line in lines if line.strip()][-LOG_LINES_QUOTED:]
         return " | ".join(shown) or "(no output)"
-
-
-def _family(pid: int) -> list[int]:
-    """A process and its descendants, by the kernel's own lists; by a look at all processes where it keeps none."""
-    found = [pid]
-    for each in found:
-        with contextlib.suppress(OSError):  # It is gone.
-            for thread in os.listdir(f"/proc/{each}/task"):
-                with contextlib.suppress(OSError):
-                    found += map(int, _read(f"/proc/{each}/task/{thread}/children").split())
-    if not os.path.exists(f"/proc/self/task/{os.getpid()}/children"):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            found += (child.pid for child in psutil.Process(pid).children(recursive=True))
-    return found
 
 
 def _read(path: str) -> bytes:

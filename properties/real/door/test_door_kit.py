@@ -17,8 +17,7 @@ from marker_sim.worlds.door import available, held, launch
 from marker_sim.worlds.door.calls import Decision
 from marker_sim.worlds.door.door import Door
 from marker_sim.worlds.door.kernel import own_numbers
-from marker_sim.worlds.door.program import assemble
-from marker_sim.worlds.door.table import this_machine
+from marker_sim.worlds.door.table import assemble, this_machine
 from properties.real.door.behind import ENDS_S, Seen, at_work, ended, run
 from properties.volume import volume
 
