@@ -20,6 +20,7 @@ from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.worlds.recorder import Recorder
 
 SERVERS = "server-"  # What the names of server lives begin with.
+READS = frozenset({"get", "list", "stat"})  # Operations that change nothing.
 _ELSEWHERE = ("process", "proxy")  # Families of faults that no holder of a call carries out.
 
 
@@ -29,6 +30,7 @@ class StorageCall(NamedTuple):
     operation: put, overwrite, get, list or delete; on local files the system call (worlds/door/calls.py).
     path: a storage path or a prefix.
     also: what else it is: a put, as every local call that changes a file, or a cut of a file that had content.
+    needs_room: whether a full disk refuses it.
     """
 
     process: str
@@ -36,6 +38,7 @@ class StorageCall(NamedTuple):
     operation: str
     path: str
     also: tuple[str, ...] = ()
+    needs_room: bool = True
 
 
 @dataclass(slots=True, eq=False)
@@ -87,6 +90,7 @@ class ArmedFault:
             and call.process.startswith(caller)
             and not longer
             and self._regex.search(call.path) is not None
+            and (call.needs_room or self.outside or self.kind is not FaultKind.DISK_FULL)
         )
 
     def turn(self) -> bool:
@@ -103,11 +107,19 @@ class Interceptor:
 
     inject: kills or pauses the process of a call and records the fault; called with the lock held.
     below: of paths that start otherwise nothing is recorded: they belong to an earlier run on the same storage.
+    serves: whether a process is up; at the calls of one that is still starting no fault counts or strikes.
     """
 
-    def __init__(self, recorder: Recorder, inject: Callable[[ArmedFault, StorageCall], None], below: str = "") -> None:
+    def __init__(
+        self,
+        recorder: Recorder,
+        inject: Callable[[ArmedFault, StorageCall], None],
+        below: str = "",
+        serves: Callable[[str], bool] = lambda process: True,
+    ) -> None:
         self.recorder = recorder
         self.below = below
+        self.serves = serves
         self.lock = recorder.lock
         self._inject = inject
         self._armed: list[ArmedFault] = []
@@ -129,7 +141,7 @@ class Interceptor:
         A death or pause before the call is done when this returns: the caller does not apply the call of a killed
         process. Storage faults are recorded here and done by the caller.
         """
-        if not call.path.startswith(self.below):
+        if not call.path.startswith(self.below) or not self.serves(call.process):
             return None
         due: ArmedFault | None = None
         for armed in self._armed:

@@ -46,13 +46,15 @@ _ERRORS = {
 class DirectoryFront:
     """Watches a directory until `close`. Calls meet the faults of `interceptor`, which may be another for each run.
 
-    start: as of the door. full: while it is, every call that needs room fails with ENOSPC.
+    start: as of the door. full: while it is, every call that needs room fails with ENOSPC, of processes that serve.
+    refused: how many calls did.
     """
 
     def __init__(self, root: Path, interceptor: Interceptor, *, reads: bool = False) -> None:
         self.root = root
         self.interceptor = interceptor
         self.full = False
+        self.refused = 0
         self._struck: dict[int, ArmedFault] = {}
         self._files = KnownFiles(root)
         self._before: dict[str, tuple[str, bytes]] = {}  # What marker files held that a process writes again.
@@ -71,7 +73,11 @@ class DirectoryFront:
 
     @property
     def unseen(self) -> tuple[str, ...]:
-        """Sentences about writes that are known to have escaped, the last by what a marker directory holds."""
+        """Sentences about writes that are known to have escaped, the last by what a marker directory holds.
+
+        HarnessError when the kit failed at a call: then nothing follows from the others either.
+        """
+        self.check()
         with self.interceptor.lock:
             strange = filter(directory_of, self._files.strange(self.interceptor.below))
             first = next(strange, None)
@@ -116,14 +122,16 @@ class DirectoryFront:
     # What the door asks; the interceptor's lock is held.
 
     def _decide(self, call: FileCall) -> Decision:
-        armed = self.interceptor.strike(self._shown(call))
-        usual = Decision(error=errno.ENOSPC) if self.full and needs_room(call) else Decision()
-        if armed is None:
-            return usual
-        self._struck[call.number] = armed
-        if armed.kind is FaultKind.DISK_FULL and not needs_room(call):
-            return usual
-        return decision_of(armed, call) or usual
+        seen = self._shown(call)
+        armed = self.interceptor.strike(seen)
+        if armed is not None:
+            self._struck[call.number] = armed
+            if (decided := decision_of(armed, call)) is not None:
+                return decided
+        if self.full and seen.needs_room and self.interceptor.serves(call.process):
+            self.refused += 1
+            return Decision(error=errno.ENOSPC)
+        return Decision()
 
     def _applied(self, call: FileCall, outcome: CallOutcome) -> None:
         armed, seen = self._struck.pop(call.number, None), self._shown(call)
@@ -266,7 +274,7 @@ def shown(call: FileCall) -> StorageCall:
     """A call as plans name it; what gets a path by a rename or link counts as a call on that path."""
     path = call.target if call.operation in ("rename", "link") and call.target else call.path
     also = [name for name, fits in (("put", _puts(call)), ("cut", _empties(call))) if fits]
-    return StorageCall(call.process, call.role, call.operation, path, (*also,))
+    return StorageCall(call.process, call.role, call.operation, path, (*also,), needs_room(call))
 
 
 def needs_room(call: FileCall) -> bool:

@@ -84,12 +84,12 @@ class ExternalS3World:
     def echo(self) -> None:
         """Nothing: the endpoint is no part of the kit, so its delays are not the kit's."""
 
-    def begin(self, fault: Fault) -> bool:
-        """False: the kit does not make a user's endpoint fail."""
-        return False
+    def begin(self, fault: Fault) -> None:
+        """Nothing: the kit does not make a user's endpoint fail."""
 
-    def heal(self, fault: Fault) -> None:
-        """Nothing."""
+    def heal(self, fault: Fault) -> bool:
+        """False: nothing met it."""
+        return False
 
     def remove(self, place: MarkerDirectory, process: str) -> None:
         """Object after object."""

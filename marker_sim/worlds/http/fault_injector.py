@@ -90,6 +90,10 @@ class ServerFaultInjector:
             raise NobodyLives
         return self.servers[0]
 
+    def serves(self, process: str) -> bool:
+        """Whether a server of this name has answered and lives."""
+        return any(server.name == process for server in self.servers)
+
     def pids(self) -> list[int]:
         """Every process of every server that lives."""
         return [pid for server in list(self.servers) for pid in server.pids()]

@@ -61,7 +61,7 @@ class FrontWorld:
     def bind(self, stage: RunStage) -> FrontWorld:
         """The next run on the same bucket."""
         self.interceptor = self.front.interceptor = Interceptor(
-            stage.recorder, stage.injector.inject, below=f"{stage.table}/"
+            stage.recorder, stage.injector.inject, f"{stage.table}/", stage.injector.serves
         )
         names = self._names if self._command else None
         self.reader: DirectoryReader = ObjectReader(stage.recorder, self.front.objects, in_order=True, names=names)
@@ -102,7 +102,8 @@ class FrontWorld:
         return Surroundings(values, environment(endpoint, process))
 
     def unseen(self) -> tuple[str, ...]:
-        """Nothing: servers reach the bucket through the front alone."""
+        """Nothing: servers reach the bucket through the front alone. HarnessError when it failed."""
+        self.front.check()
         return ()
 
     def echo(self) -> None:
@@ -112,12 +113,12 @@ class FrontWorld:
             asking.request("HEAD", f"/{self.front.bucket}/echo", headers={"Authorization": f"AWS {READER}:"})
             asking.getresponse().read()
 
-    def begin(self, fault: Fault) -> bool:
-        """False: faults of an object store strike at its requests alone."""
-        return False
+    def begin(self, fault: Fault) -> None:
+        """Nothing: faults of an object store strike at its requests alone."""
 
-    def heal(self, fault: Fault) -> None:
-        """Nothing."""
+    def heal(self, fault: Fault) -> bool:
+        """False: no request meets it."""
+        return False
 
     def remove(self, place: MarkerDirectory, process: str) -> None:
         """Object after object, each an effect of that process."""

@@ -42,13 +42,14 @@ class LocalWorld:
         self._root = root / stage.storage
         self._form = FORMS[form]
         self._command = command
-        self._full = 0
+        self._full: list[tuple[Fault, int]] = []  # With the number of calls refused before.
         self._front = DirectoryFront(self._root, self._interceptor(stage), reads=stage.reads)
         self.bind(stage)
 
     def _interceptor(self, stage: RunStage) -> Interceptor:
         # A server with a format of its own may keep all directories in one file.
-        return Interceptor(stage.recorder, stage.injector.inject, below="" if self._command else f"{stage.table}/")
+        below = "" if self._command else f"{stage.table}/"
+        return Interceptor(stage.recorder, stage.injector.inject, below, stage.injector.serves)
 
     def bind(self, stage: RunStage) -> LocalWorld:
         """The next run below the same root."""
@@ -91,20 +92,21 @@ class LocalWorld:
         with self._recorder.lock:
             pass
 
-    def begin(self, fault: Fault) -> bool:
+    def begin(self, fault: Fault) -> None:
         """The disk is full from now on."""
-        self._full += 1
+        self._full.append((fault, self._front.refused))
         self._front.full = True
-        if self._full == 1:
+        if len(self._full) == 1:
             self._recorder.fault("storage", fault.kind.value, "begin")
-        return True
 
-    def heal(self, fault: Fault) -> None:
+    def heal(self, fault: Fault) -> bool:
         """The disk has room again, unless another fault fills it too."""
-        self._full -= 1
+        begun = next(each for each in self._full if each[0] == fault)
+        self._full.remove(begun)
         if not self._full:
             self._front.full = False
             self._recorder.fault("storage", fault.kind.value, "end")
+        return self._front.refused > begun[1]
 
     def remove(self, place: MarkerDirectory, process: str) -> None:
         """Remove a marker directory; readers see it vanish in one step."""

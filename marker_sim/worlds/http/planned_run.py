@@ -21,6 +21,7 @@ from marker_sim.worlds.http.plan_wires import STORAGE_WIRE, wires_of
 from marker_sim.worlds.http.scripts import Scripts
 from marker_sim.worlds.http.servers import Fleet, Server
 from marker_sim.worlds.http.stage import ForeignSystem, RunStage, World
+from marker_sim.worlds.interceptor import READS
 
 SCRIPTS_S = 8.0
 LONGER_S = 13.0  # Longer than any answer may take, so that whoever waits for a directory that fails is seen to wait.
@@ -28,7 +29,6 @@ IDLE_S = 3.0  # All that still ask wait for an answer: what hangs is seen while 
 REUSED_MAX = 12
 OF_PLANS = "in plans: "
 HOSTILE = "hostile directory"
-READS = frozenset({"get", "list", "stat"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +168,8 @@ class _PlannedRun(RunStage):
     def over(self) -> PlayedPlan:
         """The history of the run."""
         history, usual = self.history(self.plan), (None, *(place.path for place in self.places))
-        unseen = self.world.unseen() if history.header.layout == "hudi" else ()
+        escaped = self.world.unseen()  # HarnessError when the kit failed, before anybody is judged.
+        unseen = escaped if history.header.layout == "hudi" else ()
         if any(sentence.endswith(OTHERWISE) for sentence in unseen):
             history = replace(history, events=())  # Nothing follows from what was seen.
         ended = [each for each in history.events if each.operation == "hostile" and each.kind in ("ok", "fail")]

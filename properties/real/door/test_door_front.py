@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from marker_sim.errors import HarnessError
 from marker_sim.faults import Call, Fault, FaultKind, When
 from marker_sim.history.index.presence import PresenceIndex
 from marker_sim.names import TEMP
@@ -116,6 +117,35 @@ def test_a_full_disk_refuses_what_needs_room(runs: Callable[..., Run]) -> None:
     run.front.full = True
     _, said = run.play("sh", "-c", SHELL + f"; rm {PLACE}/m-4.marker.CREATE && echo removed", process="server-2")
     assert "No space left on device" in said and "removed" in said
+
+
+@pytest.mark.parametrize("rename", ["os.rename('new', name)", "os.rename('new', name); open(name, 'wb')"])
+def test_a_full_disk_strikes_at_the_next_call_that_needs_room(runs: Callable[..., Run], rename: str) -> None:
+    run = runs(at(FaultKind.DISK_FULL, "put", 1, pattern="MARKERS0"))
+    (armed,) = run.front.interceptor._armed
+    writes = rename + "; open(name, 'ab', 0).write(b'x')" * ("open" in rename)
+    _, said = run.python(f"import os\nos.makedirs({PLACE!r})\nopen('new', 'w').close()\nname = {FILE!r}\n{writes}")
+    assert ("No space left" in said) == ("open" in rename) == (armed.fired == 1)
+
+
+def test_no_fault_meets_a_process_that_is_still_starting(runs: Callable[..., Run]) -> None:
+    run = runs(at(FaultKind.IO_ERROR, "put", 3, pattern="marker"))
+    (armed,) = run.front.interceptor._armed
+    run.front.full = True
+    run.front.interceptor.serves = lambda process: False
+    assert run.play("sh", "-c", SHELL)[0] == 0
+    assert run.effects() == made(1, 2, 3, 4) and armed.seen == armed.fired == run.front.refused == 0
+    run.front.full, run.front.interceptor.serves = False, lambda process: True
+    _, said = run.play("sh", "-c", SHELL)
+    assert armed.fired == 1 and "failed 2" in said
+
+
+def test_a_front_whose_door_failed_says_nothing_of_what_was_unseen(runs: Callable[..., Run]) -> None:
+    run = runs()
+    run.front.door.troubles.append(ZeroDivisionError("a defect"))
+    with pytest.raises(HarnessError, match="a defect"):
+        _ = run.front.unseen
+    run.front.door.troubles.clear()
 
 
 def test_a_slow_call_is_done_later_and_others_meanwhile(runs: Callable[..., Run]) -> None:
