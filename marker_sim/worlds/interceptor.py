@@ -90,12 +90,15 @@ class ArmedFault:
             and call.process.startswith(caller)
             and not longer
             and self._regex.search(call.path) is not None
-            and (call.needs_room or self.outside or self.kind is not FaultKind.DISK_FULL)
         )
 
     def turn(self) -> bool:
         """Whether it strikes at the next call that fits."""
         return self.call.n <= self.seen + 1 < self.call.n + self.fault.settings.calls
+
+    def spares(self, call: StorageCall) -> bool:
+        """Whether a call that fits cannot feel it."""
+        return self.kind is FaultKind.DISK_FULL and not self.outside and not call.needs_room
 
     def hits(self, role: str) -> bool:
         """Whether it affects a caller of this role itself."""
@@ -108,6 +111,7 @@ class Interceptor:
     inject: kills or pauses the process of a call and records the fault; called with the lock held.
     below: of paths that start otherwise nothing is recorded: they belong to an earlier run on the same storage.
     serves: whether a process is up; at the calls of one that is still starting no fault counts or strikes.
+    calls: those of servers since faults were armed, in order.
     """
 
     def __init__(
@@ -122,11 +126,13 @@ class Interceptor:
         self.serves = serves
         self.lock = recorder.lock
         self._inject = inject
+        self.calls: list[StorageCall] = []
         self._armed: list[ArmedFault] = []
 
     def arm(self, *faults: ArmedFault) -> None:
         """Arm faults; they count calls from now on."""
         with self.lock:
+            self.calls = []
             self._armed += faults
 
     def disarm(self) -> tuple[ArmedFault, ...]:
@@ -143,12 +149,14 @@ class Interceptor:
         """
         if not call.path.startswith(self.below) or not self.serves(call.process):
             return None
+        if call.process.startswith(SERVERS):
+            self.calls.append(call)
         due: ArmedFault | None = None
         for armed in self._armed:
             if not armed.fits(call):
                 continue
             turn = armed.turn()
-            if turn and due is not None:
+            if turn and (due is not None or armed.spares(call)):
                 continue  # One fault strikes at a call; the other one's turn is the next call that fits.
             armed.seen += 1
             if turn:

@@ -23,6 +23,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -79,26 +80,16 @@ class DirectoryFront:
         """
         self.check()
         with self.interceptor.lock:
-            strange = filter(directory_of, self._files.strange(self.interceptor.below))
-            first = next(strange, None)
-        return (*self.door.unseen, *([f"{first} {OTHERWISE}"] if first is not None else []))
+            paths = {*paths_below(self.root, self.interceptor.below), *self._files.contents}
+            own = (path for path in sorted(paths) if path.startswith(self.interceptor.below) and directory_of(path))
+            strange = (path for path in own if self._files.read(path) != self._files.contents.get(path))
+            return (*self.door.unseen, *(f"{path} {OTHERWISE}" for path in islice(strange, 1)))
 
     def rewriting(self, prefix: str) -> bool:
         """Whether a file whose path starts so is being written again in place."""
         with self.interceptor.lock:
             writers = ((path, process) for path, (process, _) in self._before.items())
             return any(path.startswith(prefix) and self.door.lives(process) for path, process in writers)
-
-    def change(self, path: str, data: bytes | None) -> None:
-        """Write or delete a file without the interceptor, and without recording it."""
-        with self.interceptor.lock:
-            file = self.root / path
-            if data is None:
-                file.unlink()
-            else:
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_bytes(data)
-            self._files.keep(path, data)
 
     def remove(self, prefix: str, process: str) -> None:
         """Remove a directory with all below it in the name of a process; no fault strikes, and it vanishes at once."""
@@ -185,13 +176,12 @@ class DirectoryFront:
                 yield from self._files.at(call.target)
             case "symlink" | "mknod" | "delete":
                 yield from self._files.at(call.path)
-            case "rename" if call.flags & _EXCHANGE or not self._is_there(call.path):
-                # Else both are names of one file, and the kernel does nothing.
-                for top in filter(None, (call.target, call.path)):
-                    yield from self._files.at(top)
-
-    def _is_there(self, path: str) -> bool:
-        return path != "" and os.path.lexists(self.root / path)
+            case "rename":
+                stayed = call.path != "" and os.path.lexists(self.root / call.path)
+                if stayed and not call.flags & _EXCHANGE:
+                    return  # Both are names of one file, and the kernel does nothing.
+                yield from self._files.at(call.target)
+                yield from self._files.at(call.path)
 
     def _written(self, call: FileCall) -> Iterator[tuple[str, bytes | None]]:
         """Each name of a file that was opened for writing, or changed, in the latter case."""

@@ -60,7 +60,12 @@ class KnownFiles:
         return names if path in names or self.id_of(path) != file else [path, *names]
 
     def at(self, top: str) -> Iterator[tuple[str, bytes | None]]:
-        """What is at a path and below it, by paths, and then None for those that were and are there no longer."""
+        """What is at a path and below it, by paths, and then None for those that were and are there no longer.
+
+        Nothing for "", a path outside.
+        """
+        if not top:
+            return
         whole = self._root / top
         paths = paths_below(self._root, f"{top}/") if whole.is_dir() and not whole.is_symlink() else [top]
         there = {path: data for path in paths if (data := self.read(path)) is not None}
@@ -81,11 +86,6 @@ class KnownFiles:
         with suppress(OSError):
             return file.read_bytes() if file.is_file() else None
         return None
-
-    def strange(self, prefix: str) -> Iterator[str]:
-        """The paths that start so and hold something else than is known, sorted."""
-        paths = {*paths_below(self._root, prefix), *(path for path in self.contents if path.startswith(prefix))}
-        return (path for path in sorted(paths) if self.read(path) != self.contents.get(path))
 
 
 def paths_below(root: Path, prefix: str) -> list[str]:

@@ -22,6 +22,7 @@ from marker_sim.worlds.door.kernel import own_numbers
 from marker_sim.worlds.door.table import assemble, this_machine
 
 START_S = 10.0
+FILES_MAX = 16_384  # What closes every number up to its limit would take seconds over a million of them.
 BASE_MAX = 2_000  # Low enough for scripts that lower the limit to 4,096, and above what most programs have open.
 LAUNCHER = Path(__file__).with_name("__main__.py")
 
@@ -82,7 +83,8 @@ def start(
 ) -> DoorCommand:
     """Start a command; HarnessError when the kernel refuses the filter, or when there is no such command."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    base = BASE_MAX if hard == resource.RLIM_INFINITY else min(BASE_MAX, hard // 2)
+    files = FILES_MAX if hard == resource.RLIM_INFINITY else min(hard, FILES_MAX)
+    base = min(BASE_MAX, files // 2)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     popen: subprocess.Popen[bytes] | None = None
     numbers: list[int] = []
@@ -91,7 +93,7 @@ def start(
             found = None if "/" in words[0] else shutil.which(words[0], path=environment.get("PATH"))
             program = found or words[0]
             launcher = [sys.executable, "-I", "-S", str(LAUNCHER)]
-            launcher += [str(theirs.fileno()), str(own_numbers()["seccomp"]), program]
+            launcher += [str(theirs.fileno()), str(own_numbers()["seccomp"]), str(files), program]
             popen = supervisor.start(
                 [*launcher, *words],
                 environment,

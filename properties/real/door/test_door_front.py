@@ -3,85 +3,24 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
 from marker_sim.errors import HarnessError
-from marker_sim.faults import Call, Fault, FaultKind, When
+from marker_sim.faults import FaultKind, When
 from marker_sim.history.index.presence import PresenceIndex
 from marker_sim.names import TEMP
-from marker_sim.worlds.door.front import DirectoryFront
 from marker_sim.worlds.door.known_files import files_below
-from marker_sim.worlds.door.launch import DoorCommand
-from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
+from marker_sim.worlds.interceptor import Interceptor
 from marker_sim.worlds.recorder import Recorder
-
-PLACE = f"t{TEMP}1"
-FILE = f"{PLACE}/MARKERS0"
-SHELL = f"mkdir -p {PLACE}; for n in 1 2 3 4; do echo name-$n > {PLACE}/m-$n.marker.CREATE || echo failed $n; done"
-Effect = tuple[str, str, bytes | None]
-
-
-class Run:
-    """A front in a directory, with armed faults. What is killed is the command that made the call."""
-
-    def __init__(self, root: Path, *faults: Fault, reads: bool = False) -> None:
-        self.recorder = Recorder()
-        self.commands: dict[str, DoorCommand] = {}
-        self.front = DirectoryFront(root, Interceptor(self.recorder, self.inject), reads=reads)
-        self.front.interceptor.arm(*map(ArmedFault, faults))
-
-    def inject(self, armed: ArmedFault, call: StorageCall) -> None:
-        if armed.kind.row.kills:
-            self.commands[call.process].end()
-        self.recorder.record(call.process, "nemesis", "fault", armed.kind.value, path=call.path)
-
-    def play(self, *words: str, process: str = "server-1") -> tuple[int, str]:
-        with self.recorder.lock:
-            command = self.commands[process] = self.front.start(
-                words, {}, process=process, stdout=subprocess.PIPE, folder=self.front.root
-            )
-        said, _ = command.popen.communicate(timeout=60)
-        with self.recorder.lock:  # Its death comes before the record of it.
-            return command.popen.returncode, said.decode()
-
-    def python(self, text: str, process: str = "server-1") -> tuple[int, str]:
-        return self.play(sys.executable, "-I", "-S", "-c", text, process=process)
-
-    def effects(self) -> list[Effect]:
-        return [(e.operation, str(e.path), e.value) for e in self.recorder.events if e.kind == "effect"]  # type: ignore[misc]
-
-    def faults(self) -> list[str]:
-        return [event.operation for event in self.recorder.events if event.kind == "fault"]
-
-
-def at(
-    kind: FaultKind, operation: str, n: int = 1, when: When = "before", pattern: str = "", **settings: object
-) -> Fault:
-    return Fault.of(kind, "server-1", Call(pattern, (operation,), n, when), **settings)
+from properties.real.door.fronted import FILE, IN_PLACE, PLACE, SHELL, Effect, Run, at
 
 
 def made(*numbers: int) -> list[Effect]:
     path = f"{PLACE}/m-%d.marker.CREATE"
     return [("put", path % n, text) for n in numbers for text in (b"", f"name-{n}\n".encode())]
-
-
-@pytest.fixture
-def runs(tmp_path: Path) -> Iterator[Callable[..., Run]]:
-    opened: list[Run] = []
-
-    def run(*faults: Fault, reads: bool = False) -> Run:
-        opened.append(Run(tmp_path / "root", *faults, reads=reads))
-        return opened[-1]
-
-    yield run
-    for each in opened:
-        each.front.close()
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -167,15 +106,6 @@ def test_reads_fail_where_they_are_watched(runs: Callable[..., Run], operation: 
     assert said.split("\n")[:2] == (["5", "['MARKERS0']"] if operation == "get" else ["", "5"])
 
 
-IN_PLACE = f"""
-import os
-os.makedirs({PLACE!r}, exist_ok=True)
-def write(text, *pieces):
-    with open({FILE!r}, "wb", buffering=0) as file:
-        for piece in (text, *pieces): file.write(piece)
-"""
-
-
 def test_a_file_written_again_keeps_its_names_until_it_is_closed(runs: Callable[..., Run]) -> None:
     run = runs()
     run.python(IN_PLACE + 'write(b"a\\n")\nwrite(b"a\\n", b"b\\n")\nwrite(b"b\\n")\n')
@@ -217,86 +147,6 @@ def test_a_rename_puts_the_target_and_deletes_the_source(runs: Callable[..., Run
     run = runs()
     run.python(IN_PLACE + f'write(b"a\\n")\nos.rename({FILE!r}, {FILE!r} + "1")\nos.link({FILE!r} + "1", {FILE!r})')
     assert run.effects()[2:] == [("put", f"{FILE}1", b"a\n"), ("delete", FILE, None), ("put", FILE, b"a\n")]
-
-
-OTHER = f"{PLACE}/MARKERS1"
-NAMED_TWICE = f"""
-{IN_PLACE}
-write(b"a\\n")
-os.link({FILE!r}, {OTHER!r})
-file = os.open({FILE!r}, os.O_WRONLY | os.O_APPEND)
-"""
-
-
-def test_a_file_that_lost_the_name_it_was_opened_by_is_written_under_the_other_one(runs: Callable[..., Run]) -> None:
-    run = runs(at(FaultKind.KILL, "write", 2, "after", r"MARKERS1$"))
-    status, _ = run.python(f"{NAMED_TWICE}os.unlink({FILE!r})\nos.write(file, b'b\\n')\nos.write(file, b'c\\n')")
-    assert status == -signal.SIGKILL and run.effects()[2:] == [
-        ("put", OTHER, b"a\n"), ("delete", FILE, None), ("put", OTHER, b"a\nb\n"), ("put", OTHER, b"a\nb\nc\n")
-    ]  # fmt: skip
-    assert not run.front.unseen
-
-
-def test_a_write_changes_every_name_of_its_file(runs: Callable[..., Run]) -> None:
-    run = runs()
-    assert run.python(f"{NAMED_TWICE}os.write(file, b'b\\n')\nopen({OTHER!r}, 'w').close()") == (0, "")
-    assert run.effects()[3:] == [
-        (how, path, data)
-        for how, data in (("put", b"a\nb\n"), ("overwrite-begin", b""))
-        for path in (FILE, OTHER)
-    ]  # fmt: skip
-    assert not run.front.unseen
-
-
-def test_a_rename_between_two_names_of_a_file_does_nothing(runs: Callable[..., Run]) -> None:
-    run = runs()
-    run.python(f"{NAMED_TWICE}os.rename({FILE!r}, {OTHER!r})")
-    assert len(run.effects()) == 3 and run.front.objects() == {FILE: b"a\n", OTHER: b"a\n"}
-    assert not run.front.unseen
-
-
-def test_a_marker_file_that_is_a_link_holds_what_it_leads_to(runs: Callable[..., Run]) -> None:
-    run = runs()
-    said = run.python(
-        f"{IN_PLACE}os.symlink({'../../../../names'!r}, {FILE!r})\nwrite(b'a\\n')\n"
-        "open('names', 'ab', 0).write(b'b\\n')\nopen('new', 'wb', 0).write(b'c\\n')\n"
-        f"os.rename('new', 'names')\nos.rename({FILE!r}, {OTHER!r})\nos.unlink('names')\nos.unlink({OTHER!r})"
-    )
-    assert said == (0, "")
-    assert [(how, path, data) for how, path, data in run.effects() if path in (FILE, OTHER)] == [
-        ("put", FILE, b""), ("put", FILE, b"a\n"), ("put", FILE, b"a\nb\n"),
-        ("put", FILE, b"c\n"), ("put", OTHER, b"c\n"), ("delete", FILE, None), ("delete", OTHER, None),
-    ]  # fmt: skip
-    assert not run.front.unseen
-
-
-EXCHANGES = f"""
-import ctypes, os
-os.makedirs("t{TEMP}2")
-os.makedirs({PLACE!r})
-open("t{TEMP}2/MARKERS0", "wb", 0).write(b"two\\n")
-open({OTHER!r}, "wb", 0).write(b"one\\n")
-assert ctypes.CDLL(None).renameat2(-100, b"t{TEMP}2", -100, {PLACE.encode()!r}, 2) == 0
-"""
-
-
-def test_directories_that_are_exchanged_have_each_other_s_files_and_no_others(runs: Callable[..., Run]) -> None:
-    run = runs()
-    assert run.python(EXCHANGES) == (0, "")
-    assert run.effects()[4:] == [
-        ("put", FILE, b"two\n"), ("delete", OTHER, None),
-        ("put", f"t{TEMP}2/MARKERS1", b"one\n"), ("delete", f"t{TEMP}2/MARKERS0", None),
-    ]  # fmt: skip
-    assert not run.front.unseen
-
-
-def test_a_file_made_by_mknod_is_put(runs: Callable[..., Run]) -> None:
-    run = runs(at(FaultKind.KILL, "put", 2))
-    status, _ = run.python(
-        f"import os, stat\nos.makedirs({PLACE!r})\nos.mknod({PLACE!r} + '/pipe', stat.S_IFIFO | 0o600)\n"
-        f"os.mknod({FILE!r})\nos.mknod({OTHER!r}, stat.S_IFREG | 0o600)"
-    )
-    assert status == -signal.SIGKILL and run.effects() == [("put", FILE, b"")]
 
 
 def test_a_renamed_directory_takes_its_files_along(runs: Callable[..., Run]) -> None:

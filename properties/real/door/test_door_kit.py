@@ -104,7 +104,7 @@ def test_when_the_kit_dies_nobody_hangs_and_nobody_is_left(root: Path) -> None:
 
 def test_when_the_kit_dies_before_it_has_the_listener_nobody_waits_for_it() -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    words = [str(launch.LAUNCHER), str(theirs.fileno()), str(own_numbers()["seccomp"]), "sleep", "600"]
+    words = [str(launch.LAUNCHER), str(theirs.fileno()), str(own_numbers()["seccomp"]), "100", "sleep", "sleep", "600"]
     ours.send(assemble(this_machine(), launch.BASE_MAX, reads=False))
     ours.close()
     with theirs, subprocess.Popen([sys.executable, "-I", "-S", *words], pass_fds=(theirs.fileno(),)) as launcher:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import threading
@@ -14,6 +15,7 @@ import pytest
 from marker_sim.errors import HarnessError
 from marker_sim.surroundings.supervisor import end_process
 from marker_sim.worlds.door.calls import Decision, FileCall
+from marker_sim.worlds.door.launch import FILES_MAX
 from marker_sim.worlds.http.servers import Server
 from properties.real.door.behind import ENDS_S, Seen, at, at_work, ended, python, run
 
@@ -96,6 +98,14 @@ def test_a_stopped_command_can_be_killed(root: Path) -> None:
         command = door.start(["sleep", "100"], {}, process="p", folder=root)
         os.killpg(command.popen.pid, signal.SIGSTOP)
         assert command.end() == -signal.SIGKILL
+
+
+def test_a_command_may_open_many_files_and_not_a_million(root: Path) -> None:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    files = FILES_MAX if hard == resource.RLIM_INFINITY else min(hard, FILES_MAX)
+    with Seen().door(root) as door:
+        command = door.start(["sh", "-c", "ulimit -n"], {}, process="p", folder=root)
+        assert ended(command) == (0, f"{files}\n") and command.base < files
 
 
 FORKED_TWICE = """
