@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from marker_sim.errors import HarnessError
-from marker_sim.faults import Fault, FaultKind, Step
+from marker_sim.faults import Fault, FaultKind, Site, Step
 from marker_sim.history import History
 from marker_sim.judges import Finding, judge
 from marker_sim.judges.promises.profiles import load_profile
@@ -150,6 +150,43 @@ def test_a_server_that_owns_its_directories_may_say_so_of_whatever_another_one_i
 def test_a_server_that_keeps_what_it_sent_elsewhere_is_caught(tmp_path: Path) -> None:
     _, findings = owned(tmp_path, ("plain_http.py", ADMIT, STORES_IT))
     assert findings["G4"].breaches or findings["G12"].breaches
+
+
+IN_ITS_LIFE = "        self._one = Lock()\n"
+AT_ITS_START = f'{IN_ITS_LIFE}        Path(root, f"started-{{os.getpid()}}").write_text("yes")\n'
+
+
+def test_a_full_disk_meets_no_server_that_is_still_starting(tmp_path: Path) -> None:
+    ops = tuple(Op(actor="a", kind="create", name=f"p/{n}.marker.CREATE", directory=MINE) for n in range(3))
+    faults = (
+        Fault.of(FaultKind.DISK_FULL, "server", Step(2), for_ms=1_500),
+        Fault.of(FaultKind.KILL, "server", Site("server: reply", 2), restart_ms=0),
+    )
+    history, findings = owned(
+        tmp_path, ("owned.py", IN_ITS_LIFE, AT_ITS_START), plan=replace(TWO_OWNERS, ops=ops, faults=faults)
+    )
+    word = [event.operation for event in history.events if event.kind == "fault"]
+    assert word.index("disk-full") < word.index("restart") < len(word) - 1 - word[::-1].index("disk-full")
+    assert [breach for finding in findings.values() for breach in finding.breaches] == []
+
+
+ASIDE = '{directory}.deleting"'
+
+
+@pytest.mark.parametrize("onto", [False, True], ids=["aside", "onto-another"])
+def test_a_server_that_deletes_by_a_rename_is_caught_where_that_fills_a_directory_of_a_request(
+    tmp_path: Path, onto: bool
+) -> None:
+    asked = (("create", MINE), ("create", THEIRS), ("delete", MINE), ("create", MINE))
+    ops = tuple(
+        Op(actor="a", kind=kind, name=f"p/{n}.marker.CREATE" * (kind == "create"), directory=directory)
+        for n, (kind, directory) in enumerate(asked)
+    )
+    plan = replace(TWO_OWNERS, faults=(), ops=ops, directories=("t/.hoodie/.temp/001", "t/.hoodie/.temp/002"))
+    _, findings = owned(tmp_path, *[("owned.py", ASIDE, '{directory[:-1]}2"')] * onto, plan=plan)
+    accused = {name for name, finding in findings.items() if finding.breaches}
+    assert ("G4" in accused) if onto else not accused
+    assert all(findings[name].judged for name in ("G4", "G8", "G9"))
 
 
 def test_a_server_that_leaves_a_dead_one_s_directories_alone_for_ever_is_caught(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ class RecordedFacts:
                 "requested", creates.filter(pc.invert(pc.is_in(creates["index"], value_set=refused.combine_chunks())))
             ),
             _facts("answered", creates.filter(pc.is_in(creates["index"], value_set=answered.combine_chunks()))),
-            self._stored(),
+            self._stored_where_asked(directory),
         ]
         rows = [*self._rows, *self._deleted(), *self._data.facts()]
         made.append(pa.Table.from_pylist([dict(zip(_FACT.names, row, strict=True)) for row in rows], schema=_FACT))
@@ -134,6 +134,13 @@ class RecordedFacts:
             settled = NEVER if index in self._copied else self._settled.get(index, NEVER)
             if settled >= 0:
                 yield "deleted", directory, None, settled
+
+    def _stored_where_asked(self, asked: pa.ChunkedArray) -> pa.Table:
+        """The stored names in directories that a request named; what a server keeps elsewhere is its own."""
+        stored = self._stored()
+        others = {place for fact, place, _, _ in self._rows if fact == "requested"} | {*self._deletions.values()}
+        named = pa.concat_arrays([asked.combine_chunks(), pa.array(sorted(others), pa.string())])
+        return stored.filter(pc.is_in(stored["directory"], value_set=named))
 
     def _stored(self) -> pa.Table:
         """The names in the last content of every file; a file that is being written counts as empty."""

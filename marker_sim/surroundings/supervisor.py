@@ -41,7 +41,7 @@ class StartedProgram:
 
     def pids(self) -> list[int]:
         """The process ids of the program and its live descendants."""
-        return _family(self.pid)
+        return family(self.pid)
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the whole group and to descendants that left it; what is gone already is fine."""
@@ -151,25 +151,25 @@ def end_process(pid: int) -> None:
         os.close(handle)
 
 
-def _in_session(session: int) -> Iterator[int]:
-    for pid in psutil.pids():
-        with suppress(psutil.Error, OSError):
-            if os.getsid(pid) == session and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
-                yield pid
-
-
-def _family(pid: int) -> list[int]:
+def family(pid: int) -> list[int]:
     """A process and its descendants, by the kernel's own lists; by a look at all processes where it keeps none."""
     found = [pid]
     for each in found:
         with suppress(OSError):  # It is gone.
             for thread in os.listdir(f"/proc/{each}/task"):
-                with suppress(OSError):
-                    found += map(int, read_kernel(f"/proc/{each}/task/{thread}/children").split())
+                with suppress(OSError), open(f"/proc/{each}/task/{thread}/children", "rb", buffering=0) as children:
+                    found += map(int, children.read().split())
     if not os.path.exists(f"/proc/self/task/{os.getpid()}/children"):
         with suppress(psutil.NoSuchProcess):
             found += (child.pid for child in psutil.Process(pid).children(recursive=True))
     return found
+
+
+def _in_session(session: int) -> Iterator[int]:
+    for pid in psutil.pids():
+        with suppress(psutil.Error, OSError):
+            if os.getsid(pid) == session and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+                yield pid
 
 
 def read_kernel(path: str) -> bytes:

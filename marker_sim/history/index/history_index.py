@@ -94,6 +94,16 @@ class HistoryIndex(EventReader):
         return self._modes_of_writes.get(directory, self.effective_mode)
 
     @cached_property
+    def named(self) -> tuple[str, ...]:
+        """The marker directories that a request or a step of a write named, sorted; also where hostile ones lead.
+
+        All others are a server's own, into which it may move what it deletes, for instance.
+        """
+        others = {call.name for directory in self.directories.values() for call in directory.hostile}
+        others |= {f"{step.table}{TEMP}{step.instant}" for step in self.steps}
+        return tuple(sorted(self.directories.keys() | (others & self.rest.homes.keys())))
+
+    @cached_property
     def batches(self) -> bool:
         """Whether any marker directory may have batched markers, as a timeline server stores them."""
         return self.effective_mode == "timeline" or "timeline" in self._modes_of_writes.values()

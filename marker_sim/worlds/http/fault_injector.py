@@ -63,6 +63,10 @@ class ServerFaultInjector:
         self.before: Callable[[Server], int] | None = None
         self._looked_s = 0.0
 
+    def serves(self, process: str) -> bool:
+        """Whether a server of this name has answered and lives."""
+        return any(server.name == process for server in self.servers)
+
     def start(self, slot: str = "first", startup_s: float | None = None) -> Server:
         """Start a server and let clients know; HarnessError when it does not come up."""
         directory = self.world.address(MarkerDirectory(f"kit-probe-{slot}", PROBE_INSTANT))

@@ -35,13 +35,14 @@ class LocalWorld(RunStorage):
         super().__init__(command)
         self._root = root / ground.storage
         self._form = FORMS[form]
-        self._full = 0
+        self._full: list[tuple[Fault, int]] = []  # With the number of calls refused before.
         self._front = DirectoryFront(self._root, self._interceptor(ground), reads=ground.reads)
         self.bind(ground)
 
     def _interceptor(self, ground: RunGround) -> Interceptor:
         # A server with a format of its own may keep all directories in one file.
-        return Interceptor(ground.recorder, ground.inject, below="" if self.command else f"{ground.table}/")
+        below = "" if self.command else f"{ground.table}/"
+        return Interceptor(ground.recorder, ground.inject, below, ground.serves)
 
     def bind(self, ground: RunGround) -> LocalWorld:
         """The next run below the same root."""
@@ -83,20 +84,21 @@ class LocalWorld(RunStorage):
         with self._recorder.lock:
             pass
 
-    def begin(self, fault: Fault) -> bool:
+    def begin(self, fault: Fault) -> None:
         """The disk is full from now on."""
-        self._full += 1
+        self._full.append((fault, self._front.refused))
         self._front.full = True
-        if self._full == 1:
+        if len(self._full) == 1:
             self._recorder.fault("storage", fault.kind.value, "begin")
-        return True
 
-    def heal(self, fault: Fault) -> None:
+    def heal(self, fault: Fault) -> bool:
         """The disk has room again, unless another fault fills it too."""
-        self._full -= 1
+        begun = next(each for each in self._full if each[0] == fault)
+        self._full.remove(begun)
         if not self._full:
             self._front.full = False
             self._recorder.fault("storage", fault.kind.value, "end")
+        return self._front.refused > begun[1]
 
     def remove(self, place: MarkerDirectory, process: str) -> None:
         """Remove a marker directory; readers see it vanish in one step."""

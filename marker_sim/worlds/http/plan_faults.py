@@ -156,6 +156,7 @@ class PlanFaults:
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._number = itertools.count()
         self._healed = False
+        self._pauses: dict[Server, list[float]] = {}  # Until when, under the recorder's lock.
         self._at_end: list[Callable[[], None]] = []
         for fault in plan.faults:
             if at_a_call(fault):
@@ -289,28 +290,24 @@ class PlanFaults:
         if wire_of(fault):
             self.wires.due(fault)
             return
-        self.met[fault.kind.value] += 1
         path = call.path if call is not None else None
         settings = fault.settings
         match fault.kind:
             case FaultKind.KILL | FaultKind.ORPHANED | FaultKind.TORN_WRITE:
+                self.met[fault.kind.value] += 1
                 injector.shoot(server, path, call.operation if call is not None else None)
                 self._later(0, lambda: self._bury(server, fault))
-            case FaultKind.PAUSE if server not in injector.paused:
-                injector.paused.add(server)
-                injector.recorder.fault(
-                    server.name, PAUSE, "begin", path, lambda: server.program.signal(signal.SIGSTOP)
-                )
-                self._later(settings.for_ms, lambda: self._proceed(server))
+            case FaultKind.PAUSE:
+                self._pause(server, settings.for_ms, path)
             case FaultKind.SECOND_SERVER:
                 self.second_is_coming = len(injector.servers) == 1
                 self._later(0, lambda: self._second(settings.for_ms))
             case FaultKind.DISK_FULL:
-                self.met[fault.kind.value] += injector.world.begin(fault) - 1  # An object store is never full.
+                injector.world.begin(fault)
                 if settings.for_ms:
-                    self._later(settings.for_ms, lambda: injector.world.heal(fault))
+                    self._later(settings.for_ms, lambda: self._has_room(fault))
                 else:
-                    self._at_end.append(lambda: injector.world.heal(fault))
+                    self._at_end.append(lambda: self._has_room(fault))
 
     def _later(self, after_ms: int, act: Callable[[], None]) -> None:
         with self._lock:
@@ -334,9 +331,32 @@ class PlanFaults:
         if not self._injector.servers and not self._injector.exited:
             self._injector.restart()
 
+    def _has_room(self, fault: Fault) -> None:
+        self.met[fault.kind.value] += self._injector.world.heal(fault)
+
+    def _pause(self, server: Server, for_ms: int, path: str | None) -> None:
+        """A pause, or a longer one; one within another does nothing."""
+        injector, until = self._injector, time.monotonic() + for_ms / 1000
+        with injector.recorder.lock:
+            pauses = self._pauses.setdefault(server, [])
+            if until <= max(pauses, default=0.0):
+                return
+            self.met[PAUSE] += 1
+            if not pauses:
+                injector.paused.add(server)
+                injector.recorder.fault(
+                    server.name, PAUSE, "begin", path, lambda: server.program.signal(signal.SIGSTOP)
+                )
+            pauses.append(until)
+        self._later(for_ms, lambda: self._proceed(server))
+
     def _proceed(self, server: Server) -> None:
+        """One of its pauses is over; it goes on after the last."""
         injector = self._injector
-        with injector.hands:
+        with injector.hands, injector.recorder.lock:
+            self._pauses[server].pop(0)
+            if self._pauses[server]:
+                return
             injector.paused.discard(server)
             if not server.ended:
                 injector.recorder.fault(server.name, PAUSE, "end", act=server.proceed)
@@ -346,6 +366,7 @@ class PlanFaults:
         second = injector.second_begins() if len(injector.servers) == 1 else None
         self.second_is_coming = False
         if second is not None:
+            self.met[FaultKind.SECOND_SERVER.value] += 1
             self._later(for_ms, lambda: self._end_second(second))
 
     def _end_second(self, second: Server) -> None:

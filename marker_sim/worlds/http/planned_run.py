@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass, replace
 
 from marker_sim.faults import Call, Fault, FaultKind
+from marker_sim.faults.row import READS
 from marker_sim.history import History
 from marker_sim.outcome.conditions import conditions_met
 from marker_sim.plan import Plan
@@ -28,7 +29,6 @@ IDLE_S = 3.0  # All that still ask wait for an answer: what hangs is seen while 
 REUSED_MAX = 12
 OF_PLANS = "in plans: "
 HOSTILE = "hostile directory"
-READS = frozenset({"get", "list", "stat"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +160,8 @@ class _PlannedRun(RunStage):
     def over(self) -> PlayedPlan:
         """The history of the run."""
         history, usual = self.history(), (None, *(place.path for place in self.places))
-        unseen = self.world.unseen() if history.header.layout == "hudi" else ()
+        escaped = self.world.unseen()  # HarnessError when the kit failed, before anybody is judged.
+        unseen = escaped if history.header.layout == "hudi" else ()
         if any(sentence.endswith(OTHERWISE) for sentence in unseen):
             history = replace(history, events=())  # Nothing follows from what was seen.
         ended = [each for each in history.events if each.operation == "hostile" and each.kind in ("ok", "fail")]

@@ -77,7 +77,9 @@ class FrontWorld(RunStorage):
 
     def bind(self, ground: RunGround) -> FrontWorld:
         """The next run on the same bucket."""
-        self.interceptor = self.front.interceptor = Interceptor(ground.recorder, ground.inject, f"{ground.table}/")
+        self.interceptor = self.front.interceptor = Interceptor(
+            ground.recorder, ground.inject, f"{ground.table}/", ground.serves
+        )
         names = self._names if self.command else None
         self.reader = DirectoryReader(ground.recorder, self.front.objects, in_order=True, names=names)
         return self
@@ -105,6 +107,11 @@ class FrontWorld(RunStorage):
         endpoint = self.front.endpoint if self.wire is None else f"http://127.0.0.1:{self.wire.port}"
         values = {"storage": self._root, "bucket": BUCKET, "endpoint": endpoint}
         return Surroundings(values, environment(endpoint, process))
+
+    def unseen(self) -> tuple[str, ...]:
+        """Nothing: servers reach the bucket through the front alone. HarnessError when it failed."""
+        self.front.check()
+        return ()
 
     def echo(self) -> None:
         """A request of the kit's own, which meets no fault."""

@@ -84,7 +84,7 @@ class RunStage:
         self.places = tuple(MarkerDirectory(f"{table}/{each.table}", each.instant) for each in found)
         self.deadline = deadline
         self.injector = ServerFaultInjector(fleet, self.recorder, plan, table)
-        ground = RunGround(self.recorder, self.inject, table, table, wire, reads)
+        ground = RunGround(self.recorder, self.inject, self.injector.serves, table, table, wire, reads)
         self.world = self.injector.world = system.world(ground)
         self.requests = Requests(self.recorder, self.world.address, system.identity)
         self._asked = itertools.count()

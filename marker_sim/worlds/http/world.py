@@ -58,13 +58,15 @@ class Surroundings(NamedTuple):
 class RunGround(NamedTuple):
     """What a run brings to its storage.
 
-    recorder, inject: of its history and of its faults at calls.
+    recorder, inject: of its history and of its faults at calls. serves: whether the process of that name is a server
+        that answered and lives.
     table: what all its tables lie below. storage: the name of what its servers have for themselves.
     wire: whether a proxy stands between servers and storage. reads: whether reads of local files can fail.
     """
 
     recorder: Recorder
     inject: Callable[[ArmedFault, StorageCall], None]
+    serves: Callable[[str], bool]
     table: str
     storage: str
     wire: bool = False
@@ -122,18 +124,18 @@ class RunStorage(ABC):
         return "names" if self.command else "hudi"
 
     def unseen(self) -> tuple[str, ...]:
-        """Sentences about storage calls that are known to have escaped the interceptor."""
+        """Sentences about storage calls that are known to have escaped; HarnessError when the kit failed at one."""
         return ()
 
     def echo(self) -> None:  # noqa: B027
         """Ask the kit's own storage for nothing, as a server would; returns when it answered."""
 
-    def begin(self, fault: Fault) -> bool:
-        """Begin a fault that lasts a while; whether anything can meet it. The recorder's lock may be held."""
-        return False
+    def begin(self, fault: Fault) -> None:  # noqa: B027
+        """Begin a fault that lasts a while. The recorder's lock may be held."""
 
-    def heal(self, fault: Fault) -> None:  # noqa: B027
-        """End a fault that was begun. The recorder's lock may be held."""
+    def heal(self, fault: Fault) -> bool:
+        """End a fault that was begun; whether anything met it. The recorder's lock may be held."""
+        return False
 
     def read_names(self, directory: str, environment: Mapping[str, str], timeout_s: float) -> list[str]:
         """The names that the user's reader prints of a directory."""

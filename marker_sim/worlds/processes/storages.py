@@ -23,11 +23,12 @@ from marker_sim.storages.s3 import S3Storage
 from marker_sim.worlds.door.available import refused
 from marker_sim.worlds.door.calls import Caller, CallOutcome, Decision, FileCall
 from marker_sim.worlds.door.door import Door
-from marker_sim.worlds.door.front import DELETED, LockOf, decision_of
+from marker_sim.worlds.door.front import LockOf, decision_of
 from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
 from marker_sim.worlds.recorder import Recorder
 
 BUCKET = "lake"
+DELETED = " (deleted)"  # What the kernel adds to the path of an open file that has no name any more.
 
 
 class ClusterStorage(ABC):
