@@ -91,7 +91,7 @@ def _kept(context: Any, rows: Any, tasks: int, table: str, endpoint: str | None)
 
     def judge(rules: FileRules) -> PartitionResult:
         claims = [*rules.instants.claims.items()]
-        shared = context.broadcast(replace(rules, instants=rules.instants.without_claims(), owner=lambda _: None))
+        shared = context.broadcast(replace(rules, instants=rules.instants.without_claims(), owner=_nobody))
         named = context.parallelize(claims).map(lambda claim: (claim[0].rpartition("/")[0], claim))
         parts = kept.map(lambda file: (file.path.rpartition("/")[0], file)).cogroup(named, tasks)
         result = PartitionResult()
@@ -114,3 +114,7 @@ def _judged(
         for _, (stored, named) in parts:
             result.add(judge_files(mine, stored, dict(named)))
     yield result
+
+
+def _nobody(_path: str) -> str | None:  # No lambda: a broadcast is pickled.
+    return None
