@@ -35,6 +35,7 @@ VARIABLE = "MARKER_SIM_POOL"
 LIMIT_S = 900.0
 END_S = 10.0
 WAIT_S = 0.5
+CALLER = "marker_sim.surroundings.worker_pool:Caller"
 _CHILD = "from marker_sim.surroundings.worker_pool import main; main()"
 # What the guard imports is imported when it has something to do: there is one for each campaign on servers.
 _GUARD = """import sys
@@ -84,6 +85,14 @@ class Keeper:
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
+
+
+class Caller(Keeper):
+    """The desk whose tasks are functions, which it calls."""
+
+    def do(self, task: Callable[[], Any]) -> Any:
+        """What the function returns."""
+        return task()
 
 
 class TaskPool(Protocol):
