@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 from marker_sim.campaign.played_shrinking import PlayedShrinker, SmallPlan, broken_in
 from marker_sim.campaign.runs import failure_of, findings_in, findings_of, promised_breach, smaller
+from marker_sim.campaign.sources.played import Processes, SparkRuns
 from marker_sim.history import History
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.promises.profiles import Profile
@@ -31,9 +31,6 @@ from marker_sim.plan import Plan
 from marker_sim.system import System
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest, RealRuns, ServerOptions
-
-if TYPE_CHECKING:
-    from marker_sim.campaign.sources.spark import SparkRuns
 
 LONG_S = 600.0
 CLOSING_S = 2.0
@@ -127,6 +124,11 @@ def played(
     return Replayed(status=status, broken=len(seen), times=made, held=held, shown=shown, why=why)
 
 
+def with_processes(real: Processes, plan: Plan, guarantee: str, profile: Profile, times: int) -> Replayed:
+    """The result of a plan with real processes; races may end differently each time."""
+    return played(lambda _: real.run(plan), plan, profile, guarantee, "", times, system=real.system)
+
+
 def on_servers(
     plan: Plan, sut: str, server: ServerOptions | None, profile: Profile, guarantee: str | None, cause: str, times: int
 ) -> Replayed:
@@ -144,8 +146,6 @@ def _real_runs(
     plan: Plan, sut: str, server: ServerOptions | None, profile: Profile, budget_s: float
 ) -> Iterator[RealRuns | SparkRuns]:
     if server is None:
-        from marker_sim.campaign.sources.spark import SparkRuns  # Not at the top: the simulated world does not need it.
-
         with SparkRuns(sut, plan.seed) as jobs:
             yield jobs
         return
