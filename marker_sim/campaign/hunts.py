@@ -35,8 +35,8 @@ from marker_sim.judges import judge
 from marker_sim.judges.guarantees import GUARANTEES
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.judges.violations import GuaranteeViolation
+from marker_sim.mutants import Mutant
 from marker_sim.mutants.load import load_mutant
-from marker_sim.mutants.mutant import Mutant
 from marker_sim.outcome.failure import Failure, Kind
 from marker_sim.plan import Plan
 from marker_sim.search.seeds import plan_seed

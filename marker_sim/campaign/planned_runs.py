@@ -45,8 +45,8 @@ from marker_sim.campaign.sources.swarm import Swarm
 from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind, drawable
 from marker_sim.judges.promises.profiles import Profile
+from marker_sim.mutants import Mutant
 from marker_sim.mutants.load import load_mutant
-from marker_sim.mutants.mutant import Mutant
 from marker_sim.outcome.failure import NONE_SMALLER, Failure, Kind
 from marker_sim.outcome.result import Campaign, Canary
 from marker_sim.outcome.statistics import BOTH
