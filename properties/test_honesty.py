@@ -358,8 +358,6 @@ def _campaign(statistics: Statistics, gaps: tuple[CoverageGap, ...]) -> Campaign
         sut_version="",
         seed=1,
         duration_s=1.0,
-        runs=statistics.runs,
-        steps=1,
         statistics=statistics,
         failures=(),
         last=None,
