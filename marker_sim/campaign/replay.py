@@ -37,11 +37,6 @@ CLOSING_S = 2.0
 SEEN_SHARE = 0.3  # Share of the time for shrinking in which the failure is reproduced.
 
 
-def replay_plan(plan: Plan, sut: str, guarantee: str | None) -> tuple[History, tuple[Finding, ...]]:
-    """The result of running a plan against a system, judged by one guarantee or by all."""
-    return findings_of(plan, load_system(sut), guarantee)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
     """The result of running a plan again.
@@ -70,9 +65,9 @@ def simulated(
     cause: of its breach; a breach of another cause counts if there was none of this cause.
     steady: whether the system seemed deterministic when the plan was stored.
     """
-    shown, also, count = None, tuple[str, ...](), 0
+    system, shown, also, count = load_system(sut), None, tuple[str, ...](), 0
     for _ in range(times):
-        history, findings = replay_plan(plan, sut, guarantee)
+        history, findings = findings_of(plan, system, guarantee)
         judged = ((each.guarantee, _breach(each, plan, profile, guarantee, cause)) for each in findings)
         broken = [(name, breach) for name, breach in judged if breach is not None]
         count += bool(broken)
@@ -82,7 +77,7 @@ def simulated(
             shown = Failure(kind=kind, breach=breach, history=history, plan=plan)
     if shown is not None:
         return Replayed(status=VIOLATED, broken=count, times=times, shown=shown, also=also)
-    why = undecided(plan, load_system(sut), guarantee, history, findings, steady)
+    why = undecided(plan, system, guarantee, history, findings, steady)
     return Replayed(status=NOT_REPRODUCED if why else FIXED, broken=0, times=times, why=why)
 
 
