@@ -25,7 +25,7 @@ from marker_sim.report.kill_matrix import closing_lines, matrix_dict, matrix_tex
 from marker_sim.report.table import output_console, plain_table, print_line
 from marker_sim.report.verdict import EXIT_HOLDS, EXIT_INTERRUPTED, EXIT_VIOLATED
 from marker_sim.report.write import write_text
-from marker_sim.surroundings.worker_pool import CALLER, in_order, workers
+from marker_sim.surroundings.worker_pool import FUNCTIONS, in_order, workers
 
 SEEDS_MAX = 1000
 BUDGET = "60s"
@@ -88,7 +88,7 @@ def hunted(
     """
     done: list[Any] = []
     try:
-        with Progress() as progress, workers(CALLER, min(processes, len(tasks))) as pool:
+        with Progress() as progress, workers(FUNCTIONS, min(processes, len(tasks))) as pool:
             for each in in_order(tasks, call, pool):
                 done.append(each)
                 progress(line_of(done))

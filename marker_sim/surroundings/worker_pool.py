@@ -35,7 +35,7 @@ VARIABLE = "MARKER_SIM_POOL"
 LIMIT_S = 900.0
 END_S = 10.0
 WAIT_S = 0.5
-CALLER = "marker_sim.surroundings.worker_pool:Caller"
+FUNCTIONS = "marker_sim.surroundings.worker_pool:FunctionDesk"
 _CHILD = "from marker_sim.surroundings.worker_pool import main; main()"
 # What the guard imports is imported when it has something to do: there is one for each campaign on servers.
 _GUARD = """import sys
@@ -87,7 +87,7 @@ class Keeper:
         self._stack.close()
 
 
-class Caller(Keeper):
+class FunctionDesk(Keeper):
     """The desk whose tasks are functions, which it calls."""
 
     def do(self, task: Callable[[], Any]) -> Any:
