@@ -35,6 +35,7 @@ VARIABLE = "MARKER_SIM_POOL"
 LIMIT_S = 900.0
 END_S = 10.0
 WAIT_S = 0.5
+FUNCTIONS = "marker_sim.surroundings.worker_pool:FunctionDesk"
 _CHILD = "from marker_sim.surroundings.worker_pool import main; main()"
 # What the guard imports is imported when it has something to do: there is one for each campaign on servers.
 _GUARD = """import sys
@@ -86,6 +87,14 @@ class Keeper:
         self._stack.close()
 
 
+class FunctionDesk(Keeper):
+    """The desk whose tasks are functions, which it calls."""
+
+    def do(self, task: Callable[[], Any]) -> Any:
+        """What the function returns."""
+        return task()
+
+
 class TaskPool(Protocol):
     """Performs tasks in parallel and answers in any order; a context manager that ends its processes.
 
@@ -120,14 +129,15 @@ class WorkerPool:
 
     desk: "package.module:Name" of what does tasks there.
     directory: its path is the mark; logs/ in it has the output of workers.
-    scratch: their TMPDIR.
+    scratch: their TMPDIR. hash_seed: their PYTHONHASHSEED, "" for that of this process.
     """
 
-    def __init__(self, desk: str, directory: Path, jobs: int, scratch: Path | None = None) -> None:
+    def __init__(self, desk: str, directory: Path, jobs: int, scratch: Path | None = None, hash_seed: str = "") -> None:
         self._desk = desk
         self._mark = str(directory.resolve())
         self._logs = directory / "logs"
-        self._scratch = scratch
+        self._own = {VARIABLE: self._mark} | ({} if scratch is None else {"TMPDIR": str(scratch)})
+        self._own |= {"PYTHONHASHSEED": hash_seed} if hash_seed else {}
         self._jobs = jobs
         self.workers: list[PoolWorker] = []
 
@@ -210,14 +220,13 @@ class WorkerPool:
 
     def _start(self, number: int) -> PoolWorker:
         log = self._logs / f"worker-{number}.log"
-        environment = environment_as_here() | {VARIABLE: self._mark}
-        if self._scratch is not None:
-            environment["TMPDIR"] = str(self._scratch)
         words = [sys.executable, "-c", _CHILD, str(os.getpid()), self._desk]
         try:
             with log.open("ab") as errors:
                 # In its own session, because Ctrl-C is for this process, which ends the workers.
-                process = supervisor.start(words, environment, stdin=subprocess.PIPE, stderr=errors)
+                process = supervisor.start(
+                    words, environment_as_here() | self._own, stdin=subprocess.PIPE, stderr=errors
+                )
         except OSError as error:
             raise HarnessError(f"no worker can be started: {error.strerror or error}") from error
         return PoolWorker(process, log)

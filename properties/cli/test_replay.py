@@ -148,7 +148,7 @@ def test_a_system_that_is_gone_is_one_sentence_before_anything_runs(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _verify(capsys, "--guarantees", "G1,G4,G12")
-    monkeypatch.setattr(searching, "replay_plan", _never)
+    monkeypatch.setattr(searching, "findings_of", _never)
     (here / "many_defects_for_test.py").unlink()
     monkeypatch.delitem(sys.modules, "many_defects_for_test")
     assert main(("replay", "r")) == 2
