@@ -16,7 +16,7 @@ import pytest
 
 from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.worlds.door.available import refused
-from marker_sim.worlds.interceptor import StorageCall
+from marker_sim.worlds.interceptor import Interceptor, StorageCall
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.spark.application import Application
 from marker_sim.worlds.spark.fault_injector import TableFaultInjector
@@ -32,7 +32,7 @@ def driver_behind_a_door(root: Path, program: str, faults: tuple[Fault, ...]) ->
     if why := refused():
         pytest.skip(f"storage calls do not stop at the kit here: {why}")
     injector = TableFaultInjector(Recorder(), "t0")
-    with local_storage(injector.recorder, injector.inject, root, "t0") as place:
+    with local_storage(Interceptor(injector.recorder, injector.inject), root, "t0") as place:
         assert place.door is not None
         for folder in (f".hoodie/.temp/{I1}", "p1"):
             (root / "t0" / folder).mkdir(parents=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import sys
 import time
 from collections import Counter
 from dataclasses import replace
@@ -19,6 +20,8 @@ from marker_sim.tables.entries import Unreadable
 from marker_sim.tables.sources import DirectorySource
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import ServerOptions
+from marker_sim.worlds.door.available import refused
+from marker_sim.worlds.door.front import UNSEEN
 from marker_sim.worlds.interceptor import ArmedFault, StorageCall
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.spark.application import Application, Gone, Hangs, OutOfTime
@@ -37,7 +40,7 @@ from marker_sim.worlds.spark.hudi.steps import (
     with_steps,
 )
 from marker_sim.worlds.spark.hudi.table import Pace, Table, WriteRefused
-from marker_sim.worlds.spark.hudi.table_run import in_mode
+from marker_sim.worlds.spark.hudi.table_run import in_mode, play_table
 from marker_sim.worlds.spark.hudi.table_storage import TableStorage
 
 I1, I2 = "20261121172129786", "20261121172133948"
@@ -127,8 +130,8 @@ def test_no_driver_is_killed_at_what_is_no_place(path: str) -> None:
 
 @pytest.mark.parametrize("storage", ["local", "s3"])
 def test_rounds_go_to_every_place_and_trouble_before_they_repeat_one(storage: str) -> None:
-    met: dict[tuple[str, str], int] = {}
-    choices = Choices("1.0.2", ("direct", "timeline"), storage, 7, 600.0, (), met, met)
+    met = Counter[tuple[str, str]]()
+    choices = Choices("1.0.2", ("direct", "timeline"), storage, 7, 600.0, met, met)
     for _ in range(40):
         drawn = choices.next(10_000.0)
         assert drawn is not None
@@ -152,7 +155,7 @@ def test_the_first_kill_of_timeline_mode_is_in_a_rewrite_and_its_write_writes_fi
     modes: tuple[str, ...], seed: int
 ) -> None:
     met: Counter[tuple[str, str]] = Counter()
-    choices = Choices("1.0.2", modes, "local", seed, 240.0, (), met, met)
+    choices = Choices("1.0.2", modes, "local", seed, 240.0, met, met)
     for _ in modes:
         drawn = choices.next(1e6)
         assert drawn is not None
@@ -175,7 +178,7 @@ def test_some_writes_that_write_files_again_have_hudis_defaults_and_some_few_thr
 def test_after_it_was_met_it_is_a_place_like_others_and_on_s3_it_is_none() -> None:
     for storage in ("local", "s3"):
         met: Counter[tuple[str, str]] = Counter()
-        choices = Choices("1.0.2", ("timeline",), storage, 5, 600.0, (), met, met)
+        choices = Choices("1.0.2", ("timeline",), storage, 5, 600.0, met, met)
         for _ in range(60):
             drawn = choices.next(1e6)
             assert drawn is not None
@@ -185,7 +188,7 @@ def test_after_it_was_met_it_is_a_place_like_others_and_on_s3_it_is_none() -> No
 
 
 def test_no_kill_waits_for_more_files_than_a_write_makes() -> None:
-    choices = Choices("0.15.0", ("direct", "timeline"), "s3", 3, 600.0, (), {}, {})
+    choices = Choices("0.15.0", ("direct", "timeline"), "s3", 3, 600.0)
     for _ in range(80):
         drawn = choices.next(1e6)
         assert drawn is not None
@@ -196,7 +199,7 @@ def test_no_kill_waits_for_more_files_than_a_write_makes() -> None:
 
 
 def test_the_same_seed_chooses_the_same_rounds() -> None:
-    first, second = (Choices("1.2.0", ("timeline",), "s3", 5, 240.0, (), {}, {}) for _ in range(2))
+    first, second = (Choices("1.2.0", ("timeline",), "s3", 5, 240.0) for _ in range(2))
     assert [first.next(1e6) for _ in range(8)] == [second.next(1e6) for _ in range(8)]
 
 
@@ -204,7 +207,7 @@ def test_the_same_seed_chooses_the_same_rounds() -> None:
 def test_a_round_is_a_plan_that_is_stored_and_read_and_gives_the_same_steps_and_rows(
     tmp_path: Path, storage: str
 ) -> None:
-    choices = Choices("1.0.2", ("direct", "timeline"), storage, 4, 600.0, (), {}, {})
+    choices = Choices("1.0.2", ("direct", "timeline"), storage, 4, 600.0)
     for _ in range(12):
         drawn = choices.next(1e6)
         assert drawn is not None
@@ -293,6 +296,36 @@ def acted(tmp_path: Path, outcomes: list[str]) -> tuple[Table, Recorder]:
         begin=lambda name: cast(Application, Driver(name, outcomes)), program=program, pace=Pace(),
     )  # fmt: skip
     return table, injector.recorder
+
+
+def test_markers_that_a_run_leaves_are_no_calls_that_were_not_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if why := refused():
+        pytest.skip(f"storage calls do not stop at the kit here: {why}")
+    leaves = (
+        f"import os; os.makedirs('.hoodie/.temp/{I1}'); open('.hoodie/.temp/{I1}/MARKERS.type', 'w').write('DIRECT')"
+    )
+
+    def started(name: str, program: str, spec: dict[str, Any], *rest: Any) -> Application:
+        command = rest[-1].start(
+            [sys.executable, "-I", "-c", leaves], {}, process=name, role="driver", folder=spec["table"]
+        )
+        assert command.popen.wait(20.0) == 0
+        return cast(Application, Driver(name, ["out of time"]))
+
+    monkeypatch.setattr("marker_sim.worlds.spark.hudi.table_run.Application", started)
+    program = Program(
+        home=tmp_path, java="java", jars=(), mark="none", logs=tmp_path, deadline=time.monotonic() + 1_000
+    )
+    plan = replace(draw_table(random.Random(3), 0, "1.0.2"), mode="direct", storage="local")
+    run = play_table(
+        plan, number=0, version="1.0.2", program=program, scratch=tmp_path, pace=Pace(), sut="hudi-spark:1.0.2",
+        profile="hudi-spark",
+    )  # fmt: skip
+    stored = [event.value for event in run.history.events if (event.path or "").endswith("MARKERS.type")]
+    assert stored[-1] == b"DIRECT" and run.cut
+    assert not [name for name in run.counts if name.startswith(UNSEEN)]
 
 
 def test_a_budget_that_ends_in_a_write_blames_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

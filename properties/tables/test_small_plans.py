@@ -46,7 +46,7 @@ class Hudi:
 def drawn(step: str, wanted: Callable[[Plan], bool] = lambda _: True) -> Plan:
     """A plan of several steps, one of which is wanted and not the only one."""
     for seed in range(400):
-        choices = Choices("1.0.2", ("timeline",), "local", seed, 240.0, (), {}, {})
+        choices = Choices("1.0.2", ("timeline",), "local", seed, 240.0)
         for _ in range(3):
             found = choices.next(1e6)
             assert found is not None
@@ -120,7 +120,7 @@ def test_no_try_begins_that_the_time_has_no_room_for() -> None:
 
 @pytest.mark.parametrize("storage", ["local", "s3"])
 def test_a_plan_is_told_in_sentences(storage: str) -> None:
-    choices = Choices("1.0.2", ("direct", "timeline"), storage, 5, 600.0, (), {}, {})
+    choices = Choices("1.0.2", ("direct", "timeline"), storage, 5, 600.0)
     for _ in range(8):
         found = choices.next(1e6)
         assert found is not None

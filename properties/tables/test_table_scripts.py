@@ -103,7 +103,7 @@ def test_what_needs_more_than_a_directory_and_a_kill_is_refused_in_a_sentence() 
 
 
 def test_every_plan_on_a_directory_that_kills_drivers_alone_gives_a_script_that_compiles() -> None:
-    choices = Choices("1.0.2", ("direct", "timeline"), "local", 9, 240.0, (), {}, {})
+    choices = Choices("1.0.2", ("direct", "timeline"), "local", 9, 240.0)
     for _ in range(8):
         drawn = choices.next(1e6)
         assert drawn is not None
