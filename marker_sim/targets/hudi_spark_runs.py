@@ -25,11 +25,11 @@ from marker_sim.targets.run_environment import check_door, scratch_directory
 from marker_sim.targets.target import CampaignRequest
 from marker_sim.worlds.door.front import UNSEEN
 from marker_sim.worlds.http.servers import VARIABLE
-from marker_sim.worlds.spark.counts import SparkRun
 from marker_sim.worlds.spark.hudi.choices import Choices, TableRound, deciding
 from marker_sim.worlds.spark.hudi.settings import Program
 from marker_sim.worlds.spark.hudi.steps import TABLE
 from marker_sim.worlds.spark.hudi.table_run import play_table
+from marker_sim.worlds.spark.outcome import SparkRun
 
 CLOSING_S = 3.0
 ENDING_S = 1.0  # For the end of a driver when the time is over.

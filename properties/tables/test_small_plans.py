@@ -13,9 +13,9 @@ from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.outcome.failure import Failure
 from marker_sim.plan import Plan, TableShape
 from marker_sim.report.words import plan_sentences
-from marker_sim.worlds.spark.counts import SparkRun
 from marker_sim.worlds.spark.hudi.choices import Choices
 from marker_sim.worlds.spark.hudi.steps import TableStep, steps_of
+from marker_sim.worlds.spark.outcome import SparkRun
 from properties.tables.frozen import Writes
 
 PROFILE = load_profile("hudi-spark")

@@ -27,7 +27,7 @@ from marker_sim.timeline import WriteStat, WriteToken
 from marker_sim.worlds.cluster.recording import record_call
 from marker_sim.worlds.processes.children import Child
 from marker_sim.worlds.processes.parquet import PARQUET
-from marker_sim.worlds.spark.counts import TOO_LATE
+from marker_sim.worlds.spark.outcome import TOO_LATE
 from marker_sim.worlds.spark.plans import EXECUTOR
 from marker_sim.writer.attempt import Assignment
 

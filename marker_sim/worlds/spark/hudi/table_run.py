@@ -16,12 +16,12 @@ from marker_sim.worlds.door.front import UNSEEN
 from marker_sim.worlds.interceptor import Interceptor
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.spark.application import Application, OutOfTime
-from marker_sim.worlds.spark.counts import SparkRun
 from marker_sim.worlds.spark.fault_injector import TableFaultInjector
 from marker_sim.worlds.spark.hudi.settings import Program, describe, hudi_options, shape_of, spark_conf
 from marker_sim.worlds.spark.hudi.steps import steps_of
 from marker_sim.worlds.spark.hudi.table import Pace, Table, WriteRefused
 from marker_sim.worlds.spark.hudi.table_storage import TableStorage, bucket_storage, local_storage
+from marker_sim.worlds.spark.outcome import SparkRun
 from marker_sim.worlds.spark.session import SPECULATION
 from marker_sim.worlds.spark.standalone import Standalone
 
