@@ -89,30 +89,20 @@ class Keeper:
 class TaskPool(Protocol):
     """Performs tasks in parallel and answers in any order; a context manager that ends its processes.
 
-    A worker has the one task that it was given last, or none.
+    A worker has the one task that it was given last (it is busy), or none (it is idle).
+
+    give      starts a task on an idle worker
+    answers   those that are there within `timeout_s`, or as soon as there is one
+    abandon   ends what is unfinished; returns its tasks, which will have no answer
     """
 
     @property
-    def idle(self) -> list[Any]:
-        """Workers without a task."""
-        ...
-
+    def idle(self) -> list[Any]: ...
     @property
-    def busy(self) -> list[Any]:
-        """The workers that have a task."""
-        ...
-
-    def give(self, worker: Any, task: Any) -> None:
-        """Start a task on an idle worker."""
-        ...
-
-    def answers(self, timeout_s: float) -> Iterator[Answer]:
-        """The answers that are there within `timeout_s`, or as soon as there is one."""
-        ...
-
-    def abandon(self) -> list[Any]:
-        """End what is unfinished; returns its tasks, which will have no answer."""
-        ...
+    def busy(self) -> list[Any]: ...
+    def give(self, worker: Any, task: Any) -> None: ...
+    def answers(self, timeout_s: float) -> Iterator[Answer]: ...
+    def abandon(self) -> list[Any]: ...
 
 
 class WorkerPool:

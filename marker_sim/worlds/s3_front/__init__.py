@@ -1,8 +1,7 @@
 """The kit's S3: a front before moto that records and fails requests, and a probe of any S3 endpoint's consistency.
 
-front.py              S3Front: what happens to a request, in the interceptor and after it
+front.py              S3Front: what happens to a request, in the interceptor and after it; request limits per prefix
 requests.py           parses a request; the replies that are not moto's
-limits.py             request limits per prefix
 store.py              one bucket of moto; http_server.py: the server underneath
 consistency_probe.py  probe_s3: tests what an endpoint promises
 """

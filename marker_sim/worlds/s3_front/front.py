@@ -17,6 +17,12 @@ and puts in two steps; that they are atomic here is the lock's doing.
     a death          the connection ends without a byte; before the call: it is not done
     PAUSE            done and answered as ever
 
+S3 splits a bucket by key prefixes of its own choice, and grants each 3,500 writes and 5,500 reads a second; more is 503
+SlowDown. Our decision: a prefix is a table's metadata, the path up to and including `.hoodie/`, else the first part
+of the path; so the marker directories of one table share a limit and two tables never do. A bucket of tokens holds what
+it grants in a second. Each key of a deletion of many counts as a write, and may overdraw; a listing counts as a read.
+Source: "Best practices design patterns: optimizing Amazon S3 performance", the limits.
+
 Silence ends with the connection, without a byte: after its time, when the client gives up, or when the front closes.
 A caller of `close` must not hold the interceptor's lock. Other kinds of faults cannot be done here and are trouble.
 """
@@ -29,14 +35,14 @@ import socket
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from marker_sim.errors import HarnessError
+from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
 from marker_sim.worlds.s3_front import requests
 from marker_sim.worlds.s3_front.http_server import SOCKET, HttpServer, NoReply, Response
-from marker_sim.worlds.s3_front.limits import READS_PER_S, WRITES_PER_S, Limits
 from marker_sim.worlds.s3_front.requests import S3Request
 from marker_sim.worlds.s3_front.store import MotoStore
 
@@ -46,6 +52,9 @@ if TYPE_CHECKING:
 ROLE = "timeline-server"
 SILENCE_MS_MAX = 600_000
 SPARED_EACH = 3
+WRITES_PER_S = 3_500.0
+READS_PER_S = 5_500.0
+_METADATA = ".hoodie/"
 
 
 class S3Front:
@@ -228,3 +237,39 @@ class S3Front:
         if ask.upload and not self._store.has_upload(ask.path, ask.upload):
             return requests.error(404, "NoSuchUpload", "The specified upload does not exist", environ["RAW_URI"])
         return self._store.ask(environ)
+
+
+def prefix_of(path: str) -> str:
+    """The prefix under which a path is counted."""
+    before, found, _ = f"/{path}/".partition(f"/{_METADATA}")
+    if found:
+        return f"{before}/{_METADATA}".removeprefix("/")
+    return path.partition("/")[0]
+
+
+class Limits:
+    """The token buckets of all prefixes. Callers of `take` hold a lock.
+
+    clock: seconds, monotonic.
+    """
+
+    def __init__(
+        self,
+        writes_per_s: float = WRITES_PER_S,
+        reads_per_s: float = READS_PER_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if writes_per_s <= 0 or reads_per_s <= 0:
+            raise UsageError(f"{writes_per_s:g} writes and {reads_per_s:g} reads a second: both must be above 0")
+        self._per_s = {True: float(writes_per_s), False: float(reads_per_s)}
+        self._clock = clock
+        self._levels: dict[tuple[str, bool], tuple[float, float]] = {}
+
+    def take(self, path: str, *, writes: bool, cost: int = 1) -> bool:
+        """Whether the prefix of a path has a token left; if so, take `cost` of them."""
+        key, rate, now = (prefix_of(path), writes), self._per_s[writes], self._clock()
+        level, since = self._levels.get(key, (max(rate, 1.0), now))
+        level = min(max(rate, 1.0), level + (now - since) * rate)
+        granted = level >= 1
+        self._levels[key] = (level - cost if granted else level, now)
+        return granted
