@@ -54,6 +54,8 @@ ALLOWED = {
     "scale/engines.py ArrowFacts.__init__": COMPUTES,
     "scale/engines.py ArrowFacts.differences": COMPUTES,
     "serve/runtime.py FairThreadPool._work": DAEMON,
+    "surroundings/worker_pool.py _received": "an answer has begun, and its worker sends the rest or ends",
+    "surroundings/worker_pool.py main": CHILD,
     "surroundings/spark_session.py _end_jvm": "py4j sends one line and closes its sockets",
     "worlds/http/plan_wires.py PlanWires._stop": BOUNDED_CALLS,
     "worlds/http/plan_wires.py PlanWires.heal": "what was not cancelled has ended by then",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-import sys
 import time
 from collections import Counter
 from dataclasses import replace
@@ -20,8 +19,6 @@ from marker_sim.tables.entries import Unreadable
 from marker_sim.tables.sources import DirectorySource
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import ServerOptions
-from marker_sim.worlds.door.available import refused
-from marker_sim.worlds.door.front import UNSEEN
 from marker_sim.worlds.interceptor import ArmedFault, StorageCall
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.spark.application import Application, Gone, Hangs, OutOfTime
@@ -40,7 +37,7 @@ from marker_sim.worlds.spark.hudi.steps import (
     with_steps,
 )
 from marker_sim.worlds.spark.hudi.table import Pace, Table, WriteRefused
-from marker_sim.worlds.spark.hudi.table_run import in_mode, play_table
+from marker_sim.worlds.spark.hudi.table_run import in_mode
 from marker_sim.worlds.spark.hudi.table_storage import TableStorage
 
 I1, I2 = "20261121172129786", "20261121172133948"
@@ -296,36 +293,6 @@ def acted(tmp_path: Path, outcomes: list[str]) -> tuple[Table, Recorder]:
         begin=lambda name: cast(Application, Driver(name, outcomes)), program=program, pace=Pace(),
     )  # fmt: skip
     return table, injector.recorder
-
-
-def test_markers_that_a_run_leaves_are_no_calls_that_were_not_seen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if why := refused():
-        pytest.skip(f"storage calls do not stop at the kit here: {why}")
-    leaves = (
-        f"import os; os.makedirs('.hoodie/.temp/{I1}'); open('.hoodie/.temp/{I1}/MARKERS.type', 'w').write('DIRECT')"
-    )
-
-    def started(name: str, program: str, spec: dict[str, Any], *rest: Any) -> Application:
-        command = rest[-1].start(
-            [sys.executable, "-I", "-c", leaves], {}, process=name, role="driver", folder=spec["table"]
-        )
-        assert command.popen.wait(20.0) == 0
-        return cast(Application, Driver(name, ["out of time"]))
-
-    monkeypatch.setattr("marker_sim.worlds.spark.hudi.table_run.Application", started)
-    program = Program(
-        home=tmp_path, java="java", jars=(), mark="none", logs=tmp_path, deadline=time.monotonic() + 1_000
-    )
-    plan = replace(draw_table(random.Random(3), 0, "1.0.2"), mode="direct", storage="local")
-    run = play_table(
-        plan, number=0, version="1.0.2", program=program, scratch=tmp_path, pace=Pace(), sut="hudi-spark:1.0.2",
-        profile="hudi-spark",
-    )  # fmt: skip
-    stored = [event.value for event in run.history.events if (event.path or "").endswith("MARKERS.type")]
-    assert stored[-1] == b"DIRECT" and run.cut
-    assert not [name for name in run.counts if name.startswith(UNSEEN)]
 
 
 def test_a_budget_that_ends_in_a_write_blames_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
