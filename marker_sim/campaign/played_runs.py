@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import Any
@@ -48,8 +48,9 @@ class PlayedRuns(Keeper):
         """The result of each run, judged when it ends."""
         try:
             for drawn, played in self._ended():
-                self._runs.took(drawn, played)
-                yield self._judged(played)
+                piece, broken = self._judged(played)
+                self._runs.took(drawn, played, broken)
+                yield piece
         except OSError as error:
             raise HarnessError(f"the kit's own files failed: {error.strerror or error} ({error.filename})") from error
 
@@ -143,8 +144,8 @@ class PlayedRuns(Keeper):
                 runs.close()
                 raise
 
-    def _judged(self, played: PlayedRun) -> PieceResult:
-        """One run as a piece."""
+    def _judged(self, played: PlayedRun) -> tuple[PieceResult, Collection[Kind]]:
+        """One run as a piece, and what it broke."""
         piece = PieceResult()
         broken = piece.take(numbered(self._number, played), self._search.request)
         for kind, each in broken.items() if played.plan is not None else ():
@@ -152,7 +153,7 @@ class PlayedRuns(Keeper):
         if played.interrupted or played.trouble:
             piece.error = KeyboardInterrupt() if played.interrupted else HarnessError(played.trouble)
         self._number += 1
-        return piece
+        return piece, broken.keys()
 
 
 def numbered(number: int, played: PlayedRun) -> NumberedRun:

@@ -104,6 +104,23 @@ class MatrixRow:
         return {"met": self.met, "unmet": list(self.unmet), "impossible": self.impossible}
 
 
+KEPT, NOT_MET = "kept", "not met"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WalkedCall:
+    """A storage call of a walk (search/walks.py).
+
+    base: the workload in which it is the call with this `number`. call: its operation and path.
+    fates: what came of each: `KEPT`, `NOT_MET`, the guarantees that were broken, "" where it was not tried.
+    """
+
+    base: str
+    number: int
+    call: str
+    fates: dict[str, str]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Campaign:
     """The result of many runs against one system under test.
@@ -122,6 +139,7 @@ class Campaign:
     fault_rows: faults by phase, in the sampled runs.
     deciding: the places and conditions that decide guarantees, if any.
     listed: a row of each run of a plan, when that was asked for.
+    walked: the calls of a walk, if there was one.
     """
 
     sut: str
@@ -147,6 +165,7 @@ class Campaign:
     not_applicable: dict[str, str] = field(default_factory=dict)
     fault_rows: tuple[MatrixRow, ...] = ()
     listed: tuple[RunRow, ...] = ()
+    walked: tuple[WalkedCall, ...] = ()
 
 
 # The columns of a promise that a run broke, by one cause. under: the faults that were active, as in `verdict.json`.

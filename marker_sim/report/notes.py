@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from marker_sim.campaign.comparison import ComparedViolation, Comparison
 from marker_sim.judges.baselines.baseline import Known
 from marker_sim.judges.verdict_row import VerdictRow
+from marker_sim.outcome.result import KEPT, NOT_MET, WalkedCall
 from marker_sim.report.verdict import VerdictOutcome
 from marker_sim.report.words import printable
 
 REFERENCE = "reference"
+BROKEN_MAX = 3
 OWN_DEFECT = (
     "the reference is marker-sim's own, so this violation is a defect of marker-sim: of the reference, of the judge or "
     "of the simulated world. Please report it: `marker-sim replay REPORT --markdown issue.md` writes the text of an "
@@ -85,6 +87,28 @@ def notes(outcome: VerdictOutcome) -> tuple[Note, ...]:
         Note(title="about this run", lines=tuple(trouble), count=len(trouble), urgent=True),
     )
     return tuple(note for note in found if note.count)
+
+
+def walk_line(walked: Sequence[WalkedCall]) -> str:
+    """What came of a walk, in a sentence; "" without one."""
+    if not walked:
+        return ""
+    came = [(each, fate, what) for each in walked for fate, what in each.fates.items()]
+    tried = [each for each in came if each[2]]
+    kept = sum(what == KEPT for _, _, what in tried)
+    unmet = sum(what == NOT_MET for _, _, what in tried)
+    broken = [f"{what} by {fate} at {call.call} ({call.base})" for call, fate, what in tried if what[0] == "G"]
+    parts = [
+        f"{kept:,} kept every promise",
+        *([f"{len(broken)} broke {'; '.join(broken[:BROKEN_MAX])}"] if broken else []),
+    ]
+    parts += [f"{unmet} did not happen, for a run made other calls"] if unmet else []
+    left = len(came) - len(tried)
+    rest = f"{left:,} not tried, for lack of time" if left else "that is all of them"
+    return (
+        f"walk: {len(walked):,} storage calls of a short workload, {len(came):,} deaths and failures at them, "
+        f"{len(tried):,} tried: {', '.join(parts)}; {rest}"
+    )
 
 
 def _undecided(rows: Iterable[VerdictRow]) -> list[str]:

@@ -16,7 +16,7 @@ from marker_sim.judges.guarantees import BY_ID, Guarantee
 from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.outcome.failure import Failure, breaks_besides
 from marker_sim.plan import Plan
-from marker_sim.report.notes import comparison_lines, comparison_rows, names, notes
+from marker_sim.report.notes import comparison_lines, comparison_rows, names, notes, walk_line
 from marker_sim.report.pictures.charts import heat_map
 from marker_sim.report.pictures.load import load_charts
 from marker_sim.report.pictures.picture import EVENTS_MAX, picture
@@ -81,6 +81,8 @@ def render_page(outcome: VerdictOutcome) -> str:
             (_failure(outcome, story[0]), breaks_besides(story), [_failure(outcome, each) for each in story[1:]])
             for story in told
         ],
+        walk=printable(walk_line(campaign.walked)),
+        fates=list(dict.fromkeys(fate for each in campaign.walked for fate in each.fates)),
         heat=heat_map(campaign.fault_rows),
         faults=sorted(campaign.statistics.faults.items()),
         reached=sorted(campaign.statistics.reached.items()),

@@ -15,7 +15,7 @@ from rich.text import Text
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.outcome.failure import Failure, breaks_besides
-from marker_sim.report.notes import comparison_lines, comparison_rows, names, notes
+from marker_sim.report.notes import comparison_lines, comparison_rows, names, notes, walk_line
 from marker_sim.report.verdict import VerdictOutcome
 from marker_sim.report.words import brief, in_context, plan_sentences, printable
 
@@ -139,6 +139,8 @@ def print_outcome(outcome: VerdictOutcome, console: Console, where: str, headlin
         for line in comparison_lines(outcome.against):
             _say(console, printable(line))
         console.print()
+    if walked := walk_line(outcome.campaign.walked):
+        _say(console, printable(walked))
     for note in notes(outcome):
         for line in (note.brief,) if note.brief else note.lines:
             _say(console, line)

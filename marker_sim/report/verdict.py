@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +106,8 @@ class VerdictOutcome:
             | {"differences": campaign.statistics.differences},
             "fault_phases": {row.kind: row.to_dict() for row in campaign.fault_rows},
         }
+        if campaign.walked:
+            content["walk"] = [asdict(each) for each in campaign.walked]
         if campaign.canary is not None:
             content["canary"] = campaign.canary.to_dict()
         if campaign.trouble:

@@ -9,5 +9,6 @@ site_faults.py   faults at named sites
 scenarios.py     situations that independent draws seldom produce; scenarios_of_operations.py, scenarios_of_writes.py
 seeds.py         the seed of each plan of a search
 crash_points.py  the short workloads of the exhaustive search, and where each can crash
+walks.py         each storage call of a short workload of a real server, numbered and then failed or made its last
 shrinking/       a failing plan made smaller
 """

@@ -1,24 +1,26 @@
 """The runs of a campaign against a server started by a command: plans drawn by number, a few at the same time.
 
 By its number a plan is hostile, or has storage that fails in one place, or connections that fail, or is made of several
-of the swarm. Real time decides what meets what, so a seed gives the same plans and not the same runs.
+of the swarm. Real time decides what meets what, so a seed gives the same plans and not the same runs. A share of the
+time is for a walk: each storage call of a short workload fails, or is the last of its server (search/walks.py).
 """
 
 from __future__ import annotations
 
 import contextlib
-import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from queue import Empty, LifoQueue
 
+from marker_sim.outcome.failure import Kind
 from marker_sim.outcome.result import Campaign, Deciding
 from marker_sim.plan import Plan
 from marker_sim.search.hostile_plans import make_hostile_plan
 from marker_sim.search.merged_plans import Theme, make_merged_plan
 from marker_sim.search.seeds import plan_seed
+from marker_sim.search.walks import Walk
 from marker_sim.search.wire_plans import make_wire_plan
 from marker_sim.targets.run_environment import RunEnvironment, open_ground
 from marker_sim.targets.server_settings import Batching, batching
@@ -39,6 +41,7 @@ THEMES: dict[int, Theme] = {2: "confined", 4: "two servers"}  # Of EVERY plans; 
 # In private formats no local file can be awaited, and none need be in a marker directory.
 NAMELESS: dict[int, Theme] = {**THEMES, 3: "full disk"}
 WIRES_EVERY, WIRES_AT = 12, {WIRE: 5, STORAGE_WIRE: 6}  # Plans with faults of connections, if possible.
+WALK_SHARE, WALK_SHARE_MET = 0.15, 0.6  # Of the time: until plans met all that decides, and then.
 RUN_S, RUN_SHARE = 25.0, 0.25  # The limit of a plan, which servers that never answer reach.
 # The conditions, measured in histories, that plans must meet before a guarantee holds.
 PLANS_DECIDE = {
@@ -69,16 +72,31 @@ OF_STORAGE = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberedPlan:
-    """A plan and its number in the campaign."""
+    """A plan and its number in the campaign, or in the walk. began: time.monotonic()."""
 
     number: int
     plan: Plan
+    began: float
+    walked: bool = False
 
     @property
     def line(self) -> str:
         """The progress line of the plan."""
-        plan = self.plan
-        return f"plan {self.number}: {len(plan.single_ops)} operations, {len(plan.faults)} faults"
+        plan, kind = self.plan, "walk" if self.walked else "plan"
+        return f"{kind} {self.number}: {len(plan.single_ops)} operations, {len(plan.faults)} faults"
+
+
+@dataclass(slots=True)
+class _Pace:
+    """The plans of one kind. spent_s: of all; next_s: the estimate for one more, 0 for none."""
+
+    drawn: int = 0
+    spent_s: float = 0.0
+    next_s: float = 0.0
+
+    def took(self, seconds: float) -> None:
+        self.spent_s += seconds
+        self.next_s = (self.next_s + seconds) / 2 if self.next_s else seconds
 
 
 @contextmanager
@@ -132,23 +150,46 @@ class ServerPlans:
         self._system, self._fleet, self._ground = system, fleet, ground
         self._run_s = max(RUN_S, RUN_SHARE * request.budget_s)
         self._deadline = self._until = began + request.budget_s - CLOSING_S
-        self._taken_s = 0.0
-        self._begun: dict[int, float] = {}
+        self._plans, self._walked = _Pace(), _Pace()
+        quick = min(batches.threads), min(batches.intervals_ms)
+        self._walk = Walk(request.storage, *quick, request.seed)
         self._slots: LifoQueue[ServerSlot] = LifoQueue()
         for number in range(max(self.lanes, at_once)):
             self._slots.put(ServerSlot(f"p{number}", system, fleet))
 
     def draw(self, reached: Mapping[str, int]) -> NumberedPlan | None:
         """The next plan, None when none fits into the budget; the first always does."""
-        now, number, request = time.monotonic(), len(self._begun) + 1, self._request
-        late = now + (self._taken_s or FIRST_S) > self._until
-        if self._begun and (late or number > (request.runs or math.inf)):
+        if self._request.runs is not None and self._plans.drawn + self._walked.drawn >= self._request.runs:
             return None
-        self._begun[number] = now
-        named = request.storage != "local" or not request.server.reader
-        seed = plan_seed(request.seed, number)
-        plan = plan_for_servers(number, seed, request.storage, self._batches, self._ground.wires, named)
-        return NumberedPlan(number=number, plan=plan)
+        walked = self._walks(reached) and self._fits(self._walked)
+        plan = self._walk.next() if walked else None
+        if plan is None:
+            if self._plans.drawn and not self._fits(self._plans):
+                return None
+            walked, plan = False, self._plan(self._plans.drawn + 1)
+        pace = self._walked if walked else self._plans
+        pace.drawn += 1
+        return NumberedPlan(number=pace.drawn, plan=plan, began=time.monotonic(), walked=walked)
+
+    def _plan(self, number: int) -> Plan:
+        request = self._request
+        named, seed = request.storage != "local" or not request.server.reader, plan_seed(request.seed, number)
+        return plan_for_servers(number, seed, request.storage, self._batches, self._ground.wires, named)
+
+    def _walks(self, reached: Mapping[str, int]) -> bool:
+        """Whether the walk is to go on, which needs time instead of a number of runs, and storage whose calls are seen."""
+        request = self._request
+        if not self._plans.drawn or request.runs is not None or request.server.endpoint is not None:
+            return False
+        met = all(OF_PLANS + name in reached for name in self._decided_by())
+        spent_s = self._plans.spent_s + self._walked.spent_s
+        return self._walked.spent_s <= (WALK_SHARE_MET if met else WALK_SHARE) * spent_s
+
+    def _fits(self, pace: _Pace) -> bool:
+        return time.monotonic() + (pace.next_s or FIRST_S) <= self._until
+
+    def _decided_by(self) -> tuple[str, ...]:
+        return decided_by(self._request.storage, self._request.server, self._ground.wires)
 
     def play(self, drawn: NumberedPlan) -> PlayedPlan:
         """The result of the plan's run."""
@@ -173,10 +214,12 @@ class ServerPlans:
         """Reserve a share of the budget for shrinking: no plan begins in its last part."""
         self._until = min(self._until, self._deadline - share * self._request.budget_s)
 
-    def took(self, drawn: NumberedPlan, played: PlayedPlan) -> None:
+    def took(self, drawn: NumberedPlan, played: PlayedPlan, broken: Collection[Kind]) -> None:
         """Take in that a run has ended."""
-        taken_s = time.monotonic() - self._begun[drawn.number]
-        self._taken_s = (self._taken_s + taken_s) / 2 if self._taken_s else taken_s
+        (self._walked if drawn.walked else self._plans).took(time.monotonic() - drawn.began)
+        if drawn.walked:
+            struck = played.plan.faults[-1] in played.struck and bool(played.history.events)
+            self._walk.took(drawn.plan, played.calls, struck, {kind.guarantee for kind in broken})
 
     def end(self) -> None:
         """End the servers kept between runs, and remove what they stored."""
@@ -205,8 +248,9 @@ class ServerPlans:
                     tried=int(OF_PLANS + name in reached),
                     met=reached.get(OF_PLANS + name, 0),
                 )
-                for name in decided_by(self._request.storage, self._request.server, self._ground.wires)
+                for name in self._decided_by()
             ),
+            walked=self._walk.rows(),
             left_out=self._ground.left_out,
             s3=self._ground.probed,
             batching=self._system.batching,

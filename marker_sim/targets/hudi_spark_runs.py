@@ -11,12 +11,13 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from marker_sim.errors import HarnessError
+from marker_sim.outcome.failure import Kind
 from marker_sim.outcome.result import Campaign
 from marker_sim.plan import Plan
 from marker_sim.surroundings.requirements import spark_home
@@ -104,7 +105,7 @@ class TableRuns:
         """Reserve a share of the budget for shrinking."""
         self.spared_s = share * self.request.budget_s
 
-    def took(self, drawn: TableRound, played: SparkRun) -> None:
+    def took(self, drawn: TableRound, played: SparkRun, broken: Collection[Kind]) -> None:
         """Take in that a run has ended."""
         for counter, counts in ((self.choices.armed, played.armed), (self.choices.met, played.met)):
             counter.update({(drawn.plan.mode, name): number for name, number in sorted(counts.items())})

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from marker_sim.history import History
     from marker_sim.judges.baselines.baseline import Known
     from marker_sim.judges.promises.profiles import Profile
+    from marker_sim.outcome.failure import Kind
     from marker_sim.outcome.result import Campaign
     from marker_sim.plan import Plan
     from marker_sim.system import System
@@ -174,7 +175,7 @@ class RealRuns(Protocol):
     at_once   how many plans may be run again beside each other, in threads, where most of the time is waiting
     again     runs a plan
     reserve   a share of the budget is kept for making small what was found
-    took      it is over; called by the thread that drew it
+    took      it is over and broke these kinds of promises; called by the thread that drew it
     close     ends what is under way at once
     counts    what runs and their steps are called
     complete  the campaign with what only these runs can say of it
@@ -188,7 +189,7 @@ class RealRuns(Protocol):
     def play(self, drawn: Any) -> PlayedRun: ...
     def again(self, plan: Plan, deadline: float, fresh: bool = False, probing: bool = True) -> PlayedRun: ...
     def reserve(self, share: float) -> None: ...
-    def took(self, drawn: Any, played: Any) -> None: ...
+    def took(self, drawn: Any, played: Any, broken: Collection[Kind]) -> None: ...
     def close(self) -> None: ...
     def complete(self, campaign: Campaign) -> Campaign: ...
 

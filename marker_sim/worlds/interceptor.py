@@ -103,6 +103,7 @@ class Interceptor:
 
     inject: kills or pauses the process of a call and records the fault; called with the lock held.
     below: of paths that start otherwise nothing is recorded: they belong to an earlier run on the same storage.
+    calls: those of servers since faults were armed, in order.
     """
 
     def __init__(self, recorder: Recorder, inject: Callable[[ArmedFault, StorageCall], None], below: str = "") -> None:
@@ -110,11 +111,13 @@ class Interceptor:
         self.below = below
         self.lock = recorder.lock
         self._inject = inject
+        self.calls: list[StorageCall] = []
         self._armed: list[ArmedFault] = []
 
     def arm(self, *faults: ArmedFault) -> None:
         """Arm faults; they count calls from now on."""
         with self.lock:
+            self.calls = []
             self._armed += faults
 
     def disarm(self) -> tuple[ArmedFault, ...]:
@@ -131,6 +134,8 @@ class Interceptor:
         """
         if not call.path.startswith(self.below):
             return None
+        if call.process.startswith(SERVERS):
+            self.calls.append(call)
         due: ArmedFault | None = None
         for armed in self._armed:
             if not armed.fits(call):

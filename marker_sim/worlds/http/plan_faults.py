@@ -144,12 +144,14 @@ class PlanFaults:
     """The faults of one run. Clients report where they are; `drive` does what takes time, in the thread of the run.
 
     met: how often each kind happened.
+    calls: what servers called on storage while faults were armed.
     second_is_coming: whether a second server was begun and does not answer so far.
     wires: what faults of connections are put on.
     """
 
     def __init__(self, plan: Plan, injector: ServerFaultInjector, places: tuple[MarkerDirectory, ...]) -> None:
         self.met: Counter[str] = Counter()
+        self.calls: tuple[StorageCall, ...] = ()
         self.wires = PlanWires(plan, injector)
         self.second_is_coming = False
         self._plan = plan
@@ -158,6 +160,7 @@ class PlanFaults:
         self._lock = threading.Lock()
         self._count: Counter[tuple[str, str]] = Counter()
         self._waiting: dict[tuple[str, str], dict[int, list[Fault]]] = {}
+        self._at_calls = tuple(filter(at_a_call, plan.faults))
         self._armed: list[ArmedFault] = []
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._number = itertools.count()
@@ -176,13 +179,17 @@ class PlanFaults:
         if world.interceptor is None:
             return
         named = world.describe()["layout"] == "hudi"
-        for fault in map(self._here, self._plan.faults):
-            if at_a_call(fault):
-                call = call_of(fault)
-                call = call if named else call._replace(pattern=_FILE_NAME.sub("/", call.pattern))
-                awhile = fault.kind is FaultKind.DISK_FULL and bool(fault.site)  # And not for this call alone.
-                self._armed.append(ArmedFault(replace(fault, trigger=call), caller=SERVERS, outside=awhile))
+        for fault in map(self._here, self._at_calls):
+            call = call_of(fault)
+            call = call if named else call._replace(pattern=_FILE_NAME.sub("/", call.pattern))
+            awhile = fault.kind is FaultKind.DISK_FULL and bool(fault.site)  # And not for this call alone.
+            self._armed.append(ArmedFault(replace(fault, trigger=call), caller=SERVERS, outside=awhile))
         world.interceptor.arm(*self._armed)
+
+    @property
+    def struck(self) -> tuple[Fault, ...]:
+        """The faults of the plan that happened at a call."""
+        return tuple(fault for fault, armed in zip(self._at_calls, self._armed, strict=False) if armed.fired)
 
     def before(self, actor: str, kind: str) -> list[Fault]:
         """A client is about to ask."""
@@ -237,6 +244,7 @@ class PlanFaults:
             self._healed = True  # A client may have met a fault, and not begun it so far.
         world = self._injector.world
         if world.interceptor is not None:
+            self.calls = tuple(world.interceptor.calls)
             for armed in world.interceptor.disarm():
                 if not armed.injected:
                     self.met[armed.kind.value] += armed.fired

@@ -21,6 +21,7 @@ from marker_sim.worlds.http.plan_wires import STORAGE_WIRE, wires_of
 from marker_sim.worlds.http.scripts import Scripts
 from marker_sim.worlds.http.servers import Fleet, Server
 from marker_sim.worlds.http.stage import ForeignSystem, RunStage, World
+from marker_sim.worlds.interceptor import StorageCall
 
 SCRIPTS_S = 8.0
 LONGER_S = 13.0  # Longer than any answer may take, so that whoever waits for a directory that fails is seen to wait.
@@ -33,7 +34,11 @@ READS = frozenset({"get", "list", "stat"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlayedPlan:
-    """A run that is over. counts: what happened how often. cut: its deadline came first."""
+    """A run that is over.
+
+    counts: what happened how often. cut: its deadline came first.
+    calls: what servers called below its tables while faults were armed. struck: the faults that happened at a call.
+    """
 
     history: History
     counts: dict[str, int]
@@ -41,6 +46,8 @@ class PlayedPlan:
     cut: bool = False
     interrupted: bool = False
     trouble: str = ""
+    calls: tuple[StorageCall, ...] = ()
+    struck: tuple[Fault, ...] = ()
 
 
 class ServerSlot:
@@ -178,7 +185,12 @@ class _PlannedRun(RunStage):
             self.injector.note(UNSEEN + sentence)
         counts = {OF_PLANS + name: count for name, count in met.items()} | self.injector.counts
         cut = time.monotonic() >= self.deadline
-        return PlayedPlan(history=history, counts=counts, plan=self.plan, cut=cut)
+        below = f"{self.table}/"
+        calls = [call for call in self.faults.calls if call.path.startswith(below)]
+        return PlayedPlan(
+            history=history, counts=counts, plan=self.plan, cut=cut, struck=self.faults.struck,
+            calls=tuple(call._replace(path=call.path.removeprefix(below)) for call in calls),
+        )  # fmt: skip
 
     def leave(self, keep: bool) -> Server | None:
         """Stop every thread, and every server but one that is kept."""

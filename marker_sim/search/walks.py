@@ -1,0 +1,234 @@
+"""Walks: a short workload is run once to number its storage calls, then once for each call and each fate of it.
+
+    numbered   the workload without faults, and the same with one death in its middle: what a restarted server calls
+    a point    the n-th call of a kind on a path, and a fate: the server dies before or after it, or it fails
+    a run      the workload with the point as its last fault; then a server lives again, is probed, and all is judged
+
+A path stands for all whose last name differs in numbers alone, so neither a temporary name nor the choice of a marker
+file moves a point. Where threads decide the order, a run may have no such call: then the point is not met.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from marker_sim.faults import Call, Fault, FaultKind
+from marker_sim.faults.model import FaultSettings, When
+from marker_sim.history.index.presence import directory_of
+from marker_sim.outcome.result import KEPT, NOT_MET, WalkedCall
+from marker_sim.plan import COPY, Op, Plan
+from marker_sim.worlds.interceptor import StorageCall
+
+WRITTEN, DELETED = "walk/.hoodie/.temp/1", "walk/.hoodie/.temp/2"
+AT_ONCE = 4
+READS = ("get", "list")
+CHANGES = {
+    "local": ("open", "write", "cut", "allocate", "rename", "link", "delete", "mkdir", "rmdir", "sync"),
+    "s3": ("put", "delete"),
+}
+NEED_ROOM = ("open", "write", "allocate", "mkdir", "link")
+# Parts of a name that may be others in the next run: numbers, hexadecimal ones, and those of Python's `tempfile`.
+_VARYING = re.compile(r"(?<![A-Za-z0-9])(?=[a-f]*\d)[0-9a-f]{4,}(?![A-Za-z0-9])|(?<=tmp)[a-z0-9_]{8}|\d+")
+_AT_ONCE_MS = 1_200  # How long a caller waits for a reply that never comes.
+
+
+class Fate(NamedTuple):
+    """What a call meets. kind and settings: of the fault. when: of a death."""
+
+    name: str
+    kind: FaultKind
+    when: When = "before"
+    settings: FaultSettings = FaultSettings()
+
+
+_DEATHS = tuple(Fate(f"death {when}", FaultKind.KILL, when) for when in ("before", "after"))
+FATES = {
+    "local": {
+        **dict.fromkeys(CHANGES["local"], (*_DEATHS, Fate("error", FaultKind.IO_ERROR))),
+        **dict.fromkeys(READS, (Fate("error", FaultKind.IO_ERROR),)),
+    },
+    "s3": {
+        **dict.fromkeys(
+            CHANGES["s3"],
+            (
+                *_DEATHS,
+                Fate("error", FaultKind.SERVER_ERROR),
+                Fate("done, no reply", FaultKind.TIMEOUT_APPLIED, settings=FaultSettings(for_ms=_AT_ONCE_MS)),
+            ),
+        ),
+        **dict.fromkeys(READS, (Fate("error", FaultKind.SERVER_ERROR),)),
+    },
+}
+_APPLIED = Fate("done, error", FaultKind.IO_ERROR, settings=FaultSettings(applied=True))
+_FULL = Fate("disk full", FaultKind.DISK_FULL)
+_TORN = Fate("death within", FaultKind.TORN_WRITE)
+
+
+class WalkPoint(NamedTuple):
+    """One call and one fate of it.
+
+    base: which numbered workload, from 0. number: of the call in it, from 1. turn: of how many such calls it is the
+    last; first ones are tried before later ones.
+    """
+
+    base: int
+    number: int
+    fate: str
+    turn: int
+    fault: Fault
+
+
+BASES = ("whole life", "after a restart")
+
+
+@dataclass(slots=True)
+class Walk:
+    """The points of one walk in the order in which they are tried, which a seed draws, and what came of each.
+
+    The next plan may be asked for while others run; none is given while a workload is being numbered.
+    """
+
+    storage: str
+    threads: int
+    interval_ms: int
+    seed: int
+    _bases: list[Plan] = field(default_factory=list)
+    _calls: list[tuple[StorageCall, ...]] = field(default_factory=list)
+    _left: list[WalkPoint] = field(default_factory=list)
+    _going: dict[Plan, WalkPoint | None] = field(default_factory=dict)
+    _came: dict[WalkPoint, str] = field(default_factory=dict)
+
+    def next(self) -> Plan | None:
+        """The plan of the next run, None while there is none, or no more."""
+        if None in self._going.values():
+            return None
+        if not self._bases:
+            self._bases.append(workload(self.storage, self.threads, self.interval_ms, self.seed))
+        if len(self._calls) < len(self._bases):
+            plan, point = self._bases[-1], None
+        elif self._left:
+            point = self._left.pop()
+            deaths = (fault for fault in self._bases[point.base].faults if fault.kind.row.kills)
+            plan = replace(self._bases[point.base], faults=(*deaths, point.fault))
+        else:
+            return None
+        self._going[plan] = point
+        return plan
+
+    def took(self, plan: Plan, calls: Sequence[StorageCall], struck: bool, broken: Collection[str]) -> None:
+        """Take in a run. calls: of servers, while faults were armed, with the paths of the plan, in order.
+
+        struck: whether the last fault happened, in a run that was judged. broken: the guarantees that the run broke.
+        """
+        point = self._going.pop(plan)
+        if point is None:
+            self._number(tuple(calls))
+        else:
+            named = " ".join(sorted(broken, key=lambda guarantee: int(guarantee[1:])))
+            self._came[point] = named or (KEPT if struck else NOT_MET)
+
+    def rows(self) -> tuple[WalkedCall, ...]:
+        """The calls in their order, with the fates of each."""
+        fates: dict[tuple[int, int], dict[str, str]] = {}
+        for point in sorted({*self._left, *self._came, *filter(None, self._going.values())}, key=lambda each: each[:3]):
+            fates.setdefault(point[:2], {})[point.fate] = self._came.get(point, "")
+        return tuple(
+            WalkedCall(base=BASES[base], number=number, call=shown(self._calls[base][number - 1]), fates=own)
+            for (base, number), own in fates.items()
+        )
+
+    def _number(self, calls: tuple[StorageCall, ...]) -> None:
+        """The points of a workload; then the next workload is the same with a death in the middle of this one."""
+        base, first = len(self._calls), calls[0].process if calls else ""
+        self._calls.append(calls)
+        triggers, turns = list(numbered(calls)), Counter[Call]()
+        for number, (call, trigger) in enumerate(zip(calls, triggers, strict=True), 1):
+            if base and call.process == first:
+                continue  # Before the death of this workload, as in the one before.
+            turns[trigger._replace(n=1)] += 1
+            for fate in fates_of(self.storage, call):
+                due = trigger._replace(when=fate.when)
+                fault = Fault(kind=fate.kind, target="server", trigger=due, settings=fate.settings)
+                self._left.append(WalkPoint(base, number, fate.name, turns[trigger._replace(n=1)], fault))
+        random.Random(f"walk/1/{self.seed}").shuffle(self._left)
+        self._left.sort(key=lambda point: -point.turn)
+        changing = [each for each, call in zip(triggers, calls, strict=True) if call.operation in CHANGES[self.storage]]
+        if not base and changing:
+            death = Fault.of(FaultKind.KILL, "server", changing[len(changing) // 2]._replace(when="after"))
+            self._bases.append(replace(self._bases[0], faults=(death, *self._bases[0].faults)))
+
+
+def workload(storage: str, threads: int, interval_ms: int, seed: int) -> Plan:
+    """Creates in two directories, one after the other and a few at once; one is deleted and used again.
+
+    Its only fault shows the reads: the first one is a millisecond late.
+    """
+
+    def create(actor: str, directory: int, number: int | str, **more: Any) -> Op:
+        name = f"p={number}/f{number}_0-0-0_001.parquet.marker.CREATE"
+        return Op(actor=actor, kind="create", directory=directory, name=name, **more)
+
+    def read(actor: str, directory: int, kind: str) -> Op:
+        return Op(actor=actor, kind=kind, directory=directory)
+
+    return Plan(
+        mode="timeline",
+        storage=storage,
+        num_threads=threads,
+        interval_ms=interval_ms,
+        directories=(WRITTEN, DELETED),
+        ops=(
+            *(create("executor-0", 0, number) for number in range(4)),
+            create("executor-1", 0, f"c{COPY}", copies=AT_ONCE),
+            *(create("executor-2", 1, number) for number in range(3)),
+            read("executor-2", 1, "list"),
+            read("executor-2", 1, "delete"),
+            create("executor-2", 1, 0),
+            read("executor-2", 1, "exists"),
+            read("executor-0", 0, "list"),
+            create("executor-0", 0, 0),
+        ),
+        faults=(Fault.of(FaultKind.SLOW_STORAGE, "server", Call("", READS), late_ms=1),),
+        seed=seed,
+    )
+
+
+def numbered(calls: Iterable[StorageCall]) -> Iterator[Call]:
+    """How a plan names each call: the n-th of its operation on such a path."""
+    count: Counter[tuple[str, str]] = Counter()
+    for call in calls:
+        key = _pattern(call.path), call.operation
+        count[key] += 1
+        yield Call(key[0], (call.operation,), count[key])
+
+
+def fates_of(storage: str, call: StorageCall) -> tuple[Fate, ...]:
+    """The fates of a call; none for one that cannot fail, like the closing of a file."""
+    known = FATES[storage].get(call.operation, ())
+    if storage == "local" and call.operation in CHANGES[storage] and call.operation != "sync":
+        known = (*known, _APPLIED)
+        known += (_FULL,) if call.operation in NEED_ROOM else ()
+        known += (_TORN,) if call.operation == "write" else ()
+    return known
+
+
+def shown(call: StorageCall) -> str:
+    """A call in words."""
+    folder, name = _parted(call.path)
+    return f"{call.operation} {folder}{_VARYING.sub('#', name)}"
+
+
+def _pattern(path: str) -> str:
+    folder, name = _parted(path)
+    return f"^{re.escape(folder)}{'[0-9a-z_]+'.join(map(re.escape, _VARYING.split(name)))}$"
+
+
+def _parted(path: str) -> tuple[str, str]:
+    """The marker directory, or all of a path that is in none, and the rest, which may be another in the next run."""
+    home = directory_of(path)
+    return (f"{home}/", path.removeprefix(f"{home}/")) if home else (path, "")
