@@ -177,7 +177,7 @@ class ServerPlans:
         return plan_for_servers(number, seed, request.storage, self._batches, self._ground.wires, named)
 
     def _walks(self, reached: Mapping[str, int]) -> bool:
-        """Whether the walk is to go on, which needs time instead of a number of runs, and storage whose calls are seen."""
+        """Whether the walk goes on: with time instead of a number of runs, and storage whose calls are seen."""
         request = self._request
         if not self._plans.drawn or request.runs is not None or request.server.endpoint is not None:
             return False
