@@ -34,7 +34,7 @@ from marker_sim.worlds.door.available import refused
 from marker_sim.worlds.processes.cluster import ProcessCluster
 from marker_sim.worlds.processes.fork_server import ForkServer
 from marker_sim.worlds.processes.storages import LocalFront
-from marker_sim.worlds.spark.counts import SparkRun
+from marker_sim.worlds.spark.outcome import SparkRun
 from marker_sim.worlds.spark.plans import driver_plan, task_plan
 from marker_sim.worlds.spark.run import run_spark
 from marker_sim.worlds.spark.standalone import Standalone

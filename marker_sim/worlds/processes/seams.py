@@ -19,7 +19,7 @@ from typing import Any
 
 from marker_sim.faults import Fault
 from marker_sim.history import UNSUPPORTED
-from marker_sim.seams import Condition, Content, Mailbox, Storage
+from marker_sim.seams import Mailbox, Storage, StorageWrapper
 from marker_sim.storages.locks import HostLocks
 from marker_sim.worlds.processes.coordinator import CoordinatorClient
 
@@ -68,45 +68,20 @@ class Steps:
             self.strike(number, fault)
 
 
-class CountedStorage:
+class CountedStorage(StorageWrapper):
     """A storage whose calls are steps; nothing else happens to them here."""
 
     def __init__(self, inner: Storage, steps: Steps, link: CoordinatorClient) -> None:
-        self.capabilities = inner.capabilities
-        self._inner = inner
+        super().__init__(inner)
         self._link = link
         self._count = steps.step
 
-    def _step(self, operation: str = "", condition: Condition = Condition.NONE, expected: str | None = None) -> None:
+    def _call(self, operation: str, path: str, *arguments: Any) -> Any:
         """Count a step; record a call that needs what the storage lacks, even if its error is caught."""
-        if lacks := self.capabilities.lacks(operation, condition, expected):
+        if lacks := self.capabilities.lacks(operation, *arguments[1:]):
             self._link.record(self._link.process, self._link.role, "observe", UNSUPPORTED, error=lacks)
         self._count()
-
-    def put(self, path: str, data: bytes, condition: Condition = Condition.NONE, expected: str | None = None) -> str:
-        """Replace atomically, under a condition."""
-        self._step("put", condition, expected)
-        return self._inner.put(path, data, condition, expected)
-
-    def overwrite(self, path: str, data: bytes) -> None:
-        """Replace in place."""
-        self._step("overwrite")
-        self._inner.overwrite(path, data)
-
-    def get(self, path: str) -> Content:
-        """The object as it is now."""
-        self._step()
-        return self._inner.get(path)
-
-    def list(self, prefix: str) -> tuple[str, ...]:
-        """Every path below a prefix, sorted."""
-        self._step()
-        return self._inner.list(prefix)
-
-    def delete(self, path: str) -> None:
-        """Remove the object; a missing one is fine."""
-        self._step()
-        self._inner.delete(path)
+        return super()._call(operation, path, *arguments)
 
 
 class ThreadRuntime:

@@ -33,8 +33,8 @@ from marker_sim.worlds.processes.seams import Counters
 from marker_sim.worlds.processes.storages import LocalFront, check_storage, open_storage
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.spark.application import Application, Gone
-from marker_sim.worlds.spark.counts import SparkRun, count
 from marker_sim.worlds.spark.fault_injector import JobFaultInjector
+from marker_sim.worlds.spark.outcome import SparkRun, left_files
 from marker_sim.worlds.spark.plans import DRIVER, SERVER
 from marker_sim.worlds.spark.standalone import Standalone
 
@@ -51,8 +51,8 @@ def run_spark(plan: Plan, cluster: Standalone, logs: Path, system: str = "refere
     """
     jobs = SparkWrites(plan, cluster, logs, system)
     history = jobs.run()
-    missed, seen = jobs.injector.missed(), count(history)
-    counts = {NOT_FIRED: len(missed), STRAY: len(seen.strays), "Spark job": seen.jobs}
+    missed, begun = jobs.injector.missed(), sum(e.kind == "ok" and e.operation == "begin" for e in history.events)
+    counts = {NOT_FIRED: len(missed), STRAY: len(left_files(history).strays), "Spark job": begun}
     return SparkRun(history=history, plan=plan, counts=counts, missed=missed)
 
 
