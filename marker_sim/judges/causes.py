@@ -42,6 +42,7 @@ _BREAKS = {"\n": "split-at-line-break", "\r": "split-at-carriage-return"}
 _LINES = re.compile(r"[\n\r]")
 _NO_TEXT = re.compile("[\udc80-\udcff]")  # The result of surrogateescape for bytes that are no UTF-8.
 _LAST = 200
+_BEFORE_ITS_END = ("overwrite-begin", "overwrite-piece")
 _Version = tuple[int, bytes | None]
 _Versions = dict[str, list[_Version]]
 
@@ -101,22 +102,24 @@ class Causes:
 
     def _of_exists(self, directory: Directory, call: RecordedCall, at: int) -> str:
         """The cause for which a marker never stored was answered "exists"; "" when no other create explains that."""
-        before = [c for c in directory.creates if c.name == call.name and c.invoke < call.done and c != call]
-        created = [c for c in before if c.value == "created" and c.done < call.done]
-        if created:
-            return self.of_loss(directory, created[-1], at)
-        waiting = [c for c in before if c.done > call.done or c.outcome == "info"]
-        if not waiting or self.deleted_between(directory, waiting[-1].invoke, call.invoke):
-            return ""
-        failed = self.put_failed(directory.path, min(c.invoke for c in waiting), call.done)
+        made, asked = self._earlier(directory, call)
+        if made or not asked:
+            return self.of_loss(directory, made[-1], at) if made else ""
+        failed = self.put_failed(directory.path, min(c.invoke for c in asked), call.done)
         return "exists-after-failed-flush" if failed else "exists-while-open"
 
-    def meant_by_exists(self, directory: Directory, call: RecordedCall) -> str:
-        """The earlier create that explains an answer "exists" for a name never stored: the end of a sentence."""
+    def _earlier(self, directory: Directory, call: RecordedCall) -> tuple[list[RecordedCall], list[RecordedCall]]:
+        """The other creates of a name that may explain an answer "exists": those answered "created" before it, and
+        those without an answer, unless a deletion met them before the call.
+        """
         before = [c for c in directory.creates if c.name == call.name and c.invoke < call.done and c != call]
         made = [c for c in before if c.value == "created" and c.done < call.done]
         waiting = [c for c in before if c.done > call.done or c.outcome == "info"]
-        asked = [c for c in waiting if not self.deleted_between(directory, c.invoke, call.invoke)]
+        return made, [c for c in waiting if not self.deleted_between(directory, c.invoke, call.invoke)]
+
+    def meant_by_exists(self, directory: Directory, call: RecordedCall) -> str:
+        """The earlier create that explains an answer "exists" for a name never stored: the end of a sentence."""
+        made, asked = self._earlier(directory, call)
         meant = made[-1] if made else asked[0] if asked else None
         if meant is None:
             return ""
@@ -270,7 +273,9 @@ class Causes:
         view = self._view
         if view.reads:
             return view.killed(low, high) is not None or self.put_failed(path, low, high)
-        writer, written = view.events[high].process, view.events[high].path
+        writer, written = view.events[high].process, view.events[high].path or ""
+        if view.events[high].operation in _BEFORE_ITS_END:  # It stays so when its writer dies before the next version.
+            high = next((when for when, _ in self._versions(path)[written] if when > high), view.end)
         return any(
             fault.process == writer and low < fault.begin <= high and (fault.kind in DEADLY or fault.path == written)
             for fault in view.faults

@@ -25,6 +25,16 @@ _instant = partial(
 )
 
 WRITING = (
+    Mutant(
+        name="entry-written-in-place",
+        record="our finding: a completed commit is created and then written, and a torn one fails every later write",
+        module="writer.records",
+        before="        if not create_if_absent(self._storage, self._runtime, path, data):\n",
+        after="        if self._storage.capabilities.host_lock and is_stored(self._storage, self._runtime, path) is None:\n"
+        "            self._storage.overwrite(path, data)\n"
+        "        elif not create_if_absent(self._storage, self._runtime, path, data):\n",
+        kills="G14",
+    ),
     _attempt(
         name="no-answer-is-success",
         record="P 19369: an executor took a create that was not answered for success and wrote its file",

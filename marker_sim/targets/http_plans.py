@@ -38,7 +38,7 @@ AT_A_TIME = 2
 FIRST_S = 5.0  # Estimated time of a plan until one has ended.
 EVERY, HOSTILE_AT = 6, 1  # One plan of EVERY is hostile, with this number.
 THEMES: dict[int, Theme] = {2: "confined", 4: "two servers"}  # Of EVERY plans; in the others servers die.
-# In private formats no local file can be awaited, and none need be in a marker directory.
+# A private format may have no file in a marker directory, so a full disk has to refuse its writes.
 NAMELESS: dict[int, Theme] = {**THEMES, 3: "full disk"}
 WIRES_EVERY, WIRES_AT = 12, {WIRE: 5, STORAGE_WIRE: 6}  # Plans with faults of connections, if possible.
 WALK_SHARE, WALK_SHARE_MET = 0.15, 0.6  # Of the time: until plans met all that decides, and then.

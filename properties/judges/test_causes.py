@@ -83,6 +83,36 @@ def test_a_file_that_was_cut_and_written_again_lost_its_names_when_it_was_cut() 
     assert causes(made, "G5") == {"file-cut"}
 
 
+def test_a_file_whose_writer_died_before_it_had_written_it_again_was_cut() -> None:
+    for killed in (True, False):
+        made = story(storage="local")
+        made.create(A)
+        made.put(FILE, b"", how="overwrite-begin")
+        if killed:
+            made.kill()
+        else:
+            made.put(FILE, encode_names([B]), how="overwrite-end")
+            made.kill()
+        assert causes(made, "G3") == {"file-cut" if killed else "rewritten-without"}
+
+
+def test_what_another_program_removed_counts_under_that_as_long_as_the_server_remembers_it() -> None:
+    for remembered in (True, False):
+        made = story()
+        made.create(A)
+        made.fault("directory-removed", "outside-1", value="begin", path=DIRECTORY)
+        made.put(FILE, None, "outside-1", how="delete")
+        made.fault("directory-removed", "outside-1", value="end", path=DIRECTORY)
+        if not remembered:
+            made.kill()
+            made.start()
+        made.end(made.ask(A), "ok", "exists")
+        made.kill()
+        made.start()
+        under = {breach.under for breach in made.finding("G4").breaches if "'exists'" in breach.message}
+        assert under == {"outside" if remembered else "restart"}
+
+
 def test_a_file_that_is_emptied_with_nobody_killed_was_not_cut() -> None:
     made = story()
     made.create(A)
@@ -166,6 +196,18 @@ def test_exists_while_the_first_create_is_open_is_not_exists_after_its_flush_fai
             made.fault(fault, path=FILE)
         made.end(made.ask(A), "ok", "exists")
         assert causes(made, "G2") == causes(made, "G4") == {cause}
+
+
+def test_exists_is_explained_by_an_open_create_after_a_deletion_although_an_older_one_is_open_too() -> None:
+    made = story()
+    made.create(B)
+    made.ask(A)
+    made.delete()
+    first = made.ask(A)
+    made.end(made.ask(A), "ok", "exists")
+    made.put(FILE, encode_names([A]))
+    made.end(first, "ok", "created")
+    assert causes(made, "G2") == {"exists-while-open"}
 
 
 def test_storage_that_failed_elsewhere_explains_nothing_here() -> None:

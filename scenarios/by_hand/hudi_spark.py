@@ -1,7 +1,7 @@
 """The findings about Hudi's write path again, with nothing but PySpark and kill -9.
 
-    python hudi_spark.py BUNDLE [torn-commit] [torn-rollback] [markers-left] [no-write-any-more] [rows-unseen]
-                         [file-left]
+    python hudi_spark.py BUNDLE [torn-commit] [half-commit] [torn-rollback] [markers-left] [no-write-any-more]
+                         [rows-unseen] [file-left]
 
 BUNDLE is Hudi's Spark bundle, a jar. A driver writes eight rows to a local table; it is killed as soon as a file is
 seen, by looking all the time; the next driver writes and reads. What is on disk is shown before and after.
@@ -39,7 +39,7 @@ print("rows by value:", sorted((r["value"], r["count"]) for r in
     spark.read.format("hudi").load(table).groupBy("value").count().collect()))
 """
 TRIES = 10
-DRIVER_S = 120.0
+DRIVER_S = 300.0
 
 
 DIRECT = {"hoodie.write.markers.type": "DIRECT", "hoodie.metadata.enable": "false"}
@@ -95,6 +95,12 @@ def completed(table: Path, action: str = "commit") -> list[Path]:
     return sorted(found, key=lambda path: path.name)
 
 
+def shell(command: str, folder: Path) -> None:
+    """Show a command of the shell and run it in a folder."""
+    print(f"$ {command}")
+    subprocess.run(["/bin/sh", "-c", command], cwd=folder, check=True)
+
+
 def show(table: Path) -> None:
     """Sizes of completed commits, and what lies in marker directories."""
     for path in completed(table):
@@ -118,6 +124,26 @@ def torn_commit(bundle: str, scratch: Path) -> None:
             show(table)
             return
     print(f"not seen in {TRIES} kills")
+
+
+def half_commit(bundle: str, scratch: Path) -> None:
+    """Half of a completed commit, as a crash within its write leaves it: no driver writes or reads any more.
+
+    Hadoop writes 4,096 bytes at a time to a local file, so a longer commit needs several writes, and its checksum file
+    stays empty until the end.
+    """
+    table = scratch / "half"
+    run(bundle, table, "1", TIMELINE)
+    run(bundle, table, "2", TIMELINE)
+    last = completed(table)[-1]
+    whole = last.read_bytes()
+    shell(f"truncate -s {len(whole) // 2} {last.relative_to(table)}", table)
+    shell(f"truncate -s 0 {last.with_name(f'.{last.name}.crc').relative_to(table)}", table)
+    for ordinal in ("3", "4", "read"):
+        run(bundle, table, ordinal, TIMELINE)
+    show(table)
+    shell(f"rm {last.relative_to(table)}", table)
+    run(bundle, table, "5", TIMELINE)
 
 
 def torn_rollback(bundle: str, scratch: Path) -> None:
@@ -228,6 +254,7 @@ def file_left(bundle: str, scratch: Path) -> None:
 
 FINDINGS = {
     "torn-commit": torn_commit,
+    "half-commit": half_commit,
     "torn-rollback": torn_rollback,
     "markers-left": markers_left,
     "no-write-any-more": no_write_any_more,

@@ -236,7 +236,8 @@ class HistoryIndex(EventReader):
 
         Two live servers first, as long as one of them lives, because its memory outlives the other. Then faults that
         were active in between, then earlier ones. A wire fault is active for the calls it touched, or as
-        long as it lasts, a storage fault for its directory.
+        long as it lasts, a storage fault for its directory, and the removal of the directory by another program as long
+        as a server lives that may remember what was in it.
         """
         lives = self.lives.values()
         crowds = [
@@ -248,7 +249,13 @@ class HistoryIndex(EventReader):
             begun = [fault.begin for fault in self.faults if fault.begin <= high and fault.kind == "second-server"]
             return "second-server", max(begun, default=crowds[-1])
         before = [fault for fault in self.faults if fault.begin <= high and fault.kind != "second-server"]
-        near = [fault for fault in before if fault.end >= low and _concerns(fault, low, directory)]
+        removed = [
+            fault
+            for fault in before
+            if fault.cls == "outside" and fault.path == directory
+            if any(life.start <= fault.begin and low <= life.end for life in lives)
+        ]
+        near = [fault for fault in before if fault.end >= low and _concerns(fault, low, directory)] + removed
         near = [fault for fault in near if fault.cls != "none"] or before
         last = {fault.cls: fault.begin for fault in sorted(near, key=lambda fault: fault.begin)}
         return next(((name, last[name]) for name in _PRECEDENCE if name in last), ("none", None))
