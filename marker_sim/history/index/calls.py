@@ -127,6 +127,12 @@ class FaultSpan(NamedTuple):
         """Whether it is a fault of storage."""
         return FAULT_CLASS.get(self.kind) == "storage"
 
+    def reaches(self, low: int, directory: str | None) -> bool:
+        """Whether it matters to what a directory went through from an event on: a fault of a wire by what it touched."""
+        if self.cls == "wire":
+            return self.touched is None or self.touched >= low
+        return self.cls != "storage" or directory is None or self.concerns(directory)
+
     def concerns(self, directory: str) -> bool:
         """Whether it may have affected a marker directory: by its path, or because it has none or spreads."""
         home = directory_of(f"{self.path}/") if self.path else None

@@ -255,7 +255,7 @@ class HistoryIndex(EventReader):
             if fault.cls == "outside" and fault.path == directory
             if any(life.start <= fault.begin and low <= life.end for life in lives)
         ]
-        near = [fault for fault in before if fault.end >= low and _concerns(fault, low, directory)] + removed
+        near = [fault for fault in before if fault.end >= low and fault.reaches(low, directory)] + removed
         near = [fault for fault in near if fault.cls != "none"] or before
         last = {fault.cls: fault.begin for fault in sorted(near, key=lambda fault: fault.begin)}
         return next(((name, last[name]) for name in _PRECEDENCE if name in last), ("none", None))
@@ -397,9 +397,3 @@ class HistoryIndex(EventReader):
             }
             differ = sorted(name for name in seen.keys() | folded.keys() if seen.get(name) != folded.get(name))
             assert not differ, f"the effects and the last snapshot of {path} disagree about {differ[:5]}"
-
-
-def _concerns(fault: FaultSpan, low: int, directory: str | None) -> bool:
-    if fault.cls == "wire":
-        return fault.touched is None or fault.touched >= low
-    return fault.cls != "storage" or directory is None or fault.concerns(directory)
