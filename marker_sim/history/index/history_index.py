@@ -25,7 +25,6 @@ from marker_sim.history.index.calls import (
     NO_LIFE,
     Deletion,
     Directory,
-    FaultSpan,
     NameLife,
     RecordedCall,
     life_from_effects,
