@@ -35,7 +35,7 @@ from marker_sim.targets.target import CampaignRequest, RealRuns, ServerOptions
 if TYPE_CHECKING:
     from marker_sim.campaign.sources.spark import SparkRuns
 
-LONG_S = 600.0
+LONG_S = 600.0  # Of one run, at most: a Spark application takes minutes where the machine has other work.
 CLOSING_S = 2.0
 SEEN_SHARE = 0.3  # Share of the time for shrinking in which the failure is reproduced.
 
