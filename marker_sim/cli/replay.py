@@ -22,6 +22,7 @@ from rich.console import Console
 
 from marker_sim.campaign.played_shrinking import SmallPlan
 from marker_sim.campaign.replay import (
+    LONG_S,
     Replayed,
     on_servers,
     shrink_on_servers,
@@ -55,7 +56,6 @@ REAL_TIMES = 3
 SERVER_TIMES = 10
 TABLE_TIMES = SPARK_TIMES = 3
 NOTHING_KNOWN = "no failure known"
-RUN_S = 120.0
 WORDS = {
     VIOLATED: "still violated",
     CANNOT_RUN: "cannot run",
@@ -185,7 +185,7 @@ def _run_all(failures: Sequence[StoredPlan | str], wanted: Wanted, console: Cons
                 results.append("")
                 continue
             try:
-                limit.set(RUN_S * (wanted.times or SERVER_TIMES) + REST_S, f"the replay of {stored.name}")
+                limit.set(LONG_S * (wanted.times or SERVER_TIMES) + REST_S, f"the replay of {stored.name}")
                 results.append(_run_one(stored, wanted, console))
             except HarnessError as error:
                 print_lines(console, f"CANNOT RUN: {stored.name}: {error}")

@@ -128,7 +128,7 @@ class FaultSpan(NamedTuple):
         return FAULT_CLASS.get(self.kind) == "storage"
 
     def reaches(self, low: int, directory: str | None) -> bool:
-        """Whether it matters to a directory from an event on: one of a wire by what it touched, one of storage by where."""
+        """Whether it matters to a directory from an event on: of a wire by what it touched, of storage by where."""
         if self.cls == "wire":
             return self.touched is None or self.touched >= low
         return self.cls != "storage" or directory is None or self.concerns(directory)
