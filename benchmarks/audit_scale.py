@@ -87,12 +87,12 @@ def on_s3(root: Path) -> str:
         for path in root.rglob("*"):
             if path.is_file():
                 front.change(f"t/{path.relative_to(root).as_posix()}", path.read_bytes())
-        before, asked = front.objects(), Counter(front.counts.requests)
+        before, asked = front.objects(), Counter(front.requests)
         keys = {"AWS_ACCESS_KEY_ID": "server-1", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_DEFAULT_REGION": "us-east-1"}
         line = audited("s3a://lake/t", "--s3-endpoint", front.endpoint, environment=keys)
         if front.objects() != before:
             raise SystemExit("the audit changed the bucket")
-        return f"{line}, by operation {dict(Counter(front.counts.requests) - asked)}"
+        return f"{line}, by operation {dict(Counter(front.requests) - asked)}"
 
 
 def main() -> None:

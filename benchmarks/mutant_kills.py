@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from marker_sim.campaign.runs import findings_of, promised_breach
 from marker_sim.campaign.sources.swarm import WRITES_EVERY
 from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.mutants import Mutant
 from marker_sim.mutants.load import MUTANTS, load_mutant
-from marker_sim.mutants.mutant import Mutant
 from marker_sim.plan import MODES, STORAGES
 from marker_sim.search.seeds import plan_seed
 from marker_sim.search.swarm import make_plan

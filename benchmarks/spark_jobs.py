@@ -23,10 +23,11 @@ from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.outcome.failure import failures_in
 from marker_sim.search.seeds import plan_seed
 from marker_sim.surroundings.requirements import find_java, spark_home
-from marker_sim.worlds.spark.counts import SparkCounts, count
+from marker_sim.worlds.processes.storages import LocalFront
 from marker_sim.worlds.spark.plans import DRIVER, driver_plan, task_plan
 from marker_sim.worlds.spark.run import run_spark
 from marker_sim.worlds.spark.standalone import Standalone
+from scenarios.spark_counts import SparkCounts, count
 
 PROFILE = load_profile("reference")
 PLANS = {"tasks": task_plan, "driver": driver_plan}
@@ -47,7 +48,10 @@ def main() -> int:
     plans = tuple(PLANS) if given.plan == "both" else (given.plan,)
     scratch = Path(tempfile.mkdtemp(prefix="marker-sim-spark-jobs-"))
     bad = 0
-    with Standalone(scratch / "cluster", java=find_java(), home=spark_home()) as cluster:
+    with (
+        LocalFront(scratch / "files") as front,
+        Standalone(scratch / "cluster", java=find_java(), home=spark_home(), door=front) as cluster,
+    ):
         for kind in plans:
             for mode in modes:
                 for storage in storages:

@@ -166,7 +166,7 @@ def front_in_child(pipe: Connection, latency_ms: int) -> None:
         pipe.send(front.endpoint)
         while (asked := pipe.recv()) != "end":
             if asked == "counts":
-                pipe.send((sum(front.counts.requests.values()), interceptor.wrote_bytes))
+                pipe.send((sum(front.requests.values()), interceptor.wrote_bytes))
             else:
                 pipe.send(front.objects())
 

@@ -19,10 +19,10 @@ from pathlib import Path
 
 from marker_sim.history import read_jsonl, write_jsonl
 from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.outcome.conditions import CONDITIONS, conditions_met
 from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.http_plans import AT_A_TIME, PLANS_DECIDE, decided_by
 from marker_sim.targets.target import CampaignRequest, RealRuns, ServerOptions
-from marker_sim.worlds.http.conditions import CONDITIONS, conditions_met
 
 SERVE = (
     f"{shlex.quote(sys.executable)} -m marker_sim serve --port {{port}} --base {{storage}} --batch-threads {{threads}}"

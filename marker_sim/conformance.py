@@ -252,7 +252,7 @@ def place_line(outcome: VerdictOutcome, name: str) -> str:
     stale = () if outcome.differences is None else outcome.differences.stale
     return "; ".join(
         (
-            f"{name}: {campaign.runs} examples of the state machines, {campaign.steps:,} steps",
+            f"{name}: {campaign.runs} examples of the state machines, {campaign.statistics.steps:,} steps",
             f"{sum(campaign.statistics.faults.values()):,} faults" + _not(campaign.too_rare),
             *(f"in the baseline and not seen: {known_text(each)}" for each in stale),
         )

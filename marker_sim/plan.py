@@ -34,6 +34,7 @@ REQUEST_FORMS = (
     "in-pieces",
     "uncompressed",
 )
+ALONE = tuple(form for form in REQUEST_FORMS if form not in ("escaped", "more-parameters"))  # On its own connection.
 TASK_KINDS = ("CREATE", "MERGE", "APPEND")
 OF_OTHERS, AS = "others", "as"
 STRAYS = tuple(f"{what}-{kind}" for what in (OF_OTHERS, AS) for kind in TASK_KINDS)

@@ -159,6 +159,36 @@ class Storage(Protocol):
     def delete(self, path: str) -> None: ...
 
 
+class StorageWrapper:
+    """A storage whose calls go to another one, each by `_call`, which wrappers extend."""
+
+    def __init__(self, inner: Storage) -> None:
+        self.capabilities = inner.capabilities
+        self._inner = inner
+
+    def _call(self, operation: str, path: str, *arguments: Any) -> Any:
+        """The answer of the inner storage. arguments: of `put` and `overwrite`, behind the path."""
+        return getattr(self._inner, operation)(path, *arguments)
+
+    def put(self, path: str, data: bytes, condition: Condition = Condition.NONE, expected: str | None = None) -> str:
+        version: str = self._call("put", path, data, condition, expected)
+        return version
+
+    def overwrite(self, path: str, data: bytes) -> None:
+        self._call("overwrite", path, data)
+
+    def get(self, path: str) -> Content:
+        content: Content = self._call("get", path)
+        return content
+
+    def list(self, prefix: str) -> tuple[str, ...]:
+        paths: tuple[str, ...] = self._call("list", prefix)
+        return paths
+
+    def delete(self, path: str) -> None:
+        self._call("delete", path)
+
+
 class Request(NamedTuple):
     """A call to a marker server, in the words of Hudi's HTTP interface: "/create", {"markername": ...}."""
 

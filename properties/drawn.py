@@ -16,7 +16,7 @@ from marker_sim.search.swarm import make_plan
 from marker_sim.targets.http_plans import plan_for_servers
 from marker_sim.targets.server_settings import batching
 from marker_sim.unusual_names import DIRECTORIES, HOSTILE_NAMES, PARTITIONS
-from marker_sim.worlds.http.plan_faults import ONLY_REAL, cannot
+from marker_sim.worlds.http.plan_faults import CANNOT
 from marker_sim.worlds.http.plan_wires import STORAGE_WIRE, WIRE
 
 TABLE = Path(__file__).parents[1] / "docs" / "drawn.md"
@@ -25,6 +25,11 @@ STORAGES = ("local", "s3")
 BATCHES = batching("{threads} {interval_ms}", None)
 WIRES: dict[str, tuple[str, ...]] = {"local": (WIRE,), "s3": (WIRE, STORAGE_WIRE)}
 LARGE = 50  # Clients that ask at once.
+# What generators of the simulated world leave out, and why.
+ONLY_REAL = {
+    FaultKind.DIRECTORY_REMOVED: "not drawn: to what a server remembers it is a deletion by a second one",
+    **{kind: "not drawn: its processes have no proxies" for kind in FaultKind if kind.row.family == "proxy"},
+}
 
 
 def simulated_plans(storage: str) -> list[Plan]:
@@ -81,18 +86,18 @@ def possible(storage: str) -> tuple[str, ...]:
     )
 
 
-def reason(trait: str, storage: str) -> str:
+def reason(trait: str) -> str:
     """Why plans for servers do not have a trait, "" when they have to."""
     word, _, kind = trait.partition(" ")
     if word == "partition" and "\\ufeff" in kind:
         return "a server may refuse a byte order mark"
-    return cannot(FaultKind(kind), storage) if word == "fault" else ""
+    return CANNOT.get(kind, "") if word == "fault" else ""
 
 
 def table_of(storage: str, simulated: dict[str, int], servers: dict[str, int]) -> list[str]:
     lines = [f"## On {storage}", "", "| in plans | simulated | real servers |", "|---|---|---|"]
     for trait in possible(storage):
-        shown = f"{servers.get(trait, 0)}" if not reason(trait, storage) else f"not possible: {reason(trait, storage)}"
+        shown = f"{servers.get(trait, 0)}" if not reason(trait) else f"not possible: {reason(trait)}"
         known = next(
             (why for kind, why in ONLY_REAL.items() if trait == f"fault {kind.value}"), simulated.get(trait, 0)
         )

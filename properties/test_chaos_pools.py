@@ -16,7 +16,7 @@ import pytest
 from marker_sim.campaign.nightly import nightly_run
 from marker_sim.campaign.nightly.desk import Desk
 from marker_sim.campaign.nightly.ledger import read_lines
-from marker_sim.campaign.nightly.spark_pool import SparkTask, kit
+from marker_sim.campaign.nightly.spark_pool import answer_of, kit
 from marker_sim.campaign.nightly.work import NightlyTask, swarm
 from marker_sim.cli import main
 from marker_sim.errors import HarnessError
@@ -134,10 +134,9 @@ def test_without_java_the_sentence_says_how_to_get_it(
 
 
 def test_an_executor_with_another_kit_says_so_before_it_runs_anything() -> None:
-    task = SparkTask(desk="no.such:Desk", kit="0.1 (another)")
     with pytest.raises(HarnessError, match=r"the executor on .* has marker-sim .* and the driver 0\.1 \(another\)"):
-        list(task([None]))
-    assert next(iter(replace(task, kit=kit())([None]))).num_rows == 1
+        answer_of("no.such:Desk", "0.1 (another)", None, 0.0, None)
+    assert answer_of("no.such:Desk", kit(), None, 0.0, None) == (0.0, None)
 
 
 class _Session:

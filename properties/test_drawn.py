@@ -8,7 +8,7 @@ from marker_sim.faults import drawable
 from marker_sim.plan import Plan
 from marker_sim.search.merged_plans import make_merged_plan
 from marker_sim.targets.server_settings import INTERVALS_MS, THREADS
-from marker_sim.worlds.http.plan_faults import OF_CLIENTS, OF_SERVERS, cannot, done
+from marker_sim.worlds.http.plan_faults import CANNOT, OF_CLIENTS, OF_SERVERS, done
 from properties.drawn import (
     SEEDS,
     STORAGES,
@@ -35,8 +35,8 @@ def test_servers_are_asked_for_whatever_the_simulated_world_is_asked_for(
 ) -> None:
     storage, simulated, servers = drawn
     lacking = [trait for trait in possible(storage) if simulated.get(trait) and not servers.get(trait)]
-    assert [trait for trait in lacking if not reason(trait, storage)] == []
-    assert [trait for trait in servers if reason(trait, storage)] == [], "what cannot be done is not drawn"
+    assert [trait for trait in lacking if not reason(trait)] == []
+    assert [trait for trait in servers if reason(trait)] == [], "what cannot be done is not drawn"
 
 
 def test_the_table_in_the_documents_is_what_is_drawn_today(drawn: tuple[str, dict[str, int], dict[str, int]]) -> None:
@@ -56,4 +56,4 @@ def test_a_plan_for_servers_is_a_plan_like_others() -> None:
 @pytest.mark.parametrize("storage", STORAGES)
 def test_each_kind_is_done_to_servers_or_clients_or_has_a_reason(storage: str) -> None:
     for kind in drawable("timeline", storage, writes=False):
-        assert (kind in OF_SERVERS[storage] or kind in OF_CLIENTS) != bool(cannot(kind, storage)), kind
+        assert (kind in OF_SERVERS[storage] or kind in OF_CLIENTS) != (kind.value in CANNOT), kind

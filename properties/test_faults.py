@@ -21,7 +21,7 @@ from marker_sim.plan import Op, Plan, Task, Write, read_plan
 from marker_sim.seams import Condition, Conflicted
 from marker_sim.system import System, reference
 from marker_sim.worlds.processes import faults as real_processes
-from marker_sim.worlds.simulated.faults import FOREIGN
+from marker_sim.worlds.simulated.cluster import FOREIGN
 
 CREATE = Op(actor="executor-0", kind="create", name="a.marker.CREATE")
 LIST = Op(actor="executor-0", kind="list", after_ms=500)

@@ -11,14 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign.coverage.determinism_check import differ_elsewhere, digest
 from marker_sim.campaign.coverage.fault_matrix import PHASES, fault_rows, why_not
 from marker_sim.campaign.coverage.gaps import RUNS_LEAST, THRESHOLDS, below_thresholds, reached, too_few
 from marker_sim.campaign.coverage.goals import CHANGED, GOALS, LAID_OUT, LOOK_EVERY, SURE
 from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.pieces import SearchState
-from marker_sim.campaign.planned_runs import FAULT_ONE_IN, PlannedRuns
-from marker_sim.campaign.runs import execute
+from marker_sim.campaign.planned_runs import FAULT_ONE_IN, PlannedRuns, differ_elsewhere
+from marker_sim.campaign.runs import digest, execute
 from marker_sim.campaign.sources.swarm import WRITES_EVERY
 from marker_sim.faults import Fault, FaultKind, Step, drawable
 from marker_sim.judges import judge
@@ -359,8 +358,6 @@ def _campaign(statistics: Statistics, gaps: tuple[CoverageGap, ...]) -> Campaign
         sut_version="",
         seed=1,
         duration_s=1.0,
-        runs=statistics.runs,
-        steps=1,
         statistics=statistics,
         failures=(),
         last=None,

@@ -12,8 +12,7 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 from marker_sim.campaign.machine import attack, machine_for
 from marker_sim.campaign.machine_operations import MarkerMachine
 from marker_sim.campaign.machine_rules import WritePathMachine
-from marker_sim.campaign.replay import replay_plan
-from marker_sim.campaign.runs import execute
+from marker_sim.campaign.runs import execute, findings_of
 from marker_sim.cli import main
 from marker_sim.faults import FaultKind, FaultSettings
 from marker_sim.judges.violations import VIOLATIONS, GuaranteeViolation
@@ -69,7 +68,7 @@ def test_a_marker_store_that_lies_is_found_without_a_write(system: str, mode: st
         attack(machine, max_examples=FOUND_WITHIN, database=None, phases=[Phase.generate])
     plan = only_plan(tmp_path / "plans")
     assert plan.ops and not plan.writes
-    _, findings = replay_plan(plan, system, None)
+    _, findings = findings_of(plan, load_system(system), None)
     assert any(finding.breaches for finding in findings), "the stored plan is the example"
 
 
@@ -132,7 +131,7 @@ def test_a_failure_shrinks_and_its_plan_replays_to_the_same_violation(
     plan = only_plan(tmp_path / "plans")
     assert plan.entries <= 4, plan
     assert "state.teardown()" in "\n".join(found.value.__notes__), "Hypothesis prints the steps"
-    _, findings = replay_plan(plan, "mutant:ack-before-flush", None)
+    _, findings = findings_of(plan, load_system("mutant:ack-before-flush"), None)
     assert found.value.guarantee in [finding.guarantee for finding in findings if finding.breaches]
     replay = str(found.value).rpartition("replay: marker-sim ")[2].split()
     assert replay[0] == "replay" and main(replay) == 1

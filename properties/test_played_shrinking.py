@@ -22,7 +22,7 @@ from marker_sim.outcome.failure import NO_TIME, Kind
 from marker_sim.plan import Op, Plan
 from marker_sim.system import reference
 from marker_sim.worlds.simulated.cluster import run
-from marker_sim.worlds.spark.counts import SparkRun
+from marker_sim.worlds.spark.outcome import SparkRun
 
 PROFILE = load_profile("reference")
 MUTANT = load_mutant(find_mutant("leading-slash"))

@@ -102,7 +102,7 @@ def test_every_collection_of_names_is_an_answer(name: str, mode: str) -> None:
 def test_real_processes_end_with_the_same_sentence(name: str, mode: str) -> None:
     plan = Plan(mode=mode, storage="local", ops=EVERY_CALL)
     with ForkServer() as fork_server, pytest.raises(UsageError) as error:
-        run_real(plan, f"{__name__}:{name}", fork_server)
+        run_real(plan, f"{__name__}:{name}", fork_server=fork_server)
     assert WRONG[name] in str(error.value)
 
 

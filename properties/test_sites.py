@@ -27,8 +27,7 @@ from marker_sim.search.seeds import plan_seed
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
 from marker_sim.system import reference
-from marker_sim.worlds.simulated.cluster import Cluster
-from marker_sim.worlds.simulated.steps import by_steps
+from marker_sim.worlds.simulated.cluster import Cluster, by_steps
 
 CREATES = tuple(Op(actor=f"executor-{n}", kind="create", name=f"f{n}.marker.CREATE") for n in range(4))
 TWICE = (Task(copies=2), Task(group="f1"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from marker_sim.worlds.spark.counts import count
 from properties.judges.jobs import EXECUTOR, Job, base
+from scenarios.spark_counts import count
 
 LATE = base("late", "001", "1-0-1")
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import sys
 import time
 import uuid
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -46,6 +49,27 @@ def test_a_marked_process_is_found_and_ended_when_it_left_its_session() -> None:
     assert [found.pid for found in supervisor.marked("MARKER_SIM_TEST", mark)] == [child]
     supervisor.end_marked("MARKER_SIM_TEST", mark)
     assert _is_gone(child)
+
+
+def test_a_program_is_killed_with_what_left_its_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = supervisor.signal_session
+
+    def at_once(process: subprocess.Popen[Any], number: signal.Signals) -> None:
+        usual(process, number)
+        while number is signal.SIGKILL and not _is_gone(process.pid):
+            time.sleep(0.01)  # What it started is no descendant any more.
+
+    monkeypatch.setattr(supervisor, "signal_session", at_once)
+    leaves = _PARENT.replace("'600']", "'600'], start_new_session=True") + "; import time; time.sleep(600)"
+    program = supervisor.start_program([sys.executable, "-c", leaves], {}, process="it")
+    child = _child_of(program.popen)
+    assert program.pids() == [program.pid, child]
+    program.kill()
+    supervisor.end(program.popen)
+    deadline = time.monotonic() + 10
+    while not _is_gone(child):
+        assert time.monotonic() < deadline, "it went on"
+        time.sleep(0.01)
 
 
 def test_a_program_that_takes_too_long_is_ended_and_one_that_ends_is_heard(tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ from pathlib import Path
 import pytest
 
 from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.names import MarkerDirectory
+from marker_sim.plan import Plan
+from marker_sim.surroundings.supervisor import StartedProgram
 from marker_sim.worlds.http import stage
 from marker_sim.worlds.http.local_world import LocalWorld
 from marker_sim.worlds.http.servers import Command, Fleet, Server
@@ -54,22 +55,24 @@ ALLOWED = {
     "scale/engines.py ArrowFacts.__init__": COMPUTES,
     "scale/engines.py ArrowFacts.differences": COMPUTES,
     "serve/runtime.py FairThreadPool._work": DAEMON,
+    "surroundings/worker_pool.py _received": "an answer has begun, and its worker sends the rest or ends",
+    "surroundings/worker_pool.py main": CHILD,
     "surroundings/spark_session.py _end_jvm": "py4j sends one line and closes its sockets",
     "worlds/http/plan_wires.py PlanWires._stop": BOUNDED_CALLS,
     "worlds/http/plan_wires.py PlanWires.heal": "what was not cancelled has ended by then",
     "worlds/processes/coordinator.py Coordinator._listen": DAEMON,
     "worlds/processes/coordinator.py Coordinator._serve": DAEMON,
-    "worlds/processes/coordinator_client.py CoordinatorClient.ask": CHILD,
+    "worlds/processes/coordinator.py CoordinatorClient.ask": CHILD,
     "worlds/processes/driver_process.py ProcessBackend.listen": CHILD,
     "worlds/processes/driver_process.py ProcessBackend.receive": CHILD,
     "worlds/processes/driver_process.py drive": CHILD,
     "worlds/processes/host.py ProcessHost.ask.asked": DAEMON,
     "worlds/processes/roles.py execute": CHILD,
-    "worlds/processes/template.py serve": CHILD,
+    "worlds/processes/__main__.py serve": CHILD,
     "worlds/s3_front/http_server.py HttpServer.close": "its loop looks every 20 ms",
-    "worlds/s3_front/probe_client.py ProbeEndpoint._end": BOUNDED_CALLS,
-    "worlds/s3_front/probe_client.py ProbeEndpoint.race": BOUNDED_CALLS,
-    "worlds/s3_front/probe_client.py ProbeEndpoint.race.run": "the barrier has a time-out",
+    "worlds/s3_front/consistency_probe.py ProbeEndpoint._end": BOUNDED_CALLS,
+    "worlds/s3_front/consistency_probe.py ProbeEndpoint.race": BOUNDED_CALLS,
+    "worlds/s3_front/consistency_probe.py ProbeEndpoint.race.run": "the barrier has a time-out",
     "worlds/simulated/environment.py SimulatedBackend.receive": OF_THE_WORLD,
     "worlds/spark/application.py Application._listen": DAEMON,
     "worlds/spark/driver.py DriverChild._keep_server": CHILD,
@@ -166,11 +169,14 @@ def test_a_reply_that_comes_byte_by_byte_for_ever_does_not_keep_a_run(
         name="a", version="", profile=load_profile("http"),
         world=partial(LocalWorld, root=tmp_path, form="path", command="none"),
     )  # fmt: skip
-    place = MarkerDirectory("run/t", "001")
-    run = stage.RunStage(system, Fleet(Command(text="none"), tmp_path, tmp_path), "run", (place,), 2, 50, "a", 0.0)
+    plan = Plan(directories=("t/.hoodie/.temp/001",), num_threads=2, interval_ms=50)
+    run = stage.RunStage(system, Fleet(Command(text="none"), tmp_path, tmp_path), plan, "run", 0.0)
+    (place,) = run.places
     process = subprocess.Popen(["sleep", "600"])
     try:
-        run.injector.servers = [Server("server-1", listener.getsockname()[1], process, tmp_path / "log")]
+        run.injector.servers = [
+            Server("server-1", listener.getsockname()[1], StartedProgram(process), tmp_path / "log")
+        ]
         asking = threading.Thread(target=run.ask_once, args=("create", place, "p/a.marker.CREATE"), daemon=True)
         asking.start()
         asking.join(ENDS_S)

@@ -13,12 +13,12 @@ import pytest
 
 from marker_sim.campaign.played_shrinking import broken_in
 from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.outcome import conditions
 from marker_sim.search.seeds import plan_seed
 from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.http_plans import plan_for_servers
 from marker_sim.targets.server_settings import batching
 from marker_sim.targets.target import CampaignRequest, RealRuns, ServerOptions
-from marker_sim.worlds.http import conditions
 from marker_sim.worlds.http.planned_run import OF_PLANS, PlayedPlan
 from properties.volume import CI_ONLY
 

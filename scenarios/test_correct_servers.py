@@ -11,19 +11,18 @@ from pathlib import Path
 import pytest
 
 from marker_sim.errors import HarnessError
-from marker_sim.faults import Fault, FaultKind, Step
+from marker_sim.faults import Fault, FaultKind, Site, Step
 from marker_sim.history import History
 from marker_sim.judges import Finding, judge
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.names import MarkerDirectory
+from marker_sim.outcome.conditions import ONE_REFUSED
 from marker_sim.plan import MALFORMED, Op, Plan
 from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.target import CampaignRequest, ServerOptions
 from marker_sim.unusual_names import REFUSED
-from marker_sim.worlds.http.conditions import ONE_REFUSED
-from marker_sim.worlds.http.object_reader import ObjectReader
+from marker_sim.worlds.http.directory_reader import DirectoryReader, run_reader
 from marker_sim.worlds.http.planned_run import OF_PLANS
-from marker_sim.worlds.http.snapshot_recorder import run_reader
 from marker_sim.worlds.recorder import Recorder
 from properties.volume import CI_ONLY, volume
 from scenarios.correct_servers.starts import HERE, SERVERS, build_go, missing, start
@@ -153,6 +152,43 @@ def test_a_server_that_keeps_what_it_sent_elsewhere_is_caught(tmp_path: Path) ->
     assert findings["G4"].breaches or findings["G12"].breaches
 
 
+IN_ITS_LIFE = "        self._one = Lock()\n"
+AT_ITS_START = f'{IN_ITS_LIFE}        Path(root, f"started-{{os.getpid()}}").write_text("yes")\n'
+
+
+def test_a_full_disk_meets_no_server_that_is_still_starting(tmp_path: Path) -> None:
+    ops = tuple(Op(actor="a", kind="create", name=f"p/{n}.marker.CREATE", directory=MINE) for n in range(3))
+    faults = (
+        Fault.of(FaultKind.DISK_FULL, "server", Step(2), for_ms=1_500),
+        Fault.of(FaultKind.KILL, "server", Site("server: reply", 2), restart_ms=0),
+    )
+    history, findings = owned(
+        tmp_path, ("owned.py", IN_ITS_LIFE, AT_ITS_START), plan=replace(TWO_OWNERS, ops=ops, faults=faults)
+    )
+    word = [event.operation for event in history.events if event.kind == "fault"]
+    assert word.index("disk-full") < word.index("restart") < len(word) - 1 - word[::-1].index("disk-full")
+    assert [breach for finding in findings.values() for breach in finding.breaches] == []
+
+
+ASIDE = '{directory}.deleting"'
+
+
+@pytest.mark.parametrize("onto", [False, True], ids=["aside", "onto-another"])
+def test_a_server_that_deletes_by_a_rename_is_caught_where_that_fills_a_directory_of_a_request(
+    tmp_path: Path, onto: bool
+) -> None:
+    asked = (("create", MINE), ("create", THEIRS), ("delete", MINE), ("create", MINE))
+    ops = tuple(
+        Op(actor="a", kind=kind, name=f"p/{n}.marker.CREATE" * (kind == "create"), directory=directory)
+        for n, (kind, directory) in enumerate(asked)
+    )
+    plan = replace(TWO_OWNERS, faults=(), ops=ops, directories=("t/.hoodie/.temp/001", "t/.hoodie/.temp/002"))
+    _, findings = owned(tmp_path, *[("owned.py", ASIDE, '{directory[:-1]}2"')] * onto, plan=plan)
+    accused = {name for name, finding in findings.items() if finding.breaches}
+    assert ("G4" in accused) if onto else not accused
+    assert all(findings[name].judged for name in ("G4", "G8", "G9"))
+
+
 def test_a_server_that_leaves_a_dead_one_s_directories_alone_for_ever_is_caught(tmp_path: Path) -> None:
     _, findings = owned(
         tmp_path,
@@ -210,19 +246,19 @@ def test_a_reader_that_waits_for_a_lock_of_a_stopped_server_costs_that_look_and_
     place = MarkerDirectory("t", "001")
     (tmp_path / place.path).mkdir(parents=True)
 
-    def reader(command: str) -> ObjectReader:
+    def reader(command: str) -> DirectoryReader:
         def names(place: MarkerDirectory, timeout_s: float) -> list[str]:
-            return run_reader(command, str(tmp_path / place.path), timeout_s=timeout_s)
+            return run_reader(command, str(tmp_path / place.path), {}, timeout_s)
 
-        return ObjectReader(Recorder(), lambda prefix: {}, in_order=True, names=names)
+        return DirectoryReader(Recorder(), lambda prefix: {}, in_order=True, names=names)
 
     patient = reader("sh -c 'test ! -e {dir}/locked || exec sleep 60; echo a.marker.CREATE'")
-    assert patient.look_at_stopped(place, [])
+    assert patient.look_at_stopped(place)
     (tmp_path / place.path / "locked").touch()
     began = time.monotonic()
-    assert not patient.look_at_stopped(place, [])
+    assert not patient.look_at_stopped(place)
     assert time.monotonic() - began < 20
     failing = reader("sh -c 'echo database is locked >&2; exit 1'")
-    assert not failing.look_at_stopped(place, [])
+    assert not failing.look_at_stopped(place)
     with pytest.raises(HarnessError, match="database is locked"):
         failing.look_at_dead(place)

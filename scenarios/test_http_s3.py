@@ -25,9 +25,8 @@ from marker_sim.search.merged_plans import CONFINED_FAULTS
 from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.target import CampaignRequest, ServerOptions
 from marker_sim.unusual_names import REFUSED
-from marker_sim.worlds.http import external_s3
+from marker_sim.worlds.http import s3_worlds
 from marker_sim.worlds.http.plan_faults import OUTSIDE
-from marker_sim.worlds.http.s3_capabilities import honest, name_of
 from marker_sim.worlds.http.world import Endpoint
 from marker_sim.worlds.interceptor import Interceptor
 from marker_sim.worlds.recorder import Recorder
@@ -138,7 +137,7 @@ def test_stored_names_of_another_format_come_from_a_reader_command(tmp_path: Pat
 
 
 def test_an_endpoint_of_ones_own_is_read_and_left_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(external_s3, "probe_s3", partial(probe_s3, rounds=volume(ROUNDS)))
+    monkeypatch.setattr(s3_worlds, "probe_s3", partial(probe_s3, rounds=volume(ROUNDS)))
     histories: list[History] = []
     with S3Front(Interceptor(Recorder(), lambda trigger, call: None), bucket="mine") as store:
         endpoint = Endpoint(url=store.endpoint, bucket="mine", access_key="me", secret_key="secret")
@@ -163,17 +162,17 @@ def test_a_broken_server_is_accused_on_an_endpoint_of_ones_own(tmp_path: Path) -
 
 
 def test_a_store_that_lies_is_the_kits_surroundings_and_one_without_conditions_is_not() -> None:
-    assert honest(HONEST, "here") is HONEST
+    assert HONEST.honest("here") is HONEST
     lying = replaced(list_after_put=False, seen="a listing asked for after a put did not show the key")
     with pytest.raises(HarnessError, match=r"here does not keep list-after-put \(a listing asked for"):
-        honest(lying, "here")
-    plain = replaced(put_if_unchanged=False, seen="a put was answered 501: the store does not know the condition")
-    assert honest(plain, "here") is plain
+        lying.honest("here")
+    plain = replaced(put_if_unchanged=False, seen="a put was answered 501: the store does not take the condition")
+    assert plain.honest("here") is plain
 
 
 def test_a_store_without_conditions_has_a_name_and_promises_of_its_own() -> None:
-    plain = replaced(put_if_unchanged=False, seen="a put was answered 501: the store does not know the condition")
-    assert (name_of(HONEST), name_of(plain)) == ("s3", "s3-unconditional")
+    plain = replaced(put_if_unchanged=False, seen="a put was answered 501: the store does not take the condition")
+    assert (HONEST.header()["storage"], plain.header()["storage"]) == ("s3", "s3-unconditional")
     profile = load_profile("http")
     assert profile.promise("G3", "timeline", "s3", "second-server").promised
     unkept = profile.promise("G3", "timeline", "s3-unconditional", "second-server")

@@ -29,7 +29,7 @@ from marker_sim.surroundings.requirements import find_java, spark_home
 from marker_sim.targets import hudi
 from marker_sim.targets.target import CampaignRequest
 from marker_sim.worlds.http.http_client import probe
-from marker_sim.worlds.http.s3_capabilities import environment
+from marker_sim.worlds.http.s3_worlds import environment
 from marker_sim.worlds.http.servers import Command, Fleet
 from marker_sim.worlds.http.world import Surroundings
 from marker_sim.worlds.interceptor import ArmedFault, Interceptor

@@ -6,10 +6,13 @@ Tests marked `spark` start Spark, one at a time; they need Java 17 and `pip inst
 from __future__ import annotations
 
 import os
+import random
 import re
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pyarrow.parquet as pq
@@ -23,6 +26,7 @@ from marker_sim.history import History
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.outcome.result import Campaign
 from marker_sim.plan import read_plan, write_plan
+from marker_sim.search.seeds import plan_seed
 from marker_sim.tables.entries import by_word
 from marker_sim.tables.parts import observed
 from marker_sim.targets.hudi_spark import HudiSparkTarget
@@ -30,7 +34,10 @@ from marker_sim.targets.hudi_spark_runs import open_runs
 from marker_sim.targets.jvm.bundles import Jars
 from marker_sim.targets.target import CampaignRequest
 from marker_sim.worlds.http.servers import VARIABLE
-from marker_sim.worlds.spark.hudi.steps import DATA
+from marker_sim.worlds.spark.hudi.choices import FIRST_S, Choices, TableRound
+from marker_sim.worlds.spark.hudi.settings import draw_table, partition_names
+from marker_sim.worlds.spark.hudi.steps import DATA, PHASES, with_steps
+from marker_sim.worlds.spark.hudi.table import Table
 from marker_sim.worlds.spark.hudi.table_storage import TableStorage
 
 NIGHTLY = os.environ.get("MARKER_SIM_PROFILE") == "nightly"
@@ -71,19 +78,47 @@ def test_where_no_call_can_be_stopped_local_storage_is_refused_in_a_sentence(
     monkeypatch.setattr("marker_sim.targets.run_environment.refused", lambda: "seccomp refuses the filter")
     with (
         pytest.raises(HarnessError, match="which is refused here: seccomp refuses the filter; give --storage s3"),
-        open_runs(asking(tmp_path, "1.0.2", 10.0), "1.0.2", "java", (), (), None),
+        open_runs(asking(tmp_path, "1.0.2", 10.0), "1.0.2", "java", ()),
     ):
         raise AssertionError("it was opened")
+
+
+@pytest.fixture
+def one_kill_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each run has one step, a kill at a data file."""
+    place = next(phase for phase in PHASES if phase.word == "data-file")
+
+    def drawn(choices: Choices, left_s: float) -> TableRound | None:
+        number = len(choices._runs)
+        if number and left_s < FIRST_S + choices.pace.estimate_s("write"):
+            return None
+        choices._runs[str(number)] += 1
+        rng = random.Random(number)
+        plan = draw_table(rng, number, choices.version)
+        plan = replace(plan, mode=choices.modes[0], storage=choices.storage, seed=plan_seed(choices.seed, number))
+        step = place.step(rng, len(partition_names(plan)), choices.storage)
+        return TableRound(number=number, plan=with_steps(plan, [step]))
+
+    monkeypatch.setattr(Choices, "next", drawn)
+
+
+def damaged_by(monkeypatch: pytest.MonkeyPatch, damage: Callable[[TableStorage, str], None]) -> None:
+    """Before each look at a table it is damaged."""
+    read = Table._read_by_hudi
+
+    def read_then(table: Table) -> Any:
+        damage(table.place, table.name)
+        return read(table)
+
+    monkeypatch.setattr(Table, "_read_by_hudi", read_then)
 
 
 def play(
     tmp_path: Path,
     version: str,
     budget_s: float,
-    names: tuple[str, ...] = ("driver killed at data-file",),
     mode: str = "timeline",
     storage: str = "local",
-    meddle: Callable[[TableStorage, str], None] | None = None,
     enough: Callable[[], bool] = lambda: False,
 ) -> Campaign:
     """A campaign that ends with its budget, or after the run that was `enough`."""
@@ -92,7 +127,7 @@ def play(
         if enough():
             raise KeyboardInterrupt
 
-    asked = asking(tmp_path, version, budget_s, names, mode, storage, meddle)
+    asked = asking(tmp_path, version, budget_s, mode, storage)
     return run_campaign(asked, lambda line: None, on_run=heard)
 
 
@@ -100,13 +135,11 @@ def asking(
     tmp_path: Path,
     version: str,
     budget_s: float,
-    names: tuple[str, ...] = (),
     mode: str = "timeline",
     storage: str = "local",
-    meddle: Callable[[TableStorage, str], None] | None = None,
 ) -> CampaignRequest:
     return CampaignRequest(
-        target=HudiSparkTarget(sut=f"hudi-spark:{version}", version=version, names=names, meddle=meddle),
+        target=HudiSparkTarget(sut=f"hudi-spark:{version}", version=version),
         modes=(mode,),
         storages=(storage,),
         budget_s=budget_s,
@@ -121,6 +154,7 @@ def verdicts(done: Campaign) -> dict[str, str]:
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("one_kill_each")
 def test_hudi_takes_back_what_a_killed_driver_left(tmp_path: Path) -> None:
     runs = iter(range(2))
     done = play(tmp_path, "1.2.0", PATIENCE_S, enough=lambda: next(runs) == 1)
@@ -133,7 +167,10 @@ def test_hudi_takes_back_what_a_killed_driver_left(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-def test_a_stray_file_and_markers_put_back_are_found_and_their_plan_shows_them_again(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("one_kill_each")
+def test_a_stray_file_and_markers_put_back_are_found_and_their_plan_shows_them_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     planted: list[tuple[str, str]] = []
 
     def damage(place: TableStorage, table: str) -> None:
@@ -154,7 +191,8 @@ def test_a_stray_file_and_markers_put_back_are_found_and_their_plan_shows_them_a
         marker.write_text(f"{source.relative_to(root)}.marker.CREATE\n")
         planted.append((gone[0], over))
 
-    done = play(tmp_path, "1.0.2", PATIENCE_S, meddle=damage, enough=lambda: bool(planted))
+    damaged_by(monkeypatch, damage)
+    done = play(tmp_path, "1.0.2", PATIENCE_S, enough=lambda: bool(planted))
     assert planted
     messages = {failure.guarantee: failure.message for failure in done.failures}
     assert any(path in messages["G15"] for path, _ in planted)
@@ -165,7 +203,7 @@ def test_a_stray_file_and_markers_put_back_are_found_and_their_plan_shows_them_a
     plan = next(failure.plan for failure in done.failures if failure.guarantee == "G15")
     assert plan is not None
     write_plan(plan, tmp_path / "plan.json")
-    again = asking(tmp_path, "1.0.2", PATIENCE_S, meddle=damage)
+    again = asking(tmp_path, "1.0.2", PATIENCE_S)
     with again.target.real_runs(again, lambda line: None) as runs:
         history = runs.again(read_plan(tmp_path / "plan.json"), time.monotonic() + PATIENCE_S).history
     assert {kind[0] for kind in broken_in(history, plan, again.profile)} >= {"G15"}
@@ -173,7 +211,8 @@ def test_a_stray_file_and_markers_put_back_are_found_and_their_plan_shows_them_a
 
 
 @pytest.mark.spark
-def test_a_lost_file_and_a_lost_row_are_found(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("one_kill_each")
+def test_a_lost_file_and_a_lost_row_are_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     planted: list[str] = []
 
     def damage(place: TableStorage, table: str) -> None:
@@ -190,7 +229,8 @@ def test_a_lost_file_and_a_lost_row_are_found(tmp_path: Path) -> None:
         new.with_name(f".{new.name}.crc").unlink(missing_ok=True)
         planted.append(old.name)
 
-    done = play(tmp_path, "1.2.0", PATIENCE_S, meddle=damage, enough=lambda: bool(planted))
+    damaged_by(monkeypatch, damage)
+    done = play(tmp_path, "1.2.0", PATIENCE_S, enough=lambda: bool(planted))
     assert planted
     messages = {failure.guarantee: failure.message for failure in done.failures}
     assert planted[0] in messages["G14"]
@@ -205,7 +245,7 @@ if NIGHTLY:
     @pytest.mark.parametrize("mode", ["direct", "timeline"])
     @pytest.mark.parametrize("version", VERSIONS)
     def test_no_trouble_of_the_kit_in_a_long_campaign(tmp_path: Path, version: str, mode: str, storage: str) -> None:
-        done = play(tmp_path, version, 600.0, names=(), mode=mode, storage=storage)
+        done = play(tmp_path, version, 600.0, mode=mode, storage=storage)
         assert not done.trouble
         assert done.statistics.faults["kill"] >= 20
         assert not left_over()

@@ -5,25 +5,31 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import psutil
 import pytest
 
 from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.worlds.door.available import refused
-from marker_sim.worlds.interceptor import StorageCall
+from marker_sim.worlds.door.front import UNSEEN
+from marker_sim.worlds.interceptor import Interceptor, StorageCall
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.spark.application import Application
 from marker_sim.worlds.spark.fault_injector import TableFaultInjector
+from marker_sim.worlds.spark.hudi.settings import Program, draw_table
 from marker_sim.worlds.spark.hudi.steps import DATA, KILLED_AT, PHASES, TableStep, aimed_at, put_call
+from marker_sim.worlds.spark.hudi.table import Pace
+from marker_sim.worlds.spark.hudi.table_run import play_table
 from marker_sim.worlds.spark.hudi.table_storage import local_storage
 from marker_sim.worlds.spark.standalone import HOSTS, Standalone
-from scenarios.test_hudi_spark_runs import FILE_ID, I1
+from scenarios.test_hudi_spark_runs import FILE_ID, I1, Driver
 
 
 @contextmanager
@@ -32,7 +38,7 @@ def driver_behind_a_door(root: Path, program: str, faults: tuple[Fault, ...]) ->
     if why := refused():
         pytest.skip(f"storage calls do not stop at the kit here: {why}")
     injector = TableFaultInjector(Recorder(), "t0")
-    with local_storage(injector.recorder, injector.inject, root, "t0") as place:
+    with local_storage(Interceptor(injector.recorder, injector.inject), root, "t0") as place:
         assert place.door is not None
         for folder in (f".hoodie/.temp/{I1}", "p1"):
             (root / "t0" / folder).mkdir(parents=True)
@@ -118,3 +124,33 @@ def test_behind_a_door_it_is_the_executor_that_made_the_call_which_dies(tmp_path
         for process in started.values():
             process.kill()
             process.wait(20.0)
+
+
+def test_markers_that_a_run_leaves_are_no_calls_that_were_not_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if why := refused():
+        pytest.skip(f"storage calls do not stop at the kit here: {why}")
+    leaves = (
+        f"import os; os.makedirs('.hoodie/.temp/{I1}'); open('.hoodie/.temp/{I1}/MARKERS.type', 'w').write('DIRECT')"
+    )
+
+    def started(name: str, program: str, spec: dict[str, Any], *rest: Any) -> Application:
+        command = rest[-1].start(
+            [sys.executable, "-I", "-c", leaves], {}, process=name, role="driver", folder=spec["table"]
+        )
+        assert command.popen.wait(20.0) == 0
+        return cast(Application, Driver(name, ["out of time"]))
+
+    monkeypatch.setattr("marker_sim.worlds.spark.hudi.table_run.Application", started)
+    program = Program(
+        home=tmp_path, java="java", jars=(), mark="none", logs=tmp_path, deadline=time.monotonic() + 1_000
+    )
+    plan = replace(draw_table(random.Random(3), 0, "1.0.2"), mode="direct", storage="local")
+    run = play_table(
+        plan, number=0, version="1.0.2", program=program, scratch=tmp_path, pace=Pace(), sut="hudi-spark:1.0.2",
+        profile="hudi-spark",
+    )  # fmt: skip
+    stored = [event.value for event in run.history.events if (event.path or "").endswith("MARKERS.type")]
+    assert stored[-1] == b"DIRECT" and run.cut
+    assert not [name for name in run.counts if name.startswith(UNSEEN)]

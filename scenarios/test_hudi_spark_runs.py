@@ -127,8 +127,8 @@ def test_no_driver_is_killed_at_what_is_no_place(path: str) -> None:
 
 @pytest.mark.parametrize("storage", ["local", "s3"])
 def test_rounds_go_to_every_place_and_trouble_before_they_repeat_one(storage: str) -> None:
-    met: dict[tuple[str, str], int] = {}
-    choices = Choices("1.0.2", ("direct", "timeline"), storage, 7, 600.0, (), met, met)
+    met = Counter[tuple[str, str]]()
+    choices = Choices("1.0.2", ("direct", "timeline"), storage, 7, 600.0, met, met)
     for _ in range(40):
         drawn = choices.next(10_000.0)
         assert drawn is not None
@@ -152,7 +152,7 @@ def test_the_first_kill_of_timeline_mode_is_in_a_rewrite_and_its_write_writes_fi
     modes: tuple[str, ...], seed: int
 ) -> None:
     met: Counter[tuple[str, str]] = Counter()
-    choices = Choices("1.0.2", modes, "local", seed, 240.0, (), met, met)
+    choices = Choices("1.0.2", modes, "local", seed, 240.0, met, met)
     for _ in modes:
         drawn = choices.next(1e6)
         assert drawn is not None
@@ -175,7 +175,7 @@ def test_some_writes_that_write_files_again_have_hudis_defaults_and_some_few_thr
 def test_after_it_was_met_it_is_a_place_like_others_and_on_s3_it_is_none() -> None:
     for storage in ("local", "s3"):
         met: Counter[tuple[str, str]] = Counter()
-        choices = Choices("1.0.2", ("timeline",), storage, 5, 600.0, (), met, met)
+        choices = Choices("1.0.2", ("timeline",), storage, 5, 600.0, met, met)
         for _ in range(60):
             drawn = choices.next(1e6)
             assert drawn is not None
@@ -185,7 +185,7 @@ def test_after_it_was_met_it_is_a_place_like_others_and_on_s3_it_is_none() -> No
 
 
 def test_no_kill_waits_for_more_files_than_a_write_makes() -> None:
-    choices = Choices("0.15.0", ("direct", "timeline"), "s3", 3, 600.0, (), {}, {})
+    choices = Choices("0.15.0", ("direct", "timeline"), "s3", 3, 600.0)
     for _ in range(80):
         drawn = choices.next(1e6)
         assert drawn is not None
@@ -196,7 +196,7 @@ def test_no_kill_waits_for_more_files_than_a_write_makes() -> None:
 
 
 def test_the_same_seed_chooses_the_same_rounds() -> None:
-    first, second = (Choices("1.2.0", ("timeline",), "s3", 5, 240.0, (), {}, {}) for _ in range(2))
+    first, second = (Choices("1.2.0", ("timeline",), "s3", 5, 240.0) for _ in range(2))
     assert [first.next(1e6) for _ in range(8)] == [second.next(1e6) for _ in range(8)]
 
 
@@ -204,7 +204,7 @@ def test_the_same_seed_chooses_the_same_rounds() -> None:
 def test_a_round_is_a_plan_that_is_stored_and_read_and_gives_the_same_steps_and_rows(
     tmp_path: Path, storage: str
 ) -> None:
-    choices = Choices("1.0.2", ("direct", "timeline"), storage, 4, 600.0, (), {}, {})
+    choices = Choices("1.0.2", ("direct", "timeline"), storage, 4, 600.0)
     for _ in range(12):
         drawn = choices.next(1e6)
         assert drawn is not None

@@ -21,6 +21,7 @@ from marker_sim.faults import Call, Fault, FaultKind, Site, Step
 from marker_sim.history import Event, History
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.outcome.conditions import REFUSED
 from marker_sim.outcome.failure import Failure, Kind
 from marker_sim.plan import COPY, MALFORMED, Op, Plan, read_plan
 from marker_sim.report.verdict import judge_campaign
@@ -28,7 +29,6 @@ from marker_sim.report.write import write_outcome
 from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.target import CampaignRequest, RealRuns, ServerOptions
 from marker_sim.unusual_names import KEPT
-from marker_sim.worlds.http.conditions import REFUSED
 from marker_sim.worlds.http.planned_run import HOSTILE, OF_PLANS
 from properties.volume import volume
 from scenarios.test_http import START, asked, campaign

@@ -21,7 +21,7 @@ from marker_sim.plan import Plan, Task, Write
 from marker_sim.search.seeds import plan_seed
 from marker_sim.surroundings.requirements import find_java, spark_home
 from marker_sim.worlds.processes.storages import LocalFront
-from marker_sim.worlds.spark.counts import SparkCounts, SparkRun, count
+from marker_sim.worlds.spark.outcome import SparkRun
 from marker_sim.worlds.spark.plans import (
     STORAGE,
     TASKS,
@@ -35,6 +35,7 @@ from marker_sim.worlds.spark.plans import (
 )
 from marker_sim.worlds.spark.run import run_spark
 from marker_sim.worlds.spark.standalone import Standalone
+from scenarios.spark_counts import SparkCounts, count
 
 pytestmark = pytest.mark.spark
 

@@ -63,8 +63,6 @@ def run_campaign(
             sut_version=request.target.version,
             seed=request.seed,
             duration_s=time.monotonic() - search.began,
-            runs=search.statistics.runs,
-            steps=search.statistics.steps,
             statistics=search.statistics,
             failures=search.failures(),
             last=search.last,

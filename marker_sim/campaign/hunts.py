@@ -35,14 +35,13 @@ from marker_sim.judges import judge
 from marker_sim.judges.guarantees import GUARANTEES
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.judges.violations import GuaranteeViolation
-from marker_sim.mutants.load import find_mutant, load_mutant
-from marker_sim.mutants.mutant import Mutant
+from marker_sim.mutants import Mutant
+from marker_sim.mutants.load import load_mutant
 from marker_sim.outcome.failure import Failure, Kind
 from marker_sim.plan import Plan
 from marker_sim.search.seeds import plan_seed
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
-from marker_sim.surroundings.worker_pool import Keeper
 from marker_sim.system import System
 
 COMBINATIONS = (
@@ -53,7 +52,6 @@ COMBINATIONS = (
     ("direct", "local"),
     ("timeline", "s3-unconditional"),
 )
-DESK = "marker_sim.campaign.hunts:HuntDesk"
 MACHINE_SLICE = 25
 PIECES = 64
 MATRIX_SEEDS = 4
@@ -184,14 +182,6 @@ SEARCHES = (
 )
 
 
-class HuntDesk(Keeper):
-    """The state of a worker process, for planted mutants and generated ones alike."""
-
-    def do(self, task: Any) -> Any:
-        """The result of a task, one mutant to hunt, which its own `do` gives."""
-        return task.do()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kill:
     """The results for one mutant.
@@ -229,20 +219,6 @@ class Kill:
             "plan": self.plan.to_dict() if self.plan else None,
             "message": self.message,
         }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KillTask:
-    """The task of a process: a mutant by its name, how many ranges of seeds, and the limits of `kill`."""
-
-    name: str
-    seeds: int
-    budget_s: float
-    plans: int | None
-
-    def do(self) -> Kill:
-        """The results for the mutant of the task."""
-        return kill(find_mutant(self.name), self.seeds, self.budget_s, plans=self.plans)
 
 
 def kill(

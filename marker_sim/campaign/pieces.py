@@ -16,8 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
-from marker_sim.campaign.coverage.determinism_check import digest
-from marker_sim.campaign.runs import execute, lacking
+from marker_sim.campaign.runs import digest, execute, lacking
 from marker_sim.history import History
 from marker_sim.judges import judge, modes_agree
 from marker_sim.judges.baselines.baseline import Known, counts_against

@@ -14,16 +14,18 @@ order for any number of processes.
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from marker_sim.campaign.coverage import canary
-from marker_sim.campaign.coverage.determinism_check import differ_elsewhere, digest
 from marker_sim.campaign.coverage.fault_matrix import fault_rows
 from marker_sim.campaign.coverage.gaps import below_thresholds, reached
 from marker_sim.campaign.coverage.goals import SURE
@@ -38,12 +40,13 @@ from marker_sim.campaign.pieces import (
     explore,
 )
 from marker_sim.campaign.played_shrinking import broken_in
-from marker_sim.campaign.runs import MODES_AGREE, execute, lacking, smaller
+from marker_sim.campaign.runs import MODES_AGREE, digest, execute, lacking, smaller
 from marker_sim.campaign.sources.swarm import Swarm
+from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind, drawable
 from marker_sim.judges.promises.profiles import Profile
+from marker_sim.mutants import Mutant
 from marker_sim.mutants.load import load_mutant
-from marker_sim.mutants.mutant import Mutant
 from marker_sim.outcome.failure import NONE_SMALLER, Failure, Kind
 from marker_sim.outcome.result import Campaign, Canary
 from marker_sim.outcome.statistics import BOTH
@@ -271,6 +274,28 @@ def hunt_canary(mutant: Mutant, place: tuple[str, str], seed: int, profile: Prof
     seen = explore(piece, Swarm(load_mutant(mutant), settings))
     seen.raise_error()
     return Canary(mutant=mutant.name, guarantee=mutant.kills, plans=seen.statistics.runs, caught=bool(seen.found))
+
+
+def differ_elsewhere(sut: str, plans: Sequence[Plan], digests: Sequence[str]) -> tuple[int, int]:
+    """How many plans were run in another process, and how many of them gave another history there.
+
+    It has another hash seed: only this shows whether a system depends on the order of a set, or on other properties of
+    a process. HarnessError when the process fails.
+    """
+    if not plans:
+        return 0, 0
+    other = "4242" if os.environ.get("PYTHONHASHSEED") != "4242" else "1"
+    tasks = [(sut, partial(_digest_of, plan)) for plan in plans]
+    try:
+        with TemporaryDirectory() as folder, WorkerPool(DESK, Path(folder), jobs=1, hash_seed=other) as pool:
+            found = list(in_order(tasks, SearchDesk().do, pool))
+    except Exception as error:  # Of the system too, which did not raise it here.
+        raise HarnessError(f"plans could not be run again in another process: {error}") from error
+    return len(plans), sum(one != two for one, two in zip(digests, found, strict=True))
+
+
+def _digest_of(plan: Plan, system: System) -> str:
+    return digest(execute(plan, system)[0])
 
 
 def explored(piece: Piece, system: System) -> PieceResult:

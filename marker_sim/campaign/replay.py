@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 from marker_sim.campaign.played_shrinking import PlayedShrinker, SmallPlan, broken_in
 from marker_sim.campaign.runs import failure_of, findings_in, findings_of, promised_breach, smaller
+from marker_sim.campaign.sources.played import Processes, SparkRuns
 from marker_sim.history import History
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.promises.profiles import Profile
@@ -32,17 +32,9 @@ from marker_sim.system import System
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest, RealRuns, ServerOptions
 
-if TYPE_CHECKING:
-    from marker_sim.campaign.sources.spark import SparkRuns
-
-LONG_S = 600.0
+LONG_S = 600.0  # Of one run, at most: a Spark application takes minutes where the machine has other work.
 CLOSING_S = 2.0
 SEEN_SHARE = 0.3  # Share of the time for shrinking in which the failure is reproduced.
-
-
-def replay_plan(plan: Plan, sut: str, guarantee: str | None) -> tuple[History, tuple[Finding, ...]]:
-    """The result of running a plan against a system, judged by one guarantee or by all."""
-    return findings_of(plan, load_system(sut), guarantee)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,9 +65,9 @@ def simulated(
     cause: of its breach; a breach of another cause counts if there was none of this cause.
     steady: whether the system seemed deterministic when the plan was stored.
     """
-    shown, also, count = None, tuple[str, ...](), 0
+    system, shown, also, count = load_system(sut), None, tuple[str, ...](), 0
     for _ in range(times):
-        history, findings = replay_plan(plan, sut, guarantee)
+        history, findings = findings_of(plan, system, guarantee)
         judged = ((each.guarantee, _breach(each, plan, profile, guarantee, cause)) for each in findings)
         broken = [(name, breach) for name, breach in judged if breach is not None]
         count += bool(broken)
@@ -85,7 +77,7 @@ def simulated(
             shown = Failure(kind=kind, breach=breach, history=history, plan=plan)
     if shown is not None:
         return Replayed(status=VIOLATED, broken=count, times=times, shown=shown, also=also)
-    why = undecided(plan, load_system(sut), guarantee, history, findings, steady)
+    why = undecided(plan, system, guarantee, history, findings, steady)
     return Replayed(status=NOT_REPRODUCED if why else FIXED, broken=0, times=times, why=why)
 
 
@@ -127,6 +119,11 @@ def played(
     return Replayed(status=status, broken=len(seen), times=made, held=held, shown=shown, why=why)
 
 
+def with_processes(real: Processes, plan: Plan, guarantee: str, profile: Profile, times: int) -> Replayed:
+    """The result of a plan with real processes; races may end differently each time."""
+    return played(lambda _: real.run(plan), plan, profile, guarantee, "", times, system=real.system)
+
+
 def on_servers(
     plan: Plan, sut: str, server: ServerOptions | None, profile: Profile, guarantee: str | None, cause: str, times: int
 ) -> Replayed:
@@ -144,8 +141,6 @@ def _real_runs(
     plan: Plan, sut: str, server: ServerOptions | None, profile: Profile, budget_s: float
 ) -> Iterator[RealRuns | SparkRuns]:
     if server is None:
-        from marker_sim.campaign.sources.spark import SparkRuns  # Not at the top: the simulated world does not need it.
-
         with SparkRuns(sut, plan.seed) as jobs:
             yield jobs
         return

@@ -6,6 +6,7 @@ judges or counts a run in which it called one.
 
 from __future__ import annotations
 
+import hashlib
 import time
 from dataclasses import replace
 
@@ -35,6 +36,14 @@ def execute(plan: Plan, system: System) -> tuple[History, int]:
     with watched(lambda: cluster.scheduler.steps):
         history = cluster.run()
     return history, cluster.scheduler.steps
+
+
+def digest(history: History) -> str:
+    """A digest of every byte of a history."""
+    made = hashlib.sha256()
+    for line in history.lines():
+        made.update(line.encode("utf-8", "surrogatepass"))
+    return made.hexdigest()
 
 
 def compare_modes(plan: Plan, system: System) -> tuple[History, History, Finding]:

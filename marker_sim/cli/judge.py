@@ -78,8 +78,6 @@ def judge(
         sut_version=history.header.sut_version,
         seed=history.header.seed,
         duration_s=(history.events[-1].time_ns - history.events[0].time_ns) / 1e9 if history.events else 0.0,
-        runs=1,
-        steps=0,
         statistics=statistics,
         failures=tuple(failures_in(history, findings, promises).values()),
         last=history,

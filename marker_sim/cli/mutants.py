@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
+from operator import call
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 
-from marker_sim.campaign.hunts import DESK, Kill, KillTask
+from marker_sim.campaign import hunts
+from marker_sim.campaign.hunts import Kill
 from marker_sim.cli import options as given
 from marker_sim.cli.output import Progress, say
 from marker_sim.cli.request import RUNS_MAX, parse_duration, parse_jobs, parse_number
@@ -22,7 +25,7 @@ from marker_sim.report.kill_matrix import closing_lines, matrix_dict, matrix_tex
 from marker_sim.report.table import output_console, plain_table, print_line
 from marker_sim.report.verdict import EXIT_HOLDS, EXIT_INTERRUPTED, EXIT_VIOLATED
 from marker_sim.report.write import write_text
-from marker_sim.surroundings.worker_pool import in_order, workers
+from marker_sim.surroundings.worker_pool import FUNCTIONS, in_order, workers
 
 SEEDS_MAX = 1000
 BUDGET = "60s"
@@ -53,7 +56,7 @@ def mutants(
     with open_report(directory, context.obj) as earlier:
         if earlier is not None:
             say(f"the earlier matrix in {directory} was moved to {earlier}")
-        tasks = [KillTask(name=mutant.name, seeds=starts, budget_s=budget_s, plans=plans) for mutant in chosen]
+        tasks = [partial(hunts.kill, mutant, starts, budget_s, plans=plans) for mutant in chosen]
         settings = {"seeds": starts, "budget_per_mutant_s": budget_s if plans is None else None, "runs": plans}
 
         def line_of(kills: list[Kill]) -> str:
@@ -77,7 +80,7 @@ def mutants(
 
 
 def hunted(
-    tasks: Sequence[Any], processes: int, line_of: Callable[[list[Any]], str], ends: Callable[[Any], bool]
+    tasks: Sequence[Callable[[], Any]], processes: int, line_of: Callable[[list[Any]], str], ends: Callable[[Any], bool]
 ) -> tuple[list[Any], bool, HarnessError | None]:
     """The results of the tasks in order, whether it ended early, and the error that ended it, None for Ctrl-C.
 
@@ -85,8 +88,8 @@ def hunted(
     """
     done: list[Any] = []
     try:
-        with Progress() as progress, workers(DESK, min(processes, len(tasks))) as pool:
-            for each in in_order(tasks, lambda task: task.do(), pool):
+        with Progress() as progress, workers(FUNCTIONS, min(processes, len(tasks))) as pool:
+            for each in in_order(tasks, call, pool):
                 done.append(each)
                 progress(line_of(done))
                 if ends(each):

@@ -20,13 +20,21 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from marker_sim.campaign.nightly.pruning import has_ledger, pruning, stored_files
 from marker_sim.campaign.played_shrinking import SmallPlan
-from marker_sim.campaign.replay import Replayed, on_servers, shrink_on_servers, shrink_simulated, simulated
+from marker_sim.campaign.replay import (
+    LONG_S,
+    Replayed,
+    on_servers,
+    shrink_on_servers,
+    shrink_simulated,
+    simulated,
+    with_processes,
+)
+from marker_sim.campaign.sources.played import Processes
 from marker_sim.cli import options as given
 from marker_sim.cli.request import parse_duration, parse_number
-from marker_sim.cli.stored import StoredPlan, failure_of_chaos, failures_at
-from marker_sim.cli.verify import confirm, with_processes
+from marker_sim.cli.stored import StoredPlan, failure_of_chaos, failures_at, has_ledger, pruning, stored_files
+from marker_sim.cli.verify import confirm
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.judges.promises.profiles import Profile, load_profile
 from marker_sim.judges.violations import violation
@@ -48,7 +56,6 @@ REAL_TIMES = 3
 SERVER_TIMES = 10
 TABLE_TIMES = SPARK_TIMES = 3
 NOTHING_KNOWN = "no failure known"
-RUN_S = 120.0
 WORDS = {
     VIOLATED: "still violated",
     CANNOT_RUN: "cannot run",
@@ -178,7 +185,7 @@ def _run_all(failures: Sequence[StoredPlan | str], wanted: Wanted, console: Cons
                 results.append("")
                 continue
             try:
-                limit.set(RUN_S * (wanted.times or SERVER_TIMES) + REST_S, f"the replay of {stored.name}")
+                limit.set(LONG_S * (wanted.times or SERVER_TIMES) + REST_S, f"the replay of {stored.name}")
                 results.append(_run_one(stored, wanted, console))
             except HarnessError as error:
                 print_lines(console, f"CANNOT RUN: {stored.name}: {error}")
@@ -229,7 +236,8 @@ def _again(stored: StoredPlan, system: str, profile: Profile, times: int | None)
         return on_servers(plan, system, stored.server or ServerOptions(), profile, guarantee, cause, times)
     if stored.world == "real":
         assert guarantee is not None
-        return with_processes(plan, system, guarantee, profile, times or REAL_TIMES)
+        with Processes(system) as real:
+            return with_processes(real, plan, guarantee, profile, times or REAL_TIMES)
     if stored.world == SPARK:
         return on_servers(plan, system, None, profile, guarantee, cause, times or SPARK_TIMES)
     steady = stored.deterministic or system != stored.sut

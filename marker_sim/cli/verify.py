@@ -19,8 +19,9 @@ import typer
 
 from marker_sim.campaign.comparison import Comparison, compare, its_share
 from marker_sim.campaign.engine import run_campaign
-from marker_sim.campaign.replay import Replayed
+from marker_sim.campaign.replay import with_processes
 from marker_sim.campaign.runs import MODES_AGREE
+from marker_sim.campaign.sources.played import Processes
 from marker_sim.cli import options as given
 from marker_sim.cli.output import Progress, say
 from marker_sim.cli.request import parse_request
@@ -206,19 +207,12 @@ def confirm(plan: Plan, sut: str, guarantee: str, profile: Profile, times: int =
     if why:
         return f"{SIMULATED_ONLY} {why}"
     try:
-        again = with_processes(plan, sut, guarantee, profile, times)
+        with Processes(sut) as real:
+            again = with_processes(real, plan, guarantee, profile, times)
     except HarnessError as error:
         return f"{SIMULATED_ONLY} real processes could not run the plan: {error}"
     runs = f"in {again.broken} of {times} run{'' if times == 1 else 's'}"
     return f"{CONFIRMED}, {runs}" if again.broken else f"{NOT_REPRODUCED}, {runs}; {HELD if again.held else UNDECIDED}"
-
-
-def with_processes(plan: Plan, sut: str, guarantee: str, profile: Profile, times: int) -> Replayed:
-    """The result of a plan run with real processes; HarnessError when that is not possible."""
-    from marker_sim.campaign.sources.processes import Processes
-
-    with Processes(sut) as real:
-        return real.again(plan, guarantee, profile, times)
 
 
 def _not_playable(plan: Plan, guarantee: str) -> str:

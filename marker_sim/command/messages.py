@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, Union
+
+import msgspec
 
 from marker_sim.errors import HarnessError
 
@@ -15,29 +13,37 @@ PROTOCOL = 1
 MODES = ("direct", "timeline")
 WRITE = "write"  # The mode of a process that writes.
 PARTS = ("attempt", "finalize", "commit", "rollback")  # The parts of a write that a program may do.
-# The required and the optional fields of each message.
-_OPERATION: dict[str, type] = {"id": int}
-_MAYBE: dict[str, type] = {"call": int}
-FIELDS: dict[str, tuple[dict[str, type], dict[str, type]]] = {
+Number = Annotated[int, msgspec.Meta(ge=0, le=1 << 40)]
+_OPERATION: dict[str, Any] = {"id": Number}
+_MAYBE: dict[str, Any] = {"call": Number}
+# The required and the optional fields of each message; bytes are base64.
+FIELDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "hello": (
-        {"protocol": int, "name": str, "modes": list},
-        {"version": str, "identity": bool, "reset": bool, "write": list},
+        {"protocol": Number, "name": str, "modes": list[str]},
+        {"version": str, "identity": bool, "reset": bool, "write": list[str]},
     ),
-    "put": (_OPERATION | {"path": str, "data": str}, _MAYBE | {"if_absent": bool, "if_version": str}),
-    "overwrite": (_OPERATION | {"path": str, "data": str}, _MAYBE),
+    "put": (_OPERATION | {"path": str, "data": bytes}, _MAYBE | {"if_absent": bool, "if_version": str}),
+    "overwrite": (_OPERATION | {"path": str, "data": bytes}, _MAYBE),
     "get": (_OPERATION | {"path": str}, _MAYBE),
     "list": (_OPERATION | {"prefix": str}, _MAYBE),
     "delete": (_OPERATION | {"path": str}, _MAYBE),
-    "sleep": (_OPERATION | {"ms": int}, _MAYBE),
+    "sleep": (_OPERATION | {"ms": Number}, _MAYBE),
     "lock": (_OPERATION | {"name": str}, _MAYBE),
     "unlock": (_OPERATION | {"name": str}, _MAYBE),
-    "marker": (_OPERATION | {"call": int, "name": str}, {}),
-    "markers": (_OPERATION | {"call": int}, {}),
-    "answer": ({"call": int}, {"result": bool, "names": list, "error": str, "message": str}),
+    "marker": (_OPERATION | {"call": Number, "name": str}, {}),
+    "markers": (_OPERATION | {"call": Number}, {}),
+    "answer": ({"call": Number}, {"result": bool, "names": list[str], "error": str, "message": str}),
     "wait": ({}, {}),
 }
-_WORDS = {int: "a whole number", str: "a string", bool: "true or false", list: "an array of strings"}
-_NUMBER_MAX = 1 << 40
+
+
+def _kind(do: str, needed: dict[str, Any], more: dict[str, Any]) -> type[msgspec.Struct]:
+    optional = [(name, kind | msgspec.UnsetType, msgspec.UNSET) for name, kind in more.items()]
+    return msgspec.defstruct(do, [*needed.items(), *optional], tag_field="do", tag=do, forbid_unknown_fields=True)
+
+
+_KINDS: Any = Union[tuple(_kind(do, *fields) for do, fields in FIELDS.items())]  # noqa: UP007
+_LINES = msgspec.json.Decoder[Any](_KINDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,44 +89,17 @@ class Hello(NamedTuple):
 def read_line(line: bytes) -> ProgramLine:
     """The message in a line; HarnessError says what is wrong with it."""
     try:
-        raw = json.loads(line)
-    except (ValueError, RecursionError):
-        raw = None
-    if not isinstance(raw, dict):
-        raise HarnessError(
-            f"it printed {shown(line)}, which is no JSON object; standard output is for the protocol alone, so print"
-            " everything else to standard error"
-        )
-    do = raw.pop("do", None)
-    if do not in FIELDS:
-        raise HarnessError(f'it printed {shown(line)}; "do" has to be one of {", ".join(FIELDS)}')
-    needed, more = FIELDS[do]
-    for wrong in _wrong(do, raw, needed, needed | more):
-        raise HarnessError(f"it printed {shown(line)}: {wrong}")
-    if "data" in raw:
-        try:
-            raw["data"] = base64.b64decode(raw["data"], validate=True)
-        except (binascii.Error, ValueError):
-            raise HarnessError(f'it printed {shown(line)}: "data" is not base64') from None
-    return ProgramLine(do, raw)
-
-
-def _wrong(do: str, raw: dict[str, Any], needed: dict[str, type], known: dict[str, type]) -> Iterator[str]:
-    for name in needed:
-        if name not in raw:
-            yield f'"{name}" is missing'
-    for name, value in raw.items():
-        if name not in known:
-            yield f'"{do}" has no field "{name}"; it has {", ".join(known) or "none"}'
-        elif type(value) is not known[name] or (isinstance(value, list) and {*map(type, value)} - {str}):
-            yield f'"{name}" has to be {_WORDS[known[name]]}'
-        elif type(value) is int and not 0 <= value <= _NUMBER_MAX:
-            yield f'"{name}" is out of bounds'
-    for name in ("path", "prefix", "name"):
-        try:
-            str(raw.get(name, "")).encode()
-        except UnicodeEncodeError:
-            yield f'"{name}" is not Unicode'
+        read = _LINES.decode(line)
+    except (msgspec.DecodeError, RecursionError) as error:
+        if not isinstance(error, msgspec.ValidationError) or not line.lstrip().startswith(b"{"):
+            raise HarnessError(
+                f"it printed {shown(line)}, which is no JSON object; standard output is for the protocol alone, so"
+                f" print everything else to standard error ({error})"
+            ) from None
+        known = f"; it is one of {', '.join(FIELDS)}" if str(error).endswith("`$.do`") else ""
+        raise HarnessError(f"it printed {shown(line)}: {error}{known}") from None
+    given = {name: value for name, value in msgspec.structs.asdict(read).items() if value is not msgspec.UNSET}
+    return ProgramLine(type(read).__name__, given)
 
 
 def read_hello(said: list[ProgramLine]) -> Hello:

@@ -15,6 +15,7 @@ BATCHED_STORAGES = ("s3", "local")
 CONTENTS = ("put", "overwrite")
 CHANGES = (*CONTENTS, "delete")
 ANY_CALL = (*CHANGES, "get", "list")
+READS = frozenset({"get", "list", "stat"})  # Of real processes; they change nothing.
 ANY_ROLE = ("server", "driver", "executor")
 _CALLERS = (*ANY_ROLE, "client")
 

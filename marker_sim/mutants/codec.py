@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from marker_sim.mutants.mutant import Mutant
+from marker_sim.mutants import Mutant
 
 _names = partial(Mutant, module="names")
 _encoding = partial(_names, before='    return "".join(f"{name}\\n" for name in names).encode("utf-8")\n')

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from marker_sim.mutants.mutant import Mutant
+from marker_sim.mutants import Mutant
 
 _KNOWN = "            elif waiter.name in self._names:\n                known.append(waiter)\n"
 

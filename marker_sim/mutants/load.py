@@ -11,9 +11,9 @@ from pathlib import Path
 from types import ModuleType
 
 from marker_sim.errors import UsageError
+from marker_sim.mutants import Mutant
 from marker_sim.mutants.codec import CODEC
 from marker_sim.mutants.found import FOUND
-from marker_sim.mutants.mutant import Mutant
 from marker_sim.mutants.rolling_back import ROLLING_BACK
 from marker_sim.mutants.serving import SERVING
 from marker_sim.mutants.storing import STORING

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from marker_sim.mutants.mutant import Mutant
+from marker_sim.mutants import Mutant
 
 _server = partial(Mutant, module="markers.server")
 _batches = partial(Mutant, module="markers.batches")

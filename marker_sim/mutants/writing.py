@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from marker_sim.mutants.mutant import Mutant
+from marker_sim.mutants import Mutant
 
 _DELETE = (
     '        retry_until_decided(self._storage, self._runtime, lambda: self._storage.delete(f"{self._table}/{path}"))\n'

@@ -146,8 +146,6 @@ class Campaign:
     sut_version: str
     seed: int
     duration_s: float
-    runs: int
-    steps: int
     statistics: Statistics
     failures: tuple[Failure, ...]
     last: History | None
@@ -166,6 +164,11 @@ class Campaign:
     fault_rows: tuple[MatrixRow, ...] = ()
     listed: tuple[RunRow, ...] = ()
     walked: tuple[WalkedCall, ...] = ()
+
+    @property
+    def runs(self) -> int:
+        """The number of runs."""
+        return self.statistics.runs
 
 
 # The columns of a promise that a run broke, by one cause. under: the faults that were active, as in `verdict.json`.

@@ -75,10 +75,10 @@ class ArrowFacts:
             if len(others):
                 missing = missing.filter(pc.invert(_is_in(missing["key"], others)))
         missing = missing.group_by(["key", "place"]).aggregate([("at", "max")])
-        at, place = pc.fill_null(missing["at_max"], FACTS[rule.of].unknown), missing["place"]
+        at, place = pc.fill_null(missing["at_max"], FACTS[rule.of]), missing["place"]
         if rule.before:
             until = _looked_up(self._latest(rule.before), place)
-            excused = pc.less(at, pc.fill_null(until, FACTS[rule.of].unknown))
+            excused = pc.less(at, pc.fill_null(until, FACTS[rule.of]))
         elif listed is not None:
             excused = pc.greater_equal(at, _looked_up(listed, place))
         else:
@@ -110,7 +110,7 @@ def _of(columns: pa.Table, facts: pa.ChunkedArray, numbers: dict[str, int], fact
         return columns.slice(0, 0)
     own = columns.filter(pc.equal(facts, numbers[fact]))
     own = own.filter(pc.is_valid(own["place" if fact in OF_DIRECTORIES else "key"]))
-    at = pc.fill_null(own["at"].cast(pa.int64()), FACTS[fact].unknown)
+    at = pc.fill_null(own["at"].cast(pa.int64()), FACTS[fact])
     return own.set_column(2, "at", at)
 
 
@@ -203,14 +203,11 @@ def counted_by_spark(places: list[str], form: str, text: Callable[[int], str], m
 
 def unreadable(place: str, error: Exception) -> UsageError:
     """The error for files that hold no facts."""
+    why = next(iter(str(error).splitlines()), type(error).__name__)
     return UsageError(
-        f"{place} cannot be read as facts ({_first_line(error)}); give Parquet, CSV or JSON files with the columns"
+        f"{place} cannot be read as facts ({why}); give Parquet, CSV or JSON files with the columns"
         f" {', '.join(COLUMNS)}, as in docs/scale.md"
     )
-
-
-def _first_line(error: object) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def _spelled(value: str | int, text: Callable[[int], str]) -> str:

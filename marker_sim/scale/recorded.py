@@ -11,7 +11,7 @@ Limits: storage effects must be recorded (`witness` "effects", `layout` "hudi").
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from urllib.parse import parse_qs
 
 import pyarrow as pa
@@ -78,14 +78,14 @@ class RecordedFacts:
         creates = pa.table({"index": asked["index"], "directory": directory, "name": pc.fill_null(asked["path"], "")})
         ended = _first_ends(pa.concat_tables(self._ended))
         refused = ended.filter(pc.equal(ended["kind"], "fail"))["caused_by"]
-        refused = refused.filter(pc.invert(pc.is_in(refused, value_set=_ids(self._copied))))
+        refused = refused.filter(pc.invert(pc.is_in(refused, value_set=pa.array(sorted(self._copied), pa.int64()))))
         answered = ended.filter(pc.equal(ended["kind"], "ok"))["caused_by"]
         made = [
             _facts(
                 "requested", creates.filter(pc.invert(pc.is_in(creates["index"], value_set=refused.combine_chunks())))
             ),
             _facts("answered", creates.filter(pc.is_in(creates["index"], value_set=answered.combine_chunks()))),
-            self._stored(),
+            self._stored_where_asked(directory),
         ]
         rows = [*self._rows, *self._deleted(), *self._data.facts()]
         made.append(pa.Table.from_pylist([dict(zip(_FACT.names, row, strict=True)) for row in rows], schema=_FACT))
@@ -107,17 +107,12 @@ class RecordedFacts:
             self._settled.setdefault(row["caused_by"], {"ok": index, "fail": -1}.get(kind, NEVER))
         elif operation == "hostile" and kind == "invoke":
             self._hostile(row)
-        elif operation in _IN_PLACE:
-            writers = self._writing.setdefault(row["path"] or "", set())
-            (writers.discard if operation == "overwrite-end" else writers.add)(row["process"])
-            self._data.take(row)
-        elif operation == "earlier":
-            self._before_run = True
-            self._data.take(row)
-        elif operation == "phase":
-            self._ran = True
-            self._data.take(row)
         else:
+            if operation in _IN_PLACE:
+                writers = self._writing.setdefault(row["path"] or "", set())
+                (writers.discard if operation == "overwrite-end" else writers.add)(row["process"])
+            self._before_run |= operation == "earlier"
+            self._ran |= operation == "phase"
             self._data.take(row)
 
     def _hostile(self, row: Row) -> None:
@@ -139,6 +134,13 @@ class RecordedFacts:
             settled = NEVER if index in self._copied else self._settled.get(index, NEVER)
             if settled >= 0:
                 yield "deleted", directory, None, settled
+
+    def _stored_where_asked(self, asked: pa.ChunkedArray) -> pa.Table:
+        """The stored names in directories that a request named; what a server keeps elsewhere is its own."""
+        stored = self._stored()
+        others = {place for fact, place, _, _ in self._rows if fact == "requested"} | {*self._deletions.values()}
+        named = pa.concat_arrays([asked.combine_chunks(), pa.array(sorted(others), pa.string())])
+        return stored.filter(pc.is_in(stored["directory"], value_set=named))
 
     def _stored(self) -> pa.Table:
         """The names in the last content of every file; a file that is being written counts as empty."""
@@ -223,7 +225,3 @@ def _first_ends(ended: pa.Table) -> pa.Table:
 def _facts(fact: str, names: pa.Table) -> pa.Table:
     columns = [pa.repeat(fact, len(names)), names["directory"], names["name"], names["index"]]
     return pa.table(columns, names=_FACT.names).cast(_FACT)
-
-
-def _ids(values: Iterable[int]) -> pa.Array:
-    return pa.array(sorted(values), pa.int64())

@@ -196,16 +196,6 @@ def judge_facts(facts: FactFiles, spark_master: str | None) -> JudgedSets:
 
 def judge_history_by_sets(path: Path, spark_master: str | None) -> JudgedSets:
     """The results for a history file (.parquet or .jsonl) from its columns, read in parts."""
-    header, facts, classes = _facts_of(path)
-    if header.witness != "effects" or header.layout != "hudi":
-        why = "storage was read now and then, and sets need every effect on it"
-        return JudgedSets(header=header, differences={}, lacking={rule.id: why for rule in RULES}, classes=frozenset())
-    return JudgedSets(header=header, differences=_differences(facts, spark_master), lacking={}, classes=classes)
-
-
-def _facts_of(path: Path) -> tuple[Header, pa.Table, frozenset[str]]:
-    """The header of a history file, its facts, and the classes of the faults in it; no facts where sets need more."""
-    collected = RecordedFacts()
     if path.suffix == ".jsonl":
         history = read_jsonl(path)
         header, batches = history.header, iter([as_table(history)])
@@ -213,10 +203,13 @@ def _facts_of(path: Path) -> tuple[Header, pa.Table, frozenset[str]]:
         file, header = open_parquet(path)
         batches = (pa.Table.from_batches([batch]) for batch in file.iter_batches(_BATCH_ROWS, columns=list(READ)))
     if header.witness != "effects" or header.layout != "hudi":
-        return header, pa.table({}), frozenset()
+        why = "storage was read now and then, and sets need every effect on it"
+        return JudgedSets(header=header, differences={}, lacking={rule.id: why for rule in RULES}, classes=frozenset())
+    collected = RecordedFacts()
     for batch in batches:
         collected.add(batch)
-    return header, collected.table(), frozenset(collected.classes)
+    found = _differences(collected.table(), spark_master)
+    return JudgedSets(header=header, differences=found, lacking={}, classes=frozenset(collected.classes))
 
 
 def _differences(facts: pa.Table, spark_master: str | None) -> dict[str, Difference]:

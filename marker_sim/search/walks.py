@@ -31,7 +31,6 @@ CHANGES = {
     "local": ("open", "write", "cut", "allocate", "rename", "link", "delete", "mkdir", "rmdir", "sync"),
     "s3": ("put", "delete"),
 }
-NEED_ROOM = ("open", "write", "allocate", "mkdir", "link")
 # Parts of a name that may be others in the next run: numbers, hexadecimal ones, and those of Python's `tempfile`.
 _VARYING = re.compile(r"(?<![A-Za-z0-9])(?=[a-f]*\d)[0-9a-f]{4,}(?![A-Za-z0-9])|(?<=tmp)[a-z0-9_]{8}|\d+")
 _AT_ONCE_MS = 1_200  # How long a caller waits for a reply that never comes.
@@ -212,7 +211,7 @@ def fates_of(storage: str, call: StorageCall) -> tuple[Fate, ...]:
     known = FATES[storage].get(call.operation, ())
     if storage == "local" and call.operation in CHANGES[storage] and call.operation != "sync":
         known = (*known, _APPLIED)
-        known += (_FULL,) if call.operation in NEED_ROOM else ()
+        known += (_FULL,) if call.needs_room else ()
         known += (_TORN,) if call.operation == "write" else ()
     return known
 

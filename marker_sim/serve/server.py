@@ -190,18 +190,12 @@ def _open_storage(settings: Settings, local: bool, root: str) -> Storage:
 def _listen(host: str, port: int) -> socket.socket:
     """A socket listening on the port; HarnessError when that is not possible."""
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.socket(family, kind, protocol)
-        try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(address)
-            listener.listen(BACKLOG)
-        except OSError:
-            listener.close()
-            raise
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        both = family is socket.AF_INET6
+        return socket.create_server(address[:2], family=family, backlog=BACKLOG, dualstack_ipv6=both)
     except OSError as error:
-        raise HarnessError(f"cannot listen on {host}:{port}: {error.strerror}; give another --host or --port") from None
-    return listener
+        why = (error.strerror or "").partition(" (while")[0]
+        raise HarnessError(f"cannot listen on {host}:{port}: {why}; give another --host or --port") from None
 
 
 def _url(listener: socket.socket) -> str:

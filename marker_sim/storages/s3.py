@@ -14,8 +14,7 @@ An ETag is the version. Keys longer than S3 accepts are PathRefused before a req
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
@@ -187,15 +186,10 @@ class S3Storage:
         return key
 
     def _ask(self, path: str, call: Callable[[], Any]) -> Any:
-        with self._errors(path):
-            return call()
-
-    @contextmanager
-    def _errors(self, path: str) -> Iterator[None]:
-        """A context that turns errors of botocore into those of the seam."""
+        """The answer to a request, with errors of botocore turned into those of the seam."""
         known = self._botocore
         try:
-            yield
+            return call()
         except known.ClientError as error:
             raise _answered(path, error.response) from error
         except (known.EndpointConnectionError, known.ConnectTimeoutError, known.ProxyConnectionError) as error:

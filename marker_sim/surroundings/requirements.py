@@ -41,16 +41,10 @@ class Requirement(NamedTuple):
 
 _WIRES = "faults of connections of --sut http and hudi:VERSION"
 _SPARK = "--sut hudi-spark:VERSION"
+_ALWAYS = ("greenlet", "hypothesis", "jinja2", "msgspec", "psutil", "pyarrow", "rich", "typer")
 # By the module that is imported.
 REQUIREMENTS = {
-    "greenlet": Requirement("greenlet", "", "verify"),
-    "hypothesis": Requirement("hypothesis", "", "verify"),
-    "jinja2": Requirement("jinja2", "", "verify"),
-    "msgspec": Requirement("msgspec", "", "verify"),
-    "psutil": Requirement("psutil", "", "verify"),
-    "pyarrow": Requirement("pyarrow", "", "verify"),
-    "rich": Requirement("rich", "", "verify"),
-    "typer": Requirement("typer", "", "verify"),
+    **{name: Requirement(name, "", "verify") for name in _ALWAYS},
     "httptools": Requirement("httptools", "serve", "serve and real processes"),
     "uvicorn": Requirement("uvicorn", "serve", "serve and real processes"),
     "boto3": Requirement("boto3", "s3", "storage on S3, audit of tables on S3"),

@@ -27,6 +27,48 @@ _PR_SET_PDEATHSIG = 1
 Stream = int | IO[bytes]
 
 
+class StartedProgram:
+    """A program that was started, with all that it started. It leads a session, but for a launcher that leads it.
+
+    popen: what leads the session. pid: the program itself.
+    """
+
+    popen: subprocess.Popen[bytes]
+    pid: int
+
+    def __init__(self, popen: subprocess.Popen[bytes]) -> None:
+        self.popen, self.pid = popen, popen.pid
+
+    def pids(self) -> list[int]:
+        """The process ids of the program and its live descendants."""
+        return family(self.pid)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the whole group and to descendants that left it; what is gone already is fine."""
+        strays = list(filter(self._has_left, self.pids())) if self.popen.returncode is None else []
+        signal_session(self.popen, number)  # After the look: a dead program has no descendants.
+        for pid in strays:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
+
+    def _has_left(self, pid: int) -> bool:
+        with suppress(ProcessLookupError):
+            return os.getpgid(pid) != self.pid
+        return False
+
+    def kill(self) -> None:
+        """SIGKILL for all of it, without waiting until it is gone."""
+        signal_session(self.popen, signal.SIGSTOP)  # Finding strays takes milliseconds, in which it would go on.
+        self.signal(signal.SIGKILL)
+
+
+def start_program(words: Sequence[str], environment: Mapping[str, str], **rest: Any) -> StartedProgram:
+    """As `Door.start` starts a command, whose process and role nobody asks for here; `rest` as for `start`."""
+    return StartedProgram(
+        start(words, environment, **{name: rest[name] for name in rest if name not in ("process", "role")})
+    )
+
+
 def start(
     words: Sequence[str],
     environment: Mapping[str, str],
@@ -109,11 +151,31 @@ def end_process(pid: int) -> None:
         os.close(handle)
 
 
+def family(pid: int) -> list[int]:
+    """A process and its descendants, by the kernel's own lists; by a look at all processes where it keeps none."""
+    found = [pid]
+    for each in found:
+        with suppress(OSError):  # It is gone.
+            for thread in os.listdir(f"/proc/{each}/task"):
+                with suppress(OSError), open(f"/proc/{each}/task/{thread}/children", "rb", buffering=0) as children:
+                    found += map(int, children.read().split())
+    if not os.path.exists(f"/proc/self/task/{os.getpid()}/children"):
+        with suppress(psutil.NoSuchProcess):
+            found += (child.pid for child in psutil.Process(pid).children(recursive=True))
+    return found
+
+
 def _in_session(session: int) -> Iterator[int]:
     for pid in psutil.pids():
         with suppress(psutil.Error, OSError):
             if os.getsid(pid) == session and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
                 yield pid
+
+
+def read_kernel(path: str) -> bytes:
+    """A file of the kernel's. Servers are looked at several times per answer, and pathlib takes four times as long."""
+    with open(path, "rb", buffering=0) as file:
+        return file.read()
 
 
 def last_lines(log: Path) -> str:
@@ -122,18 +184,25 @@ def last_lines(log: Path) -> str:
     return " | ".join(line.strip() for line in lines if line.strip())[-SAID_MAX:] or "(no output)"
 
 
-def marked(variable: str, mark: str) -> Iterator[psutil.Process]:
-    """The living processes in whose environment a variable has this value; those of other users are invisible."""
+def marked(variable: str, mark: str, sessions: Mapping[int, float] | None = None) -> Iterator[psutil.Process]:
+    """The living processes in whose environment a variable has this value; those of other users are invisible.
+
+    sessions: those in one of these sessions as well, by when it began (time.time): its number may be another's by now.
+    """
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
-            if process.status() != psutil.STATUS_ZOMBIE and process.environ().get(variable) == mark:
+            if process.status() == psutil.STATUS_ZOMBIE:
+                continue
+            since_s = sessions.get(os.getsid(process.pid)) if sessions else None
+            ours = since_s is not None and process.create_time() >= since_s - 1
+            if ours or process.environ().get(variable) == mark:
                 yield process
 
 
-def end_marked(variable: str, mark: str) -> None:
-    """SIGKILL for all marked processes but this one. HarnessError when one survives."""
+def end_marked(variable: str, mark: str, sessions: Mapping[int, float] | None = None) -> None:
+    """SIGKILL for all that `marked` finds but this process. HarnessError when one survives."""
     deadline = time.monotonic() + END_S
-    while left := [process for process in marked(variable, mark) if process.pid != os.getpid()]:
+    while left := [process for process in marked(variable, mark, sessions) if process.pid != os.getpid()]:
         for process in left:
             with suppress(psutil.Error):
                 process.kill()

@@ -3,9 +3,9 @@
 A worker asks the kernel for SIGKILL when its parent ends. Processes started by workers carry the pool's mark in their
 environment, so those that outlive a killed command are found and ended when the next pool with that mark begins.
 
-    asker    WorkerPool("package.module:Desk", ...): a frame with a pickled task goes to a worker's standard input
+    asker    WorkerPool("package.module:Desk", ...): a task goes to a worker by a connection of multiprocessing
     worker   `main`: makes the desk once, a context manager, and answers each task with
-             what `do` of it returns; what others print goes to its log
+             what `do` of it returns; what is printed goes to its log
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from __future__ import annotations
 import importlib
 import os
 import pickle
-import struct
 import subprocess
 import sys
 import time
@@ -23,10 +22,11 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from multiprocessing.connection import wait
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, Any, Protocol, Self
+from typing import Any, Protocol, Self
 
 from marker_sim.errors import HarnessError
 from marker_sim.surroundings import supervisor
@@ -35,13 +35,13 @@ VARIABLE = "MARKER_SIM_POOL"
 LIMIT_S = 900.0
 END_S = 10.0
 WAIT_S = 0.5
+FUNCTIONS = "marker_sim.surroundings.worker_pool:FunctionDesk"
 _CHILD = "from marker_sim.surroundings.worker_pool import main; main()"
 # What the guard imports is imported when it has something to do: there is one for each campaign on servers.
 _GUARD = """import sys
 if not sys.stdin.buffer.read():
     from marker_sim.surroundings.supervisor import end_marked
     end_marked(*sys.argv[1:])"""
-_LENGTH = struct.Struct(">Q")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +68,7 @@ class PoolWorker:
     """
 
     process: subprocess.Popen[bytes]
+    link: Connection
     log: Path
     task: Any = None
     since: float = 0.0
@@ -86,33 +87,31 @@ class Keeper:
         self._stack.close()
 
 
+class FunctionDesk(Keeper):
+    """The desk whose tasks are functions, which it calls."""
+
+    def do(self, task: Callable[[], Any]) -> Any:
+        """What the function returns."""
+        return task()
+
+
 class TaskPool(Protocol):
     """Performs tasks in parallel and answers in any order; a context manager that ends its processes.
 
-    A worker has the one task that it was given last, or none.
+    A worker has the one task that it was given last (it is busy), or none (it is idle).
+
+    give      starts a task on an idle worker
+    answers   those that are there within `timeout_s`, or as soon as there is one
+    abandon   ends what is unfinished; returns its tasks, which will have no answer
     """
 
     @property
-    def idle(self) -> list[Any]:
-        """Workers without a task."""
-        ...
-
+    def idle(self) -> list[Any]: ...
     @property
-    def busy(self) -> list[Any]:
-        """The workers that have a task."""
-        ...
-
-    def give(self, worker: Any, task: Any) -> None:
-        """Start a task on an idle worker."""
-        ...
-
-    def answers(self, timeout_s: float) -> Iterator[Answer]:
-        """The answers that are there within `timeout_s`, or as soon as there is one."""
-        ...
-
-    def abandon(self) -> list[Any]:
-        """End what is unfinished; returns its tasks, which will have no answer."""
-        ...
+    def busy(self) -> list[Any]: ...
+    def give(self, worker: Any, task: Any) -> None: ...
+    def answers(self, timeout_s: float) -> Iterator[Answer]: ...
+    def abandon(self) -> list[Any]: ...
 
 
 class WorkerPool:
@@ -120,14 +119,15 @@ class WorkerPool:
 
     desk: "package.module:Name" of what does tasks there.
     directory: its path is the mark; logs/ in it has the output of workers.
-    scratch: their TMPDIR.
+    scratch: their TMPDIR. hash_seed: their PYTHONHASHSEED, "" for that of this process.
     """
 
-    def __init__(self, desk: str, directory: Path, jobs: int, scratch: Path | None = None) -> None:
+    def __init__(self, desk: str, directory: Path, jobs: int, scratch: Path | None = None, hash_seed: str = "") -> None:
         self._desk = desk
         self._mark = str(directory.resolve())
         self._logs = directory / "logs"
-        self._scratch = scratch
+        self._own = {VARIABLE: self._mark} | ({} if scratch is None else {"TMPDIR": str(scratch)})
+        self._own |= {"PYTHONHASHSEED": hash_seed} if hash_seed else {}
         self._jobs = jobs
         self.workers: list[PoolWorker] = []
 
@@ -165,21 +165,19 @@ class WorkerPool:
     def give(self, worker: PoolWorker, task: Any) -> None:
         """Start a task on an idle worker; if it is dead, `answers` reports it."""
         worker.task, worker.since = task, time.monotonic()
-        assert worker.process.stdin is not None
-        try:
-            _send(worker.process.stdin, task)
-        except OSError:
-            return
+        with suppress(OSError):
+            worker.link.send(task)
 
     def answers(self, timeout_s: float) -> Iterator[Answer]:
         """The answers that are there within `timeout_s`, or as soon as there is one.
 
         A worker that dies at a task, or takes longer than LIMIT_S, answers with `died`, and is replaced.
         """
-        outputs = {worker.process.stdout: worker for worker in self.busy}
-        for output in wait(list(outputs), max(0.0, timeout_s)):  # type: ignore[arg-type]
-            worker = outputs[output]  # type: ignore[index]
-            yield self._answer(worker, _receive(worker.process.stdout))  # type: ignore[arg-type]
+        waiting = self.busy
+        ready = wait([worker.link for worker in waiting], max(0.0, timeout_s))
+        for worker in waiting:
+            if worker.link in ready:
+                yield self._answer(worker, _received(worker))
         for worker in self.busy:
             if time.monotonic() - worker.since > LIMIT_S:
                 worker.process.kill()
@@ -195,11 +193,11 @@ class WorkerPool:
             worker.task = None
         return left
 
-    def _answer(self, worker: PoolWorker, frame: bytes | None) -> Answer:
+    def _answer(self, worker: PoolWorker, received: tuple[Any, Exception | None] | None) -> Answer:
         task, seconds = worker.task, time.monotonic() - worker.since
         worker.task = None
-        if frame is not None:
-            result, error = pickle.loads(frame)
+        if received is not None:
+            result, error = received
             return Answer(task=task, seconds=seconds, result=result, error=error)
         code = _end(worker)
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
@@ -210,17 +208,17 @@ class WorkerPool:
 
     def _start(self, number: int) -> PoolWorker:
         log = self._logs / f"worker-{number}.log"
-        environment = environment_as_here() | {VARIABLE: self._mark}
-        if self._scratch is not None:
-            environment["TMPDIR"] = str(self._scratch)
-        words = [sys.executable, "-c", _CHILD, str(os.getpid()), self._desk]
         try:
-            with log.open("ab") as errors:
+            link, theirs = Pipe()
+            words = [sys.executable, "-c", _CHILD, str(os.getpid()), self._desk, str(theirs.fileno())]
+            with theirs, log.open("ab") as output:
                 # In its own session, because Ctrl-C is for this process, which ends the workers.
-                process = supervisor.start(words, environment, stdin=subprocess.PIPE, stderr=errors)
+                process = supervisor.start(
+                    words, environment_as_here() | self._own, stdout=output, numbers=(theirs.fileno(),)
+                )
         except OSError as error:
             raise HarnessError(f"no worker can be started: {error.strerror or error}") from error
-        return PoolWorker(process, log)
+        return PoolWorker(process, link, log)
 
 
 @contextmanager
@@ -305,21 +303,20 @@ def environment_as_here() -> dict[str, str]:
 
 
 def main() -> None:
-    """The main function of a worker, until standard input ends; standard output carries only answers."""
+    """The main function of a worker, until its connection ends."""
     supervisor.die_with_parent()
     if os.getppid() != int(sys.argv[1]):
         return  # The parent ended before this request to the kernel.
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
+    link = Connection(int(sys.argv[3]))
     module, _, name = sys.argv[2].partition(":")
-    with getattr(importlib.import_module(module), name)() as desk:
-        while (frame := _receive(sys.stdin.buffer)) is not None:
-            result, error = None, None
+    with getattr(importlib.import_module(module), name)() as desk, suppress(EOFError):
+        while True:
+            task, result, error = link.recv(), None, None
             try:
-                result = desk.do(pickle.loads(frame))
+                result = desk.do(task)
             except Exception as raised:
                 error = portable(raised)
-            _send(answers, (result, error))
+            link.send((result, error))
 
 
 def portable(error: Exception) -> Exception:
@@ -334,28 +331,17 @@ def portable(error: Exception) -> Exception:
     return error
 
 
-def _send(stream: IO[bytes], value: Any) -> None:
-    frame = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
-    stream.write(_LENGTH.pack(len(frame)) + frame)
-    stream.flush()
-
-
-def _receive(stream: IO[bytes]) -> bytes | None:
-    """The next frame, None where the stream ends, also within a frame."""
-    head = stream.read(_LENGTH.size)
-    if len(head) < _LENGTH.size:
+def _received(worker: PoolWorker) -> tuple[Any, Exception | None] | None:
+    """The answer of a worker that is there, None when it ended, also within one."""
+    try:
+        received: tuple[Any, Exception | None] = worker.link.recv()
+    except (EOFError, OSError):
         return None
-    frame = stream.read(_LENGTH.unpack(head)[0])
-    return frame if len(frame) == _LENGTH.unpack(head)[0] else None
+    return received
 
 
 def _end(worker: PoolWorker) -> int:
-    """The exit code of a worker that ended; its pipes are closed."""
+    """The exit code of a worker that ended; its connection is closed."""
     code = worker.process.wait(END_S)
-    for pipe in (worker.process.stdin, worker.process.stdout):
-        try:
-            if pipe is not None:
-                pipe.close()
-        except OSError:  # The remaining output has no reader.
-            continue
+    worker.link.close()
     return code

@@ -6,7 +6,7 @@ entries.py          what entries of the timeline say, as facts
 archive.py          archived entries, of the old log format and of the LSM tree
 timeline_reader.py  all entries of a timeline, active and archived
 instants.py         the state of instants by their entries: committed, pending, rolled back
-hudi_rs.py          its rows, read by hudi-rs (Rust); __main__.py is the process that does so
+hudi_rs.py          its rows, read by hudi-rs (Rust)
 audit/              `marker-sim audit`, on top of all that
 
 `marker_sim.timeline` and `marker_sim.names` own the names of files.

@@ -117,7 +117,7 @@ def _records(schema: str, content: bytes, path: str) -> Iterator[TableEntry]:
         state = str(record.get("actionState") or "COMPLETED").lower()
         entry = TableEntry(
             instant=record.get("commitTime") or "", action=action, state=state, path=path, facts={},
-            completion=record.get("stateTransitionTime") or "", archived=True,
+            archived=True,
         )  # fmt: skip
         content_of_it = record.get(_CONTENTS.get(action, "")) if entry.done else None
         yield _with_facts(entry, content_of_it, record.get("hoodieCleanerPlan") if action == "clean" else None)
@@ -167,7 +167,7 @@ def _of_row(row: Mapping[str, Any], path: str) -> TableEntry:
         error = "its content has no schema, as that of entries which an upgrade moved"
     entry = TableEntry(
         instant=row.get("instantTime") or "", action=row.get("action") or "", state=State.COMPLETED, path=path,
-        facts={}, error=error, completion=row.get("completionTime") or "", archived=True,
+        facts={}, error=error, archived=True,
     )  # fmt: skip
     return _with_facts(entry, record, planned)
 

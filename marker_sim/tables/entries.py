@@ -54,7 +54,6 @@ class TableEntry(NamedTuple):
     path: str
     facts: Mapping[str, tuple[str, ...]]
     error: str = ""
-    completion: str = ""
     size: int = -1
     modified_s: float = 0.0
     archived: bool = False

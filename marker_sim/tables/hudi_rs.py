@@ -1,7 +1,12 @@
 """Rows of a Hudi table as hudi-rs finds them: a reader that shares no code with the writer.
 
-It runs in a separate Python process, because native code may crash or hang it; it is killed at the deadline. Options
-are hudi-rs' own and, for an object store, those of its storage (`aws_endpoint`, `aws_access_key_id`,
+It runs in a separate Python process, because native code may crash or hang it; it is killed at the deadline. `main` is
+that process: one question on standard input, one answer on standard output, both JSON.
+
+    asked     {"uri": ..., "options": {...}}
+    answered  {"rows": [...]}, {"error": why the table cannot be read} or {"missing": what is not installed}
+
+Options are hudi-rs' own and, for an object store, those of its storage (`aws_endpoint`, `aws_access_key_id`,
 `aws_secret_access_key`, `aws_region`, `aws_allow_http`); the table is then `s3://bucket/path`.
 
 Limits of the reader: none is known. hudi-rs 0.5.0 found the rows of tables that Hudi 0.15.0, 1.0.2, 1.1.1 and 1.2.0
@@ -17,6 +22,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from typing import Any
 
 from marker_sim.errors import HarnessError
 from marker_sim.surroundings.requirements import REQUIREMENTS
@@ -32,7 +38,7 @@ def read_rows(uri: str, options: Mapping[str, str], *, deadline_s: float = DEADL
     Unreadable says why the table cannot be read; HarnessError when hudi-rs is not installed.
     """
     asked = json.dumps({"uri": uri, "options": dict(options)})
-    words = [sys.executable, "-m", "marker_sim.tables"]
+    words = [sys.executable, "-c", "from marker_sim.tables.hudi_rs import main; main()"]
     environment = {**os.environ, "RUST_BACKTRACE": "0"}
     try:
         done = subprocess.run(
@@ -50,3 +56,27 @@ def read_rows(uri: str, options: Mapping[str, str], *, deadline_s: float = DEADL
     if "error" in answer:
         raise Unreadable(answer["error"])
     return tuple(answer["rows"])
+
+
+def answer(asked: dict[str, Any]) -> dict[str, Any]:
+    """The answer to one question."""
+    try:
+        import pyarrow
+        from hudi import HudiTableBuilder
+    except ImportError as error:
+        return {"missing": str(error)}
+    try:
+        table = HudiTableBuilder.from_base_uri(asked["uri"]).with_options(asked["options"]).build()
+        rows: list[str] = []
+        for batch in table.read():
+            columns = pyarrow.record_batch(batch).select(["key", "value"]).to_pydict()
+            rows += [f"{key}={value}" for key, value in zip(columns["key"], columns["value"], strict=True)]
+    except Exception as error:
+        # Any error of the reader is its answer about the table.
+        return {"error": f"{type(error).__name__}: {error}"}
+    return {"rows": sorted(rows)}
+
+
+def main() -> None:
+    """Answer the question on standard input."""
+    json.dump(answer(json.load(sys.stdin)), sys.stdout)

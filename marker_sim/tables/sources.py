@@ -48,13 +48,9 @@ class TableSource(ABC):
         self._pool = ThreadPoolExecutor(jobs)
         self.requests = 0
 
-    def folder(self, path: str) -> list[StoredFile]:
-        """The files in a folder, without those below it; none when it is not there."""
-        return self.level(path)[0]
-
     @abstractmethod
     def level(self, path: str) -> tuple[list[StoredFile], list[str]]:
-        """The files and the folders in a folder."""
+        """The files and the folders in a folder; none when it is not there."""
 
     @abstractmethod
     def tree(self, path: str = "") -> list[StoredFile]:
@@ -176,6 +172,7 @@ class BucketSource(TableSource):
         session = boto3.session.Session()
         region = session.region_name or "us-east-1"
         self._client = session.client("s3", endpoint_url=endpoint, region_name=region, config=config)
+        self._client.meta.events.register("before-call.s3", self._count)
         self._bucket = bucket
         self._prefix = f"{prefix}/" if prefix else ""
         self._jobs = jobs
@@ -205,7 +202,7 @@ class BucketSource(TableSource):
         if length is not None:
             span["Range"] = f"bytes={start}-{start + length - 1}"
         try:
-            answer = self._ask("get_object", Key=self._prefix + path, **span)
+            answer = self._client.get_object(Bucket=self._bucket, Key=self._prefix + path, **span)
             content: bytes = answer["Body"].read()
         except self._errors.ClientError as error:
             status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
@@ -236,28 +233,24 @@ class BucketSource(TableSource):
         files: list[StoredFile] = []
         folders: list[str] = []
         end = last.encode() + b"\xff"
-        token: dict[str, str] = {}
-        while True:
-            try:
-                page = self._ask("list_objects_v2", Prefix=prefix, **how, **token)
-            except (self._errors.ClientError, self._errors.BotoCoreError, OSError) as error:
-                raise self._failed(prefix, error) from error
-            for each in page.get("Contents", ()):
-                key = each["Key"]
-                if last and key.encode() > end:
-                    return files, folders
-                if not key.endswith("/"):
-                    path = key[len(self._prefix) :]
-                    files.append(StoredFile(path, each["Size"], each["LastModified"].timestamp()))
-            folders += [each["Prefix"] for each in page.get("CommonPrefixes", ())]
-            if not page.get("IsTruncated"):
-                return files, folders
-            token = {"ContinuationToken": page["NextContinuationToken"]}
+        paginator = self._client.get_paginator("list_objects_v2")
+        try:
+            for page in paginator.paginate(Bucket=self._bucket, Prefix=prefix, **how):
+                for each in page.get("Contents", ()):
+                    key = each["Key"]
+                    if last and key.encode() > end:
+                        return files, folders
+                    if not key.endswith("/"):
+                        path = key[len(self._prefix) :]
+                        files.append(StoredFile(path, each["Size"], each["LastModified"].timestamp()))
+                folders += [each["Prefix"] for each in page.get("CommonPrefixes", ())]
+        except (self._errors.ClientError, self._errors.BotoCoreError, OSError) as error:
+            raise self._failed(prefix, error) from error
+        return files, folders
 
-    def _ask(self, operation: str, **words: str) -> Any:
+    def _count(self, **_: object) -> None:
         with self._counting:
             self.requests += 1
-        return getattr(self._client, operation)(Bucket=self._bucket, **words)
 
     def _failed(self, path: str, error: Exception) -> HarnessError:
         return HarnessError(f"s3://{self._bucket}/{path}: {error}")

@@ -44,7 +44,7 @@ class TimelineReader:
 
     def read(self) -> TableTimeline:
         """The timeline as it is now; the archive after the active entries, which move there."""
-        files = self._source.folder(self._root + self._properties.timeline)
+        files, _ = self._source.level(self._root + self._properties.timeline)
         entries = {file: place for file in files if (place := table_entry(posixpath.basename(file.path)))}
         new = [file for file in entries if file not in self._known]
         paths = {file.path: file for file in new if entries[file].state == State.COMPLETED or has_plan(entries[file])}
@@ -70,7 +70,7 @@ class TimelineReader:
         found: list[TableEntry] = []
         error = ""
         for folder in self._properties.archives:
-            files = {posixpath.basename(f.path): f for f in self._source.folder(self._root + folder)}
+            files = {posixpath.basename(f.path): f for f in self._source.level(self._root + folder)[0]}
             try:
                 valid = self._valid(files)
             except Unreadable as unreadable:
@@ -116,5 +116,5 @@ def _active(entry: Entry, file: StoredFile, content: bytes) -> TableEntry:
     found, error = audited_facts(entry, content)
     return TableEntry(
         instant=entry.instant, action=entry.action, state=entry.state, path=file.path, facts=by_word(found),
-        error=error[:ERROR_MAX], completion=entry.completion, size=file.size, modified_s=file.modified_s,
+        error=error[:ERROR_MAX], size=file.size, modified_s=file.modified_s,
     )  # fmt: skip

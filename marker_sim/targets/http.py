@@ -115,7 +115,7 @@ def check_surroundings(request: CampaignRequest) -> None:
         check_program("--reader", request.server.reader)
     if request.server.endpoint is not None:
         from marker_sim.targets.server_settings import check_keys
-        from marker_sim.worlds.http.external_s3 import probe_site
+        from marker_sim.worlds.http.s3_worlds import probe_site
 
         check_keys(request.server.endpoint)
         probe_site(request.server.endpoint)

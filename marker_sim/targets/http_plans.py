@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from queue import Empty, LifoQueue
 
+from marker_sim.outcome import conditions
 from marker_sim.outcome.failure import Kind
 from marker_sim.outcome.result import Campaign, Deciding
 from marker_sim.plan import Plan
@@ -26,7 +27,6 @@ from marker_sim.targets.run_environment import RunEnvironment, open_ground
 from marker_sim.targets.server_settings import Batching, batching
 from marker_sim.targets.target import CampaignRequest, ServerOptions
 from marker_sim.worlds.door.front import UNSEEN
-from marker_sim.worlds.http import conditions
 from marker_sim.worlds.http.plan_faults import done
 from marker_sim.worlds.http.plan_wires import STORAGE_WIRE, WIRE
 from marker_sim.worlds.http.planned_run import HOSTILE, OF_PLANS, PlayedPlan, ServerSlot

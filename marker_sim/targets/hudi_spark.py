@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from marker_sim.plan import Plan
 from marker_sim.targets.http import check_packages
@@ -21,9 +20,6 @@ from marker_sim.targets.target import (
     TargetRow,
 )
 
-if TYPE_CHECKING:
-    from marker_sim.worlds.spark.hudi.table_storage import TableStorage
-
 NAME = "hudi-spark"
 OF_WRITE_PATH = TargetCapabilities(profile=NAME, world=TABLES, alone=True)
 
@@ -33,14 +29,10 @@ class HudiSparkTarget(Target):
     """The write path of a version.
 
     built: a bundle built by the user, None for a released one.
-    names: take these steps alone, () for all.
-    meddle: given the storage and the table before each audit, for tests of the kit.
     """
 
     can: TargetCapabilities = OF_WRITE_PATH
     built: Path | None = None
-    names: tuple[str, ...] = ()
-    meddle: Callable[[TableStorage, str], None] | None = None
 
     def prepare(self, request: CampaignRequest, progress: Callable[[str], None]) -> None:
         """Check or fetch packages, Java, the bundle, and for S3 its client."""
@@ -71,7 +63,7 @@ class HudiSparkTarget(Target):
         from marker_sim.targets.hudi_spark_runs import open_runs
 
         java, jars, s3a = find_jars(self.version, NAME, request.storage, progress, self.built)
-        return open_runs(request, self.version, java, (*jars, *s3a), self.names, self.meddle)
+        return open_runs(request, self.version, java, (*jars, *s3a))
 
 
 def _parse(text: str) -> Target | None:

@@ -11,8 +11,7 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,26 +26,18 @@ from marker_sim.targets.run_environment import check_door, scratch_directory
 from marker_sim.targets.target import CampaignRequest
 from marker_sim.worlds.door.front import UNSEEN
 from marker_sim.worlds.http.servers import VARIABLE
-from marker_sim.worlds.spark.counts import SparkRun
 from marker_sim.worlds.spark.hudi.choices import Choices, TableRound, deciding
 from marker_sim.worlds.spark.hudi.settings import Program
 from marker_sim.worlds.spark.hudi.steps import TABLE
 from marker_sim.worlds.spark.hudi.table_run import play_table
-from marker_sim.worlds.spark.hudi.table_storage import TableStorage
+from marker_sim.worlds.spark.outcome import SparkRun
 
 CLOSING_S = 3.0
 ENDING_S = 1.0  # For the end of a driver when the time is over.
 
 
 @contextmanager
-def open_runs(
-    request: CampaignRequest,
-    version: str,
-    java: str,
-    jars: tuple[Path, ...],
-    names: tuple[str, ...],
-    meddle: Callable[[TableStorage, str], None] | None,
-) -> Iterator[TableRuns]:
+def open_runs(request: CampaignRequest, version: str, java: str, jars: tuple[Path, ...]) -> Iterator[TableRuns]:
     """The runs of a campaign, with a scratch directory and a mark by which all processes are found at the end.
 
     HarnessError when storage calls cannot be stopped here.
@@ -57,14 +48,10 @@ def open_runs(
     program = Program(
         home=spark_home(), java=java, jars=jars, mark=mark, logs=request.report / "logs", deadline=deadline
     )
-    met, armed = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
-    choices = Choices(version, request.modes, request.storage, request.seed, request.budget_s, names, met, armed)
+    choices = Choices(version, request.modes, request.storage, request.seed, request.budget_s)
     try:
         with scratch_directory() as scratch:
-            yield TableRuns(
-                request=request, version=version, program=program, choices=choices, scratch=scratch, names=names,
-                meddle=meddle, met=met, armed=armed,
-            )  # fmt: skip
+            yield TableRuns(request=request, version=version, program=program, choices=choices, scratch=scratch)
     finally:
         end_marked(VARIABLE, mark)
 
@@ -73,7 +60,6 @@ def open_runs(
 class TableRuns:
     """The runs of one campaign; `targets.target.RealRuns` says what each method is for.
 
-    met, armed: steps by mode and name, so far.
     refused: why tables took no write any more.
     spared_s: of the budget, for making small what was found.
     """
@@ -83,10 +69,6 @@ class TableRuns:
     program: Program
     choices: Choices
     scratch: Path
-    names: tuple[str, ...]
-    meddle: Callable[[TableStorage, str], None] | None
-    met: Counter[tuple[str, str]]
-    armed: Counter[tuple[str, str]]
     refused: list[str] = field(default_factory=list)
     spared_s: float = 0.0
     tables: int = 0
@@ -116,7 +98,7 @@ class TableRuns:
         return play_table(
             plan, number=number, version=self.version, program=replace(self.program, deadline=deadline),
             scratch=self.scratch, pace=self.choices.pace, sut=self.request.target.sut,
-            profile=self.request.profile.name, meddle=self.meddle,
+            profile=self.request.profile.name,
         )  # fmt: skip
 
     def reserve(self, share: float) -> None:
@@ -125,7 +107,7 @@ class TableRuns:
 
     def took(self, drawn: TableRound, played: SparkRun, broken: Collection[Kind]) -> None:
         """Take in that a run has ended."""
-        for counter, counts in ((self.armed, played.armed), (self.met, played.met)):
+        for counter, counts in ((self.choices.armed, played.armed), (self.choices.met, played.met)):
             counter.update({(drawn.plan.mode, name): number for name, number in sorted(counts.items())})
         self.refused += played.refused
 
@@ -134,15 +116,15 @@ class TableRuns:
 
     def complete(self, campaign: Campaign) -> Campaign:
         """Complete the result with the aims that were not met."""
-        request = self.request
+        request, met, armed = self.request, self.choices.met, self.choices.armed
         missed = [
             f"{name} in {mode} mode (aimed at {number} times)"
-            for (mode, name), number in sorted(self.armed.items())
-            if not self.met[mode, name] and not any(name == each.step and each.guarantees for each in TABLE)
+            for (mode, name), number in sorted(armed.items())
+            if not met[mode, name] and not any(name == each.step and each.guarantees for each in TABLE)
         ]
         for mode in request.modes:
-            met = [name for (met_mode, name), number in self.met.items() if met_mode == mode and number]
-            if not any(name.startswith("driver killed") for name in met):
+            names = [name for (met_mode, name), number in met.items() if met_mode == mode and number]
+            if not any(name.startswith("driver killed") for name in names):
                 missed.append(f"a driver killed in {mode} mode")
         if not campaign.statistics.reached.get("rows read by hudi-rs"):
             missed.append("rows read by hudi-rs")
@@ -151,5 +133,5 @@ class TableRuns:
             campaign,
             server=request.server.to_dict(),
             not_reached=(*missed, *(f"a write after a kill: {why}" for why in self.refused)),
-            deciding=deciding(request.modes, request.storage, self.names, self.armed, self.met),
+            deciding=deciding(request.modes, request.storage, armed, met),
         )

@@ -23,8 +23,7 @@ from marker_sim.targets.server_settings import FORMS
 from marker_sim.worlds.door.available import refused
 from marker_sim.worlds.http.local_world import LocalWorld
 from marker_sim.worlds.http.plan_wires import STORAGE_WIRE, WIRE
-from marker_sim.worlds.http.stage import RunStage, World
-from marker_sim.worlds.http.world import Endpoint
+from marker_sim.worlds.http.world import Endpoint, RunGround, RunStorage
 from marker_sim.worlds.proxies.install import missing
 
 
@@ -36,7 +35,7 @@ class RunEnvironment:
     """
 
     scratch: Path
-    world: Callable[[RunStage], World]
+    world: Callable[[RunGround], RunStorage]
     wires: tuple[str, ...]
     left_out: tuple[str, ...] = ()
     probed: dict[str, Any] | None = None
@@ -83,18 +82,18 @@ def _object_store(
     scratch: Path, form: str, reader: str, endpoint: Endpoint | None, wires: tuple[str, ...]
 ) -> RunEnvironment:
     """The surroundings on an object store; imported here, so that local storage needs neither boto3 nor moto."""
-    from marker_sim.worlds.http import external_s3, front_world
+    from marker_sim.worlds.http import s3_worlds
 
     if endpoint is None:
-        probed = front_world.probe_front()
-        front = partial(front_world.FrontWorld, scheme=form, command=reader, probed=probed)
+        probed = s3_worlds.probe_front()
+        front = partial(s3_worlds.FrontWorld, scheme=form, command=reader, probed=probed)
         return RunEnvironment(scratch=scratch, world=front, wires=wires, probed=probed.to_dict())
-    probed = external_s3.probe_site(endpoint)
+    probed = s3_worlds.probe_site(endpoint)
     return RunEnvironment(
         scratch=scratch,
-        world=partial(external_s3.ExternalS3World, site=endpoint, scheme=form, command=reader, probed=probed),
+        world=partial(s3_worlds.ExternalS3World, site=endpoint, scheme=form, command=reader, probed=probed),
         wires=wires,
-        left_out=external_s3.NOT_ON_A_SITE,
+        left_out=s3_worlds.NOT_ON_A_SITE,
         probed=probed.to_dict(),
     )
 

@@ -29,6 +29,7 @@ class StorageCall(NamedTuple):
     operation: put, overwrite, get, list or delete; on local files the system call (worlds/door/calls.py).
     path: a storage path or a prefix.
     also: what else it is: a put, as every local call that changes a file, or a cut of a file that had content.
+    needs_room: whether a full disk refuses it.
     """
 
     process: str
@@ -36,6 +37,7 @@ class StorageCall(NamedTuple):
     operation: str
     path: str
     also: tuple[str, ...] = ()
+    needs_room: bool = True
 
 
 @dataclass(slots=True, eq=False)
@@ -93,6 +95,10 @@ class ArmedFault:
         """Whether it strikes at the next call that fits."""
         return self.call.n <= self.seen + 1 < self.call.n + self.fault.settings.calls
 
+    def spares(self, call: StorageCall) -> bool:
+        """Whether a call that fits cannot feel it."""
+        return self.kind is FaultKind.DISK_FULL and not self.outside and not call.needs_room
+
     def hits(self, role: str) -> bool:
         """Whether it affects a caller of this role itself."""
         return role not in self.exempt_roles
@@ -103,12 +109,20 @@ class Interceptor:
 
     inject: kills or pauses the process of a call and records the fault; called with the lock held.
     below: of paths that start otherwise nothing is recorded: they belong to an earlier run on the same storage.
+    serves: whether a process is up; at the calls of one that is still starting no fault counts or strikes.
     calls: those of servers since faults were armed, in order.
     """
 
-    def __init__(self, recorder: Recorder, inject: Callable[[ArmedFault, StorageCall], None], below: str = "") -> None:
+    def __init__(
+        self,
+        recorder: Recorder,
+        inject: Callable[[ArmedFault, StorageCall], None],
+        below: str = "",
+        serves: Callable[[str], bool] = lambda process: True,
+    ) -> None:
         self.recorder = recorder
         self.below = below
+        self.serves = serves
         self.lock = recorder.lock
         self._inject = inject
         self.calls: list[StorageCall] = []
@@ -132,7 +146,7 @@ class Interceptor:
         A death or pause before the call is done when this returns: the caller does not apply the call of a killed
         process. Storage faults are recorded here and done by the caller.
         """
-        if not call.path.startswith(self.below):
+        if not call.path.startswith(self.below) or not self.serves(call.process):
             return None
         if call.process.startswith(SERVERS):
             self.calls.append(call)
@@ -141,7 +155,7 @@ class Interceptor:
             if not armed.fits(call):
                 continue
             turn = armed.turn()
-            if turn and due is not None:
+            if turn and (due is not None or armed.spares(call)):
                 continue  # One fault strikes at a call; the other one's turn is the next call that fits.
             armed.seen += 1
             if turn:

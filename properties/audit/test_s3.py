@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from wsgiref.types import StartResponse, WSGIEnvironment
+from wsgiref.types import WSGIEnvironment
 
 import pytest
 
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.tables.audit.findings import TableReport
 from marker_sim.tables.sources import BucketSource, DirectorySource, TableSource
+from marker_sim.worlds.s3_front import S3Front
+from marker_sim.worlds.s3_front.http_server import Response
 from properties.audit.hand_table import HandTable, audit_at
 from properties.real.fronts import Stage, fronted
 
@@ -51,19 +53,19 @@ def test_the_same_findings_by_get_and_list_alone(tmp_path: Path, monkeypatch: py
     with fronted() as stage:
         answer = type(stage.front).__call__
 
-        def watched(front: object, environ: WSGIEnvironment, start: StartResponse) -> object:
+        def watched(front: S3Front, environ: WSGIEnvironment) -> Response:
             methods.add(environ["REQUEST_METHOD"])
-            return answer(stage.front, environ, start)
+            return answer(front, environ)
 
         monkeypatch.setattr(type(stage.front), "__call__", watched)
         _upload(stage, table.root, "lake/t")
         before = stage.front.objects()
         report = audit_at("s3a://lake/lake/t/", stage.front.endpoint)
         assert stage.front.objects() == before
-        counts = stage.front.counts
+        requests, effects = stage.front.requests, stage.effects()
     assert methods == {"GET"}
-    assert set(counts.requests) <= {"list", "get"} and counts.effects == 0
-    assert sum(counts.requests.values()) == report.counts["requests"]
+    assert set(requests) <= {"list", "get"} and effects == []
+    assert sum(requests.values()) == report.counts["requests"]
     assert _told(report) == _told(audit_at(str(table.root)))
     assert {f.kind for f in report.findings} >= {"unnamed-data-file", "missing-file", "marker-file-unreadable"}
 

@@ -53,6 +53,7 @@ def campaign(*, violated: bool = True, trouble: str = "", not_reached: tuple[str
         Finding(guarantee="G2", applicable=True, judged=2),
     )
     statistics.add(run, findings)
+    statistics.steps = 70
     kind = Kind("G1", run.header.mode, run.header.storage, breach.cause)
     failure = Failure(kind=kind, breach=breach, history=run, plan=PLAN, entries_before=40)
     return Campaign(
@@ -60,8 +61,6 @@ def campaign(*, violated: bool = True, trouble: str = "", not_reached: tuple[str
         sut_version="",
         seed=9,
         duration_s=1.25,
-        runs=1,
-        steps=70,
         statistics=statistics,
         failures=(failure,) if violated else (),
         last=run,

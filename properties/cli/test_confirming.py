@@ -9,7 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from marker_sim.cli.verify import CONFIRMED, HELD, NOT_REPRODUCED, SIMULATED_ONLY, UNDECIDED, confirm, with_processes
+from marker_sim.campaign.replay import with_processes
+from marker_sim.campaign.sources.played import Processes
+from marker_sim.cli.verify import CONFIRMED, HELD, NOT_REPRODUCED, SIMULATED_ONLY, UNDECIDED, confirm
 from marker_sim.errors import HarnessError
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import Plan, Task, Write
@@ -60,8 +62,8 @@ def test_a_missing_package_is_said_in_one_sentence_and_nothing_is_started(
     needs = f"the Python package {module}, which is not installed; pip install '.[{extra}]' in a clone of marker-sim"
     assert confirm(plan, "reference", "G17", PROFILE) == f"{SIMULATED_ONLY} real processes need {needs}"
     if storage == "local":
-        with pytest.raises(HarnessError, match="real processes need the Python package"):
-            with_processes(plan, "reference", "G17", PROFILE, 1)
+        with Processes("reference") as real, pytest.raises(HarnessError, match="need the Python package"):
+            with_processes(real, plan, "G17", PROFILE, 1)
 
 
 @pytest.mark.parametrize(
@@ -73,6 +75,6 @@ def test_a_template_that_ends_as_it_starts_is_noticed_at_once(
 ) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
     began = time.monotonic()
-    with pytest.raises(HarnessError, match=said):
-        with_processes(replace(LEFT_BEHIND, storage=storage), "reference", "G17", PROFILE, 1)
+    with Processes("reference") as real, pytest.raises(HarnessError, match=said):
+        with_processes(real, replace(LEFT_BEHIND, storage=storage), "G17", PROFILE, 1)
     assert time.monotonic() - began < FORK_TIMEOUT_S / 2

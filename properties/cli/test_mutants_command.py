@@ -11,7 +11,7 @@ from marker_sim.campaign.hunts import SEARCHES, Kill, kill
 from marker_sim.cli import main
 from marker_sim.errors import HarnessError
 from marker_sim.judges.guarantees import GUARANTEES
-from marker_sim.mutants.mutant import Mutant
+from marker_sim.mutants import Mutant
 from marker_sim.plan import Plan
 
 

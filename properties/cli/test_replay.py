@@ -23,6 +23,7 @@ from marker_sim.history import read_jsonl
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.judges.promises.profiles import SHIPPED, Profile, load_profile, parse_profile, unshipped
 from marker_sim.plan import Op, Plan, write_plan
+from marker_sim.surroundings.time_limit import TimeLimit
 
 ROOT = Path(__file__).parents[2]
 # Answers before it stores, takes hostile names, and leaves a marker behind when it deletes.
@@ -133,6 +134,17 @@ def test_a_plan_is_run_as_often_as_asked_and_says_in_how_many_it_broke(
         assert "write a whole number from 1 to 1000" in capsys.readouterr().err
 
 
+def test_each_run_may_take_what_a_run_in_real_time_may(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A Spark application of a night took 229 s on a busy machine, and two of them more than their limit was."""
+    limits: list[float] = []
+    monkeypatch.setattr(TimeLimit, "set", lambda self, seconds, what: limits.append(seconds))
+    write_plan(Plan(), here / "plan.json")
+    main(["replay", str(here / "plan.json"), "--times", "2"])
+    assert max(limits) >= 2 * searching.LONG_S, capsys.readouterr().out
+
+
 def test_real_processes_are_played_when_asked_for_and_not_otherwise(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,7 +160,7 @@ def test_a_system_that_is_gone_is_one_sentence_before_anything_runs(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _verify(capsys, "--guarantees", "G1,G4,G12")
-    monkeypatch.setattr(searching, "replay_plan", _never)
+    monkeypatch.setattr(searching, "findings_of", _never)
     (here / "many_defects_for_test.py").unlink()
     monkeypatch.delitem(sys.modules, "many_defects_for_test")
     assert main(("replay", "r")) == 2

@@ -55,10 +55,28 @@ def test_a_name_stored_before_it_was_asked_for_breaks_it() -> None:
 
 def test_a_name_asked_for_in_another_directory_breaks_it() -> None:
     story = Story()
+    story.create(B)
     invoke = story.ask(A, instant="002")
     story.flush(A)
     story.end(invoke, "info", error="no answer")
     story.breaks("G4")
+
+
+def test_what_a_deletion_moved_into_a_sibling_that_nobody_named_is_its_server_s_own() -> None:
+    story = Story()
+    for name in (A, B):
+        story.create(name, file=int(name == B))
+    deletion = story.invoke("delete")
+    story.put(f"{DIRECTORY}.deleting/MARKERS0", encode_names([A]))
+    story.put(f"{DIRECTORY}.deleting/p/x.marker.CREATE", b"")
+    story.remove()
+    story.end(deletion, "ok", "true")
+    story.create(C)
+    for guarantee in ("G4", "G8", "G9"):
+        story.holds(guarantee)
+    story.invoke("exists", instant="001.deleting")  # Now it is a directory like any other.
+    for guarantee in ("G4", "G8", "G9"):
+        story.breaks(guarantee, count=2 if guarantee == "G4" else 1)
 
 
 def test_a_failed_create_asks_for_nothing_unless_a_copy_was_under_way() -> None:

@@ -62,6 +62,7 @@ def test_after_a_fallback_the_direct_layout_counts() -> None:
 
 def test_a_marker_file_before_the_type_file_breaks_it() -> None:
     story = Story()
+    story.ask(A)
     story.put(f"{DIRECTORY}/MARKERS0", encode_names([A]))
     story.type_file()
     story.breaks("G9")
@@ -80,6 +81,7 @@ def test_a_type_file_is_there_once_it_is_written_to_its_end() -> None:
         story = Story(storage="local")
         story.start()
         path = f"{DIRECTORY}/MARKERS.type"
+        story.ask(A)
         story.put(path, b"", how="overwrite-begin")
         story.put(path, TYPE_BATCHED, how="overwrite-end" if ends else "overwrite-piece")
         story.put(f"{DIRECTORY}/MARKERS0", encode_names([A]))
@@ -134,8 +136,9 @@ def test_a_type_file_that_a_kill_left_empty_breaks_it_unless_it_is_written_again
         assert story.breaks("G9", under="restart").cause == "after-kill"
 
 
-def test_damage_in_a_directory_that_nobody_asked_anything_of_is_the_kits_own() -> None:
+def test_damage_in_a_directory_to_which_nobody_wrote_anything_is_the_kits_own() -> None:
     story = Story()
+    story.invoke("exists")
     story.flush(A)
     story.fault("damage", "kit", path=f"{DIRECTORY}/MARKERS.type")
     story.type_file(b"")

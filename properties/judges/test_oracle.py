@@ -137,8 +137,10 @@ class Oracle:
         return found
 
     def ghosts(self) -> set[str]:
-        """G4: names stored at a moment before any request for them."""
+        """G4: names stored at a moment before any request for them, where any request named the directory."""
         found: set[str] = set()
+        if all(event.kind != "invoke" for event in self.events):
+            return found
         for moment, names in enumerate(self.stored):
             asked = {
                 ask.path

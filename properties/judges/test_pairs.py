@@ -195,9 +195,11 @@ def test_a_direct_write_among_batched_ones_is_judged_as_direct() -> None:
 def test_a_batched_write_among_direct_ones_is_judged_as_batched() -> None:
     story = Job(mode="direct")
     story.add("observe", "mode", table="t", instant="001", value="timeline")
+    story.invoke("exists")
     story.put(f"{story.home('001')}/MARKERS0", encode_names([f"{base('a')}.marker.CREATE"]))
     story.breaks("G9")
     story = Job(mode="direct")
+    story.invoke("exists")
     story.put(f"{story.home('001')}/MARKERS0", encode_names([f"{base('a')}.marker.CREATE"]))
     assert not story.finding("G9").applicable
     story.breaks("G8")

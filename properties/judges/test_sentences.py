@@ -286,6 +286,7 @@ def test_a_marker_that_a_deletion_removes_after_its_answer_says_when() -> None:
 def test_a_missing_type_file_says_what_became_of_it() -> None:
     made = Story()
     made.start()
+    made.invoke("exists")
     made.put(f"{DIRECTORY}/MARKERS0", f"{marker('a')}\n".encode())
     assert said(made, "G9").endswith("with its text, nor was there one before")
     made = Story()

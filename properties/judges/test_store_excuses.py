@@ -224,6 +224,7 @@ def test_a_missing_type_file_has_a_cause(why: str, cause: str) -> None:
         story.start("server#2")
     if why == "put":
         story.fault("throttled", path=f"{DIRECTORY}/MARKERS.type")
+    story.invoke("exists")
     story.put(MARKERS0, b"")
     assert only(story, "G9").cause == cause
 

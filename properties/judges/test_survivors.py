@@ -113,6 +113,7 @@ def test_a_fault_of_the_type_file_is_no_damage_to_it() -> None:
     story = Story()
     story.start()
     story.fault("throttled", path=f"{DIRECTORY}/MARKERS.type")
+    story.invoke("exists")
     story.put(f"{DIRECTORY}/MARKERS0", encode_names([A]))
     story.breaks("G9", under="storage")
     damaged = Story()

@@ -299,6 +299,7 @@ def test_the_type_file_of_direct_markers_is_nobodys_business() -> None:
         made = story()
         if direct:
             made.add("observe", "mode", table="t", instant="001", value="direct")
+        made.invoke("exists")
         made.put(FILE, b"")
         finding = made.finding("G9")
         assert finding.applicable and finding.judged == len(finding.breaches) == (not direct)
@@ -354,6 +355,7 @@ def test_a_name_of_a_hostile_request_that_was_refused_must_not_be_stored(end: st
 
 def test_many_direct_markers_that_are_not_empty_are_one_breach() -> None:
     made = Story(mode="direct")
+    made.invoke("exists")
     first = made.put(f"{DIRECTORY}/{A}", b"x", "client")
     made.put(f"{DIRECTORY}/{B}", b"x", "client")
     assert first in made.breaks("G8").evidence

@@ -58,7 +58,7 @@ def walk(
         for _ in range(TRIES):
             call = Call(n=point.nth, when=point.when)
             fault = Fault.of(FaultKind.KILL, point.who, call, executors_ms=0)
-            history = run_real(replace(plan, faults=(*plan.faults, fault)), system, fork_server)
+            history = run_real(replace(plan, faults=(*plan.faults, fault)), system, fork_server=fork_server)
             if met := died(history, point.who):
                 break
         yield point, met > 0, history

@@ -6,11 +6,11 @@ import pytest
 
 from marker_sim.faults import FaultKind
 from marker_sim.history import History
+from marker_sim.outcome import conditions
+from marker_sim.outcome.conditions import conditions_met
 from marker_sim.plan import Op, Plan
 from marker_sim.search.merged_plans import ODD_TABLES
 from marker_sim.targets.http_plans import NAMELESS, OF_STORAGE, PLANS_DECIDE, THEMES, plan_for_servers
-from marker_sim.worlds.http import conditions
-from marker_sim.worlds.http.conditions import conditions_met
 from properties.drawn import BATCHES, STORAGES, WIRES
 from properties.judges.build import DIRECTORY, Story, begun, marker
 
@@ -70,11 +70,23 @@ def test_creates_at_two_servers_have_to_overlap(at_once: bool) -> None:
     assert (conditions.AT_ONCE in met(story)) == at_once
 
 
-def test_a_second_server_that_refuses_to_start_keeps_what_two_servers_must_keep() -> None:
+@pytest.mark.parametrize("trouble", ["", "silent", "paused", "full"])
+def test_a_second_server_that_refuses_to_start_keeps_what_two_servers_must_keep(trouble: str) -> None:
+    """Unless the kit made it refuse, or nothing is known of the first one afterwards."""
     story = begun()
+    first = story.server
+    assert first is not None
+    if trouble == "paused":
+        story.fault("pause", value="begin")
+    if trouble == "full":
+        story.fault("disk-full", "storage", value="begin")
     story.fault("second-server", "second", value="begin")
     story.fault("second-server", "second", value="end")
-    assert {conditions.IN_TURN, conditions.AT_ONCE} <= met(story)
+    for kind, process in (("pause", "server#1"), ("disk-full", "storage")):
+        story.fault(kind, process, value="end")
+    if trouble != "silent":
+        answered(story, first, "create", NAME)
+    assert ({conditions.IN_TURN, conditions.AT_ONCE} <= met(story)) == (not trouble)
 
 
 def test_a_kill_decides_what_was_answered_and_not_deleted_before() -> None:
@@ -87,13 +99,13 @@ def test_a_kill_decides_what_was_answered_and_not_deleted_before() -> None:
     assert [conditions.KILLED in met(story) for story in (nothing, deleted, something)] == [False, False, True]
 
 
-@pytest.mark.parametrize("again", [True, False])
-def test_a_kill_at_a_rewrite_is_at_a_file_that_holds_answered_names(again: bool) -> None:
+@pytest.mark.parametrize(("again", "call"), [(True, "write"), (True, None), (False, "write"), (True, "get")])
+def test_a_kill_at_a_rewrite_is_at_a_write_of_a_file_that_holds_answered_names(again: bool, call: str | None) -> None:
     story = begun()
     story.create(NAME, file=0)
     story.flush(OTHER, file=0 if again else 1)
-    story.fault("kill", path=f"{DIRECTORY}/MARKERS{0 if again else 1}")
-    assert (conditions.REWRITTEN in met(story)) == again
+    story.fault("kill", path=f"{DIRECTORY}/MARKERS{0 if again else 1}", error=call)
+    assert (conditions.REWRITTEN in met(story)) == (again and call != "get")
 
 
 @pytest.mark.parametrize("asked", [True, False])

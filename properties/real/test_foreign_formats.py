@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import pytest
 
+from marker_sim.campaign.nightly.desk import processes
 from marker_sim.campaign.nightly.work import NightlyTask
-from marker_sim.campaign.nightly.work_played import processes
 from marker_sim.campaign.runs import findings_in, promised_breach
-from marker_sim.campaign.sources.processes import Processes
+from marker_sim.campaign.sources.played import Processes
 from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.history import History
 from marker_sim.judges.promises.profiles import load_profile

@@ -44,7 +44,7 @@ def test_keys_are_stored_and_recorded_byte_for_byte(stage: Stage, s3: Any) -> No
         s3.delete_object(Bucket="lake", Key=name)
         assert stage.effects()[-1] == ("delete", name, None)
     assert stage.front.objects() == {}
-    assert stage.front.counts.effects == 2 * len(NAMES) == len(stage.effects())
+    assert len(stage.effects()) == 2 * len(NAMES)
 
 
 def test_a_change_behind_everybodys_back_is_seen_and_told_to_nobody(stage: Stage, s3: Any) -> None:
@@ -182,7 +182,7 @@ def test_copies_uploads_in_parts_and_deletions_of_many_are_effects_of_their_keys
         ("delete", "dir/b&c", None),
         ("delete", "parts", None),
     ]
-    requests = stage.front.counts.requests
+    requests = stage.front.requests
     assert (requests["put"], requests["delete"], requests["other"]) == (3, 1, 2)
 
 
@@ -320,7 +320,7 @@ def test_a_body_that_breaks_off_is_no_request(stage: Stage) -> None:
     connection.close()
     stage.front.close()
     assert stage.effects() == []
-    assert stage.front.counts.requests == {}
+    assert stage.front.requests == {}
 
 
 def test_nothing_runs_after_close() -> None:
@@ -346,7 +346,7 @@ def test_an_exit_that_skips_close_ends_the_process(connected: bool) -> None:
         "import socket, threading\n"
         "from marker_sim.worlds.s3_front.http_server import HttpServer\n"
         "asked = threading.Event()\n"
-        "def application(environ, start_response):\n"
+        "def application(environ):\n"
         "    asked.set()\n"
         "    threading.Event().wait()\n"
         "server = HttpServer(application)\n"

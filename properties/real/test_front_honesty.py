@@ -13,10 +13,9 @@ import pytest
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import FaultKind
 from marker_sim.faults.row import ANY_CALL
-from marker_sim.worlds.s3_front import ProbedCapabilities, probe_s3, replies
-from marker_sim.worlds.s3_front.consistency_probe import BrokenPromise, judge_race
+from marker_sim.worlds.s3_front import ProbedCapabilities, probe_s3, requests
+from marker_sim.worlds.s3_front.consistency_probe import BrokenPromise, ProbeReply, judge_race
 from marker_sim.worlds.s3_front.http_server import HttpServer, Response
-from marker_sim.worlds.s3_front.probe_client import ProbeReply
 from marker_sim.worlds.s3_front.store import MotoStore
 from properties.real.fronts import aimed, client, fronted
 
@@ -51,7 +50,7 @@ class LooksBeforeItLeaps:
         if environ.pop("HTTP_IF_NONE_MATCH", None):
             look = {**environ, "REQUEST_METHOD": "HEAD", "wsgi.input": io.BytesIO(), "CONTENT_LENGTH": "0"}
             if ask(look).code == 200:
-                return replies.error(412, "PreconditionFailed", "It is there", "")
+                return requests.error(412, "PreconditionFailed", "It is there", "")
             self.meeting.wait(10)
         return ask(environ)
 
@@ -61,7 +60,7 @@ class DoesNotKnowConditions:
 
     def __call__(self, environ: Environ, ask: Ask) -> Response:
         if "HTTP_IF_MATCH" in environ or "HTTP_IF_NONE_MATCH" in environ:
-            return replies.error(501, "NotImplemented", "A header you provided implies functionality", "")
+            return requests.error(501, "NotImplemented", "A header you provided implies functionality", "")
         return ask(environ)
 
 
@@ -119,12 +118,7 @@ def served(behaviour: Callable[[Environ, Ask], Response]) -> Iterator[tuple[str,
         with lock:
             return store.ask(environ)
 
-    def application(environ: Environ, start_response: Any) -> list[bytes]:
-        answer = behaviour(environ, ask)
-        start_response(answer.status, answer.headers)
-        return [answer.body]
-
-    server = HttpServer(application)
+    server = HttpServer(lambda environ: behaviour(environ, ask))
     try:
         yield server.endpoint, store
     finally:
@@ -173,6 +167,11 @@ def test_a_liar_is_caught_in_its_own_lie_and_believed_in_the_rest(
     assert tuple(promise for promise in PROMISES if not told[promise]) == broken
     for promise in broken:
         assert sentence in found.seen[promise]
+    if behaviour is DoesNotKnowConditions:
+        assert found.honest("it").header()["storage"] == "s3-unconditional", "it lacks something and does not lie"
+    else:
+        with pytest.raises(HarnessError, match="it does not keep"):
+            found.honest("it")
 
 
 def test_what_could_not_be_decided_is_not_believed() -> None:
@@ -187,7 +186,7 @@ def test_what_could_not_be_decided_is_not_believed() -> None:
 
 def test_an_undecided_promise_says_so() -> None:
     def broken(environ: Environ, ask: Ask) -> Response:
-        return replies.internal_error("") if environ["REQUEST_METHOD"] in ("PUT", "POST") else ask(environ)
+        return requests.internal_error("") if environ["REQUEST_METHOD"] in ("PUT", "POST") else ask(environ)
 
     with served(broken) as (endpoint, _):
         found = _probe(endpoint, rounds=3)

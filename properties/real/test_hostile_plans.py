@@ -18,8 +18,8 @@ from marker_sim.serve.bases import locate, parse_base
 from marker_sim.system import reference
 from marker_sim.targets.server_settings import INTERVALS_MS, THREADS, THREADS_MAX, batching
 from marker_sim.unusual_names import KEPT, REFUSED, written
+from marker_sim.worlds.http.clients import as_sent
 from marker_sim.worlds.http.http_client import interpret
-from marker_sim.worlds.http.requests import as_sent
 from marker_sim.worlds.simulated.cluster import run
 
 PLACE = MarkerDirectory("r1/t3", "20260101000000005")

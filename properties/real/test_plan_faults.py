@@ -1,20 +1,45 @@
-"""How long the clients of a plan may take."""
+"""How long the clients of a plan may take, and which faults of its servers count."""
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
 from typing import Any
 
 import pytest
 
+from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.plan import Plan
 from marker_sim.worlds.http.plan_faults import PlanFaults
+from marker_sim.worlds.recorder import Recorder
+
+
+class Server:
+    """A server that notes what is done to it."""
+
+    name, ended = "server-1", False
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+
+    def signal(self, number: signal.Signals) -> None:
+        self.done.append(number.name)
+
+    def proceed(self) -> None:
+        self.done.append("SIGCONT")
 
 
 class Injector:
-    """One server that lives, on which nothing is done."""
+    """One server that lives. second: what comes of a second one."""
 
-    servers = (object(),)
+    def __init__(self, second: object = None) -> None:
+        self.servers = (Server(),)
+        self.recorder, self.hands, self.paused, self.exited = Recorder(), threading.Lock(), set[Server](), False
+        self._second = second
+
+    def second_begins(self) -> object:
+        return self._second
 
     def check(self) -> None:
         """It goes on."""
@@ -28,3 +53,42 @@ def test_clients_have_their_time_beside_that_of_a_server_that_starts(deadline_s:
     began = time.monotonic()
     faults.drive(lambda: False, 0.1, began + deadline_s)
     assert expected_s <= time.monotonic() - began < expected_s + 1
+
+
+def paused(*for_ms: int) -> tuple[PlanFaults, Server]:
+    injector: Any = Injector()
+    faults, (server,) = PlanFaults(Plan(), injector, ()), injector.servers
+    for duration in for_ms:
+        faults._begin(server, Fault.of(FaultKind.PAUSE, "server", Step(1), for_ms=duration))
+    return faults, server
+
+
+@pytest.mark.parametrize(("for_ms", "met", "lasts_s"), [((100,), 1, 0.1), ((200, 50), 1, 0.2), ((50, 200), 2, 0.2)])
+def test_a_pause_within_a_pause_does_nothing_and_one_that_is_longer_goes_on(
+    for_ms: tuple[int, ...], met: int, lasts_s: float
+) -> None:
+    began = time.monotonic()
+    faults, server = paused(*for_ms)
+    while server.done == ["SIGSTOP"]:
+        assert time.monotonic() - began < lasts_s + 5
+        faults._do_what_is_due()
+        time.sleep(0.002)
+    assert time.monotonic() - began >= lasts_s and faults.met["pause"] == met
+    assert server.done == ["SIGSTOP", "SIGCONT"]
+    assert [event.value for event in faults._injector.recorder.events] == ["begin", "end"]
+    assert not faults._injector.paused
+
+
+def test_every_pause_is_over_when_a_run_is_healed() -> None:
+    faults, server = paused(5_000, 9_000)
+    faults._do_what_is_due(all_of_it=True)
+    assert server.done == ["SIGSTOP", "SIGCONT"]
+
+
+@pytest.mark.parametrize("starts", [True, False])
+def test_a_second_server_that_is_refused_at_its_start_is_not_met(starts: bool) -> None:
+    injector: Any = Injector(Server() if starts else None)
+    faults = PlanFaults(Plan(), injector, ())
+    faults._begin(injector.servers[0], Fault.of(FaultKind.SECOND_SERVER, "server", Step(1), for_ms=5_000))
+    faults._do_what_is_due()
+    assert faults.met["second-server"] == starts and not faults.second_is_coming

@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 from marker_sim.names import MarkerDirectory
+from marker_sim.surroundings.supervisor import StartedProgram
+from marker_sim.worlds.http.clients import Requests
 from marker_sim.worlds.http.http_client import HttpConnection
-from marker_sim.worlds.http.requests import Requests
 from marker_sim.worlds.http.servers import Server
 from marker_sim.worlds.recorder import Recorder
 
@@ -34,7 +35,7 @@ def test_what_a_client_would_ask_when_the_run_is_over_is_neither_sent_nor_in_the
         subprocess.Popen([sys.executable, "-c", ""]) as process,
     ):
         port = int(nobody.server_address[1])
-        server = Server("server-1", port, process, Path())
+        server = Server("server-1", port, StartedProgram(process), Path())
         recorder = Recorder()
         requests = Requests(recorder, lambda place: place.path, False)
         asked = ("executor-1", server, "create", PLACE, "a.marker.CREATE", HttpConnection(port, timeout_s=0.2))

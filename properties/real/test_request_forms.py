@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 import pytest
 
 from marker_sim.errors import UsageError
-from marker_sim.plan import REQUEST_FORMS, Op, Plan
+from marker_sim.plan import ALONE, REQUEST_FORMS, Op, Plan
 from marker_sim.report.words import plan_sentences
 from marker_sim.search.hostile_plans import make_hostile_plan
 from marker_sim.search.merged_plans import NAME_IN_FORMS_MAX, make_merged_plan
@@ -17,7 +17,7 @@ from marker_sim.serve.app import decode, parse_query
 from marker_sim.targets.server_settings import INTERVALS_MS, THREADS
 from marker_sim.unusual_names import KEPT, PARTITIONS
 from marker_sim.worlds.http.plan_faults import done
-from marker_sim.worlds.http.request_forms import ALONE, exchange, head, query
+from marker_sim.worlds.http.request_forms import exchange, head, query
 
 NAMES: tuple[str | bytes, ...] = (
     *(f"{part}/a.parquet.marker.CREATE".lstrip("/") for part in PARTITIONS),

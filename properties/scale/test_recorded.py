@@ -92,6 +92,8 @@ def test_a_lost_marker_a_strange_one_and_a_deletion_that_excuses() -> None:
     lost = ((DIRECTORY, marker("b")), (DIRECTORY, marker("c")))
     assert found["answered-not-stored"] == Difference(3, 0, 2, lost)
     assert found["stored-not-requested"] == Difference(2, 0, 1, ((DIRECTORY, marker("z")),))
+    story.put(f"{DIRECTORY}.aside/MARKERS0", f"{marker('y')}\n".encode())  # Which no request named.
+    assert by_sets(story.history())["stored-not-requested"] == found["stored-not-requested"]
     story.end(story.invoke("delete"), "info")
     story.end(story.ask(marker("d")), "ok", "created")
     assert by_sets(story.history())["answered-not-stored"] == Difference(1, 3, 0, ())

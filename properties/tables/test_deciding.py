@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -113,10 +114,11 @@ def test_an_inconclusive_row_says_what_was_not_tried_as_well() -> None:
     assert "no run had anything to judge" in row.message
 
 
-def test_what_was_taken_alone_is_all_that_is_asked() -> None:
+def test_each_step_is_asked_for_with_how_often_it_was_tried_and_met() -> None:
     name = "driver killed at data-file"
-    (each,) = deciding(("timeline",), "local", (name,), {("timeline", name): 2}, {("timeline", name): 1})
-    assert (each.name, each.tried, each.met) == (name, 2, 1)
+    asked = deciding(("timeline",), "local", {("timeline", name): 2}, {("timeline", name): 1})
+    assert [each.name for each in asked] == [each.step for each in places_of("timeline", "local")]
+    assert {(each.name, each.tried, each.met) for each in asked if each.tried or each.met} == {(name, 2, 1)}
 
 
 @pytest.mark.parametrize("storage", ["local", "s3"])
@@ -135,11 +137,11 @@ def test_a_budget_that_is_enough_leaves_nothing_out_and_a_short_one_says_what(
 
 def test_rounds_go_where_most_is_due_and_leave_alone_what_is_aimed_at_in_vain() -> None:
     """Direct mode is through but for a place that nothing meets, so that rounds go to timeline mode."""
-    met: dict[tuple[str, str], int] = {("direct", each.step): 1 for each in places_of("direct", "local")}
+    met = Counter({("direct", each.step): 1 for each in places_of("direct", "local")})
     never = ("direct", "driver killed at metadata")
     del met[never]
-    armed = {**met, never: 4}
-    choices = Choices("1.0.2", MODES, "local", 3, 600.0, (), met, armed)
+    armed = met | Counter({never: 4})
+    choices = Choices("1.0.2", MODES, "local", 3, 600.0, met, armed)
     for _ in range(2):
         drawn = choices.next(1e6)
         assert drawn is not None and drawn.plan.mode == "timeline"

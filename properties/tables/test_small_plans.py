@@ -13,9 +13,9 @@ from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.outcome.failure import Failure
 from marker_sim.plan import Plan, TableShape
 from marker_sim.report.words import plan_sentences
-from marker_sim.worlds.spark.counts import SparkRun
 from marker_sim.worlds.spark.hudi.choices import Choices
 from marker_sim.worlds.spark.hudi.steps import TableStep, steps_of
+from marker_sim.worlds.spark.outcome import SparkRun
 from properties.tables.frozen import Writes
 
 PROFILE = load_profile("hudi-spark")
@@ -46,7 +46,7 @@ class Hudi:
 def drawn(step: str, wanted: Callable[[Plan], bool] = lambda _: True) -> Plan:
     """A plan of several steps, one of which is wanted and not the only one."""
     for seed in range(400):
-        choices = Choices("1.0.2", ("timeline",), "local", seed, 240.0, (), {}, {})
+        choices = Choices("1.0.2", ("timeline",), "local", seed, 240.0)
         for _ in range(3):
             found = choices.next(1e6)
             assert found is not None
@@ -120,7 +120,7 @@ def test_no_try_begins_that_the_time_has_no_room_for() -> None:
 
 @pytest.mark.parametrize("storage", ["local", "s3"])
 def test_a_plan_is_told_in_sentences(storage: str) -> None:
-    choices = Choices("1.0.2", ("direct", "timeline"), storage, 5, 600.0, (), {}, {})
+    choices = Choices("1.0.2", ("direct", "timeline"), storage, 5, 600.0)
     for _ in range(8):
         found = choices.next(1e6)
         assert found is not None

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import os
 import random
+import runpy
 import shutil
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from marker_sim.cli.handing_over import issue_text
 from marker_sim.errors import UsageError
+from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.plan import Plan
 from marker_sim.report.scripts.shell_script import FailureDescription
-from marker_sim.report.scripts.table_script import script_of
+from marker_sim.report.scripts.table_script import _kill, script_of
 from marker_sim.targets.target import ServerOptions
+from marker_sim.worlds.door.available import refused
 from marker_sim.worlds.spark.hudi.choices import Choices
 from marker_sim.worlds.spark.hudi.settings import draw_table, shape_of
 from marker_sim.worlds.spark.hudi.steps import PHASES, executor_troubles, with_steps
@@ -77,7 +81,58 @@ def test_a_script_says_that_a_hudi_that_rolls_back_held_and_kills_it_in_its_roll
     assert made.writes[0].abandon
     done = run(tmp_path, told(made), "")
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "held in 2 tries"), done.stdout + done.stderr
-    assert done.stdout.count("was deleted") == done.stdout.count("was whole") == 2
+    assert done.stdout.count(" its unlink") == done.stdout.count(" after its close") == 2
+
+
+FILE = "p1/f_1-2-3_20260101000000000.parquet"
+WRITES = f"""
+import os
+os.makedirs("p1")
+for data in (b"PAR1" * 4, b"PAR1" * 2):
+    with open({FILE!r}, "wb", buffering=0) as out:
+        if (child := os.fork()) == 0:
+            os.close(out.fileno())
+            os._exit(0)
+        os.waitpid(child, 0)
+        out.write(data)
+os.rename({FILE!r}, {FILE!r} + ".old")
+os.unlink({FILE!r} + ".old")
+"""
+PARTS: dict[str, tuple[Call, bool, bytes | None]] = {
+    "before the open": (Call(FILE + "$", ("open",), 1, "before"), False, None),
+    "after the open": (Call(FILE + "$", ("open", "rename"), 1, "after"), False, b""),
+    "within the write": (Call(FILE + "$", ("write",), 1, "after"), True, b"PAR1PAR1"),
+    "after the close": (Call(FILE + "$", ("close", "rename"), 1, "after"), False, b"PAR1" * 4),
+    "before the cut": (Call(FILE + "$", ("cut",), 1, "before"), False, b"PAR1" * 4),
+    "after the cut": (Call(FILE + "$", ("cut",), 1, "after"), False, b""),
+    "after the second close": (Call(FILE + "$", ("close",), 2, "after"), False, b"PAR1" * 2),
+    "before the deletion": (Call(FILE + ".*", ("delete",), 1, "before"), False, b"PAR1" * 2),
+    "after the deletion": (Call(FILE + ".*", ("delete",), 1, "after"), False, None),
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_driver_dies_exactly_in_the_call_that_is_named(tmp_path: Path, part: str) -> None:
+    if why := refused():
+        pytest.skip(f"storage calls cannot be stopped here: {why}")
+    call, torn, left = PARTS[part]
+    fault = Fault.of(FaultKind.TORN_WRITE if torn else FaultKind.KILL, "driver", call)
+    script = SimpleNamespace(**runpy.run_path(str(_written(tmp_path))))
+    door = script.Door(tmp_path, _kill(fault))
+    program = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", WRITES], cwd=tmp_path, start_new_session=True,
+        preexec_fn=door.enter,  # noqa: PLW1509
+    )  # fmt: skip
+    assert program.wait(20.0) == -9
+    door.close()
+    there = [path for path in (tmp_path / FILE, tmp_path / f"{FILE}.old") if path.exists()]
+    assert [path.read_bytes() for path in there] == ([] if left is None else [left])
+    assert door.seen
+
+
+def _written(folder: Path) -> Path:
+    (folder / "show.py").write_text(script_of(told(plan()))[0], encoding="utf-8")
+    return folder / "show.py"
 
 
 def test_a_place_that_is_not_met_and_a_missing_bundle_are_steps_that_could_not_be_done(tmp_path: Path) -> None:
@@ -103,7 +158,7 @@ def test_what_needs_more_than_a_directory_and_a_kill_is_refused_in_a_sentence() 
 
 
 def test_every_plan_on_a_directory_that_kills_drivers_alone_gives_a_script_that_compiles() -> None:
-    choices = Choices("1.0.2", ("direct", "timeline"), "local", 9, 240.0, (), {}, {})
+    choices = Choices("1.0.2", ("direct", "timeline"), "local", 9, 240.0)
     for _ in range(8):
         drawn = choices.next(1e6)
         assert drawn is not None

@@ -64,12 +64,14 @@ class Owned(Markers):
         return _stored(directory)
 
     def delete(self, directory: str) -> bool:
-        """The file with the names first."""
+        """At once: it is moved aside, to a name that no request has, and removed there."""
         with self._one:
             there = os.path.isdir(directory)
             if there:
-                Path(directory, "MARKERS0").unlink(missing_ok=True)
-                shutil.rmtree(directory)
+                aside = f"{directory}.deleting"
+                shutil.rmtree(aside, ignore_errors=True)  # What a server left that was killed meanwhile.
+                os.rename(directory, aside)
+                shutil.rmtree(aside)
             return there
 
 

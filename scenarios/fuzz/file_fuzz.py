@@ -25,8 +25,8 @@ from marker_sim.names import MarkerDirectory, stored_names
 from marker_sim.options import MarkerOptions
 from marker_sim.seams import NoAnswer, SeamError, StorageError
 from marker_sim.storages.local import LocalStorage
-from marker_sim.worlds.door.front import files_below
-from marker_sim.worlds.http.object_reader import ObjectReader
+from marker_sim.worlds.door.known_files import files_below
+from marker_sim.worlds.http.directory_reader import DirectoryReader
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.writer.client import WriteClient
 from marker_sim.writer.records import Conflict
@@ -212,7 +212,7 @@ class FileFuzzer:
         """The kit's own look at a directory of a foreign server; it follows links to files, as Hadoop does."""
         place = MarkerDirectory(directory.relative_to(self._base).parts[0], INSTANT)
         recorder = Recorder()
-        reader = ObjectReader(recorder, lambda prefix: files_below(self._base, prefix), in_order=True, names=None)
+        reader = DirectoryReader(recorder, lambda prefix: files_below(self._base, prefix), in_order=True, names=None)
         ended = within(self._bound_s, "look_at_dead", lambda: reader.look_at_dead(place))
         self._typed("look_at_dead", ended)
         seen = {e.path: e.value for e in recorder.events if e.path and isinstance(e.value, bytes)}

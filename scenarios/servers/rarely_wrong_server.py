@@ -1,4 +1,4 @@
-"""marker_server.py with one mistake each that shows under one condition alone (worlds/http/conditions.py).
+"""marker_server.py with one mistake each that shows under one condition alone (outcome/conditions.py).
 
 python rarely_wrong_server.py --mistake NAME --port N --storage DIR_OR_URI ...    further options: of marker_server.py
 """

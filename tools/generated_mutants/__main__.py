@@ -42,10 +42,9 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path("generated.json"))
     given = parser.parse_args(words)
     of_serve, plans = given.of == SERVE, given.runs or PLANS[given.of]
-    tasks: list[Any] = [
-        served.ServedTask(change=change, plans=plans, seed=given.seed)
-        if of_serve
-        else GeneratedTask(change=change, plans=plans, seed=given.seed)
+    task = served.ServedTask if of_serve else GeneratedTask
+    tasks = [
+        task(change=change, plans=plans, seed=given.seed).do
         for change in drawn(given.count, given.seed, *([served.MODULES] if of_serve else []))
     ]
     outcomes, interrupted, trouble = hunted(

@@ -3,6 +3,5 @@
 goals.py                events that must have happened at least once
 gaps.py                 which of them a campaign missed, and how much must have happened
 fault_matrix.py         which fault was injected in which phase
-determinism_check.py    the same plans in another process give the same histories
 canary.py               a known defect must be detected first
 """

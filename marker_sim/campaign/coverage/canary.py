@@ -28,8 +28,8 @@ from marker_sim.history import Event, History, Value
 from marker_sim.judges import judge
 from marker_sim.judges.guarantees import GUARANTEES
 from marker_sim.judges.promises.profiles import Profile
+from marker_sim.mutants import Mutant
 from marker_sim.mutants.load import find_mutant
-from marker_sim.mutants.mutant import Mutant
 from marker_sim.names import encode_names, marker_file_index
 from marker_sim.outcome.result import Canary
 

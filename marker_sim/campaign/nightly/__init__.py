@@ -2,11 +2,11 @@
 
 nightly_run.py   hands out units until the budget is used; the only process that writes
 opening.py       begins it, or goes on with the last one; its stages, and what cannot run on this machine
-desk.py          a worker carries out one unit; work.py: runs of a source as a line; work_played.py: in real time
+desk.py          a worker carries out one unit; those in real time. work.py: simulated ones, runs of a source as a line
 spark_pool.py    executors of a Spark cluster as workers, and what an executor does
 ledger.py        one line per finished unit, appended and synced
 parquet.py       runs, coverage and violations as Parquet
-failures.py      failures of the ledger as replay files; pruning.py moves fixed ones aside
+failures.py      failures of the ledger as replay files
 totals.py        the ledger added up: one row per night, the numbers done; summary.py: the same as text and JSON
 page.py          summary.html (page.html.j2), and the three files put in place
 

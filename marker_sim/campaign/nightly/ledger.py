@@ -101,7 +101,7 @@ class Ledger:
             self._file = os.open(directory / NAME, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         except OSError as error:
             raise HarnessError(f"the ledger in {directory} cannot be opened: {error.strerror}") from error
-        os.ftruncate(self._file, _whole(self._file))
+        os.ftruncate(self._file, (directory / NAME).read_bytes().rfind(b"\n") + 1)
         synced(directory)
 
     @property
@@ -127,15 +127,3 @@ class Ledger:
     def close(self) -> None:
         """Release the ledger; nothing can be appended after that."""
         os.close(self._file)
-
-
-def _whole(file: int) -> int:
-    """The length of a file up to and with its last line end."""
-    end = os.fstat(file).st_size
-    while end > 0:
-        begin = max(0, end - 65_536)
-        at = os.pread(file, end - begin, begin).rfind(b"\n")
-        if at >= 0:
-            return begin + at + 1
-        end = begin
-    return 0

@@ -14,7 +14,7 @@ from pathlib import Path
 from marker_sim import __version__
 from marker_sim.campaign.nightly.ledger import SCHEMA, Ledger, read_lines
 from marker_sim.campaign.nightly.totals import Totals
-from marker_sim.campaign.sources.servers import request_on
+from marker_sim.campaign.sources.played import request_on
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.surroundings.requirements import find_java, lacking
 from marker_sim.targets.table import DEFAULT, parse_target

@@ -14,12 +14,13 @@ from __future__ import annotations
 import hashlib
 import importlib
 import pickle
+import socket
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, TimeoutError, wait
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,10 +33,8 @@ from marker_sim.surroundings.worker_pool import VARIABLE, Answer, guarded
 from marker_sim.worlds.spark.session import JVM
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
-SCHEMA = "answer binary"
 SETTINGS = {
     "spark.driver.memory": "512m",
     "spark.driver.extraJavaOptions": JVM,
@@ -119,8 +118,8 @@ class SparkPool:
         """Start a task on the cluster."""
         assert self._threads is not None
         now = time.monotonic()
-        asked = SparkTask(desk=self._desk, kit=kit(), task=pickle.dumps(task), left_s=task.until - now)
-        self._jobs_by_slot[slot] = SparkJob(task, self._threads.submit(self._ask, asked, slot), now)
+        answer = self._threads.submit(self._ask, slot, pickle.dumps(task), task.until - now)
+        self._jobs_by_slot[slot] = SparkJob(task, answer, now)
 
     def answers(self, timeout_s: float) -> Iterator[Answer]:
         """The answers that are there within `timeout_s`, or as soon as there is one.
@@ -160,7 +159,7 @@ class SparkPool:
         """The number of cores, once an executor answered that it has the same kit."""
         asking = ThreadPoolExecutor(1)
         try:
-            asking.submit(self._ask, SparkTask(desk=self._desk, kit=kit()), -1).result(FIRST_S)
+            asking.submit(self._ask, -1).result(FIRST_S)
         except TimeoutError as error:
             raise HarnessError(
                 f"no executor of {self._master} began within {FIRST_S:.0f} s; it needs free cores, and memory for"
@@ -175,12 +174,12 @@ class SparkPool:
         cores = int(self._context().defaultParallelism)
         return min(self._jobs, cores) if self._jobs else cores
 
-    def _ask(self, asked: SparkTask, slot: int) -> tuple[float, Any]:
+    def _ask(self, slot: int, task: bytes | None = None, left_s: float = 0.0) -> tuple[float, Any]:
         """The answer of a job of one task."""
-        assert self._session is not None
-        self._context().setJobGroup(_group(slot), "marker-sim chaos")
-        rows = map_in_arrow(self._session, asked).collect()
-        answer: tuple[float, Any] = pickle.loads(rows[0][0])
+        context = self._context()
+        context.setJobGroup(_group(slot), "marker-sim chaos")
+        asked = partial(answer_of, self._desk, kit(), task, left_s)
+        answer: tuple[float, Any] = context.parallelize((slot,), 1).map(asked).first()
         return answer
 
     def _context(self) -> Any:
@@ -197,22 +196,6 @@ class SparkPool:
             over = True
         if over:
             raise HarnessError(f"Spark's application on {self._master} is over: {died}; the same command goes on")
-
-
-def map_in_arrow(session: SparkSession, function: SparkTask) -> Any:
-    """A frame of one row (`SCHEMA`) that `mapInArrow` makes from one row.
-
-    `DataFrame.mapInArrow` of Spark 3.5 makes the same call and asks for pandas before, which nothing here uses; so what
-    it does after that is done here. A release of PySpark counts once the tests passed with it.
-    """
-    from pyspark.rdd import PythonEvalType
-    from pyspark.sql import DataFrame
-    from pyspark.sql.udf import UserDefinedFunction
-
-    frame = session.range(0, 1, 1, 1)
-    mapped = UserDefinedFunction(function, returnType=SCHEMA, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
-    column = mapped(frame["id"])
-    return DataFrame(frame._jdf.pythonMapInArrow(column._jc.expr(), False), session)
 
 
 def _group(slot: int) -> str:
@@ -236,40 +219,19 @@ def _desk(name: str) -> Any:
     return getattr(importlib.import_module(module), attribute)().__enter__()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SparkTask:
-    """The function given to `mapInArrow`: its one row is the task's answer.
+def answer_of(desk: str, of_driver: str, task: bytes | None, left_s: float, _: object) -> tuple[float, Any]:
+    """What an executor does: the seconds that the task took and the desk's answer; HarnessError when the kits differ.
 
-    kit: of the driver.
-    task: pickled; None to see only whether the kit is the same.
+    of_driver: its kit. task: pickled, so that it is read by the same kit; None to see only whether that is the same.
     left_s: how long after it begins plans may be made small; clocks of other hosts are not ours.
     """
-
-    desk: str
-    kit: str
-    task: bytes | None = None
-    left_s: float = 0.0
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The seconds that the task took and the desk's answer, pickled; HarnessError when the kits differ."""
-        import pyarrow as pa
-
-        for _ in batches:
-            answer = pickle.dumps(self._answer())
-            yield pa.RecordBatch.from_arrays([pa.array([answer], pa.binary())], ["answer"])
-
-    def _answer(self) -> tuple[float, Any]:
-        if kit() != self.kit:
-            import socket
-
-            where = socket.gethostname()
-            raise HarnessError(
-                f"the executor on {where} has marker-sim {kit()} and the driver {self.kit}, which make different runs"
-                " of the same numbers; install the same one on every host"
-            )
-        if self.task is None:
-            return 0.0, None
-        desk = _desk(self.desk)
-        task, began = pickle.loads(self.task), time.monotonic()
-        result = desk.do(replace(task, until=began + self.left_s))
-        return time.monotonic() - began, result
+    if kit() != of_driver:
+        raise HarnessError(
+            f"the executor on {socket.gethostname()} has marker-sim {kit()} and the driver {of_driver}, which make"
+            " different runs of the same numbers; install the same one on every host"
+        )
+    if task is None:
+        return 0.0, None
+    began = time.monotonic()
+    result = _desk(desk).do(replace(pickle.loads(task), until=began + left_s))
+    return time.monotonic() - began, result

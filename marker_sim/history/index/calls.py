@@ -1,16 +1,22 @@
-"""The records of a HistoryIndex: calls, writes and their steps, deletions, server lives, faults, directories."""
+"""The records of a HistoryIndex: calls, writes and their steps, deletions, server lives, faults, directories, names.
+
+Judges derive their statements about missing markers from the life of a name. Where storage is only read at intervals,
+effects, if the run has any, show more than the reads: in a format that only its own reader can read, a file that bears
+the name, or has it in its content, is taken to hold it.
+"""
 
 from __future__ import annotations
 
+import re
 from ast import literal_eval
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from marker_sim.faults import FAULT_CLASS
-from marker_sim.history import Value
-from marker_sim.history.index.presence import NEVER, directory_of
+from marker_sim.history import Event, Value
+from marker_sim.history.index.presence import NEVER, directory_of, present
 
 NO_LIFE = -1
 SEVERAL_LIVES = -2
@@ -21,6 +27,7 @@ CHANGED_BY_KIT = (DAMAGE, "directory-removed")
 SPREADING = frozenset({"disk-full", "no-space"})  # These affect other paths too.
 DEADLY = frozenset({"kill", "torn-write"})
 MS = 1_000_000
+_END = r"[\s\"'\\,;=\x00-\x1f]"
 
 
 class RecordedCall(NamedTuple):
@@ -120,6 +127,12 @@ class FaultSpan(NamedTuple):
         """Whether it is a fault of storage."""
         return FAULT_CLASS.get(self.kind) == "storage"
 
+    def reaches(self, low: int, directory: str | None) -> bool:
+        """Whether it matters to a directory from an event on: of a wire by what it touched, of storage by where."""
+        if self.cls == "wire":
+            return self.touched is None or self.touched >= low
+        return self.cls != "storage" or directory is None or self.concerns(directory)
+
     def concerns(self, directory: str) -> bool:
         """Whether it may have affected a marker directory: by its path, or because it has none or spreads."""
         home = directory_of(f"{self.path}/") if self.path else None
@@ -195,3 +208,71 @@ class Directory:
     def settled_before(self, moment: int) -> int:
         """The last event at which a deletion invoked before `moment` may have had an effect, -1 for none."""
         return max((d.settled for d in self.deletions if d.invoke < moment), default=-1)
+
+
+class NameLife(NamedTuple):
+    """The life of one name. spans: [from, to, from, to, ...] as in presence.py; witnessed: from effects, complete."""
+
+    spans: tuple[int, ...]
+    witnessed: bool
+
+    def stored(self, moment: int) -> bool:
+        """Whether it was stored at an event."""
+        return present(list(self.spans), moment) is not None
+
+    def since(self, moment: int) -> int | None:
+        """The event since which it has been stored at an event, None when it is not stored then."""
+        return max(at for at in self.spans[::2] if at <= moment) if self.stored(moment) else None
+
+    def came(self, after: int) -> int | None:
+        """The next event at which it was stored."""
+        return next((at for at in self.spans[::2] if at > after), None)
+
+    def gone(self, low: int, high: int) -> int | None:
+        """The last event that removed it, between an event and another one at which it is not stored."""
+        if self.stored(high):
+            return None
+        return max((at for at in self.spans[1::2] if low < at <= high), default=None)
+
+    def around(self, moment: int) -> tuple[str, tuple[int, ...]]:
+        """For a name not stored at an event: the end of a sentence about when it was, and the events that show it."""
+        came, gone = self.came(moment), self.gone(-1, moment)
+        if gone is not None:
+            again = f", and stored again at event {came}" if came is not None else ""
+            return f"; it was gone from event {gone} on{again}", (gone,)
+        if came is not None:
+            return f"; it was stored at event {came}", (came,)
+        return (", nor at any other time", ()) if self.witnessed else (", and no reading of storage shows it", ())
+
+
+def life_from_effects(effects: Iterable[Event], directory: str, name: str) -> NameLife:
+    """The life of a name in a marker directory, from the effects on its files, whatever their format is."""
+    path = f"{directory}/{name}"
+    text = re.escape(name.encode("utf-8", "surrogateescape"))
+    held_in = re.compile(b"(?:^|%b)%b(?:$|%b)" % (_END.encode(), text, _END.encode()))
+    files: set[str] = set()
+    spans: list[int] = []
+    for event in effects:
+        assert event.path is not None
+        content = event.value if isinstance(event.value, bytes) else None
+        held = content is not None and (event.path == path or held_in.search(content) is not None)
+        if held != (event.path in files):
+            files ^= {event.path}
+            if bool(files) != bool(len(spans) % 2):
+                spans.append(event.index)
+    return NameLife(tuple(spans), witnessed=True)
+
+
+def taken_by(
+    remover: Event, directories: Iterable[Directory], own: str, asked: Callable[[RecordedCall], str]
+) -> tuple[str, tuple[int, ...]]:
+    """The deletion of another directory in which an effect took a name: the end of a sentence, and its event.
+
+    asked: the process that executes a call; removals by other processes do not belong to that call.
+    """
+    for directory in directories:
+        for call in directory.deletes if directory.path != own and remover.kind == "effect" else ():
+            if call.invoke < remover.index < call.done and asked(call) == remover.process:
+                what = f"; {remover.process} removed it during the deletion of {directory.path}, event {call.invoke}"
+                return what, (call.invoke,)
+    return "", ()

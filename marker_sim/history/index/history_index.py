@@ -25,11 +25,11 @@ from marker_sim.history.index.calls import (
     NO_LIFE,
     Deletion,
     Directory,
-    FaultSpan,
+    NameLife,
     RecordedCall,
+    life_from_effects,
 )
 from marker_sim.history.index.event_reader import END_OF_RUN, EventReader, content_of
-from marker_sim.history.index.name_life import NameLife, life_from_effects
 from marker_sim.history.index.presence import NEVER, PresenceIndex, directory_of
 from marker_sim.history.index.tables import Tables
 from marker_sim.history.index.write_path import WritePathIndex
@@ -91,6 +91,16 @@ class HistoryIndex(EventReader):
     def mode_of(self, directory: str) -> str:
         """The mode of a marker directory: that of the write it belongs to, else that of the run."""
         return self._modes_of_writes.get(directory, self.effective_mode)
+
+    @cached_property
+    def named(self) -> tuple[str, ...]:
+        """The marker directories that a request or a step of a write named, sorted; also where hostile ones lead.
+
+        All others are a server's own, into which it may move what it deletes, for instance.
+        """
+        others = {call.name for directory in self.directories.values() for call in directory.hostile}
+        others |= {f"{step.table}{TEMP}{step.instant}" for step in self.steps}
+        return tuple(sorted(self.directories.keys() | (others & self.rest.homes.keys())))
 
     @cached_property
     def batches(self) -> bool:
@@ -206,7 +216,7 @@ class HistoryIndex(EventReader):
         return call.invoke in self.touched and "duplicated" in self.touched[call.invoke]
 
     @property
-    def _rest_ns(self) -> int:
+    def rest_ns(self) -> int:
         """The latest time after which a request to storage may still be applied."""
         return (self.header.storage_timeout_ms + self.header.late_effect_ms) * MS
 
@@ -244,7 +254,7 @@ class HistoryIndex(EventReader):
             if fault.cls == "outside" and fault.path == directory
             if any(life.start <= fault.begin and low <= life.end for life in lives)
         ]
-        near = [fault for fault in before if fault.end >= low and _concerns(fault, low, directory)] + removed
+        near = [fault for fault in before if fault.end >= low and fault.reaches(low, directory)] + removed
         near = [fault for fault in near if fault.cls != "none"] or before
         last = {fault.cls: fault.begin for fault in sorted(near, key=lambda fault: fault.begin)}
         return next(((name, last[name]) for name in _PRECEDENCE if name in last), ("none", None))
@@ -268,7 +278,7 @@ class HistoryIndex(EventReader):
             if fault.kind in CHANGED_BY_KIT and fault.path and not fault.path.endswith(TYPE_FILE):
                 home = directory_of(fault.path + "/") or fault.path
                 if home in self.directories:
-                    settled = self.later(fault.end, self._rest_ns) if fault.kind == DAMAGE else fault.end
+                    settled = self.later(fault.end, self.rest_ns) if fault.kind == DAMAGE else fault.end
                     self.directories[home].deletions.append(Deletion(fault.begin, settled, NEVER, NO_LIFE, kit=True))
         for directory in self.directories.values():
             directory.deletions.sort()
@@ -280,7 +290,7 @@ class HistoryIndex(EventReader):
         then is applied before the storage time-out and `late_effect_ms` have passed. Copies on the wire, pauses and
         waits for a processor make it later. Without a server the end of the client counts.
         """
-        rest_ns = self._rest_ns
+        rest_ns = self.rest_ns
         if call.life == NO_LIFE:
             client = self.events[call.invoke].process
             # Killed or ended, but not paused: a paused client may still send its deletion.
@@ -386,9 +396,3 @@ class HistoryIndex(EventReader):
             }
             differ = sorted(name for name in seen.keys() | folded.keys() if seen.get(name) != folded.get(name))
             assert not differ, f"the effects and the last snapshot of {path} disagree about {differ[:5]}"
-
-
-def _concerns(fault: FaultSpan, low: int, directory: str | None) -> bool:
-    if fault.cls == "wire":
-        return fault.touched is None or fault.touched >= low
-    return fault.cls != "storage" or directory is None or fault.concerns(directory)

@@ -47,7 +47,6 @@ class Appearance(NamedTuple):
 
     start: int
     path: str
-    process: str
 
 
 class Completion(NamedTuple):
@@ -358,7 +357,7 @@ class WritePathIndex:
         if self._span(index, path, True) > 0 or owners != self._owners[path]:
             self._owners[path] = owners
             for owner in owners:
-                self.files.setdefault((table, owner), []).append(Appearance(index, relative, process))
+                self.files.setdefault((table, owner), []).append(Appearance(index, relative))
                 self.first.setdefault((table, owner), {}).setdefault(relative, index)
         for owner in owners:
             self.last_put[table, owner] = index

@@ -27,32 +27,18 @@ EARLIEST = -1
 SHOWN = 5
 
 
-class Fact(NamedTuple):
-    """A kind of fact. unknown: its `moment` where none was given, chosen so that it cannot cause a breach."""
-
-    unknown: int
-    meaning: str
-
-
-FACTS: dict[str, Fact] = {
-    "requested": Fact(EARLIEST, "a create of the marker may have had an effect"),
-    "answered": Fact(
-        EARLIEST, 'a create of the marker was answered "created" or "exists"; moment: when it was asked for'
-    ),
-    "stored": Fact(EARLIEST, "in the end a new reader of storage finds the marker"),
-    "deleted": Fact(
-        NEVER, "of the directory: until `moment` a deletion of it, or damage by others, may have had an effect"
-    ),
-    "committed": Fact(EARLIEST, "a completed commit of the instant names the data file"),
-    "undone": Fact(EARLIEST, "a rollback or sweep removed the data file after it was committed"),
-    "cleaned": Fact(EARLIEST, "a clean, or another permitted deletion, removed the data file after it was committed"),
-    "present": Fact(NEVER, "in the end the data file of the instant is in storage; moment: since when"),
-    "finalized": Fact(
-        EARLIEST, "of the directory: the instant is committed, and from `moment` on its markers were listed"
-    ),
-    "rolled-back": Fact(
-        EARLIEST, "of the directory: a rollback is complete, and from `moment` on it listed the markers"
-    ),
+# The kinds of facts, each with its `moment` where none was given, chosen so that it cannot cause a breach.
+FACTS = {
+    "requested": EARLIEST,  # A create of the marker may have had an effect.
+    "answered": EARLIEST,  # A create of the marker was answered "created" or "exists"; moment: when it was asked for.
+    "stored": EARLIEST,  # In the end a new reader of storage finds the marker.
+    "deleted": NEVER,  # Of the directory: until `moment` a deletion of it, or damage by others, may have had an effect.
+    "committed": EARLIEST,  # A completed commit of the instant names the data file.
+    "undone": EARLIEST,  # A rollback or sweep removed the data file after it was committed.
+    "cleaned": EARLIEST,  # A clean, or another permitted deletion, removed the data file after it was committed.
+    "present": NEVER,  # In the end the data file of the instant is in storage; moment: since when.
+    "finalized": EARLIEST,  # Of the directory: the instant is committed, its markers were listed from `moment` on.
+    "rolled-back": EARLIEST,  # Of the directory: a rollback is complete, it listed the markers from `moment` on.
 }
 OF_DIRECTORIES = ("deleted", "finalized", "rolled-back")
 
@@ -216,7 +202,7 @@ def _names(source: str) -> str:
 
 
 def _at(fact: str) -> str:
-    return f"CASE WHEN fact = '{fact}' THEN coalesce(moment, {FACTS[fact].unknown}) END"
+    return f"CASE WHEN fact = '{fact}' THEN coalesce(moment, {FACTS[fact]}) END"
 
 
 def _column(fact: str) -> str:
@@ -231,7 +217,7 @@ def _conditions(rule: SetRule) -> tuple[str, str, str]:
     missing = f"{of} AND (held & {sum(_BITS[fact] for fact in rule.minus)}) = 0"
     excuse = "FALSE"
     if rule.before:
-        excuse = f"{_column(rule.of)} < coalesce({_column(rule.before)}, {FACTS[rule.of].unknown})"
+        excuse = f"{_column(rule.of)} < coalesce({_column(rule.before)}, {FACTS[rule.of]})"
     elif rule.within:
         excuse = f"{_column(rule.of)} >= {_column(rule.within)}"
     return f"{of} AND NOT ({missing} AND {excuse})", f"{missing} AND {excuse}", f"{missing} AND NOT ({excuse})"

@@ -6,7 +6,7 @@ breach only if no file of any kind is known to lie below the directory.
 
 from __future__ import annotations
 
-from marker_sim.history.index.calls import DAMAGE, MS, NO_LIFE, Deletion, Directory, RecordedCall
+from marker_sim.history.index.calls import DAMAGE, NO_LIFE, Deletion, Directory, RecordedCall
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER
 from marker_sim.judges.findings import Breach, breach_of
@@ -183,12 +183,11 @@ def may_fail(view: HistoryIndex, directory: Directory, call: RecordedCall) -> bo
         return view.excuse("no-answer")
     if view.sent_elsewhere(call):
         return view.excuse("second-server")
-    lasting = (view.header.storage_timeout_ms + view.header.late_effect_ms) * MS
     begin_ns, end_ns = view.time_ns(call.invoke), view.time_ns(call.done)
     return any(
         fault.storage
         and fault.concerns(directory.path)
         and view.time_ns(fault.begin) <= end_ns
-        and begin_ns <= view.time_ns(fault.end) + lasting
+        and begin_ns <= view.time_ns(fault.end) + view.rest_ns
         for fault in view.faults
     ) and view.excuse("storage-fault")

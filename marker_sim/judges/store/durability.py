@@ -9,9 +9,8 @@ counts against G3 and not against G1 or G2. So one loss breaks one of them.
 
 from __future__ import annotations
 
-from marker_sim.history.index.calls import RecordedCall
+from marker_sim.history.index.calls import RecordedCall, taken_by
 from marker_sim.history.index.history_index import HistoryIndex
-from marker_sim.history.index.name_life import taken_by
 from marker_sim.history.index.presence import NEVER, DirectoryPresence, present
 from marker_sim.judges.causes import Causes
 from marker_sim.judges.findings import Breach, Finding, breach_of

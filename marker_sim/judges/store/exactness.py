@@ -13,8 +13,8 @@ from marker_sim.judges.findings import Breach, Finding, breach_of, next_answer
 
 
 def exact_set(view: HistoryIndex) -> Finding:
-    """G4, both ways: no name is stored or listed that was not requested before, and every answered one is stored in
-    the end.
+    """G4, both ways, in each directory that was named: no name is stored or listed that was not requested before, and
+    every answered one is stored in the end.
 
     A create that provably had no effect, or a hostile request that was refused, does not count as a request. An
     answered name is not expected in the end when a deletion may have had an effect after the create was invoked.
@@ -23,7 +23,7 @@ def exact_set(view: HistoryIndex) -> Finding:
     causes = Causes(view)
     judged = 0
     hostile = [call for directory in view.directories.values() for call in directory.hostile]
-    for path in sorted(view.directories.keys() | view.rest.homes.keys()):
+    for path in view.named:
         directory = view.directories.get(path) or Directory(path)
         home = view.rest.home(path)
         asked = _asked(view, directory, [call for call in hostile if call.name == path])

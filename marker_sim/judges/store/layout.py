@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from marker_sim.history.index.calls import DAMAGE, MS, SEVERAL_LIVES, Directory
+from marker_sim.history.index.calls import DAMAGE, SEVERAL_LIVES, Directory
 from marker_sim.history.index.event_reader import END_OF_RUN
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER, DirectoryPresence
@@ -14,7 +14,7 @@ _FALLS_BACK = frozenset({"hdfs", "s3-unconditional"})
 
 
 def bounded_files(view: HistoryIndex) -> Finding:
-    """G8: the number of files of each kind at one time is bounded.
+    """G8: in each directory that was named the number of files of each kind at one time is bounded.
 
     Timeline: at most num_threads MARKERS<n>, no type file but MARKERS.type, no direct marker file. Direct: marker files
     are empty and there is no MARKERS file; G1 and G4 judge whether each marker has one. Temporary and side files do not
@@ -24,7 +24,8 @@ def bounded_files(view: HistoryIndex) -> Finding:
         return Finding(guarantee="G8", applicable=False)
     breaches: list[Breach] = []
     judged = 0
-    for path, home in sorted(view.rest.homes.items()):
+    for path in view.named:
+        home = view.rest.home(path)
         if not (home.batch or home.direct or home.types):
             continue
         judged += 1
@@ -63,7 +64,8 @@ def _direct_files(home: DirectoryPresence) -> list[tuple[str, str, int]]:
 
 
 def type_recorded(view: HistoryIndex) -> Finding:
-    """G9: from the first batched marker file until a deletion is invoked, MARKERS.type is there with its text.
+    """G9: from the first batched marker file until a deletion is invoked, MARKERS.type is there with its text, in each
+    directory that was named.
 
     Files that a deletion leaves while it may still have an effect are not judged; a marker file written later is.
     After damage by the kit, marker files are judged that a server writes which began after it.
@@ -73,7 +75,8 @@ def type_recorded(view: HistoryIndex) -> Finding:
         return Finding(guarantee="G9", applicable=False)
     breaches: list[Breach] = []
     judged = 0
-    for path, home in sorted(view.rest.homes.items()):
+    for path in view.named:
+        home = view.rest.home(path)
         if not home.batch or view.mode_of(path) == "direct":
             continue
         judged += 1
@@ -109,8 +112,7 @@ def _excused(view: HistoryIndex, directory: Directory, home: DirectoryPresence, 
     before = [deletion for deletion in directory.deletions if deletion.invoke < at]
     if not before:
         return False
-    rest_ns = (view.header.storage_timeout_ms + view.header.late_effect_ms) * MS
-    over = max(view.later(d.settled, rest_ns) if d.settled != NEVER else NEVER for d in before)
+    over = max(view.later(d.settled, view.rest_ns) if d.settled != NEVER else NEVER for d in before)
     if at < over:
         return view.excuse("deletion-open")
     if not view.reads:

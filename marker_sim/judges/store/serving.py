@@ -331,8 +331,7 @@ def _is_confined(fault: FaultSpan) -> bool:
 
 
 def _window(view: HistoryIndex, fault: FaultSpan) -> tuple[int, int]:
-    lasting = (view.header.storage_timeout_ms + view.header.late_effect_ms) * MS
-    return view.time_ns(fault.begin), view.time_ns(fault.end) + lasting
+    return view.time_ns(fault.begin), view.time_ns(fault.end) + view.rest_ns
 
 
 def _touched_otherwise(view: HistoryIndex, directory: Directory, call: RecordedCall, until: int) -> str:

@@ -5,6 +5,5 @@ rollbacks.py  G15, G16, G19: after a write that failed
 leftovers.py  G17, G18, G20: markers and data files after an instant has ended
 rows.py       G24: rows that a reader finds at the end
 progress.py   G25: writes complete
-executors.py  shared: for how long executors of a driver were idle
 steps.py      shared: when these guarantees apply
 """

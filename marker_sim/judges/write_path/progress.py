@@ -9,7 +9,7 @@ begin where there was none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import pairwise
 
@@ -19,7 +19,6 @@ from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER
 from marker_sim.history.index.write_path import Key
 from marker_sim.judges.findings import Breach, Finding, breach_of
-from marker_sim.judges.write_path.executors import Executors
 from marker_sim.judges.write_path.steps import breach, of_its_own
 from marker_sim.names import TEMP
 from marker_sim.timeline import parse_data_file
@@ -28,6 +27,7 @@ _EVERYWHERE = frozenset({"disk-full", "power-loss"})
 _HARMLESS = frozenset({"clock-jump", "damage", "placeholder", "stray-files"})  # Faults with which a write completes.
 _TRIES_ENOUGH = 4  # spark.task.maxFailures
 _TASK_FAULTS = frozenset({"speculative", "stage-retried"})
+Span = tuple[int, int]  # Indices of the first and last event.
 
 
 def writes_go_on(view: HistoryIndex) -> Finding:
@@ -73,7 +73,6 @@ class _Attempted:
 
     def __init__(self, view: HistoryIndex, process: str, key: Key, low: int, until: int) -> None:
         self.view, self.process, self.key, self.low, self.until = view, process, key, low, until
-        self.lasting_ns = (view.header.storage_timeout_ms + view.header.late_effect_ms) * MS
 
     def verdict(self) -> tuple[str, Breach | None]:
         """The name of the excuse, "" for none; then a breach, or None for a write that completed."""
@@ -206,7 +205,7 @@ class _Attempted:
         header = self.view.header
         begun = (s for s in self.view.steps if s.operation == "attempt" and s.table == self.key[0] and s.invoke < at)
         tasks = len({(step.instant, self._task(step)) for step in begun})
-        return (header.answer_bound_ms + tasks * header.storage_timeout_ms) * MS + self.lasting_ns
+        return (header.answer_bound_ms + tasks * header.storage_timeout_ms) * MS + self.view.rest_ns
 
     @staticmethod
     def _task(attempt: WriteStep) -> tuple[str, str, int]:
@@ -234,7 +233,7 @@ class _Attempted:
     def _touched(self, low: int, high: int, executors: frozenset[str]) -> str:
         """The reason why the driver or some executors may have failed between two events, "" where no fault is one."""
         view = self.view
-        begin_ns = view.time_ns(low) - self.lasting_ns
+        begin_ns = view.time_ns(low) - view.rest_ns
         for fault in view.faults:
             lasts = fault.end >= low or view.time_ns(fault.end) >= begin_ns
             if fault.begin > high or not lasts or fault.kind in _HARMLESS:
@@ -287,3 +286,61 @@ class _Attempted:
         if self.key[0]:
             return breach(view, self.key, message, *evidence, also=last)
         return breach_of(view, message, evidence, also=last)
+
+
+class Executors:
+    """The executors that made attempts for a driver's writes: how long at least one of them was idle.
+
+    One is idle from its first attempt to its death while none of its attempts is under way and it is not paused. One
+    that has made no attempt yet leaves no trace in a history, so it is never idle.
+    """
+
+    def __init__(self, view: HistoryIndex, driver: str) -> None:
+        self._view, self._driver = view, driver
+        begun = {(s.table, s.instant) for s in view.steps if s.operation == "begin" and s.process == driver}
+        self._attempts: dict[str, list[WriteStep]] = {}
+        for step in sorted(view.steps):
+            if step.operation == "attempt" and (step.table, step.instant) in begun:
+                self._attempts.setdefault(step.process, []).append(step)
+
+    def idle_ns(self, low: int, high: int) -> int:
+        """The time between two events in which the driver ran and at least one executor was idle."""
+        idle: list[Span] = []
+        for process, attempts in self._attempts.items():
+            alive = max(low, attempts[0].invoke), min(high, self._view.ended(process))
+            busy = [(step.invoke, self.over(step)) for step in attempts]
+            idle += _outside(alive, [*busy, *self._pauses(process)])
+        both = _outside((low, high), self._pauses(self._driver))
+        spans = [(max(a, c), min(b, d)) for a, b in _merged(idle) for c, d in both]
+        return sum(self._view.time_ns(end) - self._view.time_ns(begin) for begin, end in spans if begin < end)
+
+    def over(self, attempt: WriteStep) -> int:
+        """The event at which an attempt was over: answered, or killed while its executor lived on."""
+        own = (f for f in self._view.faults if f.process == attempt.process and f.path == attempt.path)
+        killed = (f.begin for f in own if f.kind == "attempt-killed" and f.begin > attempt.invoke)
+        return min(killed, default=attempt.done)
+
+    def _pauses(self, process: str) -> list[Span]:
+        return [(f.begin, f.end) for f in self._view.faults if f.kind == "pause" and f.process == process]
+
+
+def _merged(spans: Iterable[Span]) -> list[Span]:
+    """The union of spans, in order and without overlaps."""
+    merged: list[Span] = []
+    for begin, end in sorted(spans):
+        if merged and begin <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+        else:
+            merged.append((begin, end))
+    return merged
+
+
+def _outside(span: Span, holes: Iterable[Span]) -> list[Span]:
+    """The parts of a span that lie outside some others."""
+    left, (at, end) = [], span
+    for begin, until in _merged(holes):
+        if begin > at:
+            left.append((at, min(begin, end)))
+        at = max(at, until)
+    left.append((at, end))
+    return [(a, b) for a, b in left if a < b]

@@ -85,8 +85,7 @@ def of_its_own(view: HistoryIndex, step: WriteStep) -> bool:
 
 def calm(view: HistoryIndex, low: int, high: int, process: str, directory: str) -> bool:
     """Whether no fault could affect a driver between two events, and a server that it needs was well."""
-    lasting_ns = (view.header.storage_timeout_ms + view.header.late_effect_ms) * MS
-    begin_ns = view.time_ns(low) - lasting_ns
+    begin_ns = view.time_ns(low) - view.rest_ns
     for fault in view.faults:
         lasts = fault.end >= low or (fault.storage and view.time_ns(fault.end) >= begin_ns)
         if fault.begin <= high and lasts and (fault.cls != "client" or fault.process == process):

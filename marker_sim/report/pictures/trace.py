@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ def trace(history: History, evidence: Sequence[int], most: int = TRACE_EVENTS_MA
     named |= {pid: clipped(process, NAME_MAX) for process, pid in pids.items()}
     header = history.header
     return {
-        "traceEvents": [*_metadata(made, named), *sorted(made, key=_time)],
+        "traceEvents": [*_metadata(made, named), *sorted(made, key=itemgetter("ts"))],
         "displayTimeUnit": "ms",
         "otherData": {
             "system": printable(f"{header.sut} {header.sut_version}".strip()),
@@ -195,8 +196,3 @@ def _named(event: Event) -> str:
 
 def _us(time_ns: int) -> float:
     return time_ns / 1_000
-
-
-def _time(made: dict[str, Any]) -> float:
-    time_us: float = made["ts"]
-    return time_us

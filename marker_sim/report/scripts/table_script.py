@@ -1,8 +1,9 @@
 """A stored plan of a table as a Python script that shows the violation with PySpark and kill -9 alone.
 
-The script writes the table in one driver after the other, kills those that the plan kills as soon as inotify reports
-the file, checks the table and decides by itself: 1 violated, 0 held, 3 a step could not be done. Plans that need more
-than a local directory and the death of a driver are refused in a sentence.
+The script writes the table in one driver after the other and kills those that the plan kills, each exactly in its call:
+the calls of a driver stop at the script, as they do at the door (worlds/door). Then it checks the table and decides by
+itself: 1 violated, 0 held, 3 a step could not be done. Plans that need more than a local directory and the death of a
+driver are refused in a sentence.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import pprint
 from typing import Any
 
 from marker_sim.errors import UsageError
-from marker_sim.faults import Fault
+from marker_sim.faults import Fault, FaultKind
 from marker_sim.plan import Plan
 from marker_sim.report.scripts.shell_script import FailureDescription, render_script, shell_script
 from marker_sim.report.words import printable
@@ -23,12 +24,11 @@ from marker_sim.worlds.spark.plans import DRIVER
 from marker_sim.worlds.spark.session import JVM
 
 JUDGED = ("G14", "G15", "G16", "G18", "G19", "G24", "G25")
-# What the kernel tells of a file as soon as a call was done that a plan kills before, at or after.
-_MOMENTS = {"open": "made", "write": "made", "close": "whole", "cut": "cut", "delete": "deleted"}
 _HOW = (
-    "Set BUNDLE to the Hudi bundle jar (hudi-spark3.5-bundle_2.12-VERSION.jar); it needs Linux, Java 17 and a Python",
-    "that has PySpark 3.5. It works in new directories and removes them; TRIES is how often it tries at most (5).",
-    "Exit codes: 1 violated, 0 held, 3 a step could not be done.",
+    "Set BUNDLE to the Hudi bundle jar (hudi-spark3.5-bundle_2.12-VERSION.jar); it needs Linux 5.5 or later, seccomp's",
+    "listener, Java 17 and a Python that has PySpark 3.5. Drivers die exactly in the calls that are named below; what",
+    "else they have done by then differs from try to try. It works in new directories and removes them; TRIES is how",
+    "often it tries at most (5). Exit codes: 1 violated, 0 held, 3 a step could not be done.",
 )
 
 
@@ -88,7 +88,8 @@ def _writes(plan: Plan) -> list[dict[str, Any]]:
 
 def _kill(fault: Fault) -> dict[str, Any]:
     call = call_of(fault)
-    return {"path": call.pattern, "n": call.n, "moment": _MOMENTS[call.operations[0]]}
+    torn = fault.kind is FaultKind.TORN_WRITE
+    return {"path": call.pattern, "n": call.n, "operations": list(call.operations), "when": call.when, "torn": torn}
 
 
 def _literal(value: object) -> str:

@@ -273,16 +273,12 @@ def _among(fault: Fault, event: Event, calls: list[_Made], plan: Plan) -> Fault 
     elif event.caused_by is not None:
         hit = next((call for call in calls if call.invoke == event.caused_by), None)
     else:
-        hit = next((call for call in calls if fault.kind.row.kills and _had(call, event)), None)
+        own = [call for call in calls if call.process == event.process and fault.kind.row.kills]
+        hit = next((call for call in own if call.invoke < event.index < call.done), None)
     if hit is None:
         return None
-    own = [call.invoke for call in calls if call.op.actor == hit.op.actor]
-    return replace(fault, target=hit.op.actor, trigger=Step(1 + own.index(hit.invoke)))
-
-
-def _had(call: _Made, event: Event) -> bool:
-    """Whether a call was open in the process of an event."""
-    return call.process == event.process and call.invoke < event.index < call.done
+    theirs = [call.invoke for call in calls if call.op.actor == hit.op.actor]
+    return replace(fault, target=hit.op.actor, trigger=Step(1 + theirs.index(hit.invoke)))
 
 
 def _asks(call: _Made, names: set[str | None]) -> bool:

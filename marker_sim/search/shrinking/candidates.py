@@ -7,16 +7,18 @@ candidate is offered again with its faults earlier, by about what was removed an
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import islice, product
-from typing import Any
+from typing import Any, TypeVar
 
 from marker_sim.faults import Fault, FaultKind, FaultSettings, Site
 from marker_sim.faults.sites import SITES
 from marker_sim.plan import EarlierLife, Op, Plan, Task, Write
 from marker_sim.search.scenarios import LASTING
+from marker_sim.search.shrinking.by_history import SERVERS
 from marker_sim.search.site_faults import kinds_at
 
+T = TypeVar("T", Plan, Write, Task, EarlierLife)
 STEPS_OF_A_WRITE = (6, 9, 11, 12, 13, 14, 15, 16, 18, 20, 24, 30, 40)
 STEPS_OF_A_TASK = (1, 2, 3, 4, 5, 6, 8)
 # Steps of an actor in a write of one task; the largest distance between two faults.
@@ -79,11 +81,9 @@ def _workloads(plan: Plan) -> Iterator[Plan]:
 
 
 def _faults_of(plan: Plan) -> tuple[Fault, ...]:
-    return tuple(dict.fromkeys(replace(fault.at(1), target=_one_executor(fault.target)) for fault in plan.faults))
-
-
-def _one_executor(actor: str) -> str:
-    return "executor-0" if actor.startswith("executor") else actor
+    """The faults at their first place, those of executors at one executor; each once."""
+    faults = ((f, "executor-0" if f.target.startswith("executor") else f.target) for f in plan.faults)
+    return tuple(dict.fromkeys(replace(fault.at(1), target=target) for fault, target in faults))
 
 
 def earlier(plan: Plan, by: tuple[int, ...]) -> Iterator[Plan]:
@@ -102,8 +102,7 @@ def simpler_writes(plan: Plan) -> Iterator[Plan]:
     if plan.earlier is not None:
         yield replace(plan, earlier=None)
         yield from (replace(plan, earlier=life) for life in _simpler_lives(plan.earlier))
-    yield replace(plan, embedded=True)
-    yield replace(plan, merge_on_read=False)
+    yield from _plainer(plan, "embedded", "merge_on_read")
     for executors in (1, 2):
         if executors < plan.executors:
             yield replace(plan, executors=executors)
@@ -116,19 +115,21 @@ def simpler_writes(plan: Plan) -> Iterator[Plan]:
         alive = tuple(fault for fault in plan.faults if fault.kind is not FaultKind.KILL or fault.target != "driver")
         if alive != plan.faults:
             yield replace(with_write(plan, position, replace(write, abandon=True)), faults=alive)
-        changes = (
-            replace(write, after_ms=0),
-            replace(write, markers=""),
-            replace(write, abandon=False),
-            replace(write, table=0),
-        )
+        changes = _plainer(write, "after_ms", "markers", "abandon", "table")
         yield from (with_write(plan, position, change) for change in changes if change != write)
         for number, task in enumerate(write.tasks):
-            simple = (Task(group=task.group), *_simpler_tasks(task))
-            for change in dict.fromkeys(simple):
+            fewer = (replace(task, strays=tuple(one for one in task.strays if one != stray)) for stray in task.strays)
+            simple = (*_plainer(task, "partition", "copies", "slow_ms"), *fewer, *_plainer(task, "kind", "group"))
+            for change in dict.fromkeys((Task(group=task.group), *simple)):
                 if change != task:
                     tasks = (*write.tasks[:number], change, *write.tasks[number + 1 :])
                     yield with_write(plan, position, replace(write, tasks=tasks))
+
+
+def _plainer(value: T, *names: str) -> Iterator[T]:
+    """The value with one of these fields as it is by default, for each of them."""
+    defaults: dict[str, Any] = {field.name: field.default for field in fields(value)}
+    return (replace(value, **{name: defaults[name]}) for name in names)
 
 
 def with_write(plan: Plan, position: int, write: Write) -> Plan:
@@ -141,19 +142,7 @@ def _simpler_lives(life: EarlierLife) -> Iterator[EarlierLife]:
     for commits, archived in ((0, 0), (0, life.archived), (life.commits, 0), (1, life.archived), (life.commits, 1)):
         if commits <= life.commits and archived <= life.archived:
             yield replace(life, commits=commits, archived=archived)
-    yield replace(life, instants="millis")
-    yield replace(life, logs=False)
-    yield replace(life, version8=False)
-    yield replace(life, left="")
-
-
-def _simpler_tasks(task: Task) -> Iterator[Task]:
-    yield replace(task, partition="")
-    yield replace(task, copies=1)
-    yield replace(task, slow_ms=0)
-    yield from (replace(task, strays=tuple(one for one in task.strays if one != stray)) for stray in task.strays)
-    yield replace(task, kind="CREATE")
-    yield replace(task, group="f0")
+    yield from _plainer(life, "instants", "logs", "version8", "left")
 
 
 # Waits of the second operation: until a batch is flushed, a request timed out, or took late effect.
@@ -175,11 +164,11 @@ def miniatures_of_operations(plan: Plan) -> Iterator[Plan]:
         return
     known = {op.kind: op for op in plan.ops}
     last = known.get("create", plan.ops[-1])
-    ops = [
-        Op(actor="executor-0", kind=op.kind, directory=last.directory, name=_name(op, last)) for op in known.values()
-    ]
+    names = {kind: last.name if kind == "create" else op.name for kind, op in known.items()}
+    ops = [Op(actor="executor-0", kind=kind, directory=last.directory, name=name) for kind, name in names.items()]
     simple = replace(plan, jitter=0, num_threads=1, interval_ms=50, faults=())
-    faults = dict.fromkeys(replace(fault.at(1), target=_whose(fault.target)) for fault in plan.faults)
+    struck = ((fault, fault.target if fault.target in SERVERS else "executor-0") for fault in plan.faults)
+    faults = dict.fromkeys(replace(fault.at(1), target=target) for fault, target in struck)
     workloads: list[tuple[Op, ...]] = [(op,) for op in ops]
     for first, second, pause_ms, actor in product(ops, ops, _PAUSES_MS, ("executor-0", "driver")):
         workloads.append((first, replace(second, actor=actor, after_ms=pause_ms)))
@@ -189,16 +178,8 @@ def miniatures_of_operations(plan: Plan) -> Iterator[Plan]:
         yield from (replace(simple, ops=work, faults=(hit,)) for hit in _everywhere(fault))
 
 
-def _name(op: Op, last: Op) -> str:
-    return last.name if op.kind == "create" else op.name
-
-
-def _whose(actor: str) -> str:
-    return actor if actor in ("server", "second") else "executor-0"
-
-
 def _everywhere(fault: Fault) -> Iterator[Fault]:
-    last = 3 if fault.site else _SERVER_STEPS if fault.target in ("server", "second") else _CLIENT_STEPS
+    last = 3 if fault.site else _SERVER_STEPS if fault.target in SERVERS else _CLIENT_STEPS
     return (fault.at(step) for step in range(1, last + 1))
 
 
@@ -227,7 +208,7 @@ def without_one(plan: Plan) -> Iterator[Plan]:
     for n, write in enumerate(plan.writes):
         for t in range(len(write.tasks) if len(write.tasks) > 1 else 0):
             less = replace(write, tasks=write.tasks[:t] + write.tasks[t + 1 :])
-            yield replace(plan, writes=(*plan.writes[:n], less, *plan.writes[n + 1 :]))
+            yield with_write(plan, n, less)
         if len(write.tasks) <= 1:
             yield replace(plan, writes=plan.writes[:n] + plan.writes[n + 1 :])
 
@@ -259,7 +240,7 @@ def at_sites(faults: tuple[Fault, ...], fault: Fault) -> Iterator[tuple[Fault, .
     """The faults with one at a step moved to the first arrivals at each site where it can strike the same actor."""
     if fault.site:
         return
-    actor = "server" if fault.target in ("server", "second") else "executor" if fault.target != "driver" else "driver"
+    actor = "server" if fault.target in SERVERS else "executor" if fault.target != "driver" else "driver"
     sites = [site.name for site in SITES.values() if site.actor == actor and kinds_at(site, (fault.kind,))]
     for step, site in islice(product(range(1, _ARRIVALS + 1), sites), _PLACES_MAX):
         yield tuple(replace(each, trigger=Site(site, step)) if each == fault else each for each in faults)

@@ -109,16 +109,12 @@ def judge_files(rules: FileRules, stored: Iterable[StoredFile], claims: Mapping[
         claim = claims.get(file.path)
         if claim is None:
             _judge_unnamed(rules, file, result)
-        elif _is_short(file, claim):
+        elif file.size < claim.size or (file.size == 0 and claim.size != 0 and not file.path.endswith(".cdc")):
             result.findings.append(_short(file, claim))
     for path, claim in claims.items():
         if path not in there and claim.instant in rules.settled:
             _judge_missing(rules, path, claim, result)
     return result
-
-
-def _is_short(file: StoredFile, claim: Claim) -> bool:
-    return file.size < claim.size or (file.size == 0 and claim.size != 0 and not file.path.endswith(".cdc"))
 
 
 def _short(file: StoredFile, claim: Claim) -> TableFinding:

@@ -8,10 +8,10 @@ this package is sent to them. The listing is kept until it is judged, because th
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
-import zipfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -41,23 +41,14 @@ def listing_on_spark(master: str, table: str, endpoint: str | None) -> Iterator[
         open_session("audit", master, Path(folder)) as session,
     ):
         context = session.sparkContext
-        context.addPyFile(str(_package(Path(folder))))
+        root = Path(__file__).parent.parent.parent
+        context.addPyFile(shutil.make_archive(str(Path(folder) / root.name), "zip", root.parent, root.name))
         try:
             yield lambda source: _listed(context, source, table, endpoint)
         except (HarnessError, UsageError, OSError):
             raise
         except Exception as error:  # PySpark has no common class for its errors.
             raise HarnessError(f"a Spark job of the audit failed: {said_by(error)}") from error
-
-
-def _package(folder: Path) -> Path:
-    """This package as a file that executors import."""
-    root = Path(__file__).parent.parent.parent
-    target = folder / "marker_sim.zip"
-    with zipfile.ZipFile(target, "w") as archive:
-        for path in sorted(root.rglob("*.py")):
-            archive.write(path, Path(root.name) / path.relative_to(root))
-    return target
 
 
 def _listed(context: Any, source: TableSource, table: str, endpoint: str | None) -> tuple[list[StoredFile], DataFiles]:
@@ -85,12 +76,9 @@ def _folders(source: TableSource, wanted: int) -> tuple[list[StoredFile], list[s
 
 
 def _trees(table: str, endpoint: str | None, folders: Iterable[str]) -> Iterator[StoredFile]:
-    source = open_source(table, endpoint, _JOBS)
-    try:
+    with closing(open_source(table, endpoint, _JOBS)) as source:
         for folder in folders:
             yield from source.tree(folder)
-    finally:
-        source.close()
 
 
 def _kept(context: Any, rows: Any, tasks: int, table: str, endpoint: str | None) -> DataFiles:
@@ -98,7 +86,8 @@ def _kept(context: Any, rows: Any, tasks: int, table: str, endpoint: str | None)
     from pyspark import StorageLevel
 
     kept = rows.persist(StorageLevel.MEMORY_AND_DISK)
-    count, size = kept.map(lambda file: (1, file.size)).fold((0, 0), _added)
+    pairs = kept.map(lambda file: (1, file.size))
+    count, size = pairs.fold((0, 0), lambda one, other: (one[0] + other[0], one[1] + other[1]))
 
     def judge(rules: FileRules) -> PartitionResult:
         claims = [*rules.instants.claims.items()]
@@ -119,20 +108,13 @@ def _judged(
     endpoint: str | None,
     parts: Iterable[tuple[str, tuple[Iterable[StoredFile], Iterable[tuple[str, Claim]]]]],
 ) -> Iterator[PartitionResult]:
-    source = open_source(table, endpoint, _JOBS)
-    try:
+    result = PartitionResult()
+    with closing(open_source(table, endpoint, _JOBS)) as source:
         mine = replace(rules, owner=lambda path: log_owner(source, path))
-        result = PartitionResult()
         for _, (stored, named) in parts:
             result.add(judge_files(mine, stored, dict(named)))
-        yield result
-    finally:
-        source.close()
+    yield result
 
 
-def _nobody(_path: str) -> str | None:
+def _nobody(_path: str) -> str | None:  # No lambda: a broadcast is pickled.
     return None
-
-
-def _added(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
-    return one[0] + other[0], one[1] + other[1]

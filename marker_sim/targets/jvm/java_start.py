@@ -105,7 +105,7 @@ def _store(words: list[str]) -> None:
                 name = {"markername": "p/f.parquet.marker.CREATE"} if operation == "create" else {}
                 connection.call(operation, {"markerdirpath": place, **name}, lambda: None)
             connection.abort()
-            server.signal(signal.SIGTERM)
+            server.program.signal(signal.SIGTERM)
             deadline = time.monotonic() + END_TIMEOUT_S
             while server.exited() is None:
                 if time.monotonic() > deadline:

@@ -1,6 +1,6 @@
 """The cluster that the simulated world and real processes share: processes of one run, on a host.
 
-run.py          the phases of a run
+run.py          the phases of a run, the last of which reads what is stored
 earlier_life.py what tables hold before a run
 settings.py     what follows from a plan, a system and the storage; the header of a history
 clients.py      clients of the marker store alone
@@ -11,5 +11,4 @@ lives.py        what is known of a process, by what it is for
 environment.py  one process from inside: what its code works with
 work.py         what clients, executors and drivers do
 recording.py    calls as they enter the history
-observation.py  what is stored in the end
 """

@@ -7,6 +7,7 @@ an operation is several storage calls and the last one's error does not speak fo
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from marker_sim.history import Kind, Value
@@ -108,6 +109,23 @@ def _without_tracebacks(error: Exception) -> Exception:
     return error
 
 
+def ask_store(store: MarkerStore, operation: str) -> Any:
+    """The answer of a store to an operation that is no create, as the history has it."""
+    match operation:
+        case "list":
+            return tuple(sorted(store.list_all()))
+        case "list-data":
+            return tuple(sorted(store.list_data_paths()))
+        case "list-log":
+            return tuple(sorted(store.list_log_paths()))
+        case "exists":
+            return bool(store.exists())
+        case "delete":
+            return bool(store.delete())
+        case _:
+            raise AssertionError(operation)
+
+
 class RecordedMarkers:
     """A marker store of one process for one directory that records every call.
 
@@ -139,29 +157,32 @@ class RecordedMarkers:
 
     def list_all(self) -> tuple[str, ...]:
         """Every marker."""
-        return self._list("list", self._store.list_all)
+        return self._list("list")
 
     def list_data_paths(self) -> tuple[str, ...]:
         """Data paths of CREATE and MERGE markers."""
-        return self._list("list-data", self._store.list_data_paths)
+        return self._list("list-data")
 
     def list_log_paths(self) -> tuple[str, ...]:
         """Data paths of APPEND markers."""
-        return self._list("list-log", self._store.list_log_paths)
+        return self._list("list-log")
 
     def exists(self) -> bool:
         """Whether the marker directory exists."""
-        return bool(self._call("exists", lambda: bool(self._store.exists())))
+        return bool(self._call("exists"))
 
     def delete(self) -> bool:
         """Delete the marker directory."""
-        return bool(self._call("delete", lambda: bool(self._store.delete())))
+        return bool(self._call("delete"))
 
-    def _list(self, operation: str, listing: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
-        names: tuple[str, ...] = self._call(operation, lambda: tuple(sorted(listing())))
+    def _list(self, operation: str) -> tuple[str, ...]:
+        names: tuple[str, ...] = self._call(operation)
         return names
 
-    def _call(self, operation: str, act: Callable[[], Any], path: str | None = None, asked: Value = None) -> Any:
+    def _call(
+        self, operation: str, act: Callable[[], Any] | None = None, path: str | None = None, asked: Value = None
+    ) -> Any:
+        act = act or partial(ask_store, self._store, operation)
         ended = record_call(self._events, self._process, operation, self._place, path, asked, self._server(), act)
         if ended.error is not None:
             raise ended.error

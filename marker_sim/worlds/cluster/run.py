@@ -10,6 +10,7 @@ end      every process is killed, what was under way arrives, and a fresh reader
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from marker_sim.faults import Fault
@@ -20,13 +21,12 @@ from marker_sim.worlds.cluster.clients import ClusterClients
 from marker_sim.worlds.cluster.earlier_life import LEFT, earlier_instants
 from marker_sim.worlds.cluster.faults import ClusterFaults
 from marker_sim.worlds.cluster.lives import Restarts
-from marker_sim.worlds.cluster.observation import observe
 from marker_sim.worlds.cluster.servers import TimelineServers
 from marker_sim.worlds.cluster.settings import ClusterSettings
 from marker_sim.worlds.cluster.writes import ClusterWrites, Instruction
 from marker_sim.worlds.host import Host
 from marker_sim.worlds.simulated.fresh_reader import FreshReader
-from marker_sim.writer.slices import LINES, RowFormat
+from marker_sim.writer.slices import LINES, RowFormat, table_rows
 
 
 class ClusterRun:
@@ -82,11 +82,8 @@ class ClusterRun:
         self._phase("end")
         self.host.end_all()
         self.host.settle()
-        began, files, settings = self.host.mark(), self.host.files(), self.settings
-        now_ns = self.host.now_ns()
-        fresh = FreshReader(self.system, self.choice.mode, self.plan.storage, settings.options, files, now_ns)
-        directories = self.marker_directories()
-        observe(self.host.record, began, files, directories, fresh.names, self.writes.tables, self.rows_as)
+        host, seen = self.host, (self.marker_directories(), self.writes.tables, self.rows_as)
+        observe(host.record, host.mark(), host.files(), host.now_ns(), self.settings, *seen)
 
     def _lay_out(self) -> None:
         """Store and record the earlier instants of every table; their markers only in a format known to the kit."""
@@ -112,3 +109,34 @@ class ClusterRun:
 
     def _phase(self, name: str) -> None:
         self.host.record("kit", "kit", "observe", "phase", value=name)
+
+
+def observe(
+    record: Callable[..., int],
+    began: int,
+    files: Mapping[str, bytes],
+    now_ns: int,
+    settings: ClusterSettings,
+    directories: Iterable[MarkerDirectory],
+    tables: Iterable[str],
+    rows_as: RowFormat,
+) -> None:
+    """Record every file and marker directory, and the rows that readers of completed commits find in each table.
+
+    began: the index of the last event before storage is read. now_ns: the clock of the run.
+    In a format that judges cannot read themselves a fresh instance of the system lists the directories.
+    """
+    plan, mode = settings.plan, settings.choice.mode
+    fresh = FreshReader(settings.system, mode, plan.storage, settings.options, files, now_ns)
+    for path in sorted(files):
+        record("kit", "kit", "observe", "file", path=path, value=files[path])
+    for place in directories:
+        names = fresh.names(place.path)
+        record("kit", "kit", "observe", "snapshot", *place, place.path, names, caused_by=began)
+    for table in tables:
+        value, error = None, None
+        try:
+            value = tuple(f"{key}={row}" for key, row in sorted(table_rows(table, files, rows_as).items()))
+        except ValueError as unreadable:
+            error = str(unreadable)
+        record("kit", "kit", "observe", "rows", table, value=value, error=error)

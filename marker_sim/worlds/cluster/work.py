@@ -17,7 +17,7 @@ from marker_sim.seams import Refused, SeamError
 from marker_sim.timeline import COMMIT, DELTA_COMMIT, WriteStat
 from marker_sim.unusual_names import written
 from marker_sim.worlds.cluster.environment import DriverMarkers, ProcessEnvironment
-from marker_sim.worlds.cluster.recording import CallEnd, RecordedMarkers, record_call
+from marker_sim.worlds.cluster.recording import CallEnd, RecordedMarkers, ask_store, record_call
 from marker_sim.writer.attempt import Assignment
 from marker_sim.writer.backend import Backend, JobFailed
 from marker_sim.writer.client import WriteClient
@@ -78,21 +78,9 @@ def _address(environment: ProcessEnvironment, op: Op) -> tuple[str, str]:
 
 def _operate(environment: ProcessEnvironment, mode: str, op: Op, server: str) -> Any:
     store, create = environment.client_store(mode, _address(environment, op)[0], server)
-    match op.kind:
-        case "create" | "hostile":
-            return create(op.name, op.request)._value_  # The same as `value`, which is a slower property.
-        case "list":
-            return tuple(sorted(store.list_all()))
-        case "list-data":
-            return tuple(sorted(store.list_data_paths()))
-        case "list-log":
-            return tuple(sorted(store.list_log_paths()))
-        case "exists":
-            return bool(store.exists())
-        case "delete":
-            return bool(store.delete())
-        case _:
-            raise AssertionError(op)
+    if op.kind in ("create", "hostile"):
+        return create(op.name, op.request)._value_  # The same as `value`, which is a slower property.
+    return ask_store(store, op.kind)
 
 
 def perform_attempt(environment: ProcessEnvironment, work: Assignment, mode: str, slow_ms: int) -> CallEnd:

@@ -5,8 +5,9 @@ filtered. It adopts what the command's processes leave behind (PR_SET_CHILD_SUBR
 the command ends, and when its socket to the kit is closed, which also happens when the kit dies. Signals go to the
 command, and it ends as the command ended.
 
-arguments: the number of the socket, that of seccomp(2) on this machine, the path of the program, the command. The
-filter is the first message. Between filter and program no file is read: where reads stop, nobody would answer.
+arguments: the number of the socket, that of seccomp(2) on this machine, how many files the command may have open, the
+path of the program, the command. The filter is the first message. Between filter and program no file is read: where
+reads stop, nobody would answer.
 """
 
 import array  # noqa: F401  (socket.send_fds imports it)
@@ -32,7 +33,7 @@ class _Program(ctypes.Structure):
 
 def main() -> None:
     """Start the command, and end with it."""
-    control, seccomp, words = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]), sys.argv[4:]
+    control, seccomp, words = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]), sys.argv[5:]
     control.set_inheritable(False)
     program = control.recv(1 << 20)
     library = ctypes.CDLL(None, use_errno=True)
@@ -67,8 +68,7 @@ def _become(library: ctypes.CDLL, control: socket.socket, seccomp: int, program:
         if os.getppid() != launcher:
             os._exit(1)
         # Numbers above the soft limit could not be given.
-        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[3]), resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
         for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and a command would go on doing so.
             signal.signal(number, signal.SIG_DFL)
         if library.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) != 0:
@@ -81,7 +81,7 @@ def _become(library: ctypes.CDLL, control: socket.socket, seccomp: int, program:
         socket.send_fds(control, [b"listener %d" % os.getpid()], [listener, os.pidfd_open(os.getpid())])
         os.close(listener)
         doing = "exec"
-        os.execv(sys.argv[3], words)
+        os.execv(sys.argv[4], words)
     except OSError as error:
         with contextlib.suppress(OSError):
             control.send(b"refused %s %d" % (doing.encode(), error.errno or 0))

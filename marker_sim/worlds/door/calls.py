@@ -26,7 +26,8 @@ class FileCall(NamedTuple):
     number: of this call among all that were shown, from 1.
     path: relative to the root, "" for the root itself and for what is outside; the kernel adds " (deleted)" to that of
         a file without a name. target: the second path of rename and link, the text of a symlink.
-    flags: of an open, or of the open file that is written; of renameat2, linkat and unlinkat.
+    flags: of an open, or of the open file that is written; of renameat2, linkat and unlinkat; the mode of mknod.
+    file: device and inode of the open file of a call on a number, else zeros.
     offset, data: where a write goes, and all that it would write. size: the length of cut, the end of allocate.
     size_before: of the file at the path, None where there was none.
     """
@@ -45,6 +46,7 @@ class FileCall(NamedTuple):
     size: int = 0
     size_before: int | None = None
     number: int = 0
+    file: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -144,7 +144,7 @@ class Door:
             folder=folder,
         )
         kernel.hand_over_at_once(command.listener)
-        scope = Scope(self._root, command.base)
+        scope = Scope(self._root, command.base, command.popen.pid)
         self._started.append(command)
         self._scopes.append(scope)
         self._commands[command.listener] = command, scope

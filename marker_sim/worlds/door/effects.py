@@ -12,9 +12,10 @@ import stat
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from marker_sim.surroundings import supervisor
 from marker_sim.worlds.door import kernel
 from marker_sim.worlds.door.calls import FileCall
-from marker_sim.worlds.door.held import HeldCall, signed
+from marker_sim.worlds.door.held import HeldCall, files_at, signed, written_unseen
 from marker_sim.worlds.door.paths import AT_FDCWD, FoundPath, find
 
 _SYMLINK_FOLLOW, REMOVEDIR, _EMPTY_PATH, SYMLINK_NOFOLLOW = 0x400, 0x200, 0x1000, 0x100
@@ -38,10 +39,14 @@ class Act:
 
 @dataclass(slots=True, eq=False)
 class Scope:
-    """What is watched: files below `root` with numbers from `base`. unseen: what escaped, by sentence."""
+    """What is watched: files below `root` with numbers from `base`, of all that this process started.
+
+    unseen: what escaped, by sentence.
+    """
 
     root: str
     base: int
+    launcher: int
     unseen: list[str] = field(default_factory=list)
 
 
@@ -89,7 +94,7 @@ def change_path(
     found = _find(held, scope, number, address, follow=False)
     if found is None or found.inside is None:
         return None
-    call = shown(held, scope, operation, found.inside)._replace(size_before=found.size)
+    call = shown(held, scope, operation, found.inside)._replace(size_before=found.size, flags=words[0] if words else 0)
 
     def perform(_: int | None) -> int:
         with held.acting():
@@ -131,8 +136,6 @@ def two_paths(held: HeldCall, scope: Scope, operation: str, args: tuple[int, int
     target = _find(held, scope, other, new, follow=False)
     if source is None or target is None or (source.inside is None and target.inside is None):
         return None
-    if operation == "rename" and source.inside is None:
-        scope.unseen.append(f"{target.inside} was moved in from outside, and may have been written there")
     call = shown(held, scope, operation, source.inside, target.inside)
     call = call._replace(flags=flags, size_before=target.size)
     name = "renameat2" if operation == "rename" else "linkat"
@@ -140,7 +143,12 @@ def two_paths(held: HeldCall, scope: Scope, operation: str, args: tuple[int, int
     def perform(_: int | None) -> int:
         with held.acting():
             words = (source.directory, source.name, target.directory, target.name)
-            return kernel.system_call(name, *words, flags)
+            result = kernel.system_call(name, *words, flags)
+        if source.inside is None and target.inside is not None:
+            came = files_at(b"/proc/self/fd/%d/%b" % (target.directory, target.name.rstrip(b"/")))
+            if written_unseen(supervisor.family(scope.launcher), came, scope.base):
+                scope.unseen.append(f"{target.inside} was opened outside, and writes on that number do not stop")
+        return result
 
     return Act(call=call, perform=perform)
 

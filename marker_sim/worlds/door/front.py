@@ -21,7 +21,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -30,12 +32,12 @@ from marker_sim.history.index.presence import directory_of
 from marker_sim.names import marker_file_index
 from marker_sim.worlds.door.calls import CallOutcome, Decision, FileCall
 from marker_sim.worlds.door.door import Door
+from marker_sim.worlds.door.known_files import NO_FILE, FileId, KnownFiles, files_below, paths_below
 from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
 
 UNSEEN = "storage calls that were not seen: "  # Begins what a run counts for each sentence of `unseen`.
 OTHERWISE = "changed, and not by a call that stopped"
 _EXCHANGE = 2  # RENAME_EXCHANGE of renameat2.
-DELETED = " (deleted)"  # What the kernel adds to the path of an open file that has no name any more.
 _ERRORS = {
     FaultKind.IO_ERROR: errno.EIO,
     FaultKind.DISK_FULL: errno.ENOSPC,
@@ -45,18 +47,20 @@ _ERRORS = {
 class DirectoryFront:
     """Watches a directory until `close`. Calls meet the faults of `interceptor`, which may be another for each run.
 
-    start: as of the door. full: while it is, every call that needs room fails with ENOSPC.
+    start: as of the door. full: while it is, every call that needs room fails with ENOSPC, of processes that serve.
+    refused: how many calls did.
     """
 
     def __init__(self, root: Path, interceptor: Interceptor, *, reads: bool = False) -> None:
         self.root = root
         self.interceptor = interceptor
         self.full = False
+        self.refused = 0
         self._struck: dict[int, ArmedFault] = {}
-        self._contents: dict[str, bytes] = {}
+        self._files = KnownFiles(root)
         self._before: dict[str, tuple[str, bytes]] = {}  # What marker files held that a process writes again.
         self._changed: set[str] = set()  # Other files, whose writers have them open.
-        self._writers: dict[str, set[int]] = {}  # Processes that opened a file or wrote to it, until they close it.
+        self._writers: dict[FileId, set[int]] = {}  # Processes that opened a file or wrote to it, until they close it.
         root.mkdir(parents=True, exist_ok=True)
         self.door = Door(
             root, self._decide, self._applied, closed=self._closed, lock=LockOf(lambda: self.interceptor), reads=reads
@@ -70,15 +74,16 @@ class DirectoryFront:
 
     @property
     def unseen(self) -> tuple[str, ...]:
-        """Sentences about writes that are known to have escaped, the last by what a marker directory holds."""
+        """Sentences about writes that are known to have escaped, the last by what a marker directory holds.
+
+        HarnessError when the kit failed at a call: then nothing follows from the others either.
+        """
+        self.check()
         with self.interceptor.lock:
-            paths = {*_paths_below(self.root, self.interceptor.below), *self._contents}
-            strange = sorted(
-                path for path in paths
-                if path.startswith(self.interceptor.below) and directory_of(path) is not None
-                and _content(self.root / path) != self._contents.get(path)
-            )  # fmt: skip
-        return (*self.door.unseen, *(f"{path} {OTHERWISE}" for path in strange[:1]))
+            paths = {*paths_below(self.root, self.interceptor.below), *self._files.contents}
+            own = (path for path in sorted(paths) if path.startswith(self.interceptor.below) and directory_of(path))
+            strange = (path for path in own if self._files.read(path) != self._files.contents.get(path))
+            return (*self.door.unseen, *(f"{path} {OTHERWISE}" for path in islice(strange, 1)))
 
     def rewriting(self, prefix: str) -> bool:
         """Whether a file whose path starts so is being written again in place."""
@@ -86,22 +91,10 @@ class DirectoryFront:
             writers = ((path, process) for path, (process, _) in self._before.items())
             return any(path.startswith(prefix) and self.door.lives(process) for path, process in writers)
 
-    def change(self, path: str, data: bytes | None) -> None:
-        """Write or delete a file without the interceptor, and without recording it."""
-        with self.interceptor.lock:
-            file = self.root / path
-            if data is None:
-                file.unlink()
-                self._contents.pop(path, None)
-            else:
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_bytes(data)
-                self._contents[path] = data
-
     def remove(self, prefix: str, process: str) -> None:
         """Remove a directory with all below it in the name of a process; no fault strikes, and it vanishes at once."""
         with self.interceptor.lock:
-            gone = _paths_below(self.root, f"{prefix}/")
+            gone = paths_below(self.root, f"{prefix}/")
             away = TemporaryDirectory(dir=self.root, prefix=".removed-", ignore_cleanup_errors=True)
             with away as folder, contextlib.suppress(FileNotFoundError):
                 (self.root / prefix).rename(f"{folder}/{process}")
@@ -120,18 +113,20 @@ class DirectoryFront:
     # What the door asks; the interceptor's lock is held.
 
     def _decide(self, call: FileCall) -> Decision:
-        armed = self.interceptor.strike(shown(call))
-        usual = Decision(error=errno.ENOSPC) if self.full and needs_room(call) else Decision()
-        if armed is None:
-            return usual
-        self._struck[call.number] = armed
-        if armed.kind is FaultKind.DISK_FULL and not needs_room(call):
-            return usual
-        return decision_of(armed, call) or usual
+        seen = self._shown(call)
+        armed = self.interceptor.strike(seen)
+        if armed is not None:
+            self._struck[call.number] = armed
+            if (decided := decision_of(armed, call)) is not None:
+                return decided
+        if self.full and seen.needs_room and self.interceptor.serves(call.process):
+            self.refused += 1
+            return Decision(error=errno.ENOSPC)
+        return Decision()
 
     def _applied(self, call: FileCall, outcome: CallOutcome) -> None:
-        armed, seen = self._struck.pop(call.number, None), shown(call)
-        effects = list(self._effects(call)) if outcome.done else []
+        armed, seen = self._struck.pop(call.number, None), self._shown(call)
+        effects = self._effects(call) if outcome.done else []
         for path, data in effects[:-1]:
             self._record(None, seen, path, data)
         if effects:
@@ -140,71 +135,81 @@ class DirectoryFront:
             self.interceptor.passed_by(armed, seen)
 
     def _closed(self, call: FileCall) -> None:
-        path, seen = call.path, shown(call)
-        if call.pid not in self._writers.get(path, ()):
+        if call.pid not in self._writers.get(call.file, ()):
             return  # A child that was forked with the file closes it before it becomes another program.
-        self._writers[path].discard(call.pid)
+        self._writers[call.file].discard(call.pid)
+        seen = self._shown(call)
         armed = self.interceptor.strike(seen)
         if not self.door.lives(call.process):
             return
-        if path in self._changed and (data := _content(self.root / path)) is not None:
-            self._record(armed, seen, path, data)
-        elif path in self._before and self._contents[path]:  # One that is left empty is opened again and written.
-            del self._before[path]
-            self.interceptor.applied(armed, seen, "overwrite-end", path, self._contents[path])
+        ended: list[tuple[str, str, bytes]] = []
+        for path in self._files.names(call.file, call.path):
+            if path in self._changed and (data := self._files.read(path)) is not None:
+                self._keep(seen, path, data)
+                ended.append(("put", path, data))
+            elif path in self._before and (data := self._files.contents[path]):
+                del self._before[path]  # One that is left empty is opened again and written.
+                ended.append(("overwrite-end", path, data))
+        for effect in ended[:-1]:
+            self.interceptor.applied(None, seen, *effect)
+        if ended:
+            self.interceptor.applied(armed, seen, *ended[-1])
         else:
             self.interceptor.passed_by(armed, seen)
 
-    def _effects(self, call: FileCall) -> Iterator[tuple[str, bytes | None]]:
+    def _shown(self, call: FileCall) -> StorageCall:
+        """A call as plans name it, on a name that its file has."""
+        names = self._files.names(call.file, call.path)
+        return shown(call if not names or call.path in names else call._replace(path=names[0]))
+
+    def _effects(self, call: FileCall) -> list[tuple[str, bytes | None]]:
         """What a call changed: the content of each path after it, None for one that is gone."""
+        changed = dict(self._changes(call))
+        links = ((link, data) for link, data in self._files.changed_links() if link not in changed)
+        return [*changed.items(), *links]
+
+    def _changes(self, call: FileCall) -> Iterator[tuple[str, bytes | None]]:
         match call.operation:
             case "write" | "cut" | "allocate" | "open":
-                self._writers.setdefault(call.path, set()).add(call.pid)
-                if call.operation != "open" or _creates(call) or _empties(call):
-                    yield from self._written(call.path, made=_creates(call))
+                yield from self._written(call)
             case "link":
-                yield from self._present(call.target)
-            case "symlink":
-                yield from self._present(call.path)
+                yield from self._files.at(call.target)
+            case "symlink" | "mknod" | "delete":
+                yield from self._files.at(call.path)
             case "rename":
-                yield from self._present(call.target)
-                if call.flags & _EXCHANGE:
-                    yield from self._present(call.path)
-                else:
-                    yield from ((path, None) for path in self._known(call.path))
-            case "delete":
-                yield from ((path, None) for path in self._known(call.path))
+                stayed = call.path != "" and os.path.lexists(self.root / call.path)
+                if stayed and not call.flags & _EXCHANGE:
+                    return  # Both are names of one file, and the kernel does nothing.
+                yield from self._files.at(call.target)
+                yield from self._files.at(call.path)
 
-    def _written(self, path: str, made: bool) -> Iterator[tuple[str, bytes | None]]:
-        if path.endswith(DELETED):
+    def _written(self, call: FileCall) -> Iterator[tuple[str, bytes | None]]:
+        """Each name of a file that was opened for writing, or changed, in the latter case."""
+        made, file = _creates(call), call.file
+        if file == NO_FILE:
+            file = self._files.id_of(call.path)
+        if made:
+            self._writers[file] = set()  # Those of an earlier file had this inode.
+        if call.operation != "cut" or call.file != NO_FILE:  # truncate(2) opens nothing.
+            self._writers.setdefault(file, set()).add(call.pid)
+        if call.operation == "open" and not (made or _empties(call)):
             return
-        later = directory_of(path) is None
-        if later:
-            self._changed.add(path)
-        if (made or not later) and (data := _content(self.root / path)) is not None:
-            yield path, data
-
-    def _present(self, path: str) -> Iterator[tuple[str, bytes | None]]:
-        """A file that got this path, or all that are below it."""
-        for each in _paths_below(self.root, f"{path}/") if (self.root / path).is_dir() else (path,) if path else ():
-            if (data := _content(self.root / each)) is not None:
-                yield each, data
-
-    def _known(self, path: str) -> list[str]:
-        """A file that lost this path, or all that were below it."""
-        if not path:
-            return []
-        return [path] if path in self._contents else [each for each in self._contents if each.startswith(f"{path}/")]
+        for path in self._files.names(file, call.path):
+            later = directory_of(path) is None
+            if later:
+                self._changed.add(path)
+            if (made or not later) and (data := self._files.read(path)) is not None:
+                yield path, data
 
     def _record(self, armed: ArmedFault | None, call: StorageCall, path: str, data: bytes | None) -> None:
         operation = self._operation(call, path, data)
+        self._keep(call, path, data)
+        self.interceptor.applied(armed, call, operation, path, data)
+
+    def _keep(self, call: StorageCall, path: str, data: bytes | None) -> None:
         if call.operation != "open":
             self._changed.discard(path)
-        if data is None:
-            self._contents.pop(path, None)
-        else:
-            self._contents[path] = data
-        self.interceptor.applied(armed, call, operation, path, data)
+        self._files.keep(path, data)
 
     def _operation(self, call: StorageCall, path: str, data: bytes | None) -> str:
         """What an effect is called: whether a file is being written again, or whole."""
@@ -216,7 +221,7 @@ class DirectoryFront:
             self._before.pop(path, None)
             return "delete" if data is None else "put"
         if held is None:
-            held = self._contents.get(path)
+            held = self._files.contents.get(path)
             if held is None or _keeps(path, held, data):
                 return "put"
             self._before[path] = call.process, held
@@ -255,32 +260,11 @@ def decision_of(armed: ArmedFault, call: FileCall) -> Decision | None:
     return Decision(error=_ERRORS[armed.kind], applied=settings.applied)
 
 
-def files_below(root: Path, prefix: str = "") -> dict[str, bytes]:
-    """The files below a directory by their paths there, sorted, of those that start so. Links to files are followed."""
-    return {path: data for path in _paths_below(root, prefix) if (data := _content(root / path)) is not None}
-
-
-def _paths_below(root: Path, prefix: str) -> list[str]:
-    found = []
-    for folder, _, names in os.walk(root / prefix.rpartition("/")[0]):
-        relative = os.path.relpath(folder, root)
-        found += [name if relative == "." else f"{relative}/{name}" for name in names]
-    return sorted(path for path in found if path.startswith(prefix))
-
-
-def _content(file: Path) -> bytes | None:
-    """What a file holds; None when it is gone, or no regular file, which might have no end."""
-    try:
-        return file.read_bytes() if file.is_file() else None
-    except OSError:
-        return None
-
-
 def shown(call: FileCall) -> StorageCall:
     """A call as plans name it; what gets a path by a rename or link counts as a call on that path."""
     path = call.target if call.operation in ("rename", "link") and call.target else call.path
     also = [name for name, fits in (("put", _puts(call)), ("cut", _empties(call))) if fits]
-    return StorageCall(call.process, call.role, call.operation, path, (*also,))
+    return StorageCall(call.process, call.role, call.operation, path, (*also,), needs_room(call))
 
 
 def needs_room(call: FileCall) -> bool:
@@ -293,6 +277,9 @@ def _puts(call: FileCall) -> bool:
 
 
 def _creates(call: FileCall) -> bool:
+    """Whether it makes a regular file, or an opened one."""
+    if call.operation == "mknod":
+        return stat.S_IFMT(call.flags) in (0, stat.S_IFREG)
     return call.operation == "open" and call.size_before is None
 
 

@@ -7,7 +7,7 @@ import fcntl
 import os
 import re
 import resource
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from marker_sim.errors import HarnessError
@@ -27,6 +27,7 @@ _STATUS = re.compile(
     rb".*?Groups:([ \d]*)",
     re.DOTALL,
 )
+_OPENED = re.compile(r"flags:\s*(\d+)")
 _STREAMS = {b"in": b"0", b"out": b"1", b"err": b"2"}
 
 
@@ -41,12 +42,15 @@ class Status(NamedTuple):
 
 
 class OpenFile(NamedTuple):
-    """A file that a process has open: its path as it is now, and what the kit's `fstat` and F_GETFL say of it."""
+    """A file that a process has open: its path as it is now, and what the kit's `fstat` and F_GETFL say of it.
+
+    file: device and inode.
+    """
 
     path: str
     mode: int
     size: int
-    device: int
+    file: tuple[int, int]
     flags: int
     offset: int
 
@@ -126,7 +130,8 @@ class HeldCall:
                 offset = status.st_size if flags & os.O_APPEND else os.lseek(file, 0, os.SEEK_CUR)
             except OSError:
                 offset = 0
-        return OpenFile(self.linked(number), status.st_mode, status.st_size, status.st_dev, flags, offset)
+        file_id = (status.st_dev, status.st_ino)
+        return OpenFile(self.linked(number), status.st_mode, status.st_size, file_id, flags, offset)
 
     def own(self, path: bytes) -> bytes:
         """A path in which `/proc/self` and `/dev/fd` are those of the process."""
@@ -203,6 +208,26 @@ def free_number(held: HeldCall, base: int, cursors: dict[int, int], least: int =
 def watched(number: int, base: int) -> bool:
     """Whether writes on a number stop."""
     return 0 <= number < LOW or number >= base
+
+
+def files_at(path: bytes) -> set[tuple[int, int]]:
+    """Device and inode of a file, or of all files below a directory."""
+    found = [path, *(os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)]
+    return {(status.st_dev, status.st_ino) for status in map(os.lstat, found)}
+
+
+def written_unseen(processes: Iterable[int], files: set[tuple[int, int]], base: int) -> bool:
+    """Whether a process has one of these files open for writing, on a number on which writes do not stop."""
+    for process in processes:
+        with contextlib.suppress(OSError):  # It is gone.
+            for number in map(int, os.listdir(f"/proc/{process}/fd")):
+                with contextlib.suppress(OSError):
+                    status = os.stat(f"/proc/{process}/fd/{number}")
+                    if (status.st_dev, status.st_ino) in files and not watched(number, base):
+                        with open(f"/proc/{process}/fdinfo/{number}") as said:
+                            if int(_OPENED.findall(said.read())[0], 8) & os.O_ACCMODE:
+                                return True
+    return False
 
 
 def _groups() -> tuple[int, ...]:

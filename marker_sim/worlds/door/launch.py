@@ -19,16 +19,16 @@ from pathlib import Path
 from marker_sim.errors import HarnessError
 from marker_sim.surroundings import supervisor
 from marker_sim.worlds.door.kernel import own_numbers
-from marker_sim.worlds.door.program import assemble
-from marker_sim.worlds.door.table import this_machine
+from marker_sim.worlds.door.table import assemble, this_machine
 
 START_S = 10.0
+FILES_MAX = 16_384  # What closes every number up to its limit would take seconds over a million of them.
 BASE_MAX = 2_000  # Low enough for scripts that lower the limit to 4,096, and above what most programs have open.
 LAUNCHER = Path(__file__).with_name("__main__.py")
 
 
 @dataclass(slots=True, eq=False)
-class DoorCommand:
+class DoorCommand(supervisor.StartedProgram):
     """A command behind the door. `popen` is its launcher, which ends as the command ends.
 
     pid, handle: the command itself, by the kernel's number and by a descriptor of the kit.
@@ -47,6 +47,20 @@ class DoorCommand:
     control: socket.socket
     ended: bool = False
     cursors: dict[int, int] = field(default_factory=dict)
+
+    def pids(self) -> list[int]:
+        """The process ids of the command and its live descendants; its launcher adopts orphans."""
+        return supervisor.family(self.popen.pid)[1:]
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the command and its descendants, and not to the launcher, which has to end them."""
+        for pid in self.pids() if self.popen.returncode is None else ():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
+
+    def kill(self) -> None:
+        """End it: not a call of it is answered any more, and nothing of it is left."""
+        self.end()
 
     def end(self) -> int:
         """SIGKILL for the command and all that it started; how it ended, when nothing of it is left."""
@@ -83,7 +97,8 @@ def start(
 ) -> DoorCommand:
     """Start a command; HarnessError when the kernel refuses the filter, or when there is no such command."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    base = BASE_MAX if hard == resource.RLIM_INFINITY else min(BASE_MAX, hard // 2)
+    files = FILES_MAX if hard == resource.RLIM_INFINITY else min(hard, FILES_MAX)
+    base = min(BASE_MAX, files // 2)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     popen: subprocess.Popen[bytes] | None = None
     numbers: list[int] = []
@@ -92,7 +107,7 @@ def start(
             found = None if "/" in words[0] else shutil.which(words[0], path=environment.get("PATH"))
             program = found or words[0]
             launcher = [sys.executable, "-I", "-S", str(LAUNCHER)]
-            launcher += [str(theirs.fileno()), str(own_numbers()["seccomp"]), program]
+            launcher += [str(theirs.fileno()), str(own_numbers()["seccomp"]), str(files), program]
             popen = supervisor.start(
                 [*launcher, *words],
                 environment,

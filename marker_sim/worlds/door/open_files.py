@@ -52,7 +52,7 @@ def write(held: HeldCall, scope: Scope, data: Data, offset: int | None = None, f
         return None
     begin = file.offset if offset is None else offset
     call = shown(held, scope, "write", found[1])._replace(
-        flags=file.flags, offset=begin, data=content, size_before=file.size
+        flags=file.flags, offset=begin, data=content, size_before=file.size, file=file.file
     )
 
     def perform(bytes_max: int | None) -> int:
@@ -111,7 +111,7 @@ def on_number(
     if found is None or not (stat.S_ISREG(found[0].mode) or stat.S_ISDIR(found[0].mode)):
         return None
     call = shown(held, scope, operation, found[1])._replace(
-        flags=found[0].flags, size=size, offset=offset, size_before=found[0].size
+        flags=found[0].flags, size=size, offset=offset, size_before=found[0].size, file=found[0].file
     )
 
     def perform(_: int | None) -> int:
@@ -162,17 +162,18 @@ def closing(held: HeldCall, scope: Scope) -> Found:
     found = _file(held, scope, number)
     if found is None or not stat.S_ISREG(found[0].mode) or not found[0].flags & os.O_ACCMODE:
         return None
-    link, folder = held.linked(number), f"/proc/{held.thread}/fd"
-    if sum(_leads(f"{folder}/{name}", link) for name in os.listdir(folder)) > 1:
+    folder = f"/proc/{held.thread}/fd"
+    if sum(_leads(f"{folder}/{name}", found[0].file) for name in os.listdir(folder)) > 1:
         return None
-    return Act(call=shown(held, scope, "close", found[1]), perform=None)
+    return Act(call=shown(held, scope, "close", found[1])._replace(file=found[0].file), perform=None)
 
 
-def _leads(name: str, to: str) -> bool:
+def _leads(name: str, to: tuple[int, int]) -> bool:
     try:
-        return os.readlink(name) == to
+        found = os.stat(name)
     except OSError:
         return False
+    return (found.st_dev, found.st_ino) == to
 
 
 def refused(held: HeldCall, scope: Scope, argument: int, error: int) -> Found:

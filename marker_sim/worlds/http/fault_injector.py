@@ -4,13 +4,12 @@ Everything that stops or ends a server holds `ServerFaultInjector.hands`, so a r
 the servers for a few milliseconds, never overlaps a kill or a pause. Such stops are not recorded as pauses: they are
 shorter than the delays of a busy scheduler.
 
-A fault at a storage call comes from the interceptor, with the recorder's lock held: `inject` does not wait and does not
-take `hands`.
+A fault at a storage call comes from the interceptor, with the recorder's lock held: it does not wait and does not take
+`hands`.
 """
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
 from collections.abc import Callable
@@ -19,10 +18,10 @@ from typing import Protocol
 from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind
 from marker_sim.names import MarkerDirectory
+from marker_sim.plan import Plan
 from marker_sim.worlds.http.http_client import probe
 from marker_sim.worlds.http.servers import Fleet, Server
 from marker_sim.worlds.http.world import RunStorage
-from marker_sim.worlds.interceptor import ArmedFault, StorageCall
 from marker_sim.worlds.recorder import Recorder
 
 LOOK_AT_ACK_EVERY_S = 0.12
@@ -37,16 +36,6 @@ class Clients(Protocol):
     servers: tuple[Server, ...]
 
 
-class CallFaults(Protocol):
-    """Injects an armed fault that is due at a call on storage; the recorder's lock is held."""
-
-    def inject(self, armed: ArmedFault, call: StorageCall) -> None: ...
-
-
-class NobodyLives(Exception):
-    """Every server of the run ended by itself, which is recorded, so no server is left for a fault."""
-
-
 class ServerFaultInjector:
     """The servers of one run and what happens to them. `servers` are those alive, the first one first.
 
@@ -59,48 +48,32 @@ class ServerFaultInjector:
 
     world: RunStorage
 
-    def __init__(
-        self,
-        fleet: Fleet,
-        recorder: Recorder,
-        num_threads: int,
-        interval_ms: int,
-        workdir: str,
-    ) -> None:
+    def __init__(self, fleet: Fleet, recorder: Recorder, plan: Plan, workdir: str) -> None:
         self.fleet = fleet
         self.workdir = workdir
+        self._plan = plan
         self.recorder = recorder
-        self.num_threads = num_threads
-        self.interval_ms = interval_ms
         self.hands = threading.Lock()
         self.servers: list[Server] = []
         self.counts: dict[str, int] = {}
         self.trouble: list[BaseException] = []
         self.load: Clients | None = None
-        self.faults: CallFaults | None = None
         self.paused: set[Server] = set()
         self.exited = False
         self.before: Callable[[Server], int] | None = None
         self._looked_s = 0.0
 
-    @property
-    def first(self) -> Server:
-        """The live server that began first; NobodyLives when there is none."""
-        if not self.servers:
-            raise NobodyLives
-        return self.servers[0]
-
-    def pids(self) -> list[int]:
-        """Every process of every server that lives."""
-        return [pid for server in list(self.servers) for pid in server.pids()]
+    def serves(self, process: str) -> bool:
+        """Whether a server of this name has answered and lives."""
+        return any(server.name == process for server in self.servers)
 
     def start(self, slot: str = "first", startup_s: float | None = None) -> Server:
         """Start a server and let clients know; HarnessError when it does not come up."""
         directory = self.world.address(MarkerDirectory(f"kit-probe-{slot}", PROBE_INSTANT))
         server = self.fleet.start(
             f"{self.workdir}/{slot}",
-            self.num_threads,
-            self.interval_ms,
+            self._plan.num_threads,
+            self._plan.interval_ms,
             self.world.surroundings,
             lambda port: probe(port, directory),
             startup_s,
@@ -149,16 +122,9 @@ class ServerFaultInjector:
             else:
                 self.world.reader.look_at_dead(place)
 
-    def inject(self, armed: ArmedFault, call: StorageCall) -> None:
-        """A fault of the plan is due at a call; the recorder's lock is held, so nothing here waits."""
-        if self.faults is not None:
-            self.faults.inject(armed, call)
-
-    def restart(self, slot: str = "first") -> Server:
+    def restart(self) -> None:
         """Start again on the same directories, with a fresh port."""
-        server = self.start(slot)
-        self.recorder.fault(server.name, "restart")
-        return server
+        self.recorder.fault(self.start().name, "restart")
 
     def second_begins(self) -> Server | None:
         """A second server on the same storage; None when it refuses to start beside the first, which is its right."""
@@ -179,16 +145,12 @@ class ServerFaultInjector:
             self.recorder.fault("second", SECOND, "end")
             self._now_living([other for other in self.servers if other is not server])
 
-    def wait(self, duration_s: float, until: Callable[[], bool] = lambda: False) -> bool:
-        """Let time pass, notice exits; True as soon as `until` holds."""
+    def wait(self, duration_s: float, until: Callable[[], bool]) -> None:
+        """Let time pass until something holds, and notice exits."""
         deadline = time.monotonic() + duration_s
-        while not until():
+        while not until() and (left := deadline - time.monotonic()) > 0:
             self.check()
-            left = deadline - time.monotonic()
-            if left <= 0:
-                return False
             time.sleep(min(left, 0.02))
-        return True
 
     def end(self) -> None:
         """The run is over: kill what lives; no guarantee is judged by this."""
@@ -207,10 +169,10 @@ class ServerFaultInjector:
         if self.load is not None:
             self.load.servers = tuple(servers)
 
-    def shoot(self, server: Server, path: str | None = None, place: str | None = None) -> None:
-        """SIGKILL at once, without waiting until it is dead. place: how the call was seen, None for a usual one."""
+    def shoot(self, server: Server, path: str | None, place: str | None) -> None:
+        """SIGKILL at once, without waiting until it is dead. path, place: of the call where it dies, else None."""
         server.ended = True
-        self.recorder.fault(server.name, KILL, path=path, act=lambda: server.signal(signal.SIGKILL), error=place)
+        self.recorder.fault(server.name, KILL, path=path, act=server.program.kill, error=place)
         if self.load is not None:
             self.load.servers = tuple(other for other in self.load.servers if other is not server)
 
@@ -223,8 +185,7 @@ class ServerFaultInjector:
         servers = list(self.servers)
         try:
             if all(server.stop() for server in servers):
-                pids = [pid for server in servers for pid in server.pids()]
-                looked = self.world.reader.look_at_stopped(place, pids)
+                looked = self.world.reader.look_at_stopped(place)
                 self.note("storage read at an answer" if looked else "look at an answer given up")
         finally:
             for server in servers:

@@ -25,8 +25,8 @@ from urllib3.connection import HTTPConnection
 from marker_sim.faults import Fault
 from marker_sim.history import Kind, Value
 from marker_sim.names import data_path
-from marker_sim.worlds.http import broken_requests
-from marker_sim.worlds.http.request_forms import ALONE, exchange, query
+from marker_sim.plan import ALONE
+from marker_sim.worlds.http.request_forms import break_off, exchange, query
 
 BASE = "/v1/hoodie/marker"
 ROUTES = {
@@ -87,7 +87,7 @@ class HttpConnection:
         target = f"{BASE}{route}?{query(parameters, form)}"
         try:
             if fault is not None:
-                read = broken_requests.play(self.port, method, target, sent, fault, self.timeout_s)
+                read = break_off(self.port, method, target, sent, fault, self.timeout_s)
                 if read is None:
                     return HttpOutcome("info", None, f"no reply: {fault.kind.value}")
             elif form in ALONE:

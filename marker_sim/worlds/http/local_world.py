@@ -8,19 +8,14 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from marker_sim.faults import Fault
 from marker_sim.names import MarkerDirectory
 from marker_sim.worlds.door.front import DirectoryFront
-from marker_sim.worlds.http.object_reader import ObjectReader
-from marker_sim.worlds.http.snapshot_recorder import READER_TIMEOUT_S, run_reader
-from marker_sim.worlds.http.stage import RunStage
-from marker_sim.worlds.http.world import DirectoryReader, Surroundings
+from marker_sim.worlds.http.directory_reader import DirectoryReader
+from marker_sim.worlds.http.world import RunGround, RunStorage, Surroundings
 from marker_sim.worlds.interceptor import Interceptor
-
-if TYPE_CHECKING:
-    from marker_sim.worlds.proxies.toxiproxy import ProxiedWire
 
 FORMS: dict[str, Callable[[Path], str]] = {
     "path": str,
@@ -28,41 +23,39 @@ FORMS: dict[str, Callable[[Path], str]] = {
 }
 
 
-class LocalWorld:
+class LocalWorld(RunStorage):
     """A directory below `root`: a server may have its storage for itself while another run goes on.
 
     form: a key of `FORMS`.
-    command: the user's reader, or "".
     """
 
     interceptor: Interceptor
 
-    def __init__(self, stage: RunStage, root: Path, form: str, command: str) -> None:
-        self.wire: ProxiedWire | None = None
-        self._root = root / stage.storage
+    def __init__(self, ground: RunGround, root: Path, form: str, command: str) -> None:
+        super().__init__(command)
+        self._root = root / ground.storage
         self._form = FORMS[form]
-        self._command = command
-        self._full = 0
-        self._front = DirectoryFront(self._root, self._interceptor(stage), reads=stage.reads)
-        self.bind(stage)
+        self._full: list[tuple[Fault, int]] = []  # With the number of calls refused before.
+        self._front = DirectoryFront(self._root, self._interceptor(ground), reads=ground.reads)
+        self.bind(ground)
 
-    def _interceptor(self, stage: RunStage) -> Interceptor:
+    def _interceptor(self, ground: RunGround) -> Interceptor:
         # A server with a format of its own may keep all directories in one file.
-        return Interceptor(stage.recorder, stage.injector.inject, below="" if self._command else f"{stage.table}/")
+        below = "" if self.command else f"{ground.table}/"
+        return Interceptor(ground.recorder, ground.inject, below, ground.serves)
 
-    def bind(self, stage: RunStage) -> LocalWorld:
+    def bind(self, ground: RunGround) -> LocalWorld:
         """The next run below the same root."""
-        self._recorder = stage.recorder
-        self.interceptor = self._front.interceptor = self._interceptor(stage)
-        names = self._names if self._command else None
-        self.reader: DirectoryReader = ObjectReader(
-            stage.recorder,
+        self._recorder = ground.recorder
+        self.interceptor = self._front.interceptor = self._interceptor(ground)
+        self.reader = DirectoryReader(
+            ground.recorder,
             self._front.objects,
             in_order=True,
-            names=names,
+            names=self._names if self.command else None,
             busy=lambda place: self._front.rewriting(f"{place.path}/"),
         )
-        (self._root / stage.table).mkdir(parents=True)
+        (self._root / ground.table).mkdir(parents=True)
         return self
 
     def describe(self) -> dict[str, Any]:
@@ -70,7 +63,7 @@ class LocalWorld:
         return {
             "storage": "local",
             "witness": "effects",
-            "layout": "names" if self._command else "hudi",
+            "layout": self.layout,
             "capabilities": {"put_if_absent": True, "atomic_replace": True},
         }
 
@@ -91,20 +84,21 @@ class LocalWorld:
         with self._recorder.lock:
             pass
 
-    def begin(self, fault: Fault) -> bool:
+    def begin(self, fault: Fault) -> None:
         """The disk is full from now on."""
-        self._full += 1
+        self._full.append((fault, self._front.refused))
         self._front.full = True
-        if self._full == 1:
+        if len(self._full) == 1:
             self._recorder.fault("storage", fault.kind.value, "begin")
-        return True
 
-    def heal(self, fault: Fault) -> None:
+    def heal(self, fault: Fault) -> bool:
         """The disk has room again, unless another fault fills it too."""
-        self._full -= 1
+        begun = next(each for each in self._full if each[0] == fault)
+        self._full.remove(begun)
         if not self._full:
             self._front.full = False
             self._recorder.fault("storage", fault.kind.value, "end")
+        return self._front.refused > begun[1]
 
     def remove(self, place: MarkerDirectory, process: str) -> None:
         """Remove a marker directory; readers see it vanish in one step."""
@@ -117,5 +111,5 @@ class LocalWorld:
         finally:
             shutil.rmtree(self._root, ignore_errors=True)
 
-    def _names(self, place: MarkerDirectory, timeout_s: float = READER_TIMEOUT_S) -> list[str]:
-        return run_reader(self._command, str(self._root / place.path), timeout_s=timeout_s)
+    def _names(self, place: MarkerDirectory, timeout_s: float) -> list[str]:
+        return self.read_names(str(self._root / place.path), {}, timeout_s)

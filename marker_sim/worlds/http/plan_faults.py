@@ -24,10 +24,10 @@ from marker_sim.faults import Call, Fault, FaultKind, When
 from marker_sim.faults.sites import REPLY, REQUEST_QUEUED, WIRE, site_of
 from marker_sim.names import TYPE_FILE, MarkerDirectory
 from marker_sim.plan import Plan
-from marker_sim.worlds.http import broken_requests
 from marker_sim.worlds.http.fault_injector import PAUSE, ServerFaultInjector
 from marker_sim.worlds.http.http_client import ROUTES
 from marker_sim.worlds.http.plan_wires import PlanWires, wire_of, wires_of
+from marker_sim.worlds.http.request_forms import BREAKING
 from marker_sim.worlds.http.servers import Server
 from marker_sim.worlds.http.world import RunStorage, within
 from marker_sim.worlds.interceptor import SERVERS, ArmedFault, StorageCall
@@ -61,7 +61,7 @@ CALLS = {
     "server: type file deleted": _CallSite(TYPE_FILES, ("delete",), "before"),
 }
 OF_REQUESTS = (REQUEST_QUEUED, REPLY)
-OF_CLIENTS = (*broken_requests.KINDS, FaultKind.PAUSE, FaultKind.DIRECTORY_REMOVED)
+OF_CLIENTS = (*BREAKING, FaultKind.PAUSE, FaultKind.DIRECTORY_REMOVED)
 OUTSIDE = "outside"  # What processes are called that change storage beside the servers.
 OF_SERVERS = {
     "s3": (
@@ -73,13 +73,9 @@ OF_SERVERS = {
         FaultKind.IO_ERROR, FaultKind.SLOW_STORAGE,
     ),
 }  # fmt: skip
-# What generators of the simulated world leave out, and why.
-ONLY_REAL = {
-    FaultKind.DIRECTORY_REMOVED: "not drawn: to what a server remembers it is a deletion by a second one",
-    **{kind: "not drawn: its processes have no proxies" for kind in FaultKind if kind.row.family == "proxy"},
-}
 _BEHIND_A_PROXY = "a link stays slow or cut only behind a proxy; the faults wire-... are that"
 _REPAIR = "what other programs damage, no server promises to repair"
+# The kinds of faults that cannot strike real servers, and why.
 CANNOT = {
     "overload": "only the server itself can be slow at taking up requests",
     "slow-link": _BEHIND_A_PROXY,
@@ -90,11 +86,6 @@ CANNOT = {
     "conflict": "the kit's front answers 409 to nobody",
     "timeout-late": "its effect may come after the run",
 }
-
-
-def cannot(kind: FaultKind, storage: str) -> str:
-    """The reason why a kind of fault cannot strike real servers on a storage, "" when it can."""
-    return CANNOT.get(kind.value) or CANNOT.get(f"{kind.value} on {storage}", "")
 
 
 def done(fault: Fault, storage: str) -> Fault | None:
@@ -165,6 +156,7 @@ class PlanFaults:
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._number = itertools.count()
         self._healed = False
+        self._pauses: dict[Server, list[float]] = {}  # Until when, under the recorder's lock.
         self._at_end: list[Callable[[], None]] = []
         for fault in plan.faults:
             if at_a_call(fault):
@@ -178,7 +170,7 @@ class PlanFaults:
         """Arm the faults at calls on storage."""
         if world.interceptor is None:
             return
-        named = world.describe()["layout"] == "hudi"
+        named = world.layout == "hudi"
         for fault in map(self._here, self._at_calls):
             call = call_of(fault)
             call = call if named else call._replace(pattern=_FILE_NAME.sub("/", call.pattern))
@@ -298,26 +290,24 @@ class PlanFaults:
         if wire_of(fault):
             self.wires.due(fault)
             return
-        self.met[fault.kind.value] += 1
         path = call.path if call is not None else None
         settings = fault.settings
         match fault.kind:
             case FaultKind.KILL | FaultKind.ORPHANED | FaultKind.TORN_WRITE:
+                self.met[fault.kind.value] += 1
                 injector.shoot(server, path, call.operation if call is not None else None)
                 self._later(0, lambda: self._bury(server, fault))
-            case FaultKind.PAUSE if server not in injector.paused:
-                injector.paused.add(server)
-                injector.recorder.fault(server.name, PAUSE, "begin", path, lambda: server.signal(signal.SIGSTOP))
-                self._later(settings.for_ms, lambda: self._proceed(server))
+            case FaultKind.PAUSE:
+                self._pause(server, settings.for_ms, path)
             case FaultKind.SECOND_SERVER:
                 self.second_is_coming = len(injector.servers) == 1
                 self._later(0, lambda: self._second(settings.for_ms))
             case FaultKind.DISK_FULL:
-                self.met[fault.kind.value] += injector.world.begin(fault) - 1  # An object store is never full.
+                injector.world.begin(fault)
                 if settings.for_ms:
-                    self._later(settings.for_ms, lambda: injector.world.heal(fault))
+                    self._later(settings.for_ms, lambda: self._has_room(fault))
                 else:
-                    self._at_end.append(lambda: injector.world.heal(fault))
+                    self._at_end.append(lambda: self._has_room(fault))
 
     def _later(self, after_ms: int, act: Callable[[], None]) -> None:
         with self._lock:
@@ -341,9 +331,32 @@ class PlanFaults:
         if not self._injector.servers and not self._injector.exited:
             self._injector.restart()
 
+    def _has_room(self, fault: Fault) -> None:
+        self.met[fault.kind.value] += self._injector.world.heal(fault)
+
+    def _pause(self, server: Server, for_ms: int, path: str | None) -> None:
+        """A pause, or a longer one; one within another does nothing."""
+        injector, until = self._injector, time.monotonic() + for_ms / 1000
+        with injector.recorder.lock:
+            pauses = self._pauses.setdefault(server, [])
+            if until <= max(pauses, default=0.0):
+                return
+            self.met[PAUSE] += 1
+            if not pauses:
+                injector.paused.add(server)
+                injector.recorder.fault(
+                    server.name, PAUSE, "begin", path, lambda: server.program.signal(signal.SIGSTOP)
+                )
+            pauses.append(until)
+        self._later(for_ms, lambda: self._proceed(server))
+
     def _proceed(self, server: Server) -> None:
+        """One of its pauses is over; it goes on after the last."""
         injector = self._injector
-        with injector.hands:
+        with injector.hands, injector.recorder.lock:
+            self._pauses[server].pop(0)
+            if self._pauses[server]:
+                return
             injector.paused.discard(server)
             if not server.ended:
                 injector.recorder.fault(server.name, PAUSE, "end", act=server.proceed)
@@ -353,6 +366,7 @@ class PlanFaults:
         second = injector.second_begins() if len(injector.servers) == 1 else None
         self.second_is_coming = False
         if second is not None:
+            self.met[FaultKind.SECOND_SERVER.value] += 1
             self._later(for_ms, lambda: self._end_second(second))
 
     def _end_second(self, second: Server) -> None:

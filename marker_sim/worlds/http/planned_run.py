@@ -10,18 +10,18 @@ import time
 from dataclasses import dataclass, replace
 
 from marker_sim.faults import Call, Fault, FaultKind
+from marker_sim.faults.row import READS
 from marker_sim.history import History
-from marker_sim.names import MarkerDirectory, parse_directory
+from marker_sim.outcome.conditions import conditions_met
 from marker_sim.plan import Plan
 from marker_sim.worlds.door.front import OTHERWISE, UNSEEN
-from marker_sim.worlds.http.conditions import conditions_met
-from marker_sim.worlds.http.fault_injector import NobodyLives
+from marker_sim.worlds.http.clients import Scripts
 from marker_sim.worlds.http.plan_faults import PlanFaults, at_a_call, call_of, refuses_calls
 from marker_sim.worlds.http.plan_wires import STORAGE_WIRE, wires_of
-from marker_sim.worlds.http.scripts import Scripts
 from marker_sim.worlds.http.servers import Fleet, Server
-from marker_sim.worlds.http.stage import ForeignSystem, RunStage, World
-from marker_sim.worlds.interceptor import StorageCall
+from marker_sim.worlds.http.stage import ForeignSystem, RunStage
+from marker_sim.worlds.http.world import RunGround, RunStorage
+from marker_sim.worlds.interceptor import ArmedFault, StorageCall
 
 SCRIPTS_S = 8.0
 LONGER_S = 13.0  # Longer than any answer may take, so that whoever waits for a directory that fails is seen to wait.
@@ -29,7 +29,6 @@ IDLE_S = 3.0  # All that still ask wait for an answer: what hangs is seen while 
 REUSED_MAX = 12
 OF_PLANS = "in plans: "
 HOSTILE = "hostile directory"
-READS = frozenset({"get", "list", "stat"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +56,7 @@ class ServerSlot:
         self.name = name
         self._system = system
         self._fleet = fleet
-        self._world: World | None = None
+        self._world: RunStorage | None = None
         self._server: Server | None = None
         self._ground: tuple[object, ...] = ()
         self._runs = 0
@@ -73,7 +72,8 @@ class ServerSlot:
         if self._ground != ground or self._runs % REUSED_MAX == 0:
             self.close()
         self._runs += 1
-        run = _PlannedRun(plan, f"{self.name}-{self._runs}", self, self._fleet, deadline)
+        system = replace(self._system, world=self._bind)
+        run = _PlannedRun(system, self._fleet, plan, f"{self.name}-{self._runs}", deadline)
         keep = False
         try:
             keep = run.play(self._server, probing)
@@ -83,14 +83,6 @@ class ServerSlot:
             self._ground = ground
             if self._server is None:
                 self.close()
-
-    def system(self) -> ForeignSystem:
-        """The system, on the storage of this slot."""
-        return replace(self._system, world=self._bind)
-
-    def storage(self) -> str:
-        """The name of the storage that the next run uses."""
-        return f"{self.name}-s{self._worlds}"
 
     def close(self) -> None:
         """End the server and remove what was stored."""
@@ -102,9 +94,11 @@ class ServerSlot:
             self._worlds += 1
             world.close()
 
-    def _bind(self, stage: RunStage) -> World:
-        self._world = self._system.world(stage) if self._world is None else self._world.bind(stage)
-        return self._world
+    def _bind(self, ground: RunGround) -> RunStorage:
+        if self._world is None:
+            self._world = self._system.world(ground._replace(storage=f"{self.name}-s{self._worlds}"))
+            return self._world
+        return self._world.bind(ground)
 
 
 def reads_fail(plan: Plan) -> bool:
@@ -118,45 +112,36 @@ def _lasts(fault: Fault) -> bool:
 
 
 class _PlannedRun(RunStage):
-    def __init__(self, plan: Plan, table: str, slot: ServerSlot, fleet: Fleet, deadline: float) -> None:
-        places = tuple(
-            MarkerDirectory(f"{table}/{found.table}", found.instant)
-            for found in (parse_directory(path) for path in plan.directories)
-        )
-        super().__init__(
-            slot.system(), fleet, table, places, plan.num_threads, plan.interval_ms, f"plan {plan.seed}", deadline,
-            storage=slot.storage(), storage_wire=STORAGE_WIRE in wires_of(plan), reads=reads_fail(plan),
-        )  # fmt: skip
-        self.plan = plan
-        self.faults = PlanFaults(plan, self.injector, places)
-        self.injector.faults = self.faults
-        self.scripts = Scripts(plan.single_ops, places, self.requests, self.faults, self.injector.on_ack)
+    def __init__(self, system: ForeignSystem, fleet: Fleet, plan: Plan, table: str, deadline: float) -> None:
+        wire = STORAGE_WIRE in wires_of(plan)
+        super().__init__(system, fleet, plan, table, deadline, wire=wire, reads=reads_fail(plan))
+        self.faults = PlanFaults(plan, self.injector, self.places)
+        self.scripts = Scripts(plan.single_ops, self.places, self.requests, self.faults, self.injector.on_ack)
         self.injector.load = self.scripts
+
+    def inject(self, armed: ArmedFault, call: StorageCall) -> None:
+        """Do a fault of the plan that is due at a call."""
+        self.faults.inject(armed, call)
 
     def play(self, living: Server | None, probing: bool) -> bool:
         """All phases; whether the server may serve another run."""
         injector = self.injector
         self.faults.wires.open()
-        if living is None:
-            injector.start()
-        else:
+        if living is not None:
             injector.take_over(living)
-        first = injector.first
+        first = living or injector.start()
         self.phase("faults")
         self.watch()
         self.faults.arm(self.world)
         self.scripts.start()
-        try:
-            lasting = any(map(_lasts, self.plan.faults))
-            takes_time = any(
-                fault.kind is FaultKind.SECOND_SERVER or isinstance(fault.trigger, Call) for fault in self.plan.faults
-            )
-            longer = takes_time or wires_of(self.plan)
-            self.faults.drive(lambda: self._through(lasting), LONGER_S if longer else SCRIPTS_S, self.deadline)
-            self.scripts.stop()
-            self.faults.heal()
-        except NobodyLives:
-            self.scripts.stop()
+        lasting = any(map(_lasts, self.plan.faults))
+        takes_time = any(
+            fault.kind is FaultKind.SECOND_SERVER or isinstance(fault.trigger, Call) for fault in self.plan.faults
+        )
+        longer = takes_time or wires_of(self.plan)
+        self.faults.drive(lambda: self._through(lasting), LONGER_S if longer else SCRIPTS_S, self.deadline)
+        self.scripts.stop()
+        self.faults.heal()
         self.phase("healed")
         if probing:
             self.probe()
@@ -174,8 +159,9 @@ class _PlannedRun(RunStage):
 
     def over(self) -> PlayedPlan:
         """The history of the run."""
-        history, usual = self.history(self.plan), (None, *(place.path for place in self.places))
-        unseen = self.world.unseen() if history.header.layout == "hudi" else ()
+        history, usual = self.history(), (None, *(place.path for place in self.places))
+        escaped = self.world.unseen()  # HarnessError when the kit failed, before anybody is judged.
+        unseen = escaped if history.header.layout == "hudi" else ()
         if any(sentence.endswith(OTHERWISE) for sentence in unseen):
             history = replace(history, events=())  # Nothing follows from what was seen.
         ended = [each for each in history.events if each.operation == "hostile" and each.kind in ("ok", "fail")]

@@ -4,6 +4,9 @@ A process belongs to a fleet when it is in the session of a server, is a descend
 environment variable; the last finds what left its group on purpose. Trouble here is HarnessError: it is the kit or
 its surroundings, and never held against the system under test. Limits: POSIX; looking for escaped processes reads
 /proc through psutil and sees only processes of the same user.
+
+What a server owes to the machine and not to itself is how long it was ready to run and got no processor: the kernel
+counts for each thread how long it ran and how long it waited in a run queue (/proc/PID/task/TID/schedstat).
 """
 
 from __future__ import annotations
@@ -19,23 +22,24 @@ import subprocess
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
-
 from marker_sim.errors import HarnessError, UsageError
+from marker_sim.surroundings import supervisor
+from marker_sim.surroundings.supervisor import StartedProgram
 from marker_sim.surroundings.worker_pool import guarded
-from marker_sim.worlds.door.launch import DoorCommand
 from marker_sim.worlds.http.world import Surroundings
 
 VARIABLE = "MARKER_SIM_FLEET"
 ANSWER_TIMEOUT_S = 60.0
 PORTS_TRIED = 4
-LOG_LINES_QUOTED = 8
 POLL_S = 0.02
 END_TIMEOUT_S = 5.0
+STOP_TIMEOUT_S = 1.0
+WORTH_MS = 50  # Of waiting for a processor.
+_NS_PER_MS = 1_000_000
 _TAKEN = ("address already in use", "eaddrinuse", "address in use", "failed to bind", "port already in use")
 
 
@@ -57,13 +61,9 @@ class Command:
             raise UsageError(f"--start {self.text!r} is not a valid command line: {error}") from error
         if not words:
             raise UsageError("--start was given an empty command; write the command that starts the server")
-        return [_fill(word, values) for word in words]
-
-
-def _fill(word: str, values: Mapping[str, str]) -> str:
-    for name, value in values.items():
-        word = word.replace("{" + name + "}", value)
-    return word
+        for name, value in values.items():
+            words = [word.replace("{" + name + "}", value) for word in words]
+        return words
 
 
 class Server:
@@ -72,9 +72,7 @@ class Server:
     door: the port that clients ask: its own, or that of a proxy before it.
     """
 
-    def __init__(
-        self, name: str, port: int, popen: subprocess.Popen[bytes], log: Path, behind: DoorCommand | None = None
-    ) -> None:
+    def __init__(self, name: str, port: int, program: StartedProgram, log: Path) -> None:
         self.name = name
         self.port = port
         self.door = port
@@ -82,18 +80,7 @@ class Server:
         self.started = -1
         self.ended = False
         self.since_s = time.time()
-        self._popen = popen
-        self._behind = behind
-
-    @property
-    def pid(self) -> int:
-        """The process of the command. It leads its session and group, but for a launcher that leads that of a door."""
-        return self._popen.pid if self._behind is None else self._behind.pid
-
-    @property
-    def session(self) -> int:
-        """The session of all that was started."""
-        return self._popen.pid
+        self.program = program
 
     @property
     def proxied(self) -> bool:
@@ -102,37 +89,16 @@ class Server:
 
     def pids(self) -> list[int]:
         """The process ids of the server and its live descendants."""
-        return _family(self.pid)
+        return self.program.pids()
 
     def exited(self) -> int | None:
         """The exit code of the server, None while it runs."""
-        return self._popen.poll()
+        return self.program.popen.poll()
 
-    def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the whole group and to descendants that left it; what is gone already is fine."""
-        if self._popen.returncode is not None:
-            return
-        if number is signal.SIGKILL and self._behind is not None:
-            self._behind.end()  # Not a call of it is answered any more, and nothing of it is left.
-            return
-        if number is signal.SIGKILL:  # Finding strays takes milliseconds, in which a dying server would go on.
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._popen.pid, signal.SIGSTOP)
-        if self._behind is not None:  # Its launcher has to go on, to end it.
-            targets = [(os.kill, pid) for pid in self.pids()]
-        else:
-            stray = [pid for pid in self.pids() if pid != self.pid and _group(pid) != self.pid]
-            targets = [(os.killpg, self.pid), *((os.kill, pid) for pid in stray)]
-        for send, target in targets:
-            try:
-                send(target, number)
-            except (ProcessLookupError, PermissionError):
-                continue
-
-    def stop(self, timeout_s: float = 1.0) -> bool:
+    def stop(self) -> bool:
         """Pause it and wait until every thread of it has stopped; False when it did not within the time."""
-        self.signal(signal.SIGSTOP)
-        deadline = time.monotonic() + timeout_s
+        self.program.signal(signal.SIGSTOP)
+        deadline = time.monotonic() + STOP_TIMEOUT_S
         while not all(_is_stopped(pid) for pid in self.pids()):
             if time.monotonic() > deadline:
                 return False
@@ -141,45 +107,20 @@ class Server:
 
     def proceed(self) -> None:
         """Let it go on after `stop`."""
-        self.signal(signal.SIGCONT)
+        self.program.signal(signal.SIGCONT)
 
     def kill(self) -> None:
         """SIGKILL for all of it, and wait until it is gone."""
         self.ended = True
-        self.signal(signal.SIGKILL)
+        self.program.kill()
         try:
-            self._popen.wait(END_TIMEOUT_S)
+            self.program.popen.wait(END_TIMEOUT_S)
         except subprocess.TimeoutExpired as error:
-            raise HarnessError(f"process {self.pid} of {self.name} did not end after SIGKILL") from error
+            raise HarnessError(f"process {self.program.pid} of {self.name} did not end after SIGKILL") from error
 
     def last_lines(self) -> str:
         """The end of its output, for messages."""
-        try:
-            lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
-        except OSError:
-            return "(no output)"
-        shown = [line.strip() for line in lines if line.strip()][-LOG_LINES_QUOTED:]
-        return " | ".join(shown) or "(no output)"
-
-
-def _family(pid: int) -> list[int]:
-    """A process and its descendants, by the kernel's own lists; by a look at all processes where it keeps none."""
-    found = [pid]
-    for each in found:
-        with contextlib.suppress(OSError):  # It is gone.
-            for thread in os.listdir(f"/proc/{each}/task"):
-                with contextlib.suppress(OSError):
-                    found += map(int, _read(f"/proc/{each}/task/{thread}/children").split())
-    if not os.path.exists(f"/proc/self/task/{os.getpid()}/children"):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            found += (child.pid for child in psutil.Process(pid).children(recursive=True))
-    return found
-
-
-def _read(path: str) -> bytes:
-    """A file of the kernel's. Servers are looked at several times per answer, and pathlib takes four times as long."""
-    with open(path, "rb", buffering=0) as file:
-        return file.read()
+        return supervisor.last_lines(self.log)
 
 
 class Fleet:
@@ -240,10 +181,6 @@ class Fleet:
             f" Its last output: {said}"
         )
 
-    def living(self) -> list[Server]:
-        """Servers that were not ended by the kit."""
-        return [server for server in self._servers if not server.ended]
-
     def end_all(self) -> None:
         """Kill every server and every process that carries the fleet's variable. May be called again.
 
@@ -251,38 +188,11 @@ class Fleet:
         """
         self.closing.set()
         for server in list(self._servers):
-            if server.exited() is None:
-                server.signal(signal.SIGCONT)
             server.ended = True
-            server.signal(signal.SIGKILL)
-        deadline = time.monotonic() + END_TIMEOUT_S
-        while strays := self.strays():
-            for process in strays:
-                try:
-                    process.kill()
-                except psutil.NoSuchProcess:
-                    continue
-            if time.monotonic() > deadline:
-                raise HarnessError(f"processes {[process.pid for process in strays]} did not end after SIGKILL")
-            time.sleep(POLL_S)
+            server.program.kill()
+        supervisor.end_marked(VARIABLE, self.mark, {each.program.popen.pid: each.since_s for each in self._servers})
         for server in self._servers:
             server.exited()
-
-    def strays(self) -> list[psutil.Process]:
-        """Living processes that carry the fleet's variable or are in a server's session, wherever they are."""
-        sessions = {server.session: server.since_s for server in self._servers}
-        found = []
-        for process in psutil.process_iter():
-            try:
-                if process.status() == psutil.STATUS_ZOMBIE:
-                    continue
-                since_s = sessions.get(os.getsid(process.pid))
-                ours = since_s is not None and process.create_time() >= since_s - 1
-                if ours or process.environ().get(VARIABLE) == self.mark:
-                    found.append(process)
-            except (psutil.Error, OSError):
-                continue
-        return found
 
     def _launch(
         self, slot: str, num_threads: int, interval_ms: int, surroundings: Callable[[str], Surroundings]
@@ -308,23 +218,11 @@ class Fleet:
                 if shutil.which(words[0]) is None:
                     missing = errno.EACCES if os.path.exists(words[0]) else errno.ENOENT
                     raise OSError(missing, os.strerror(missing), words[0])
-                behind = None
-                if around.start is not None:
-                    mine = {**around.environment, VARIABLE: self.mark}
-                    behind = around.start(words, mine, process=name, stdout=output)
-                    popen = behind.popen
-                else:
-                    popen = subprocess.Popen(
-                        words,
-                        stdin=subprocess.DEVNULL,
-                        stdout=output,
-                        stderr=subprocess.STDOUT,
-                        env={**os.environ, **around.environment, VARIABLE: self.mark},
-                        start_new_session=True,
-                    )
+                mine = {**around.environment, VARIABLE: self.mark}
+                program = around.start(words, mine, process=name, stdout=output)
         except OSError as error:
             raise _not_started(words[0], error) from error
-        server = Server(name, port, popen, log, behind)
+        server = Server(name, port, program, log)
         self._servers.append(server)
         return server
 
@@ -375,13 +273,6 @@ def _not_started(program: str, error: OSError) -> HarnessError:
     return HarnessError(f"the server's command {program!r} cannot be started: {error.strerror or error}")
 
 
-def _group(pid: int) -> int:
-    try:
-        return os.getpgid(pid)
-    except ProcessLookupError:
-        return -1
-
-
 def _is_stopped(pid: int) -> bool:
     """Whether all threads of a process are stopped; a process that is gone counts as stopped."""
     try:
@@ -390,9 +281,41 @@ def _is_stopped(pid: int) -> bool:
         return True
     for thread in threads:
         try:
-            state = _read(f"/proc/{pid}/task/{thread}/stat").rpartition(b")")[2].split()[0]
+            state = supervisor.read_kernel(f"/proc/{pid}/task/{thread}/stat").rpartition(b")")[2].split()[0]
         except (OSError, IndexError):
             continue
         if state not in b"TtZXx":
             return False
     return True
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessorTime:
+    """The nanoseconds that a thread has run, and has waited for a processor, since it began."""
+
+    ran_ns: int
+    waited_ns: int
+
+
+def processor_times(pids: Iterable[int]) -> dict[tuple[int, int], ProcessorTime]:
+    """The times of all threads of some processes, by process and thread; empty where the kernel does not count."""
+    found = {}
+    for pid in pids:
+        with contextlib.suppress(OSError):  # It is gone.
+            for thread in Path(f"/proc/{pid}/task").iterdir():
+                with contextlib.suppress(OSError):
+                    ran, waited, _ = map(int, Path(thread, "schedstat").read_text().split())
+                    found[pid, int(thread.name)] = ProcessorTime(ran, waited)
+    return found
+
+
+def starved_ms(before: Mapping[tuple[int, int], ProcessorTime], now: Mapping[tuple[int, int], ProcessorTime]) -> int:
+    """The milliseconds that a server waited for a processor between two measurements.
+
+    That is the longest wait of one of its threads, less all that the server ran meanwhile: threads that keep each other
+    waiting are its own doing.
+    """
+    none = ProcessorTime(0, 0)
+    waited = max((time.waited_ns - before.get(key, none).waited_ns for key, time in now.items()), default=0)
+    ran = sum(time.ran_ns - before.get(key, none).ran_ns for key, time in now.items())
+    return max(0, waited - ran) // _NS_PER_MS

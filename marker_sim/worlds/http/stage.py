@@ -12,21 +12,20 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
 
 from marker_sim import __version__
 from marker_sim.history import Header, History
 from marker_sim.judges.promises.profiles import Profile
-from marker_sim.names import MarkerDirectory, MarkerType, marker_name
+from marker_sim.names import MarkerDirectory, MarkerType, marker_name, parse_directory
 from marker_sim.plan import REQUEST_FORMS, Plan
 from marker_sim.unusual_names import PARTITIONS
+from marker_sim.worlds.http.clients import Requests
 from marker_sim.worlds.http.fault_injector import ServerFaultInjector
 from marker_sim.worlds.http.http_client import READ_ONLY, HttpConnection
 from marker_sim.worlds.http.request_forms import CHUNKED
-from marker_sim.worlds.http.requests import Requests
-from marker_sim.worlds.http.servers import Fleet, Server
-from marker_sim.worlds.http.starvation import WORTH_MS, ProcessorTime, processor_times, starved_ms
-from marker_sim.worlds.http.world import RunStorage
+from marker_sim.worlds.http.servers import WORTH_MS, Fleet, ProcessorTime, Server, processor_times, starved_ms
+from marker_sim.worlds.http.world import RunGround, RunStorage
+from marker_sim.worlds.interceptor import ArmedFault, StorageCall
 from marker_sim.worlds.recorder import Recorder
 
 LOOK_EVERY_S = 0.05
@@ -44,7 +43,7 @@ KNOWN_MAX = 3  # Names in each directory that are asked for again in the end.
 class ForeignSystem:
     """The system under test as a run needs it.
 
-    world: the storage under a run, made once the stage has a recorder and a fault injector.
+    world: the storage under a run.
     identity: whether the server honours the identity of a request, our extension `requestid`.
     batching: what its batches are held to, and why.
     """
@@ -52,56 +51,41 @@ class ForeignSystem:
     name: str
     version: str
     profile: Profile
-    world: Callable[[RunStage], World]
+    world: Callable[[RunGround], RunStorage]
     identity: bool = False
     batching: dict[str, str] = field(default_factory=dict)
 
 
-class World(RunStorage, Protocol):
-    """Storage that knows how it fails.
-
-    bind        the next run on the same storage, whose servers may still live
-    """
-
-    def bind(self, stage: RunStage) -> World: ...
-
-
 class RunStage:
-    """The parts of one run.
+    """The parts of the run of a plan.
 
-    table: what all tables of the run lie below. storage: the name of what its servers have for themselves.
+    table: what all tables of the run lie below. wire, reads: as of its ground.
     places: the marker directories that are looked at and probed.
     deadline: when the campaign has to be over (time.monotonic).
-    storage_wire: whether a proxy stands between servers and storage. reads: whether reads of local files can fail.
     """
 
     def __init__(
         self,
         system: ForeignSystem,
         fleet: Fleet,
+        plan: Plan,
         table: str,
-        places: tuple[MarkerDirectory, ...],
-        num_threads: int,
-        interval_ms: int,
-        drawn: str,
         deadline: float,
         *,
-        storage: str = "",
-        storage_wire: bool = False,
+        wire: bool = False,
         reads: bool = False,
     ) -> None:
-        self.rng = random.Random(drawn)
+        self.rng = random.Random(f"plan {plan.seed}")
         self.system = system
-        self.fleet = fleet
-        self.recorder = Recorder()
+        self.plan = plan
         self.table = table
-        self.storage = storage or table
-        self.storage_wire = storage_wire
-        self.reads = reads
-        self.places = places
+        self.recorder = Recorder()
+        found = map(parse_directory, plan.directories)
+        self.places = tuple(MarkerDirectory(f"{table}/{each.table}", each.instant) for each in found)
         self.deadline = deadline
-        self.injector = ServerFaultInjector(fleet, self.recorder, num_threads, interval_ms, table)
-        self.world = self.injector.world = system.world(self)
+        self.injector = ServerFaultInjector(fleet, self.recorder, plan, table)
+        ground = RunGround(self.recorder, self.inject, self.injector.serves, table, table, wire, reads)
+        self.world = self.injector.world = system.world(ground)
         self.requests = Requests(self.recorder, self.world.address, system.identity)
         self._asked = itertools.count()
         self._over = threading.Event()
@@ -110,9 +94,12 @@ class RunStage:
             threading.Thread(target=self._watch, args=(self._listen_to_echo,), daemon=True),
         ]
 
-    def history(self, plan: Plan) -> History:
-        """The recorded history, with its header. plan: that of the run."""
-        system, injector = self.system, self.injector
+    def inject(self, armed: ArmedFault, call: StorageCall) -> None:
+        """Do a fault of the plan that is due at a call; the recorder's lock is held, so nothing here waits."""
+
+    def history(self) -> History:
+        """The recorded history, with its header."""
+        system, plan = self.system, self.plan
         header = Header(
             world="foreign",
             mode="timeline",
@@ -121,11 +108,11 @@ class RunStage:
             kit_version=__version__,
             profile=system.profile.name,
             identity=system.identity,
-            num_threads=injector.num_threads,
+            num_threads=plan.num_threads,
             answer_bound_ms=self.recorder.bound_ms(),
             seed=plan.seed,
             plan=plan.to_dict(),
-            options={"interval_ms": str(injector.interval_ms)} | system.batching,
+            options={"interval_ms": str(plan.interval_ms)} | system.batching,
             **self.world.describe(),
         )
         return History(header, tuple(self.recorder.events))
@@ -173,7 +160,7 @@ class RunStage:
         if not injector.servers:
             return
         threads: list[threading.Thread] = []
-        for number in range(injector.num_threads + 1):
+        for number in range(self.plan.num_threads + 1):
             started = time.monotonic()
             batch = []
             living = injector.servers
@@ -185,7 +172,7 @@ class RunStage:
                 batch[-1].start()
             threads += batch
             for thread in batch:
-                left = injector.interval_ms / 1000 * PROBE_SPACE - (time.monotonic() - started)
+                left = self.plan.interval_ms / 1000 * PROBE_SPACE - (time.monotonic() - started)
                 thread.join(max(left, 0.0))
             injector.check()
         bound_s = self.recorder.bound_ms() / 1000 + HANGING_GRACE_S

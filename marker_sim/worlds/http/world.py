@@ -1,8 +1,7 @@
-"""The storage of a run against real servers, as a protocol: runs do not depend on the kind of storage.
+"""The storage of runs against real servers: runs do not depend on its kind.
 
 local_world.py   a new directory behind the door (worlds/door)
-front_world.py   the kit's S3 front
-external_s3.py   the user's S3 endpoint: read by requests, no faults
+s3_worlds.py     the kit's S3 front; the user's S3 endpoint, read by requests, without faults
 
 In the first two every effect is seen in order, and faults are injected at calls.
 """
@@ -11,18 +10,19 @@ from __future__ import annotations
 
 import re
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from marker_sim.faults import Call, Fault
 from marker_sim.names import MarkerDirectory
-from marker_sim.worlds.interceptor import Interceptor
+from marker_sim.surroundings.supervisor import StartedProgram, start_program
+from marker_sim.worlds.http.directory_reader import DirectoryReader, run_reader
+from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
+from marker_sim.worlds.recorder import Recorder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from marker_sim.worlds.door.launch import DoorCommand
     from marker_sim.worlds.proxies.toxiproxy import ProxiedWire
 
 
@@ -47,12 +47,30 @@ class Endpoint:
 class Surroundings(NamedTuple):
     """The values that a server's command gets: placeholders of the storage, and environment variables.
 
-    start: starts it behind a door; None where its storage calls are seen elsewhere, or not at all.
+    start: how it is started, behind a door where its storage calls are seen there.
     """
 
     values: Mapping[str, str]
     environment: Mapping[str, str]
-    start: Callable[..., DoorCommand] | None = None
+    start: Callable[..., StartedProgram] = start_program
+
+
+class RunGround(NamedTuple):
+    """What a run brings to its storage.
+
+    recorder, inject: of its history and of its faults at calls. serves: whether the process of that name is a server
+        that answered and lives.
+    table: what all its tables lie below. storage: the name of what its servers have for themselves.
+    wire: whether a proxy stands between servers and storage. reads: whether reads of local files can fail.
+    """
+
+    recorder: Recorder
+    inject: Callable[[ArmedFault, StorageCall], None]
+    serves: Callable[[str], bool]
+    table: str
+    storage: str
+    wire: bool = False
+    reads: bool = False
 
 
 def within(table: str, call: Call) -> Call:
@@ -60,50 +78,65 @@ def within(table: str, call: Call) -> Call:
     return call._replace(pattern=f"^{re.escape(table)}/{call.pattern.removeprefix('^')}")
 
 
-class DirectoryReader(Protocol):
-    """The kit's own eyes on marker directories. Safe to call from any thread.
+class RunStorage(ABC):
+    """The storage of one run after another, as seen by servers and fault injectors.
 
-    live: whether looks while servers live tell anything; where every effect is seen they do not.
-    look              while servers live; False when it could not decide
-    look_at_dead      while none lives
-    look_at_stopped   while all are stopped, whose processes are `pids`; False when it could not decide
+    interceptor: where calls pass and faults are armed, None where the kit does not see calls.
+    wire: what servers reach storage through, None for no proxy.
+    reader: the kit's own look at it. A method that is not abstract says what holds where nothing else is known.
+    command: the user's reader, "" where markers are in Hudi's format.
     """
 
-    live: bool
-
-    def look(self, place: MarkerDirectory) -> bool: ...
-    def look_at_dead(self, place: MarkerDirectory) -> None: ...
-    def look_at_stopped(self, place: MarkerDirectory, pids: Iterable[int]) -> bool: ...
-
-
-class RunStorage(Protocol):
-    """The storage of one run, as seen by servers and fault injectors.
-
-    interceptor   where calls pass and faults are armed, None where the kit does not see calls
-    wire          what servers reach storage through, None for no proxy
-    describe      the fields of a history's header that are about storage
-    address       how requests write a marker directory
-    surroundings  of the server life of that name
-    unseen        sentences about storage calls that are known to have escaped the interceptor
-    echo          asks the kit's own storage for nothing, as a server would; returns when it answered
-    begin, heal   a fault of a plan that lasts a while, and its end; the recorder's lock may be held. `begin` says
-                  whether anything can meet it
-    remove        takes away a marker directory with all it holds, as a process of that name that is no server would
-    close         removes what the run stored; called after the history is closed, may be called twice
-    """
-
-    @property
-    def interceptor(self) -> Interceptor | None: ...
-
-    wire: ProxiedWire | None
+    interceptor: Interceptor | None = None
+    wire: ProxiedWire | None = None
     reader: DirectoryReader
 
-    def describe(self) -> dict[str, Any]: ...
-    def address(self, place: MarkerDirectory) -> str: ...
-    def surroundings(self, process: str) -> Surroundings: ...
-    def unseen(self) -> tuple[str, ...]: ...
-    def echo(self) -> None: ...
-    def begin(self, fault: Fault) -> bool: ...
-    def heal(self, fault: Fault) -> None: ...
-    def remove(self, place: MarkerDirectory, process: str) -> None: ...
-    def close(self) -> None: ...
+    def __init__(self, command: str) -> None:
+        self.command = command
+
+    @abstractmethod
+    def bind(self, ground: RunGround) -> RunStorage:
+        """This storage for the next run, whose servers may still live."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """The fields of a history's header that are about storage."""
+
+    @abstractmethod
+    def address(self, place: MarkerDirectory) -> str:
+        """A marker directory as requests write it."""
+
+    @abstractmethod
+    def surroundings(self, process: str) -> Surroundings:
+        """Of the server life of that name."""
+
+    @abstractmethod
+    def remove(self, place: MarkerDirectory, process: str) -> None:
+        """Take away a marker directory with all it holds, as a process of that name that is no server would."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Remove what runs stored; called after the history is closed, may be called twice."""
+
+    @property
+    def layout(self) -> str:
+        """Whether markers are in Hudi's format or in one whose names the user's reader prints, as in a header."""
+        return "names" if self.command else "hudi"
+
+    def unseen(self) -> tuple[str, ...]:
+        """Sentences about storage calls that are known to have escaped; HarnessError when the kit failed at one."""
+        return ()
+
+    def echo(self) -> None:  # noqa: B027
+        """Ask the kit's own storage for nothing, as a server would; returns when it answered."""
+
+    def begin(self, fault: Fault) -> None:  # noqa: B027
+        """Begin a fault that lasts a while. The recorder's lock may be held."""
+
+    def heal(self, fault: Fault) -> bool:
+        """End a fault that was begun; whether anything met it. The recorder's lock may be held."""
+        return False
+
+    def read_names(self, directory: str, environment: Mapping[str, str], timeout_s: float) -> list[str]:
+        """The names that the user's reader prints of a directory."""
+        return run_reader(self.command, directory, environment, timeout_s)

@@ -21,10 +21,9 @@ from marker_sim.storages.locks import HostLocks
 from marker_sim.timeline import WriteStat
 from marker_sim.worlds.cluster.environment import ProcessEnvironment
 from marker_sim.worlds.cluster.settings import ClusterSettings
-from marker_sim.worlds.processes.coordinator_client import CoordinatorClient
+from marker_sim.worlds.processes.coordinator import CoordinatorClient
 from marker_sim.worlds.processes.parquet import PARQUET
-from marker_sim.worlds.processes.seams import CountedStorage, ThreadRuntime
-from marker_sim.worlds.processes.steps import Counters, Steps
+from marker_sim.worlds.processes.seams import CountedStorage, Counters, Steps, ThreadRuntime
 from marker_sim.worlds.processes.wire import HttpWire
 from marker_sim.writer.attempt import Assignment
 
@@ -33,8 +32,8 @@ class AttemptEnded(BaseException):
     """The attempt of this thread ends here and now; its process lives on."""
 
 
-class ActorIdentity:
-    """The actor that calls are recorded under.
+class ActorIdentity(threading.local):
+    """The actor that calls are recorded under; each thread has its own, as it was made.
 
     invoke: the last invocation of the thread that asks.
     attempt: the number of the attempt that this thread makes, None for none. part: of a write, which sites are known
@@ -45,23 +44,8 @@ class ActorIdentity:
         self.name = name
         self.role = role
         self.part = ""
-        self._own = threading.local()
-
-    @property
-    def invoke(self) -> int | None:
-        return getattr(self._own, "invoke", None)
-
-    @invoke.setter
-    def invoke(self, index: int) -> None:
-        self._own.invoke = index
-
-    @property
-    def attempt(self) -> int | None:
-        return getattr(self._own, "attempt", None)
-
-    @attempt.setter
-    def attempt(self, number: int) -> None:
-        self._own.attempt = number
+        self.invoke: int | None = None
+        self.attempt: int | None = None
 
 
 class Child(ProcessEnvironment):

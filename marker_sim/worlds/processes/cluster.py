@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -26,22 +27,18 @@ from marker_sim.worlds.processes.faults import CallerIsDead, at_next_calls, why_
 from marker_sim.worlds.processes.fork_server import ForkServer, ManagedProcess
 from marker_sim.worlds.processes.host import ProcessAttempt, ProcessHost
 from marker_sim.worlds.processes.parquet import PARQUET
-from marker_sim.worlds.processes.steps import Counters
+from marker_sim.worlds.processes.seams import Counters
 from marker_sim.worlds.processes.storages import check_storage, open_storage
 from marker_sim.worlds.recorder import Recorder
-from marker_sim.worlds.simulated.steps import by_steps
+from marker_sim.worlds.simulated.cluster import by_steps
 
 
-def run_real(plan: Plan, system: str = "reference", fork_server: ForkServer | None = None) -> History:
+def run_real(plan: Plan, system: str = "reference", *, fork_server: ForkServer) -> History:
     """Execute a plan with real processes on a fresh local directory or behind a fresh S3 front.
 
     system: as in --sut.
-    fork_server: where children are forked, for many runs one after another; a fresh one if None. HarnessError when the
-        kit fails.
+    fork_server: where children are forked, for many runs one after another. HarnessError when the kit fails.
     """
-    if fork_server is None:
-        with ForkServer() as fresh:
-            return ProcessCluster(plan, system, fresh).run()
     return ProcessCluster(plan, system, fork_server).run()
 
 
@@ -90,20 +87,15 @@ class ProcessCluster(ClusterRun):
 
     def run(self) -> History:
         """Play the phases and close the history; no process is left."""
-        try:
+        with ExitStack() as last_first:
+            last_first.callback(shutil.rmtree, self._scratch, ignore_errors=True)
+            last_first.callback(self.storage.close)
+            last_first.callback(self.host.fork_server.end_lives)
+            last_first.callback(self.host.close)
+            last_first.callback(setattr, self.faults, "healed", True)
             self.begin()
             self.play()
             self.end()
-        finally:
-            self.faults.healed = True
-            self.host.close()
-            try:
-                self.host.fork_server.end_lives()
-            finally:
-                try:
-                    self.storage.close()
-                finally:
-                    shutil.rmtree(self._scratch, ignore_errors=True)
         events = self.recorder.close()
         return History(self.settings.header("real", self.plan, events, self._identity), events)
 
@@ -121,7 +113,7 @@ class ProcessCluster(ClusterRun):
             "counters": str(self._counters),
             "slot": self._slots.setdefault(actor, len(self._slots)),
             "faults": faults,
-            "storage": self.storage.spec(),
+            "storage": self.storage.spec,
         }
 
     # What children ask.

@@ -1,10 +1,16 @@
-"""The kit's side of what children ask: a thread a connection, so that a child that waits holds up nobody else."""
+"""What children ask the kit: one answer a question, over one connection for each of their threads.
+
+The kit has a thread a connection, so that a child that waits holds up nobody else. A child that was killed while it
+asks gets no answer, and one whose kit is gone ends: nothing runs on unobserved.
+"""
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Mapping
-from multiprocessing.connection import Connection, Listener
+from contextlib import suppress
+from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +20,7 @@ from marker_sim.worlds.interceptor import Interceptor
 Answer = Callable[..., Any]
 TEMPLATE = "template"
 END_TIMEOUT_S = 5.0
+KIT_GONE = 70
 
 
 class Coordinator:
@@ -41,7 +48,7 @@ class Coordinator:
         interceptor: Interceptor,
         answers: Mapping[str, Answer],
         failed: Callable[[BaseException], None],
-        dead: Callable[[str], bool] = lambda process: False,
+        dead: Callable[[str], bool],
         left: Callable[[str], object] = lambda process: None,
     ) -> None:
         """A run begins.
@@ -77,13 +84,8 @@ class Coordinator:
         self._closed = True
         with self._arrived:
             self._arrived.notify_all()
-        try:
-            # Wakes the listener, which nothing else does.
-            from multiprocessing.connection import Client
-
-            Client(self.address, "AF_UNIX").close()
-        except OSError:
-            pass
+        with suppress(OSError):
+            Client(self.address, "AF_UNIX").close()  # Wakes the listener, which nothing else does.
         self._listener.close()
         for thread in self._threads:
             thread.join(END_TIMEOUT_S)
@@ -122,7 +124,8 @@ class Coordinator:
                     with self.interceptor.lock:
                         if self._dead(process):
                             raise EOFError
-                        index = self.interceptor.recorder.record_row(*arguments)
+                        row, named = arguments
+                        index = self.interceptor.recorder.record_row(*row, **named)
                     connection.send(index)
                 else:
                     connection.send(self._answers[what](process, *arguments))
@@ -139,3 +142,35 @@ class Coordinator:
 def _refuse(_: str, sentence: str) -> None:
     """A store in a child returned what the contract does not allow: the run fails, and nothing of it is judged."""
     raise UsageError(sentence)
+
+
+class CoordinatorClient:
+    """Questions to the kit, from any thread of one process."""
+
+    def __init__(self, address: str, process: str, role: str) -> None:
+        self.process = process
+        self.role = role
+        self._address = address
+        self._own = threading.local()
+
+    def ask(self, what: str, *arguments: Any) -> Any:
+        """Ask the kit and wait for its answer; does not return to a process that must not go on."""
+        try:
+            connection: Connection | None = getattr(self._own, "connection", None)
+            if connection is None:
+                connection = self._own.connection = self.connect("asks")
+            connection.send((what, arguments))
+            return connection.recv()
+        except (EOFError, OSError):
+            os._exit(KIT_GONE)
+
+    def connect(self, purpose: str) -> Connection:
+        """A connection of its own; "inbox" is the one on which the kit speaks first."""
+        connection = Client(self._address, "AF_UNIX")
+        connection.send((self.process, purpose))
+        return connection
+
+    def record(self, *row: Any, **named: Any) -> int:
+        """Put an event into the history, given as to `Recorder.record_row`; its index."""
+        index: int = self.ask("record", row, named)
+        return index

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
@@ -101,10 +102,10 @@ class ProcessBackend(StageBackend):
                 self._messages.put(message)
 
 
+@dataclass(slots=True)
 class _Worker:
     """An executor as its driver knows it."""
 
-    def __init__(self, slot: int) -> None:
-        self.slot = slot
-        self.alive = True
-        self.busy: Attempt | None = None
+    slot: int
+    alive: bool = True
+    busy: Attempt | None = None

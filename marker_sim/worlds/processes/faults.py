@@ -17,7 +17,7 @@ from dataclasses import replace
 from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.faults.row import CHANGES
 from marker_sim.worlds.interceptor import ArmedFault
-from marker_sim.worlds.simulated.faults import FOREIGN
+from marker_sim.worlds.simulated.cluster import FOREIGN
 
 # Links that are slow or cut for a while are done by worlds/proxies, for servers.
 SIMULATED_ALONE = frozenset(

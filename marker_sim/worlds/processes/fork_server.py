@@ -97,11 +97,10 @@ class ForkServer:
         """Start the template."""
         self.coordinator.attach_template({"forked": self._forked, "gone": self._ended})
         words = [sys.executable, "-m", "marker_sim.worlds.processes", self.coordinator.address]
-        if refused():
-            self._process = supervisor.start(words, {}, stdout=self._log)
-            return self
-        self.front = LocalFront(self.scratch / "files", self._caller)
-        self._process = self.front.start(words, {}, process=TEMPLATE, role="", stdout=self._log).popen
+        if not refused():
+            self.front = LocalFront(self.scratch / "files", self._caller)
+        start = supervisor.start_program if self.front is None else self.front.start
+        self._process = start(words, {}, process=TEMPLATE, role="", stdout=self._log).popen
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from dataclasses import dataclass
 from functools import partial
 from heapq import heappop, heappush
 from typing import Any
@@ -27,19 +28,17 @@ READY_S = 20.0
 GONE_S = 20.0
 
 
+@dataclass(slots=True, eq=False)
 class ProcessAttempt:
     """An attempt that a driver launched.
 
     number: under which driver and executor know it.
     """
 
-    __slots__ = ("counted", "driver", "number", "work")
-
-    def __init__(self, number: int, driver: ManagedProcess, work: Any) -> None:
-        self.number = number
-        self.driver = driver
-        self.work = work
-        self.counted = True
+    number: int
+    driver: ManagedProcess
+    work: Any
+    counted: bool = True
 
 
 class ProcessHost:

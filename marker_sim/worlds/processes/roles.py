@@ -7,13 +7,20 @@ import os
 import threading
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+from marker_sim.markers.protocol import takes_identity
+from marker_sim.markers.store import Context, MarkerStore
 from marker_sim.plan import Op
+from marker_sim.seams import Storage
+from marker_sim.serve.server import Settings, run
+from marker_sim.storages.local import LocalStorage
 from marker_sim.worlds.cluster.work import perform_attempt, perform_operations
 from marker_sim.worlds.processes.children import AttemptEnded, Child
 from marker_sim.worlds.processes.driver_process import drive
-from marker_sim.worlds.processes.server_process import serve
+from marker_sim.worlds.processes.seams import CountedStorage
 
 
 def run_child(spec: dict[str, Any]) -> None:
@@ -40,6 +47,27 @@ def prepare(storage: str, life: str) -> None:
     if life == "TimelineServerLife":
         from marker_sim.serve import connections  # noqa: F401
     gc.freeze()
+
+
+def serve(child: Child, storage: dict[str, str]) -> None:
+    """Run what `marker-sim serve` runs, on storage that meets the interceptor, and report its port to the kit."""
+    base = storage["root"] if storage["kind"] == "local" else f"s3a://{storage['bucket']}"
+
+    def ready(url: str) -> None:
+        child.link.ask("listening", urlsplit(url).port)
+
+    def factory(context: Context) -> MarkerStore:
+        assert child.system.server is not None
+        store = child.system.server(context)
+        if not takes_identity(type(store)):
+            child.link.ask("no-identity")
+        return store
+
+    def open_storage(local: bool, root: str) -> Storage:
+        # A server keeps local paths relative to the directory above its base.
+        return CountedStorage(LocalStorage(Path(root)), child.steps, child.link) if local else child.storage
+
+    run(Settings(bases=(base,), options=child.options), ready, open_storage, factory)
 
 
 def operate(child: Child, ops: tuple[Op, ...]) -> None:

@@ -1,64 +1,87 @@
 """Storage and Runtime of real processes; every call through them is a step.
 
-The interceptor is met outside of them: in the S3 front, and for local files at the door.
+Steps are counted for each actor over all its lives, in memory that outlives a killed process. The interceptor is met
+outside of here: in the S3 front, and for local files at the door.
 """
 
 from __future__ import annotations
 
+import mmap
 import queue
+import struct
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from typing import Any
 
+from marker_sim.faults import Fault
 from marker_sim.history import UNSUPPORTED
-from marker_sim.seams import Condition, Content, Mailbox, Storage
+from marker_sim.seams import Mailbox, Storage, StorageWrapper
 from marker_sim.storages.locks import HostLocks
-from marker_sim.worlds.processes.coordinator_client import CoordinatorClient
-from marker_sim.worlds.processes.steps import Steps
+from marker_sim.worlds.processes.coordinator import CoordinatorClient
+
+SLOTS = 256
+_CELL = struct.Struct("<q")
 
 
-class CountedStorage:
+class Counters:
+    """The shared page. slot: an actor's place in it."""
+
+    def __init__(self, path: Path) -> None:
+        if not path.exists():
+            path.write_bytes(bytes(SLOTS * _CELL.size))
+        with path.open("r+b") as file:
+            self._page = mmap.mmap(file.fileno(), SLOTS * _CELL.size)
+
+    def read(self, slot: int) -> int:
+        """Steps so far."""
+        return int(_CELL.unpack_from(self._page, slot * _CELL.size)[0])
+
+    def write(self, slot: int, steps: int) -> None:
+        """Set the steps."""
+        _CELL.pack_into(self._page, slot * _CELL.size, steps)
+
+
+class Steps:
+    """The steps of one process and the faults of its actor. strike: called in the thread whose step is due."""
+
+    def __init__(self, counters: Counters, slot: int, faults: tuple[tuple[int, Fault], ...]) -> None:
+        self._counters = counters
+        self._slot = slot
+        self._lock = threading.Lock()
+        steps = counters.read(slot)
+        self._pending = sorted(((f.n, number, f) for number, f in faults if f.n > steps), key=lambda e: e[:2])
+        self.strike: Callable[[int, Fault], None] = lambda number, fault: None
+
+    def step(self) -> None:
+        """One more seam call."""
+        due = []
+        with self._lock:
+            steps = self._counters.read(self._slot) + 1
+            self._counters.write(self._slot, steps)
+            while self._pending and self._pending[0][0] <= steps:
+                due.append(self._pending.pop(0))
+        for _, number, fault in due:
+            self.strike(number, fault)
+
+
+class CountedStorage(StorageWrapper):
     """A storage whose calls are steps; nothing else happens to them here."""
 
     def __init__(self, inner: Storage, steps: Steps, link: CoordinatorClient) -> None:
-        self.capabilities = inner.capabilities
-        self._inner = inner
+        super().__init__(inner)
         self._link = link
         self._count = steps.step
 
-    def _step(self, operation: str = "", condition: Condition = Condition.NONE, expected: str | None = None) -> None:
+    def _call(self, operation: str, path: str, *arguments: Any) -> Any:
         """Count a step; record a call that needs what the storage lacks, even if its error is caught."""
-        if lacks := self.capabilities.lacks(operation, condition, expected):
+        if lacks := self.capabilities.lacks(operation, *arguments[1:]):
             self._link.record(self._link.process, self._link.role, "observe", UNSUPPORTED, error=lacks)
         self._count()
-
-    def put(self, path: str, data: bytes, condition: Condition = Condition.NONE, expected: str | None = None) -> str:
-        """Replace atomically, under a condition."""
-        self._step("put", condition, expected)
-        return self._inner.put(path, data, condition, expected)
-
-    def overwrite(self, path: str, data: bytes) -> None:
-        """Replace in place."""
-        self._step("overwrite")
-        self._inner.overwrite(path, data)
-
-    def get(self, path: str) -> Content:
-        """The object as it is now."""
-        self._step()
-        return self._inner.get(path)
-
-    def list(self, prefix: str) -> tuple[str, ...]:
-        """Every path below a prefix, sorted."""
-        self._step()
-        return self._inner.list(prefix)
-
-    def delete(self, path: str) -> None:
-        """Remove the object; a missing one is fine."""
-        self._step()
-        self._inner.delete(path)
+        return super()._call(operation, path, *arguments)
 
 
 class ThreadRuntime:

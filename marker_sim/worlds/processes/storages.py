@@ -12,9 +12,9 @@ as in the simulated world. A write in place that is shorter, or failed, ends whe
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
 from marker_sim.errors import HarnessError
 from marker_sim.seams import Capabilities
@@ -23,24 +23,38 @@ from marker_sim.storages.s3 import S3Storage
 from marker_sim.worlds.door.available import refused
 from marker_sim.worlds.door.calls import Caller, CallOutcome, Decision, FileCall
 from marker_sim.worlds.door.door import Door
-from marker_sim.worlds.door.front import DELETED, LockOf, decision_of
+from marker_sim.worlds.door.front import LockOf, decision_of
 from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
 from marker_sim.worlds.recorder import Recorder
 
 BUCKET = "lake"
+DELETED = " (deleted)"  # What the kernel adds to the path of an open file that has no name any more.
 
 
-class ClusterStorage(Protocol):
-    """capabilities: what children see. spec: how they reach it. settle_ms: after which nothing is on its way."""
+class ClusterStorage(ABC):
+    """The storage of one run.
+
+    capabilities: what children see. settle_ms: after which nothing is on its way. spec: how children open it.
+    """
 
     capabilities: Capabilities
-    settle_ms: int
+    settle_ms: int = 0
+    spec: dict[str, str]
 
-    def spec(self) -> dict[str, str]: ...
-    def files(self) -> dict[str, bytes]: ...
-    def damage(self, path: str, data: bytes | None) -> None: ...
-    def expect(self, process: str, role: str) -> None: ...
-    def close(self) -> None: ...
+    @abstractmethod
+    def files(self) -> dict[str, bytes]:
+        """Every stored file that is not the storage's own."""
+
+    @abstractmethod
+    def damage(self, path: str, data: bytes | None) -> None:
+        """Replace a file, None to delete it, without a record."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End what serves it; HarnessError when that failed."""
+
+    def expect(self, process: str, role: str) -> None:  # noqa: B027
+        """Requests that this process signs are its own; a local directory knows processes by their numbers."""
 
 
 def check_storage(storage: str) -> None:
@@ -49,7 +63,7 @@ def check_storage(storage: str) -> None:
         raise HarnessError(f"storage {storage} has no real processes; local and s3 have")
 
 
-def open_storage(storage: str, interceptor: Interceptor, root: Path, front: LocalFront | None = None) -> ClusterStorage:
+def open_storage(storage: str, interceptor: Interceptor, root: Path, front: LocalFront | None) -> ClusterStorage:
     """A fresh storage for one run, in a new directory `root`, or in S3 behind a front."""
     return LocalClusterStorage(root, interceptor, front) if storage == "local" else S3ClusterStorage(interceptor)
 
@@ -146,8 +160,8 @@ def _as_planned(call: FileCall) -> StorageCall | None:
     return StorageCall(call.process, call.role, operation, path) if operation and not is_own(path) else None
 
 
-class LocalClusterStorage:
-    """A directory of its own, behind a door. HarnessError without one."""
+class LocalClusterStorage(ClusterStorage):
+    """A directory of its own, which the caller deletes, behind a door. HarnessError without one."""
 
     def __init__(self, root: Path, interceptor: Interceptor, front: LocalFront | None) -> None:
         if front is None:
@@ -160,54 +174,42 @@ class LocalClusterStorage:
         front.watch(root, interceptor)
         self._storage = LocalStorage(root)
         self.capabilities = self._storage.capabilities
-        self.settle_ms = 0
-
-    def spec(self) -> dict[str, str]:
-        """The JSON-ready form from which child processes open the storage."""
-        return {"kind": "local", "root": str(self._root)}
+        self.spec = {"kind": "local", "root": str(root)}
 
     def files(self) -> dict[str, bytes]:
-        """Every file that is not the storage's own."""
+        """As LocalStorage reads them."""
         return {path: self._storage.get(path).data for path in self._storage.list("")}
 
     def damage(self, path: str, data: bytes | None) -> None:
-        """Replace a file, None to delete it, without a record."""
+        """Behind the back of the door."""
         if data is None:
             (self._root / path).unlink()
         else:
             (self._root / path).parent.mkdir(parents=True, exist_ok=True)
             (self._root / path).write_bytes(data)
 
-    def expect(self, process: str, role: str) -> None:
-        """Nothing: a local directory needs no preparation."""
-
     def close(self) -> None:
-        """The caller deletes the directory. HarnessError when the door failed."""
+        """Look whether the door failed, which goes on."""
         self._front.check()
 
 
-class S3ClusterStorage:
+class S3ClusterStorage(ClusterStorage):
     """A storage in a bucket of the kit's S3 front."""
 
     def __init__(self, interceptor: Interceptor) -> None:
         from marker_sim.worlds.s3_front import S3Front
 
         self._front = S3Front(interceptor, bucket=BUCKET)
-        self._front.__enter__()
-        self._storage = S3Storage(self._front.endpoint, BUCKET, access_key="kit")
-        self.capabilities = self._storage.capabilities
+        self.capabilities = S3Storage(self._front.endpoint, BUCKET, access_key="kit").capabilities
         self.settle_ms = self.capabilities.request_timeout_ms + self.capabilities.late_effect_ms
-
-    def spec(self) -> dict[str, str]:
-        """The JSON-ready form from which child processes open the storage."""
-        return {"kind": "s3", "endpoint": self._front.endpoint, "bucket": BUCKET}
+        self.spec = {"kind": "s3", "endpoint": self._front.endpoint, "bucket": BUCKET}
 
     def files(self) -> dict[str, bytes]:
         """Every stored object."""
-        return dict(self._front.objects(""))
+        return self._front.objects()
 
     def damage(self, path: str, data: bytes | None) -> None:
-        """Replace an object, None to delete it, without a record."""
+        """Behind the back of the interceptor."""
         self._front.change(path, data)
 
     def expect(self, process: str, role: str) -> None:
@@ -216,4 +218,4 @@ class S3ClusterStorage:
 
     def close(self) -> None:
         """End the front."""
-        self._front.__exit__(None, None, None)
+        self._front.close()

@@ -18,7 +18,7 @@ from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionErro
 from marker_sim.faults import Fault, FaultKind
 from marker_sim.seams import NoAnswer, Refused, Reply, Request
 from marker_sim.worlds.http.http_client import BASE, HttpConnection, decode
-from marker_sim.worlds.processes.coordinator_client import CoordinatorClient
+from marker_sim.worlds.processes.coordinator import CoordinatorClient
 
 POSTS = ("/create", "/dir/delete")
 SILENCE_MAX_MS = 1_000

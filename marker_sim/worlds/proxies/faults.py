@@ -100,11 +100,10 @@ def afflicted(wire: ProxiedWire, fault: Fault) -> Iterator[None]:
             wire.mend()
         return
     name, _ = _TOXICS[_toxic(fault)]
-    toxic = wire.toxic(name, _stream(fault), fault.settings.percent / 100, **_attributes(fault))
     try:
-        yield
+        with wire.toxic(name, _stream(fault), fault.settings.percent / 100, **_attributes(fault)):
+            yield
     finally:
-        toxic.remove()
         if fault.kind.row.fails:
             wire.sever()
 

@@ -21,7 +21,8 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -158,38 +159,22 @@ class ProxiedWire:
         self.cut()
         self.mend()
 
-    def toxic(self, kind: str, stream: Stream = "downstream", toxicity: float = 1.0, **attributes: int) -> Toxic:
-        """Add a toxic, active until it is removed. toxicity: the share of connections that it affects.
+    @contextmanager
+    def toxic(self, kind: str, stream: Stream, toxicity: float, **attributes: int) -> Iterator[None]:
+        """A context in which a toxic is active. toxicity: the share of connections that it affects.
 
         attributes: toxiproxy's, which ignores those that it does not know.
         """
         self._made += 1
         given = {"type": kind, "name": f"{kind}-{self._made}", "stream": stream, "toxicity": toxicity}
         self._toxiproxy.call("post", f"/proxies/{self.name}/toxics", {**given, "attributes": attributes})
-        return Toxic(self, str(given["name"]))
-
-    def remove(self, name: str) -> None:
-        """Remove a toxic, if it is still there."""
         try:
-            self._toxiproxy.call("delete", f"/proxies/{self.name}/toxics/{name}")
-        except HarnessError as error:
-            if not isinstance(error.__cause__, NotFound):
-                raise
+            yield
+        finally:
+            self._toxiproxy.call("delete", f"/proxies/{self.name}/toxics/{given['name']}")
 
     def _set(self, **given: Any) -> None:
         self._toxiproxy.call("post", f"/proxies/{self.name}", given)
-
-
-class Toxic:
-    """An active toxic of a wire."""
-
-    def __init__(self, wire: ProxiedWire, name: str) -> None:
-        self.wire = wire
-        self.name = name
-
-    def remove(self) -> None:
-        """Remove it; may be called again."""
-        self.wire.remove(self.name)
 
 
 def _listens_at(pid: int) -> int | None:

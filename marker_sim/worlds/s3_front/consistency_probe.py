@@ -15,21 +15,26 @@ Source: guarantees, D, object store; 409 and 412 as in S3's reference of PutObje
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple, TypeVar
 
-from marker_sim.errors import UsageError
-from marker_sim.seams import Condition
-from marker_sim.storages.s3 import S3Storage
-from marker_sim.worlds.s3_front.probe_client import ProbeEndpoint, ProbeReply
+from marker_sim.errors import HarnessError, UsageError
+from marker_sim.seams import Condition, Conflicted, NotFound, PreconditionFailed, StorageError
+from marker_sim.storages.s3 import S3Storage, StoreAnswered
 
 ROUNDS = 20
 RACERS = 4
 CONNECT_S, READ_S = 5.0, 10.0
+MEETING_TIMEOUT_S = 30.0
 _REFUSED = (404, 409, 412)
 _UNKNOWN_TO_STORE = (400, 501)
+NO_CONDITION = "the store does not take the condition"
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,13 +53,27 @@ class ProbedCapabilities:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form."""
+        return asdict(self)
+
+    def honest(self, store: str) -> ProbedCapabilities:
+        """These capabilities; HarnessError when a server could be blamed for a promise that its store breaks.
+
+        A store that answers that it does not take a condition does not lie: the history's capabilities say so.
+        """
+        for promise, seen in self.seen.items():
+            if not getattr(self, promise) and NO_CONDITION not in seen:
+                raise HarnessError(
+                    f"{store} does not keep {promise.replace('_', '-')} ({seen}), so nothing can be judged on it; give"
+                    " another endpoint, or leave --s3-endpoint out to use the kit's own"
+                )
+        return self
+
+    def header(self) -> dict[str, Any]:
+        """The storage in a history's header, by the name that the simulated world gives its models."""
+        conditions = {"put_if_absent": self.put_if_absent, "put_if_unchanged": self.put_if_unchanged}
         return {
-            "put_if_absent": self.put_if_absent,
-            "put_if_unchanged": self.put_if_unchanged,
-            "list_after_put": self.list_after_put,
-            "read_after_delete": self.read_after_delete,
-            "tries": dict(self.tries),
-            "seen": dict(self.seen),
+            "storage": "s3" if all(conditions.values()) else "s3-unconditional",
+            "capabilities": {**conditions, "atomic_replace": True},
         }
 
 
@@ -159,7 +178,7 @@ def judge_race(condition: str, told: tuple[ProbeReply, ...], stored: bytes | Non
             f"{len(winners)} of {len(told)} puts with {condition} at once were answered 200; one may be"
         )
     if any(status in _UNKNOWN_TO_STORE for status in strange):
-        raise BrokenPromise(f"a put with {condition} was answered {strange[0]}: the store does not take the condition")
+        raise BrokenPromise(f"a put with {condition} was answered {strange[0]}: {NO_CONDITION}")
     if strange or stored is None:
         return False
     if not winners:
@@ -197,3 +216,109 @@ def _delete_round(target: ProbeEndpoint, number: int) -> bool:
         return listed is not None and content is not None
 
     return all(target.race(one))
+
+
+class ProbeReply(NamedTuple):
+    """The answer to one put: HTTP status (0 for none), the ETag if accepted, and the content to be stored."""
+
+    status: int
+    etag: str
+    body: bytes
+
+
+class ProbeEndpoint:
+    """One storage for all racers, with what was written to it; leaving the context removes that.
+
+    Entering it raises UsageError when the bucket is not there or not ours to use, HarnessError without an answer.
+    """
+
+    def __init__(self, storage: S3Storage, bucket: str, racers: int) -> None:
+        self._storage, self._bucket, self._racers = storage, bucket, racers
+        self._written: dict[str, None] = {}
+        self._guard = threading.Lock()
+        self._pool = ThreadPoolExecutor(racers, thread_name_prefix="honesty")
+
+    def __enter__(self) -> ProbeEndpoint:
+        try:
+            self._storage.check_bucket()
+        except StorageError as error:
+            self._end()
+            status = _status(error)
+            if status in (301, 400, 401, 403, 404):
+                raise UsageError(
+                    f"bucket {self._bucket} is not ours to use ({status}); check its name, keys and region"
+                ) from error
+            raise HarnessError(f"the S3 endpoint does not answer for bucket {self._bucket} ({error})") from error
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        left = [key for key in self._written if not self.delete(key) and not self.delete(key)]
+        self._end()
+        if left:
+            raise HarnessError(f"{len(left)} objects could not be removed again, the first is {left[0]}")
+
+    def _end(self) -> None:
+        self._pool.shutdown()
+        self._storage.close()
+
+    def race(self, body: Callable[[int], T]) -> tuple[T, ...]:
+        """The results of racers that start together. A BrokenPromise raised by one of them is raised here."""
+        barrier = threading.Barrier(self._racers, timeout=MEETING_TIMEOUT_S)
+
+        def run(racer: int) -> T:
+            barrier.wait()
+            return body(racer)
+
+        return tuple(self._pool.map(run, range(self._racers)))
+
+    def put(
+        self, key: str, text: str, condition: Condition = Condition.NONE, expected: str | None = None
+    ) -> ProbeReply:
+        """The answer to a put, with or without a condition."""
+        body = text.encode()
+        with self._guard:
+            self._written[key] = None
+        try:
+            return ProbeReply(200, self._storage.put(key, body, condition, expected), body)
+        except StorageError as error:
+            return ProbeReply(_status(error), "", body)
+
+    def get(self, key: str) -> bytes | None:
+        """The stored content: b"" for nothing, None when it could not be read."""
+        try:
+            return self._storage.get(key).data
+        except NotFound:
+            return b""
+        except StorageError:
+            return None
+
+    def list(self, start: str) -> tuple[str, ...] | None:
+        """The keys with a prefix, None when the listing failed."""
+        try:
+            return self._storage.list(start)
+        except StorageError:
+            return None
+
+    def delete(self, key: str) -> bool:
+        """Whether a deletion was answered as done."""
+        try:
+            self._storage.delete(key)
+        except NotFound:
+            return True
+        except StorageError:
+            return False
+        return True
+
+
+def _status(error: StorageError) -> int:
+    """The HTTP status in an error, 0 when no complete answer came."""
+    match error:
+        case StoreAnswered():
+            return error.status
+        case NotFound():
+            return 404
+        case PreconditionFailed():
+            return 412
+        case Conflicted():
+            return 409
+    return 0

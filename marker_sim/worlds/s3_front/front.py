@@ -17,6 +17,12 @@ and puts in two steps; that they are atomic here is the lock's doing.
     a death          the connection ends without a byte; before the call: it is not done
     PAUSE            done and answered as ever
 
+S3 splits a bucket by key prefixes of its own choice, and grants each 3,500 writes and 5,500 reads a second; more is 503
+SlowDown. Our decision: a prefix is a table's metadata, the path up to and including `.hoodie/`, else the first part
+of the path; so the marker directories of one table share a limit and two tables never do. A bucket of tokens holds what
+it grants in a second. Each key of a deletion of many counts as a write, and may overdraw; a listing counts as a read.
+Source: "Best practices design patterns: optimizing Amazon S3 performance", the limits.
+
 Silence ends with the connection, without a byte: after its time, when the client gives up, or when the front closes.
 A caller of `close` must not hold the interceptor's lock. Other kinds of faults cannot be done here and are trouble.
 """
@@ -29,35 +35,26 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from marker_sim.errors import HarnessError
+from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
-from marker_sim.worlds.s3_front import replies
+from marker_sim.worlds.s3_front import requests
 from marker_sim.worlds.s3_front.http_server import SOCKET, HttpServer, NoReply, Response
-from marker_sim.worlds.s3_front.limits import READS_PER_S, WRITES_PER_S, Limits
-from marker_sim.worlds.s3_front.requests import S3Request, read_ask, without
+from marker_sim.worlds.s3_front.requests import S3Request
 from marker_sim.worlds.s3_front.store import MotoStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from wsgiref.types import StartResponse, WSGIEnvironment
+    from wsgiref.types import WSGIEnvironment
 
 ROLE = "timeline-server"
 SILENCE_MS_MAX = 600_000
 SPARED_EACH = 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestCounts:
-    """The counts of a front: requests by operation, effects, and faults that struck by kind."""
-
-    requests: Mapping[str, int]
-    effects: int
-    faults: Mapping[str, int]
+WRITES_PER_S = 3_500.0
+READS_PER_S = 5_500.0
+_METADATA = ".hoodie/"
 
 
 class S3Front:
@@ -65,7 +62,7 @@ class S3Front:
 
     roles: the role of a process, "timeline-server" where it is not named; may be changed while it serves. spared: a
     process that meets no fault: the kit's own, which reads what is stored.
-
+    requests: how many were asked so far, by operation.
     silence_ms: how long a request that times out stays without a reply.
     """
 
@@ -85,9 +82,7 @@ class S3Front:
         self._limits: Limits | None = Limits(writes_per_s, reads_per_s)
         self._silence_ms = silence_ms
         self._closing = threading.Event()
-        self._requests: Counter[str] = Counter()
-        self._faults: Counter[str] = Counter()
-        self._effects = 0
+        self.requests: Counter[str] = Counter()
         self._store = MotoStore(bucket)
         self._server = HttpServer(self, name=f"s3-front-{bucket}")
         self.endpoint = self._server.endpoint
@@ -134,7 +129,6 @@ class S3Front:
         with self.interceptor.lock:
             for key in self._store.objects(prefix):
                 self._store.change(key, None)
-                self._effects += 1
                 self.interceptor.applied(None, StorageCall(process, ROLE, "delete", key), "delete", key, None)
 
     def healed(self) -> None:
@@ -142,30 +136,14 @@ class S3Front:
         with self.interceptor.lock:
             self._limits = None
 
-    def limit(self, writes_per_s: float, reads_per_s: float) -> None:
-        """Set request limits, with full buckets."""
-        with self.interceptor.lock:
-            self._limits = Limits(writes_per_s, reads_per_s)
-
-    @property
-    def counts(self) -> RequestCounts:
-        """A copy of the counts so far."""
-        with self.interceptor.lock:
-            return RequestCounts(requests=dict(self._requests), effects=self._effects, faults=dict(self._faults))
-
-    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """The front as a WSGI application; raises NoReply where the connection ends without a reply."""
-        reply = self._reply(environ)
-        start_response(reply.status, reply.headers)
-        return [reply.body]
-
-    def _reply(self, environ: WSGIEnvironment) -> Response:
-        ask = read_ask(environ, self.bucket)
+    def __call__(self, environ: WSGIEnvironment) -> Response:
+        """The front as an application; raises NoReply where the connection ends without a reply."""
+        ask = requests.read_ask(environ, self.bucket)
         if isinstance(ask, Response):
             return ask
         call = StorageCall(ask.process, self.roles.get(ask.process, ROLE), ask.operation, ask.path)
         with self.interceptor.lock:
-            self._requests[ask.operation] += 1
+            self.requests[ask.operation] += 1
             if ask.operation == "other":
                 return self._through(ask, environ)
             armed = self._struck(ask, call)
@@ -192,16 +170,15 @@ class S3Front:
                 return None
             armed = ArmedFault(Fault.of(FaultKind.THROTTLED, "", Call()))
             self.interceptor.recorder.fault(call.process, armed.kind.value, path=call.path)
-        self._faults[armed.kind.value] += 1
         return armed
 
     def _apply_fault(self, fault: Fault, call: StorageCall, ask: S3Request, environ: WSGIEnvironment) -> Response:
         """The reply under a storage fault; the lock is not held, and waiting ends when the front closes."""
         match fault.kind:
             case FaultKind.THROTTLED:
-                return replies.slow_down(environ["RAW_URI"])
+                return requests.slow_down(environ["RAW_URI"])
             case FaultKind.SERVER_ERROR:
-                return replies.internal_error(environ["RAW_URI"])
+                return requests.internal_error(environ["RAW_URI"])
             case FaultKind.SLOW_STORAGE:
                 self._closing.wait(fault.settings.late_ms / 1000)
                 with self.interceptor.lock:
@@ -241,7 +218,6 @@ class S3Front:
             return self._through(ask, environ)
         finally:
             changed = [key for key, version in before if self._store.version(key) is not version]
-            self._effects += len(changed)
             for key in changed:
                 content = self._store.content(key)
                 operation = "delete" if content is None else "put"
@@ -252,12 +228,48 @@ class S3Front:
     def _apply_partly(self, call: StorageCall, ask: S3Request, environ: WSGIEnvironment) -> Response:
         """A deletion of many that leaves each third key and reports InternalError for it. The lock is held."""
         spared = ask.keys[SPARED_EACH - 1 :: SPARED_EACH]
-        body = without(environ["wsgi.input"].read(), frozenset(spared))
+        body = requests.without(environ["wsgi.input"].read(), frozenset(spared))
         environ["wsgi.input"] = io.BytesIO(body)
         environ["CONTENT_LENGTH"] = str(len(body))
-        return replies.with_errors(self._apply(None, call, ask, environ), spared)
+        return requests.with_errors(self._apply(None, call, ask, environ), spared)
 
     def _through(self, ask: S3Request, environ: WSGIEnvironment) -> Response:
         if ask.upload and not self._store.has_upload(ask.path, ask.upload):
-            return replies.error(404, "NoSuchUpload", "The specified upload does not exist", environ["RAW_URI"])
+            return requests.error(404, "NoSuchUpload", "The specified upload does not exist", environ["RAW_URI"])
         return self._store.ask(environ)
+
+
+def prefix_of(path: str) -> str:
+    """The prefix under which a path is counted."""
+    before, found, _ = f"/{path}/".partition(f"/{_METADATA}")
+    if found:
+        return f"{before}/{_METADATA}".removeprefix("/")
+    return path.partition("/")[0]
+
+
+class Limits:
+    """The token buckets of all prefixes. Callers of `take` hold a lock.
+
+    clock: seconds, monotonic.
+    """
+
+    def __init__(
+        self,
+        writes_per_s: float = WRITES_PER_S,
+        reads_per_s: float = READS_PER_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if writes_per_s <= 0 or reads_per_s <= 0:
+            raise UsageError(f"{writes_per_s:g} writes and {reads_per_s:g} reads a second: both must be above 0")
+        self._per_s = {True: float(writes_per_s), False: float(reads_per_s)}
+        self._clock = clock
+        self._levels: dict[tuple[str, bool], tuple[float, float]] = {}
+
+    def take(self, path: str, *, writes: bool, cost: int = 1) -> bool:
+        """Whether the prefix of a path has a token left; if so, take `cost` of them."""
+        key, rate, now = (prefix_of(path), writes), self._per_s[writes], self._clock()
+        level, since = self._levels.get(key, (max(rate, 1.0), now))
+        level = min(max(rate, 1.0), level + (now - since) * rate)
+        granted = level >= 1
+        self._levels[key] = (level - cost if granted else level, now)
+        return granted

@@ -1,7 +1,8 @@
-"""Serves a WSGI application on 127.0.0.1, port 0, one thread for each connection; `close` ends all threads.
+"""Serves an application on 127.0.0.1, port 0, one thread for each connection; `close` ends all threads.
 
-Connections are kept alive (HTTP/1.1, Nagle off), a body is read whole before the application is called, and a reply is
-one write. An application that raises `NoReply` ends the connection without a byte. Werkzeug's server was rejected: it
+An application answers a WSGI environment with a `Response`. Connections are kept alive (HTTP/1.1, Nagle off), a body is
+read whole before the application is called, and a reply is one write. One that raises `NoReply` ends the connection
+without a byte. Werkzeug's server was rejected: it
 closes every connection after one request and waits 10 ms for more input first.
 Limits: no TLS; bodies and replies are held in memory; a request whose body breaks off is never handed on.
 """
@@ -22,7 +23,7 @@ from urllib.parse import unquote
 from marker_sim.errors import HarnessError
 
 if TYPE_CHECKING:
-    from wsgiref.types import WSGIApplication, WSGIEnvironment
+    from wsgiref.types import WSGIEnvironment
 
 SOCKET = "marker_sim.socket"
 BODY_SIZE_MAX_BYTES = 256 * 1024 * 1024
@@ -54,31 +55,13 @@ class Response(NamedTuple):
         return int(self.status[:3])
 
 
-def call(application: WSGIApplication, environ: WSGIEnvironment) -> Response:
-    """The answer of a WSGI application as one value."""
-    begun: list[tuple[str, list[tuple[str, str]]]] = []
-
-    def start_response(status: str, headers: list[tuple[str, str]], exc_info: Any = None, /) -> Callable[..., object]:
-        begun.append((status, headers))
-        return written.write
-
-    written = io.BytesIO()
-    chunks = application(environ, start_response)
-    try:
-        for chunk in chunks:
-            written.write(chunk)
-    finally:
-        close = getattr(chunks, "close", None)
-        if close is not None:
-            close()
-    status, headers = begun[-1]
-    return Response(status, headers, written.getvalue())
+Application = Callable[["WSGIEnvironment"], Response]
 
 
 class HttpServer:
     """Serves until `close`. troubles: errors of the application in the order of their occurrence."""
 
-    def __init__(self, application: WSGIApplication, name: str = "http") -> None:
+    def __init__(self, application: Application, name: str = "http") -> None:
         self.troubles: list[str] = []
         self._listener = _Listener(application, self.troubles)
         self.port: int = self._listener.server_address[1]
@@ -109,7 +92,7 @@ class HttpServer:
 class _Listener(socketserver.TCPServer):
     request_queue_size = 256
 
-    def __init__(self, application: WSGIApplication, troubles: list[str]) -> None:
+    def __init__(self, application: Application, troubles: list[str]) -> None:
         self.application = application
         self.troubles = troubles
         self._guard = threading.Lock()
@@ -171,7 +154,7 @@ class _Connection(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         try:
-            response = call(self.server.application, self._environ(body))
+            response = self.server.application(self._environ(body))
         except NoReply as end:
             self.close_connection = True
             hang_up(self.connection)

@@ -1,4 +1,4 @@
-"""Parses a request to S3 from its head, its query and, where keys are in it, its body.
+"""Parses a request to S3 from its head, its query and, where keys are in it, its body; the replies that are not moto's.
 
     PUT key, POST key?uploadId           put      copies, and uploads in parts when they complete
     DELETE key, POST bucket?delete       delete   one call, however many keys
@@ -18,17 +18,18 @@ anonymous request) it is "anonymous". Nothing is verified: signatures are not wh
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import parse_qs, unquote
 from xml.etree import ElementTree
+from xml.sax.saxutils import escape
 
-from marker_sim.worlds.s3_front import replies
+from marker_sim.worlds.s3_front.http_server import Response
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIEnvironment
-
-    from marker_sim.worlds.s3_front.http_server import Response
 
 ANONYMOUS = "anonymous"
 Operation = Literal["put", "delete", "get", "list", "other"]
@@ -43,6 +44,8 @@ _ABOUT_BUCKETS = frozenset(
     | {"location", "logging", "metrics", "notification", "object-lock", "ownershipControls", "policy", "policyStatus"}
     | {"publicAccessBlock", "replication", "requestPayment", "tagging", "uploads", "versioning", "versions", "website"}
 )
+_DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
+_NO_DELETION = b"</DeleteResult>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +92,7 @@ def read_ask(environ: WSGIEnvironment, bucket: str) -> S3Request | Response:
     if not asked_bucket:
         return S3Request(process=process, operation="other", path="")
     if unquote(asked_bucket) != bucket:
-        return replies.error(404, "NoSuchBucket", f"The only bucket here is {bucket}", raw_path)
+        return error(404, "NoSuchBucket", f"The only bucket here is {bucket}", raw_path)
     if slash and raw_key:
         return _about_key(process, method, unquote(raw_key), query, environ)
     return _about_bucket(process, method, query, environ)
@@ -124,11 +127,11 @@ def _about_key(
             wanted = "Tagging"
         case _:
             what = f"{method} of a key with {', '.join(sorted(about or unknown)) or 'nothing in its query'}"
-            return replies.error(501, "NotImplemented", f"{what} is not understood here", environ["RAW_URI"])
+            return error(501, "NotImplemented", f"{what} is not understood here", environ["RAW_URI"])
     if not re.fullmatch("[0-9]{1,5}", query.get("partNumber", ["1"])[0]):
-        return replies.error(400, "InvalidArgument", "Part number must be an integer", environ["RAW_URI"])
+        return error(400, "InvalidArgument", "Part number must be an integer", environ["RAW_URI"])
     if wanted and not _is_whole(_body(environ), wanted):
-        return replies.error(400, "MalformedXML", f"The body is no <{wanted}>", environ["RAW_URI"])
+        return error(400, "MalformedXML", f"The body is no <{wanted}>", environ["RAW_URI"])
     upload = "" if method in ("GET", "HEAD") else query.get("uploadId", [""])[0]
     return S3Request(process=process, operation=operation, path=key, keys=(key,), upload=upload)
 
@@ -143,11 +146,11 @@ def _about_bucket(
     if method == "POST" and "delete" in query:
         keys = keys_of(_body(environ))
         if keys is None:
-            return replies.error(400, "MalformedXML", "The body is no <Delete> with the keys to delete", "")
+            return error(400, "MalformedXML", "The body is no <Delete> with the keys to delete", "")
         return S3Request(process=process, operation="delete", path="\n".join(keys), keys=keys, many=True)
     if method == "PUT" and not query:
-        return replies.ok({"Location": environ["RAW_URI"]})
-    return replies.error(501, "NotImplemented", "The bucket is as the kit made it; only objects can be changed", "")
+        return ok({"Location": environ["RAW_URI"]})
+    return error(501, "NotImplemented", "The bucket is as the kit made it; only objects can be changed", "")
 
 
 def keys_of(body: bytes) -> tuple[str, ...] | None:
@@ -219,3 +222,46 @@ def without(body: bytes, kept: frozenset[str]) -> bytes:
             root.remove(entry)
     namespace = root.tag[1:].partition("}")[0] if root.tag.startswith("{") else None
     return ElementTree.tostring(root, default_namespace=namespace)
+
+
+def ok(headers: Mapping[str, str]) -> Response:
+    """200 without a body."""
+    return Response("200 OK", list(headers.items()), b"")
+
+
+def error(code: int, name: str, message: str, resource: str) -> Response:
+    """An error as S3 writes it."""
+    body = (
+        f"{_DECLARATION}<Error><Code>{name}</Code><Message>{escape(message)}</Message>"
+        f"<Resource>{escape(resource)}</Resource><RequestId>0</RequestId></Error>"
+    )
+    status = f"{code} {HTTPStatus(code).phrase}"
+    return Response(status, [("Content-Type", "application/xml")], body.encode("utf-8", "replace"))
+
+
+def slow_down(path: str) -> Response:
+    """503: nothing was done, try again later."""
+    return error(503, "SlowDown", "Please reduce your request rate.", path)
+
+
+def internal_error(path: str) -> Response:
+    """500: the outcome is unknown to the caller."""
+    return error(500, "InternalError", "We encountered an internal error. Please try again.", path)
+
+
+def with_errors(response: Response, keys: Iterable[str]) -> Response:
+    """A reply to a deletion of many with InternalError added for some keys."""
+    entries = "".join(
+        f"<Error><Key>{escape(key)}</Key><Code>InternalError</Code>"
+        "<Message>We encountered an internal error. Please try again.</Message></Error>"
+        for key in keys
+    )
+    namespace = "http://s3.amazonaws.com/doc/2006-03-01/"
+    body = response.body if _NO_DELETION in response.body else _empty_result(namespace)
+    body = body.replace(_NO_DELETION, entries.encode("utf-8") + _NO_DELETION)
+    headers = [(name, value) for name, value in response.headers if name.lower() != "content-length"]
+    return Response(response.status, headers, body)
+
+
+def _empty_result(namespace: str) -> bytes:
+    return f'{_DECLARATION}<DeleteResult xmlns="{namespace}"></DeleteResult>'.encode()

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from marker_sim.errors import HarnessError
 from marker_sim.surroundings.requirements import importing
-from marker_sim.worlds.s3_front.http_server import Response, call
+from marker_sim.worlds.s3_front.http_server import Response
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from wsgiref.types import StartResponse, WSGIEnvironment
+    from wsgiref.types import WSGIEnvironment
 
 REGION = "us-east-1"
 _PARTITION = "aws"
@@ -36,11 +35,13 @@ class MotoStore:
         with importing("storage s3"):
             from moto.moto_server.werkzeug_app import create_backend_app
             from moto.s3.models import s3_backends
+            from werkzeug.test import run_wsgi_app  # Moto's own web framework.
         if _OVERRIDES in os.environ:
             raise HarnessError(f"{_OVERRIDES} is set: moto would put every store of this process into one; unset it")
         self.bucket = bucket
         self._account = f"{uuid.uuid4().int % 10**12:012d}"
         self._backends: Any = s3_backends
+        self._run = run_wsgi_app
         # Other code with moto in this process may own a bucket of that name, which stays.
         others = self._backends.bucket_accounts.pop(bucket, None)
         self._backends[self._account][_PARTITION].create_bucket(bucket, REGION)
@@ -51,7 +52,7 @@ class MotoStore:
         with _MAKING:
             self._application: Any = create_backend_app("s3")
 
-    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    def ask(self, environ: WSGIEnvironment) -> Response:
         """Moto's answer to a request, of which it does not see the caller's identity and host name.
 
         Moto reads keys from RAW_URI. PATH_INFO only finds the handler, and does not find it for a key with a line feed.
@@ -63,12 +64,8 @@ class MotoStore:
         ours["HTTP_AUTHORIZATION"] = _AUTHORIZATION
         ours["HTTP_X_MOTO_ACCOUNT_ID"] = self._account
         ours["HTTP_HOST"] = "127.0.0.1"
-        answer: Iterable[bytes] = self._application(ours, start_response)
-        return answer
-
-    def ask(self, environ: WSGIEnvironment) -> Response:
-        """Moto's answer as one value."""
-        return call(self, environ)
+        chunks, status, headers = self._run(self._application, ours, buffered=True)
+        return Response(status, list(headers), b"".join(chunks))
 
     def version(self, key: str) -> object:
         """The identity of what a key stores; another put of equal content is another version."""

@@ -6,9 +6,7 @@ storage.py      the Storage seam over models of S3, a local file system and HDFS
 wire.py         the Wire seam
 environment.py  one process from inside: its seams and what its actors do
 host.py         what the cluster of worlds.cluster asks of this world
-cluster.py      run(plan, system) -> History
-faults.py       what this world cannot do
+cluster.py      run(plan, system) -> History, what this world cannot do, a plan keyed by steps alone
 fresh_reader.py what a fresh instance finds in storage, for every world
-steps.py        a plan whose faults are keyed by steps alone
 watchdog.py     what hangs outside the seams
 """

@@ -1,4 +1,7 @@
-"""One simulated run: the cluster (worlds/cluster/) on a simulated host."""
+"""One simulated run: the cluster (worlds/cluster/) on a simulated host; and which faults it cannot have.
+
+scheduler.py, storage.py, wire.py and host.py have the others.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 from greenlet import getcurrent
 
 from marker_sim.errors import UsageError
-from marker_sim.faults import Fault, FaultKind, FaultSettings, Step
+from marker_sim.faults import Call, Fault, FaultKind, FaultSettings, Step
 from marker_sim.history import Header, History
 from marker_sim.plan import Plan, Write
 from marker_sim.system import System
@@ -16,14 +19,43 @@ from marker_sim.worlds.cluster.lives import ClientLife, ExecutorLife
 from marker_sim.worlds.cluster.run import ClusterRun
 from marker_sim.worlds.cluster.work import run_stage_again
 from marker_sim.worlds.cluster.writes import Instruction
-from marker_sim.worlds.simulated.faults import why_not
 from marker_sim.worlds.simulated.host import SimulatedHost
 from marker_sim.worlds.simulated.scheduler import MS, Process
+
+# Families of faults that do not exist in the simulated world.
+FOREIGN = {"proxy": "no proxy stands between these processes", "job": "these executors are not Spark's"}
+
+
+def why_not(fault: Fault) -> str:
+    """The reason why simulated processes cannot have a fault, "" when they can."""
+    if isinstance(fault.trigger, Call):
+        return "it is due at a call on storage, for real processes alone; give it a step or a site"
+    return FOREIGN.get(fault.kind.row.family, "")
 
 
 def run(plan: Plan, system: System) -> History:
     """Execute a plan in the simulated world; equal arguments give equal histories, byte for byte."""
     return Cluster(plan, system).run()
+
+
+def by_steps(plan: Plan, system: System) -> Plan:
+    """The plan with each fault at a site keyed by the step at which it arms here, for worlds that know no sites.
+
+    One that never arms here is left out. A real process makes its n-th seam call at the same place as long as nothing
+    races; where something does, the fault is due at another call of the same actor.
+    """
+    if not any(fault.site for fault in plan.faults):
+        return plan
+    here = tuple(fault for fault in plan.faults if not why_not(fault))
+    cluster = Cluster(replace(plan, faults=here), system)
+    cluster.run()
+    armed = {id(fault): step for fault, step in cluster.scheduler.armed}
+    faults = tuple(
+        replace(fault, trigger=Step(armed[id(fault)])) if fault.site else fault
+        for fault in plan.faults
+        if not fault.site or id(fault) in armed
+    )
+    return replace(plan, faults=faults)
 
 
 class Cluster(ClusterRun):

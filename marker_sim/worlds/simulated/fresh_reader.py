@@ -37,44 +37,42 @@ class FreshReader(NamedTuple):
 
         HarnessError when the instance raises, or does not list within `LIMIT_S` of virtual time.
         """
-        return None if self.system.layout == "hudi" else _listed(self, directory)
+        if self.system.layout == "hudi":
+            return None
+        scheduler = Scheduler(lambda *_: None, lambda _: setattr(scheduler, "stop", True))
+        scheduler.now_ns = self.now_ns
+        store = Store(scheduler, self.storage, self.files)
+        process = Process("reader", "kit", ActorState("reader", (), 0))
+        context = Context(
+            storage=SimStorage(store, process),
+            runtime=SimRuntime(scheduler, process, SimHostLocks(scheduler)),
+            wire=SimWire(scheduler, process, lambda _: None, _no_server),
+            directory=directory,
+            options=self.options,
+            process={},
+        )
+        make = self.system.reader(self.mode)
+        found: list[tuple[str, ...]] = []
 
+        def read() -> None:
+            try:
+                found.append(tuple(sorted(make(context).list_all())))
+            finally:
+                scheduler.stop = True
 
-def _listed(reader: FreshReader, directory: str) -> tuple[str, ...]:
-    scheduler = Scheduler(lambda *_: None, lambda _: setattr(scheduler, "stop", True))
-    scheduler.now_ns = reader.now_ns
-    store = Store(scheduler, reader.storage, reader.files)
-    process = Process("reader", "kit", ActorState("reader", (), 0))
-    context = Context(
-        storage=SimStorage(store, process),
-        runtime=SimRuntime(scheduler, process, SimHostLocks(scheduler)),
-        wire=SimWire(scheduler, process, lambda _: None, _no_server),
-        directory=directory,
-        options=reader.options,
-        process={},
-    )
-    make = reader.system.reader(reader.mode)
-    found: list[tuple[str, ...]] = []
-
-    def read() -> None:
         try:
-            found.append(tuple(sorted(make(context).list_all())))
+            scheduler.spawn(process, read)
+            scheduler.run_until_stop(self.now_ns + LIMIT_S * 1000 * MS)
         finally:
-            scheduler.stop = True
-
-    try:
-        scheduler.spawn(process, read)
-        scheduler.run_until_stop(reader.now_ns + LIMIT_S * 1000 * MS)
-    finally:
-        scheduler.close()
-        if reader.system.outside is not None:
-            reader.system.outside.ended(context.process)
-    if not found:
-        died = [event.error for event in scheduler.events if event.operation in ("actor-died", "exited")]
-        why = died[-1] if died else f"no answer in {LIMIT_S} s of virtual time"
-        raise HarnessError(f"a fresh instance of {reader.system.name} did not list {directory}: {why}")
-    scheduler.release()
-    return found[0]
+            scheduler.close()
+            if self.system.outside is not None:
+                self.system.outside.ended(context.process)
+        if not found:
+            died = [event.error for event in scheduler.events if event.operation in ("actor-died", "exited")]
+            why = died[-1] if died else f"no answer in {LIMIT_S} s of virtual time"
+            raise HarnessError(f"a fresh instance of {self.system.name} did not list {directory}: {why}")
+        scheduler.release()
+        return found[0]
 
 
 def _no_server(server: Process, request: Request) -> Reply:

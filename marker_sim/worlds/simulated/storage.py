@@ -22,6 +22,7 @@ is recorded in the instant in which it is applied, before anybody can see it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, NoReturn
 
 from greenlet import getcurrent
@@ -49,25 +50,20 @@ STORAGE_TIMEOUT_MS = 1_000
 LATE_EFFECT_MS = 2_000
 _NO_FAULT = FaultSettings()
 
+_S3 = Capabilities(
+    scheme="s3",
+    put_if_absent=True,
+    put_if_unchanged=True,
+    atomic_replace=True,
+    host_lock=False,
+    batched_markers=True,
+    request_timeout_ms=STORAGE_TIMEOUT_MS,
+    late_effect_ms=LATE_EFFECT_MS,
+)
 CAPABILITIES = {
-    "s3": Capabilities(
-        scheme="s3",
-        put_if_absent=True,
-        put_if_unchanged=True,
-        atomic_replace=True,
-        host_lock=False,
-        batched_markers=True,
-        request_timeout_ms=STORAGE_TIMEOUT_MS,
-        late_effect_ms=LATE_EFFECT_MS,
-    ),
-    "s3-unconditional": Capabilities(
-        scheme="s3-unconditional",
-        put_if_absent=False,
-        put_if_unchanged=False,
-        atomic_replace=True,
-        host_lock=False,
-        batched_markers=True,
-        request_timeout_ms=STORAGE_TIMEOUT_MS,
+    "s3": _S3,
+    "s3-unconditional": replace(
+        _S3, scheme="s3-unconditional", put_if_absent=False, put_if_unchanged=False, late_effect_ms=0
     ),
     "local": Capabilities(
         scheme="local",

@@ -12,10 +12,9 @@
     tasks.py on executors: marker, file, stat    standalone.py: a master and two workers, or executors in the driver
         │
         ▼
-    counts.py                                    the History, and what happened in it
+    outcome.py                                   the History, and what is left behind
 
 application.py     the driver of an application from the kit's side
-counts.py          a run that is over, and counts of what happened
 driver.py          a driver of the reference's jobs, and its timeline server
 fault_injector.py  does the faults of a plan to processes, and counts those that had an effect
 plans.py           plans of the reference's jobs, their faults, and how they are drawn
@@ -23,6 +22,7 @@ run.py             one run of the reference's jobs
 session.py         a driver from inside: session, settings, the loop that answers the kit
 standalone.py      a Spark cluster on 127.0.0.2 and 127.0.0.3
 tasks.py           what executors do for a write of the reference
+outcome.py         a run that is over, and the data files that it left behind
 hudi/              the writes of a released Hudi, with what is known of them from outside alone
 
 Processes of the reference talk to the kit as the children of worlds/processes do, so storage effects pass the same

@@ -11,7 +11,6 @@ import json
 import math
 import pickle
 import queue
-import signal
 import subprocess
 import sys
 import threading
@@ -23,7 +22,6 @@ from typing import Any
 from marker_sim.errors import HarnessError
 from marker_sim.surroundings import supervisor
 from marker_sim.worlds.door.front import DirectoryFront
-from marker_sim.worlds.door.launch import DoorCommand
 from marker_sim.worlds.processes.storages import LocalFront
 from marker_sim.worlds.spark.plans import DRIVER
 
@@ -73,15 +71,10 @@ class Application:
             path.parent.mkdir(parents=True, exist_ok=True)
         given.write_bytes(pickle.dumps(spec))
         words = [sys.executable, "-m", "marker_sim.worlds.spark", program, str(given)]
-        self._behind: DoorCommand | None = None
+        start = supervisor.start_program if door is None else door.start
         with log.open("ab") as errors:
-            if door is None:
-                self._popen = supervisor.start(words, environment, stdin=subprocess.PIPE, stderr=errors)
-            else:
-                self._behind = door.start(
-                    words, environment, process=name, role=DRIVER, stdin=subprocess.PIPE, stderr=errors
-                )  # fmt: skip
-                self._popen = self._behind.popen
+            self._program = start(words, environment, process=name, role=DRIVER, stdin=subprocess.PIPE, stderr=errors)
+        self._popen = self._program.popen
         threading.Thread(target=self._listen, daemon=True, name=f"answers-of-{name}").start()
 
     @property
@@ -126,10 +119,7 @@ class Application:
 
     def kill_now(self) -> None:
         """Send SIGKILL to the driver's session; it may be called with a lock held, for which nothing of it waits."""
-        if self._behind is not None:
-            self._behind.end()
-        else:
-            supervisor.signal_session(self._popen, signal.SIGKILL)
+        self._program.kill()
 
     def kill(self) -> None:
         """Send SIGKILL to the driver's session and wait until no process of it is left."""

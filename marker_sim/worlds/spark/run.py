@@ -22,20 +22,19 @@ from marker_sim.history import APPLICATION_ENDED, Header, History
 from marker_sim.loading import load_system
 from marker_sim.names import MarkerDirectory
 from marker_sim.plan import Plan
-from marker_sim.worlds.cluster.observation import observe
+from marker_sim.worlds.cluster.run import observe
 from marker_sim.worlds.cluster.settings import ClusterSettings
 from marker_sim.worlds.cluster.writes import probe_of
 from marker_sim.worlds.interceptor import Interceptor
 from marker_sim.worlds.processes.coordinator import Coordinator
 from marker_sim.worlds.processes.fork_server import ManagedProcess
 from marker_sim.worlds.processes.parquet import PARQUET
-from marker_sim.worlds.processes.steps import Counters
+from marker_sim.worlds.processes.seams import Counters
 from marker_sim.worlds.processes.storages import LocalFront, check_storage, open_storage
 from marker_sim.worlds.recorder import Recorder
-from marker_sim.worlds.simulated.fresh_reader import FreshReader
 from marker_sim.worlds.spark.application import Application, Gone
-from marker_sim.worlds.spark.counts import SparkRun, count
 from marker_sim.worlds.spark.fault_injector import JobFaultInjector
+from marker_sim.worlds.spark.outcome import SparkRun, left_files
 from marker_sim.worlds.spark.plans import DRIVER, SERVER
 from marker_sim.worlds.spark.standalone import Standalone
 
@@ -52,8 +51,8 @@ def run_spark(plan: Plan, cluster: Standalone, logs: Path, system: str = "refere
     """
     jobs = SparkWrites(plan, cluster, logs, system)
     history = jobs.run()
-    missed, seen = jobs.injector.missed(), count(history)
-    counts = {NOT_FIRED: len(missed), STRAY: len(seen.strays), "Spark job": seen.jobs}
+    missed, begun = jobs.injector.missed(), sum(e.kind == "ok" and e.operation == "begin" for e in history.events)
+    counts = {NOT_FIRED: len(missed), STRAY: len(left_files(history).strays), "Spark job": begun}
     return SparkRun(history=history, plan=plan, counts=counts, missed=missed)
 
 
@@ -160,7 +159,7 @@ class SparkWrites:
             "counters": str(self._scratch / "steps"),
             "slot": 0,
             "faults": (),
-            "storage": self.storage.spec(),
+            "storage": self.storage.spec,
             "driver": name,
             "settings": {"spark.master": self.cluster.url},
         }
@@ -262,10 +261,8 @@ class SparkWrites:
 
     def _observe(self) -> None:
         tables = [self.plan.tables[number] for number in sorted({write.table for write in self.plan.writes})]
-        files, began = self.storage.files(), self.recorder.mark()
-        options = self.settings.options
-        fresh = FreshReader(self.system, self.choice.mode, self.plan.storage, options, files, time.time_ns())
-        observe(self.recorder.record_row, began, files, self._instants, fresh.names, tables, PARQUET)
+        files, began, seen = self.storage.files(), self.recorder.mark(), (self._instants, tables, PARQUET)
+        observe(self.recorder.record_row, began, files, time.time_ns(), self.settings, *seen)
 
     def _header(self) -> Header:
         return self.settings.header("spark", self._given, self.recorder.events, self.identity)

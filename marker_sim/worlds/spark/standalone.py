@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 import time
 import uuid
@@ -76,8 +75,7 @@ class Standalone:
         self._cores = cores
         self._memory_mb = memory_mb
         self.door = door
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
-        self._pids: dict[str, int] = {}
+        self._programs: dict[str, supervisor.StartedProgram] = {}
 
     def __enter__(self) -> Standalone:
         try:
@@ -100,16 +98,16 @@ class Standalone:
         found: dict[str, list[psutil.Process]] = {}
         for host in HOSTS:
             found[host] = [
-                child for child in _children(self._pids[host]) if _runs(child, "CoarseGrainedExecutorBackend")
+                child for child in _children(self._programs[host].pid) if _runs(child, "CoarseGrainedExecutorBackend")
             ]
         return found
 
     def check(self) -> None:
         """HarnessError when a process of the cluster ended by itself."""
-        for name, process in self._processes.items():
-            if process.poll() is not None:
+        for name, program in self._programs.items():
+            if (code := program.popen.poll()) is not None:
                 said = supervisor.last_lines(self._log(name))
-                raise HarnessError(f"the Spark process {name} ended with {process.returncode}: {said}")
+                raise HarnessError(f"the Spark process {name} ended with {code}: {said}")
 
     def _start(self) -> None:
         self._scratch.mkdir(parents=True, exist_ok=True)
@@ -128,11 +126,10 @@ class Standalone:
         environment = {**self.environment(), "SPARK_LOCAL_IP": host, "SPARK_SCALA_VERSION": SCALA}
         with self._log(name).open("wb") as log:
             if self.door is None or name not in HOSTS:
-                started = supervisor.start(words, environment, stdout=log, dies_with_kit=True)
-                self._processes[name], self._pids[name] = started, started.pid
+                started = supervisor.start_program(words, environment, stdout=log, dies_with_kit=True)
             else:
-                worker = self.door.start(words, environment, process=_PREFIX + name, role=EXECUTOR, stdout=log)
-                self._processes[name], self._pids[name] = worker.popen, worker.pid
+                started = self.door.start(words, environment, process=_PREFIX + name, role=EXECUTOR, stdout=log)
+            self._programs[name] = started
 
     def _wait(self, name: str, said: re.Pattern[str]) -> str:
         deadline = time.monotonic() + START_S
@@ -149,8 +146,8 @@ class Standalone:
         return self._scratch / f"{name}.log"
 
     def _end(self) -> None:
-        for process in self._processes.values():
-            supervisor.end(process)
+        for program in self._programs.values():
+            supervisor.end(program.popen)
         supervisor.end_marked(VARIABLE, self.mark)
 
 

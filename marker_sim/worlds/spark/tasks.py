@@ -22,12 +22,12 @@ from typing import Any, NamedTuple
 
 from marker_sim.markers.files import retry_until_decided
 from marker_sim.names import MarkerDirectory
-from marker_sim.seams import Condition, Content, SeamError, Storage
+from marker_sim.seams import Condition, SeamError, StorageWrapper
 from marker_sim.timeline import WriteStat, WriteToken
 from marker_sim.worlds.cluster.recording import record_call
 from marker_sim.worlds.processes.children import Child
 from marker_sim.worlds.processes.parquet import PARQUET
-from marker_sim.worlds.spark.counts import TOO_LATE
+from marker_sim.worlds.spark.outcome import TOO_LATE
 from marker_sim.worlds.spark.plans import EXECUTOR
 from marker_sim.writer.attempt import Assignment
 
@@ -101,13 +101,12 @@ class WriteTasks(NamedTuple):
         return ((0, tuple(ended.value)),)
 
 
-class SparkAttempt:
+class SparkAttempt(StorageWrapper):
     """The storage of one attempt, which reports its moments to the kit: at each a fault may strike."""
 
     def __init__(self, child: Child, ordinal: int, task: int, number: int) -> None:
-        self.capabilities = child.storage.capabilities
+        super().__init__(child.storage)
         self._child = child
-        self._inner: Storage = child.storage
         self._who = (ordinal, task, number)
 
     def moment(self, name: str) -> None:
@@ -128,28 +127,16 @@ class SparkAttempt:
     def put(self, path: str, data: bytes, condition: Condition = Condition.NONE, expected: str | None = None) -> str:
         """Store a whole data file; at the moment "file", its middle, nothing is stored yet."""
         self.moment("file")
-        return self._inner.put(path, data, condition, expected)
+        return super().put(path, data, condition, expected)
 
     def overwrite(self, path: str, data: bytes) -> None:
         """Write a data file in place; an attempt that is to fail at the moment "file" leaves half of it."""
         try:
             self.moment("file")
         except TaskFailed:
-            self._inner.overwrite(path, data[: len(data) // 2])
+            super().overwrite(path, data[: len(data) // 2])
             raise
-        self._inner.overwrite(path, data)
-
-    def get(self, path: str) -> Content:
-        """The present content of an object."""
-        return self._inner.get(path)
-
-    def list(self, prefix: str) -> tuple[str, ...]:
-        """All paths that begin with a prefix, sorted."""
-        return self._inner.list(prefix)
-
-    def delete(self, path: str) -> None:
-        """Remove the object."""
-        self._inner.delete(path)
+        super().overwrite(path, data)
 
 
 @cache

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from marker_sim.faults import Fault
 from marker_sim.worlds.door.available import refused
+from properties.real.door.fronted import Run
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -22,3 +25,16 @@ def root(tmp_path: Path) -> Path:
     made = tmp_path / "root"
     made.mkdir()
     return made
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Iterator[Callable[..., Run]]:
+    opened: list[Run] = []
+
+    def run(*faults: Fault, reads: bool = False) -> Run:
+        opened.append(Run(tmp_path / "root", *faults, reads=reads))
+        return opened[-1]
+
+    yield run
+    for each in opened:
+        each.front.close()

@@ -3,83 +3,24 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
-from marker_sim.faults import Call, Fault, FaultKind, When
+from marker_sim.errors import HarnessError
+from marker_sim.faults import FaultKind, When
 from marker_sim.history.index.presence import PresenceIndex
 from marker_sim.names import TEMP
-from marker_sim.worlds.door.front import DirectoryFront, files_below
-from marker_sim.worlds.door.launch import DoorCommand
-from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
+from marker_sim.worlds.door.known_files import files_below
+from marker_sim.worlds.interceptor import Interceptor
 from marker_sim.worlds.recorder import Recorder
-
-PLACE = f"t{TEMP}1"
-FILE = f"{PLACE}/MARKERS0"
-SHELL = f"mkdir -p {PLACE}; for n in 1 2 3 4; do echo name-$n > {PLACE}/m-$n.marker.CREATE || echo failed $n; done"
-Effect = tuple[str, str, bytes | None]
-
-
-class Run:
-    """A front in a directory, with armed faults. What is killed is the command that made the call."""
-
-    def __init__(self, root: Path, *faults: Fault, reads: bool = False) -> None:
-        self.recorder = Recorder()
-        self.commands: dict[str, DoorCommand] = {}
-        self.front = DirectoryFront(root, Interceptor(self.recorder, self.inject), reads=reads)
-        self.front.interceptor.arm(*map(ArmedFault, faults))
-
-    def inject(self, armed: ArmedFault, call: StorageCall) -> None:
-        if armed.kind.row.kills:
-            self.commands[call.process].end()
-        self.recorder.record(call.process, "nemesis", "fault", armed.kind.value, path=call.path)
-
-    def play(self, *words: str, process: str = "server-1") -> tuple[int, str]:
-        with self.recorder.lock:
-            command = self.commands[process] = self.front.start(
-                words, {}, process=process, stdout=subprocess.PIPE, folder=self.front.root
-            )
-        said, _ = command.popen.communicate(timeout=60)
-        with self.recorder.lock:  # Its death comes before the record of it.
-            return command.popen.returncode, said.decode()
-
-    def python(self, text: str, process: str = "server-1") -> tuple[int, str]:
-        return self.play(sys.executable, "-I", "-S", "-c", text, process=process)
-
-    def effects(self) -> list[Effect]:
-        return [(e.operation, str(e.path), e.value) for e in self.recorder.events if e.kind == "effect"]  # type: ignore[misc]
-
-    def faults(self) -> list[str]:
-        return [event.operation for event in self.recorder.events if event.kind == "fault"]
-
-
-def at(
-    kind: FaultKind, operation: str, n: int = 1, when: When = "before", pattern: str = "", **settings: object
-) -> Fault:
-    return Fault.of(kind, "server-1", Call(pattern, (operation,), n, when), **settings)
+from properties.real.door.fronted import FILE, IN_PLACE, PLACE, SHELL, Effect, Run, at
 
 
 def made(*numbers: int) -> list[Effect]:
     path = f"{PLACE}/m-%d.marker.CREATE"
     return [("put", path % n, text) for n in numbers for text in (b"", f"name-{n}\n".encode())]
-
-
-@pytest.fixture
-def runs(tmp_path: Path) -> Iterator[Callable[..., Run]]:
-    opened: list[Run] = []
-
-    def run(*faults: Fault, reads: bool = False) -> Run:
-        opened.append(Run(tmp_path / "root", *faults, reads=reads))
-        return opened[-1]
-
-    yield run
-    for each in opened:
-        each.front.close()
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -117,6 +58,35 @@ def test_a_full_disk_refuses_what_needs_room(runs: Callable[..., Run]) -> None:
     assert "No space left on device" in said and "removed" in said
 
 
+@pytest.mark.parametrize("rename", ["os.rename('new', name)", "os.rename('new', name); open(name, 'wb')"])
+def test_a_full_disk_strikes_at_the_next_call_that_needs_room(runs: Callable[..., Run], rename: str) -> None:
+    run = runs(at(FaultKind.DISK_FULL, "put", 1, pattern="MARKERS0"))
+    (armed,) = run.front.interceptor._armed
+    writes = rename + "; open(name, 'ab', 0).write(b'x')" * ("open" in rename)
+    _, said = run.python(f"import os\nos.makedirs({PLACE!r})\nopen('new', 'w').close()\nname = {FILE!r}\n{writes}")
+    assert ("No space left" in said) == ("open" in rename) == (armed.fired == 1)
+
+
+def test_no_fault_meets_a_process_that_is_still_starting(runs: Callable[..., Run]) -> None:
+    run = runs(at(FaultKind.IO_ERROR, "put", 3, pattern="marker"))
+    (armed,) = run.front.interceptor._armed
+    run.front.full = True
+    run.front.interceptor.serves = lambda process: False
+    assert run.play("sh", "-c", SHELL)[0] == 0
+    assert run.effects() == made(1, 2, 3, 4) and armed.seen == armed.fired == run.front.refused == 0
+    run.front.full, run.front.interceptor.serves = False, lambda process: True
+    _, said = run.play("sh", "-c", SHELL)
+    assert armed.fired == 1 and "failed 2" in said
+
+
+def test_a_front_whose_door_failed_says_nothing_of_what_was_unseen(runs: Callable[..., Run]) -> None:
+    run = runs()
+    run.front.door.troubles.append(ZeroDivisionError("a defect"))
+    with pytest.raises(HarnessError, match="a defect"):
+        _ = run.front.unseen
+    run.front.door.troubles.clear()
+
+
 def test_a_slow_call_is_done_later_and_others_meanwhile(runs: Callable[..., Run]) -> None:
     run = runs(at(FaultKind.SLOW_STORAGE, "put", 1, pattern="m-1", late_ms=400))
     began = time.monotonic()
@@ -134,15 +104,6 @@ def test_reads_fail_where_they_are_watched(runs: Callable[..., Run], operation: 
         "    try: print(call())\n    except OSError as error: print(error.errno)"
     )
     assert said.split("\n")[:2] == (["5", "['MARKERS0']"] if operation == "get" else ["", "5"])
-
-
-IN_PLACE = f"""
-import os
-os.makedirs({PLACE!r}, exist_ok=True)
-def write(text, *pieces):
-    with open({FILE!r}, "wb", buffering=0) as file:
-        for piece in (text, *pieces): file.write(piece)
-"""
 
 
 def test_a_file_written_again_keeps_its_names_until_it_is_closed(runs: Callable[..., Run]) -> None:

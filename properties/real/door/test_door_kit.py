@@ -17,8 +17,7 @@ from marker_sim.worlds.door import available, held, launch
 from marker_sim.worlds.door.calls import Decision
 from marker_sim.worlds.door.door import Door
 from marker_sim.worlds.door.kernel import own_numbers
-from marker_sim.worlds.door.program import assemble
-from marker_sim.worlds.door.table import this_machine
+from marker_sim.worlds.door.table import assemble, this_machine
 from properties.real.door.behind import ENDS_S, Seen, at_work, ended, run
 from properties.volume import volume
 
@@ -105,7 +104,7 @@ def test_when_the_kit_dies_nobody_hangs_and_nobody_is_left(root: Path) -> None:
 
 def test_when_the_kit_dies_before_it_has_the_listener_nobody_waits_for_it() -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    words = [str(launch.LAUNCHER), str(theirs.fileno()), str(own_numbers()["seccomp"]), "sleep", "600"]
+    words = [str(launch.LAUNCHER), str(theirs.fileno()), str(own_numbers()["seccomp"]), "100", "sleep", "sleep", "600"]
     ours.send(assemble(this_machine(), launch.BASE_MAX, reads=False))
     ours.close()
     with theirs, subprocess.Popen([sys.executable, "-I", "-S", *words], pass_fds=(theirs.fileno(),)) as launcher:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import errno
 import json
 import os
+import subprocess
 from pathlib import Path
+
+import pytest
 
 from marker_sim.worlds.door.calls import Decision
 from properties.real.door.behind import Seen, at, python, run
@@ -116,7 +119,7 @@ except FileNotFoundError:
     assert said.split() == ["through", "socket", "missing"] and seen.told() == [("mknod", "pipe")]
 
 
-def test_renames_and_links_across_the_border_are_shown_and_said(root: Path, tmp_path: Path) -> None:
+def test_renames_and_links_across_the_border_are_shown(root: Path, tmp_path: Path) -> None:
     (tmp_path / "from").write_text("x")
     code = f"""
 import os
@@ -127,10 +130,43 @@ os.rename("in", "{tmp_path}/out")
     seen = Seen()
     with seen.door(root) as door:
         assert run(door, root, *python(code)) == (0, "")
-        assert door.unseen == ("in was moved in from outside, and may have been written there",)
+        assert door.unseen == ()  # Nobody can write to it without being seen.
     assert [(call.operation, call.path, call.target) for call in seen.calls] == [
         ("rename", "", "in"), ("link", "in", ""), ("rename", "in", "")
     ]  # fmt: skip
+
+
+OPENED_OUTSIDE = """
+import os, sys
+os.mkdir("{outside}/d")
+file = os.open("{outside}/d/a", os.O_WRONLY | os.O_CREAT)
+os.dup2(file, {number})
+os.close(file)
+if {forked}:
+    if os.fork():
+        os.close({number})
+    else:
+        os.setsid()
+        os.read(0, 1)
+        os._exit(0)
+os.rename("{outside}/d", "d")
+if not {forked}:
+    os.write({number}, b"x")
+"""
+
+
+@pytest.mark.parametrize(("number", "forked", "escapes"), [(30, False, True), (30, True, True), (5, False, False)])
+def test_what_comes_in_from_outside_is_unseen_while_it_is_open_for_writing_there(
+    root: Path, tmp_path: Path, number: int, forked: bool, escapes: bool
+) -> None:
+    seen = Seen()
+    with seen.door(root) as door:
+        code = OPENED_OUTSIDE.format(outside=tmp_path, number=number, forked=forked)
+        command = door.start(python(code), {}, process="server-1", folder=root, stdin=subprocess.PIPE)
+        assert command.popen.wait(60) == 0
+        said = ("d was opened outside, and writes on that number do not stop",)
+        assert door.unseen == (said if escapes else ())
+    assert ("write", "d/a") not in seen.told() if escapes else ("write", "d/a") in seen.told()
 
 
 def test_reads_are_shown_and_refused_where_they_are_asked_for(root: Path) -> None:
@@ -178,10 +214,11 @@ print(json.dumps([*said, os.stat("a").st_mode & 0o777, os.stat("d").st_mode & 0o
 
 def test_copies_to_numbers_that_do_not_stop_are_said(root: Path) -> None:
     code = "import os\nfile = os.open('a', os.O_WRONLY | os.O_CREAT)\nos.dup2(file, 2)\nos.dup2(file, 100)\n"
-    code += "os.write(2, b'seen')\nos.write(100, b'not')\nos.write(os.dup(2), b'copied')"
+    code += "os.write(2, b'seen')\nos.write(100, b'not')\nos.write(os.dup(2), b'copied')\n"
+    code += "os.dup2(file, file + 7)\nos.write(file + 7, b'high')"
     seen = Seen()
     with seen.door(root) as door:
         assert run(door, root, *python(code)) == (0, "")
         assert door.unseen == ("a was copied to number 100, on which writes do not stop",)
-    assert [call.data for call in seen.calls if call.operation == "write"] == [b"seen", b"copied"]
-    assert os.path.getsize(root / "a") == len("seennotcopied")
+    assert [call.data for call in seen.calls if call.operation == "write"] == [b"seen", b"copied", b"high"]
+    assert os.path.getsize(root / "a") == len("seennotcopiedhigh")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import threading
@@ -14,6 +15,8 @@ import pytest
 from marker_sim.errors import HarnessError
 from marker_sim.surroundings.supervisor import end_process
 from marker_sim.worlds.door.calls import Decision, FileCall
+from marker_sim.worlds.door.launch import FILES_MAX
+from marker_sim.worlds.http.servers import Server
 from properties.real.door.behind import ENDS_S, Seen, at, at_work, ended, python, run
 
 
@@ -95,6 +98,41 @@ def test_a_stopped_command_can_be_killed(root: Path) -> None:
         command = door.start(["sleep", "100"], {}, process="p", folder=root)
         os.killpg(command.popen.pid, signal.SIGSTOP)
         assert command.end() == -signal.SIGKILL
+
+
+def test_a_command_may_open_many_files_and_not_a_million(root: Path) -> None:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    files = FILES_MAX if hard == resource.RLIM_INFINITY else min(hard, FILES_MAX)
+    with Seen().door(root) as door:
+        command = door.start(["sh", "-c", "ulimit -n"], {}, process="p", folder=root)
+        assert ended(command) == (0, f"{files}\n") and command.base < files
+
+
+FORKED_TWICE = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        print(os.getpid(), flush=True)
+        while True:
+            time.sleep(0.01)
+    os._exit(0)
+os.wait()
+time.sleep(100)
+"""
+
+
+def test_a_pause_stops_what_left_its_parents_as_well(root: Path) -> None:
+    with Seen().door(root) as door:
+        command = door.start(python(FORKED_TWICE), {}, process="p", folder=root)
+        assert command.popen.stdout is not None
+        away = int(command.popen.stdout.readline())
+        server = Server("server-1", 0, command, root / "log")
+        assert {command.pid, away} <= {*server.pids()} and server.stop()
+        states = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] for pid in (away, command.pid)]
+        assert states == ["T", "T"]
+        server.proceed()
+        server.kill()
 
 
 def test_two_commands_share_a_directory_and_keep_their_names(root: Path) -> None:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 
 from marker_sim.outcome.result import Deciding
 from marker_sim.plan import Plan
@@ -70,7 +71,6 @@ class TableRound:
 class Choices:
     """Chooses the runs that fit into a budget, one after another.
 
-    names: take these steps alone.
     met, armed: steps by mode and name, so far.
     """
 
@@ -79,9 +79,8 @@ class Choices:
     storage: str
     seed: int
     budget_s: float
-    names: tuple[str, ...]
-    met: Mapping[tuple[str, str], int]
-    armed: Mapping[tuple[str, str], int]
+    met: Counter[tuple[str, str]] = field(default_factory=Counter)
+    armed: Counter[tuple[str, str]] = field(default_factory=Counter)
     pace: Pace = field(default_factory=Pace)
     _number: int = 0
     _runs: Counter[str] = field(default_factory=Counter)
@@ -102,7 +101,7 @@ class Choices:
 
     def _due(self, mode: str) -> frozenset[str]:
         """The places of a mode that were not met yet, without those aimed at `TRIES_MAX` times in vain."""
-        names = (each.step for each in places_of(mode, self.storage) if not self.names or each.step in self.names)
+        names = (each.step for each in places_of(mode, self.storage))
         return frozenset(n for n in names if not self.met.get((mode, n)) and self.armed.get((mode, n), 0) < TRIES_MAX)
 
     def _table(self, rng: random.Random, mode: str) -> Plan:
@@ -127,8 +126,6 @@ class Choices:
 
     def _clustered(self, mode: str) -> bool:
         """Whether executors of a run are processes: in one of `RUNS_WANTED`, and when nothing else is due."""
-        if self.names:
-            return any(name.startswith("executor") for name in self.names)
         due = self._due(mode)
         return self._runs[mode] % RUNS_WANTED == RUNS_WANTED - 1 or (bool(due) and due <= EXECUTOR_STEPS)
 
@@ -151,7 +148,7 @@ class Choices:
         shares = (1, 0, 2) if clustered else (2, 1, 1)
         while any(found):
             for steps, share in zip(found, shares, strict=True):
-                turns += [step for step in steps[:share] if not self.names or step.name in self.names]
+                turns += steps[:share]
                 del steps[: max(share, 1)]
         turns.sort(key=lambda step: self._tried(mode, step.name))
         kills = int((self.budget_s / RUNS_WANTED - FIRST_S) / EACH_S)
@@ -164,12 +161,14 @@ class Choices:
 
 def plan_of_number(version: str, modes: tuple[str, ...], storage: str, seed: int, number: int) -> Plan:
     """The plan of a run of a seed, as if each before it had met all that it aimed at."""
-    met: Counter[tuple[str, str]] = Counter()
-    choices = Choices(version, modes, storage, seed, 0.0, (), met, met)
-    while (drawn := choices.next(math.inf)) is not None and drawn.number < number:
-        met.update((drawn.plan.mode, step.name) for step in drawn.steps)
-    assert drawn is not None
-    return drawn.plan
+    return next(drawn.plan for drawn in _all_met(Choices(version, modes, storage, seed, 0.0)) if drawn.number == number)
+
+
+def _all_met(choices: Choices) -> Iterator[TableRound]:
+    """The runs as if each met all that it aimed at, without end."""
+    while (drawn := choices.next(math.inf)) is not None:
+        yield drawn
+        choices.met.update((drawn.plan.mode, step.name) for step in drawn.steps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,19 +210,13 @@ def _times(
     version: str, modes: tuple[str, ...], storage: str, seed: int, budget_s: float, wanted: int
 ) -> dict[tuple[str, str], float]:
     """The time at which each (mode, place) is expected to be met first, in s from the start of the campaign."""
-    met: Counter[tuple[str, str]] = Counter()
     first: dict[tuple[str, str], float] = {}
-    choices = Choices(version, modes, storage, seed, budget_s, (), met, met)
     spent_s = 0.0
-    for _ in range(ROUNDS_MAX):
-        drawn = choices.next(math.inf)
-        assert drawn is not None
-        mode = drawn.plan.mode
+    for drawn in islice(_all_met(Choices(version, modes, storage, seed, budget_s)), ROUNDS_MAX):
         spent_s += ROUND_S + CLUSTER_S * shape_of(drawn.plan).cluster
         for step in drawn.steps:
             spent_s += STEP_S[step.stage]
-            met[mode, step.name] += 1
-            first.setdefault((mode, step.name), spent_s)
+            first.setdefault((drawn.plan.mode, step.name), spent_s)
         if len(first) >= wanted:
             break
     return first
@@ -232,11 +225,10 @@ def _times(
 def deciding(
     modes: tuple[str, ...],
     storage: str,
-    names: tuple[str, ...],
     armed: Mapping[tuple[str, str], int],
     met: Mapping[tuple[str, str], int],
 ) -> tuple[Deciding, ...]:
-    """The steps of `places_of`, with how often a campaign tried and met each. names: its only steps, empty for all."""
+    """The steps of `places_of`, with how often a campaign tried and met each."""
     return tuple(
         Deciding(
             name=each.step,
@@ -247,5 +239,4 @@ def deciding(
         )
         for mode in modes
         for each in places_of(mode, storage)
-        if not names or each.step in names
     )

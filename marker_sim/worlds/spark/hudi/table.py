@@ -62,7 +62,6 @@ class Table:
     """A table under test and the driver that writes it.
 
     begin: starts a driver with a name.
-    meddle: called before each audit, for tests of the kit.
     life: the driver that there is, None for none.
     begun: how many steps of the plan were begun.
     met, armed: steps by name. counts: what else happened. refused: why writes were.
@@ -75,7 +74,6 @@ class Table:
     begin: Callable[[str], Application]
     program: Program
     pace: Pace
-    meddle: Callable[[TableStorage, str], None] | None = None
     life: Application | None = None
     begun: int = 0
     met: Counter[str] = field(default_factory=Counter)
@@ -224,8 +222,6 @@ class Table:
         ]
 
     def _audit(self, caused_by: int) -> None:
-        if self.meddle is not None:
-            self.meddle(self.place, self.name)
         recorder, found = self.injector.recorder, {"hudi": self._read_by_hudi()}
         if self._hudi_rs:
             found["hudi-rs"] = self._read_by_hudi_rs(found["hudi"][0])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -14,14 +13,15 @@ from marker_sim.history import Header, History
 from marker_sim.plan import Plan
 from marker_sim.tables.parts import NAME, parse_properties
 from marker_sim.worlds.door.front import UNSEEN
+from marker_sim.worlds.interceptor import Interceptor
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.spark.application import Application, OutOfTime
-from marker_sim.worlds.spark.counts import SparkRun
 from marker_sim.worlds.spark.fault_injector import TableFaultInjector
 from marker_sim.worlds.spark.hudi.settings import Program, describe, hudi_options, shape_of, spark_conf
 from marker_sim.worlds.spark.hudi.steps import steps_of
 from marker_sim.worlds.spark.hudi.table import Pace, Table, WriteRefused
 from marker_sim.worlds.spark.hudi.table_storage import TableStorage, bucket_storage, local_storage
+from marker_sim.worlds.spark.outcome import SparkRun
 from marker_sim.worlds.spark.session import SPECULATION
 from marker_sim.worlds.spark.standalone import Standalone
 
@@ -45,14 +45,12 @@ def play_table(
     pace: Pace,
     sut: str,
     profile: str,
-    meddle: Callable[[TableStorage, str], None] | None = None,
 ) -> SparkRun:
     """Run a plan on a fresh table.
 
     number: of the table.
     version: of Hudi.
     sut, profile: for the header.
-    meddle: called before each audit, for tests of the kit.
 
     HarnessError when the kit's surroundings failed before there was anything to judge, UsageError for a plan that is
     not of a table.
@@ -65,8 +63,7 @@ def play_table(
         injector.cluster = cluster
         begin = partial(_start, plan, version, program, here, place, cluster)
         table = Table(
-            name=name, plan=plan, place=place, injector=injector, begin=begin, program=program, pace=pace,
-            meddle=meddle,
+            name=name, plan=plan, place=place, injector=injector, begin=begin, program=program, pace=pace
         )  # fmt: skip
         try:
             table.play()
@@ -84,9 +81,9 @@ def play_table(
             events = injector.recorder.close()
         place.check()
         header = _header(plan, place, sut, version, profile, name)
+        unseen = {UNSEEN + sentence: 1 for sentence in place.unseen()}
     shutil.rmtree(here, ignore_errors=True)
     met = {in_mode(step, plan.mode): times for step, times in table.met.items()}
-    unseen = {UNSEEN + sentence: 1 for sentence in place.unseen()}
     return SparkRun(
         history=History(header, events), plan=table.played, counts=met | table.counts | unseen, armed=table.armed,
         met=table.met, refused=tuple(table.refused), interrupted=interrupted, cut=cut, trouble=trouble,
@@ -114,10 +111,9 @@ def _start(
 
 
 def _storage(plan: Plan, injector: TableFaultInjector, here: Path, name: str) -> AbstractContextManager[TableStorage]:
-    recorder, inject = injector.recorder, injector.inject
-    if plan.storage != "local":
-        return bucket_storage(recorder, inject, name)
-    return local_storage(recorder, inject, here / "storage", name)
+    interceptor = Interceptor(injector.recorder, injector.inject)
+    local = plan.storage == "local"
+    return local_storage(interceptor, here / "storage", name) if local else bucket_storage(interceptor, name)
 
 
 def _header(plan: Plan, place: TableStorage, sut: str, version: str, profile: str, table: str) -> Header:
@@ -132,7 +128,8 @@ def _header(plan: Plan, place: TableStorage, sut: str, version: str, profile: st
         num_threads=plan.num_threads,
         seed=plan.seed,
         options={**describe(plan), "table_version": _table_version(place, table)},
-        **place.describe(),
+        storage=plan.storage,
+        witness="effects",
     )
 
 

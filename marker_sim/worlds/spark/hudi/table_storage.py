@@ -9,16 +9,15 @@ are in the history in their order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from marker_sim.tables.sources import DirectorySource, Files, ObjectFiles
 from marker_sim.worlds.door.front import DirectoryFront
-from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
-from marker_sim.worlds.recorder import Recorder
+from marker_sim.worlds.interceptor import Interceptor
 from marker_sim.worlds.spark.hudi.settings import s3a_conf
 from marker_sim.worlds.spark.plans import EXECUTOR
 
@@ -29,7 +28,6 @@ BUCKET = "lake"
 READER = "reader"
 SECRET = "marker-sim-secret"
 _REGION = "us-east-1"
-Inject = Callable[[ArmedFault, StorageCall], None]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -71,10 +69,6 @@ class TableStorage:
         """Sentences about storage calls that are known to have escaped."""
         return () if self.door is None else self.door.unseen
 
-    def describe(self) -> dict[str, Any]:
-        """The fields of a history's header that say what the storage is and how it is seen."""
-        return {"storage": "local" if self.bucket is None else "s3", "witness": "effects"}
-
     def check(self) -> None:
         """Raise HarnessError when the door or the front failed, so that Hudi is not blamed for it."""
         if self.door is not None:
@@ -84,12 +78,11 @@ class TableStorage:
 
 
 @contextmanager
-def local_storage(recorder: Recorder, inject: Inject, root: Path, table: str) -> Iterator[TableStorage]:
+def local_storage(interceptor: Interceptor, root: Path, table: str) -> Iterator[TableStorage]:
     """A new directory behind a door, which is closed after the block; the directory is kept."""
     (root / table).mkdir(parents=True)
-    uri, interceptor = str(root / table), Interceptor(recorder, inject)
-    door = DirectoryFront(root, interceptor)
-    files = DirectorySource(root, 1)
+    uri = str(root / table)
+    door, files = DirectoryFront(root, interceptor), DirectorySource(root, 1)
     try:
         yield TableStorage(files=files, uri=uri, reader=(uri, {}), interceptor=interceptor, door=door)
     finally:
@@ -98,11 +91,10 @@ def local_storage(recorder: Recorder, inject: Inject, root: Path, table: str) ->
 
 
 @contextmanager
-def bucket_storage(recorder: Recorder, inject: Inject, table: str) -> Iterator[TableStorage]:
+def bucket_storage(interceptor: Interceptor, table: str) -> Iterator[TableStorage]:
     """A new bucket, deleted after the block. The import is here, so that local storage needs neither boto3 nor moto."""
     from marker_sim.worlds.s3_front import S3Front
 
-    interceptor = Interceptor(recorder, inject)
     with S3Front(interceptor, bucket=BUCKET) as bucket:
         access = {
             "aws_endpoint": bucket.endpoint,

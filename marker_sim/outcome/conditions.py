@@ -17,8 +17,9 @@ nothing by itself.
     a listing at another endpoint       by a client that had read the directory, with a name in it, at one before
     a listing compressed and not        the same, one with and one without compression offered
 
-A server that refuses to run beside another one keeps what two servers must keep; it counts for both. One that stores
-nothing below marker directories has no storage that fails in one of them alone; it counts for that.
+A server that refuses to run beside another one keeps what two servers must keep; it counts for both where that is its
+own doing and the other one answers afterwards: storage did not fail, and that one stood still at no time. One that
+stores nothing below marker directories has no storage that fails in one of them alone; it counts for that.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
+from marker_sim.faults.row import READS
 from marker_sim.history import History
 from marker_sim.history.index.calls import CHANGED_BY_KIT, LISTINGS, Directory, FaultSpan, RecordedCall
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER, directory_of
 from marker_sim.names import TEMP, TYPE_FILE, marker_file_index
-from marker_sim.plan import Plan
-from marker_sim.worlds.http.request_forms import ALONE
+from marker_sim.plan import ALONE, Plan
 
 KILLED, REWRITTEN = "a server killed after an answer", "a server killed at a rewrite"
 IN_TURN, AT_ONCE = "two servers asked in turn", "two servers asked at once"
@@ -73,11 +74,17 @@ class _Conditions:
         if history.header.layout == "names" and not below:
             self.met[ONE_REFUSED] += any(directory.answers for directory in view.directories.values())
         self._of_forms(history)
-        if any(span.kind == "second-server" and not self._started(span.begin, span.end) for span in view.faults):
+        if any(span.kind == "second-server" and self._refused_beside(span) for span in view.faults):
             self.met.update((IN_TURN, AT_ONCE))
 
-    def _started(self, low: int, high: int) -> bool:
-        return any(low < start < high for start in self.view.lives)
+    def _refused_beside(self, span: FaultSpan) -> bool:
+        """Whether a second server did not start by its own choice, and the first one served on."""
+        view, low, high = self.view, span.begin, span.end
+        failed = any(fault.storage and fault.begin <= high and low <= fault.end for fault in view.faults)
+        if failed or any(low < start < high for start in view.lives):
+            return False
+        first = {life.start for life in view.lives.values() if life.well(low, high)}
+        return any(call.life in first and call.invoke > high and call.outcome == "ok" for _, call in view.calls())
 
     def answered(self, call: RecordedCall) -> bool:
         """Whether a server ended it, with an error or not."""
@@ -193,7 +200,8 @@ class _Conditions:
     def _rewritten(self, kill: int) -> bool:
         """Whether the path of a kill is a marker file with content that was seen some time before."""
         path = self.view.events[kill].path or ""
-        if marker_file_index(path.rpartition("/")[2]) is None:
+        # A kill says in its error how the call was seen, where it was at one.
+        if self.view.events[kill].error in READS or marker_file_index(path.rpartition("/")[2]) is None:
             return False
         seen = [
             event.value

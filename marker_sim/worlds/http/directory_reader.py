@@ -1,37 +1,40 @@
-"""The kit's own look at a marker directory, on an object store or behind the door.
+"""The kit's own look at a marker directory, told to the history: files that changed as `observe file`, then one
+`observe snapshot`.
 
 Where every effect is in the history already, looks while servers live tell nothing, and only what is there when they
 are dead is read, under the recorder's lock: the history's effects must add up to it. Elsewhere a look takes a mark,
-lists and reads; names only come to a directory that nobody deletes, so what was stored at the mark is found.
+lists and reads; names only come to a directory that nobody deletes, so what was stored at the mark is found. Where
+markers are not stored in Hudi's format, a command of the user's prints the names.
 """
 
 from __future__ import annotations
 
+import os
+import shlex
+import subprocess
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 
-from marker_sim.errors import HarnessError
+from marker_sim.errors import HarnessError, UsageError
 from marker_sim.names import MarkerDirectory
 from marker_sim.seams import StorageError
-from marker_sim.worlds.http.snapshot_recorder import (
-    READER_TIMEOUT_S,
-    STOPPED_TIMEOUT_S,
-    Snapshot,
-    SnapshotRecorder,
-)
 from marker_sim.worlds.recorder import Recorder
 
+READER_TIMEOUT_S = 20.0
+STOPPED_TIMEOUT_S = 1.0
 STOPPED_WAIT_S = 0.05
 TRIES = 3
 
 
-class ObjectReader:
-    """objects: content by path of every object whose path starts so, raising StorageError.
+class DirectoryReader:
+    """Reads marker directories and records what it finds; safe to call from any thread.
 
+    objects: content by path of every object whose path starts so, raising StorageError.
     in_order: whether the history has every effect.
     names: what the user's reader prints within some seconds, None for Hudi's format.
     busy: whether a file below a directory is being written again in place, so that a reader's view decides nothing.
+    live: whether looks while servers live tell anything.
     """
 
     def __init__(
@@ -49,7 +52,7 @@ class ObjectReader:
         self._names = names
         self._busy = busy
         self._lock = threading.Lock()
-        self._told = SnapshotRecorder(recorder, "hudi" if names is None else "names")
+        self._files: dict[str, dict[str, bytes]] = {}  # Of each directory, as recorded last.
 
     def look(self, place: MarkerDirectory) -> bool:
         """Look while servers live, where that tells anything; False when storage failed or is being written."""
@@ -64,7 +67,7 @@ class ObjectReader:
             if not any(self._look(place) for _ in range(TRIES)):
                 raise HarnessError(f"{place.path} could not be read from the object store, {TRIES} times")
 
-    def look_at_stopped(self, place: MarkerDirectory, pids: Iterable[int]) -> bool:
+    def look_at_stopped(self, place: MarkerDirectory) -> bool:
         """Look while every server is stopped; what one has sent already may still be applied meanwhile."""
         if not self._lock.acquire(timeout=STOPPED_WAIT_S):
             return False
@@ -86,7 +89,7 @@ class ObjectReader:
             names = self._names(place, timeout_s)
             if at_rest and self._busy(place):
                 return False
-            self._told.tell(place, Snapshot({}, frozenset(names)), mark)
+            self._record(place, mark, tuple(sorted(set(names))))
             return True
         with self._recorder.lock if self._in_order else nullcontext():
             mark = self._recorder.mark()
@@ -94,5 +97,38 @@ class ObjectReader:
                 files = self._objects(f"{place.path}/")
             except StorageError:
                 return False
-            self._told.tell(place, Snapshot(files, frozenset()), mark)
+            with self._recorder.lock:
+                known = self._files.get(place.path, {})
+                for path in sorted(known.keys() | files.keys()):
+                    if known.get(path) != files.get(path):
+                        self._recorder.record("kit", "kit", "observe", "file", place, path, files.get(path))
+                self._files[place.path] = files
+                self._record(place, mark, None)
         return True
+
+    def _record(self, place: MarkerDirectory, mark: int, names: tuple[str, ...] | None) -> None:
+        self._recorder.record("kit", "kit", "observe", "snapshot", place, place.path, names, caused_by=mark)
+
+
+def run_reader(command: str, directory: str, environment: Mapping[str, str], timeout_s: float) -> list[str]:
+    """The names that a reader's command prints, one a line; HarnessError when it fails.
+
+    directory: replaces {dir}, as servers are told it.
+    environment: added to the kit's own.
+    """
+    try:
+        words = [word.replace("{dir}", directory) for word in shlex.split(command)]
+    except ValueError as error:
+        raise UsageError(f"--reader {command!r} is not a valid command line: {error}") from error
+    if not words:
+        raise UsageError("--reader was given an empty command; write one that prints the names stored in {dir}")
+    try:
+        done = subprocess.run(
+            words, capture_output=True, timeout=timeout_s, check=False, text=True, env={**os.environ, **environment}
+        )
+    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError) as error:
+        raise HarnessError(f"the reader {words[0]!r} cannot be run: {error}") from error
+    if done.returncode != 0:
+        said = done.stderr.strip()[-300:] or "no output"
+        raise HarnessError(f"the reader {words[0]!r} ended with exit code {done.returncode}: {said}")
+    return [line for line in done.stdout.split("\n") if line]

@@ -1,0 +1,203 @@
+"""Plans run in real time: by real processes, as jobs on a Spark cluster, by servers and systems that write tables.
+
+Processes      plans of the swarm: driver, executors and server that can be killed, and a run may end differently each
+               time; plans that need more than a few seconds are left to the simulated world (`ProcessRuns`)
+SparkRuns      jobs of the system on a cluster of two hosts, with faults of tasks, drivers and servers
+ServerRuns     plans of systems that run in real time alone: servers started by a command, Hudi, its write path on Spark
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from marker_sim.campaign.pieces import NumberedRun
+from marker_sim.campaign.played_runs import numbered
+from marker_sim.campaign.runs import NOT_SERVED, execute
+from marker_sim.errors import HarnessError
+from marker_sim.history import History
+from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.loading import load_system
+from marker_sim.plan import MODES, Plan
+from marker_sim.search.seeds import plan_seed
+from marker_sim.search.swarm import make_plan
+from marker_sim.search.writes import make_write_plan
+from marker_sim.surroundings.requirements import find_java, spark_home
+from marker_sim.surroundings.worker_pool import Keeper
+from marker_sim.system import System
+from marker_sim.targets.python import served
+from marker_sim.targets.table import parse_target
+from marker_sim.targets.target import CampaignRequest, PlayedRun, RealRuns, ServerOptions
+from marker_sim.worlds.door.available import refused
+from marker_sim.worlds.processes.cluster import ProcessCluster
+from marker_sim.worlds.processes.fork_server import ForkServer
+from marker_sim.worlds.processes.storages import LocalFront
+from marker_sim.worlds.spark.outcome import SparkRun
+from marker_sim.worlds.spark.plans import driver_plan, task_plan
+from marker_sim.worlds.spark.run import run_spark
+from marker_sim.worlds.spark.standalone import Standalone
+
+ENTRIES_MAX = 60
+LASTS_MAX_S = 40.0
+TOO_LARGE = "plan too large for real processes"
+TOO_LONG = "plan too long for real processes"
+_OF_PROCESSES = tuple((mode, make) for mode in MODES for make in (make_write_plan, make_plan))
+KILLS = 4  # Limits an application to one or two minutes.
+_OF_SPARK = tuple(
+    (mode, storage, draw) for draw in (driver_plan, task_plan) for mode in MODES for storage in ("local", "s3")
+)
+LONG_S, RUN_S, ALONE_RUN_S = 600.0, 120.0, 240.0  # Limits for a worker's servers, and for one run.
+CLOSING_S, ALONE_MIN_S = 5.0, 15.0
+
+
+class Processes(Keeper):
+    """Runs plans of one system with real processes; a context manager that ends all of them."""
+
+    def __init__(self, sut: str) -> None:
+        super().__init__()
+        self._sut = sut
+        self.system = load_system(sut)
+        self._fork_server: ForkServer | None = None
+
+    def run(self, plan: Plan) -> History:
+        """The history of one run; the first run starts the template process."""
+        if self._fork_server is None:
+            self._fork_server = self._stack.enter_context(ForkServer())
+        return ProcessCluster(plan, self._sut, self._fork_server).run()
+
+
+class ProcessRuns:
+    """The runs of numbered plans: a seed in either mode, of writes and of operations."""
+
+    def __init__(self, processes: Processes, seed: int, storage: str) -> None:
+        self.system = processes.system
+        self._processes = processes
+        self._seed = seed
+        self._storage = storage
+
+    def plan(self, number: int) -> Plan:
+        """The plan with a number; four consecutive numbers share a seed."""
+        mode, make = _OF_PROCESSES[number % len(_OF_PROCESSES)]
+        return make(plan_seed(self._seed, number // len(_OF_PROCESSES)), mode, self._storage)
+
+    def runs(self, first: int, count: int) -> Iterator[NumberedRun]:
+        """The run of each plan, or the reason why it was not run."""
+        for number in range(first, first + count):
+            plan = self.plan(number)
+            unfit = _unfit(plan, self.system)
+            if unfit:
+                yield NumberedRun(number, plan, None, reached=((unfit, 1),))
+            else:
+                yield NumberedRun(number, plan, self._processes.run(plan))
+
+
+def _unfit(plan: Plan, system: System) -> str:
+    """The reason why a plan is not run, "" when it is."""
+    if plan.entries > ENTRIES_MAX:
+        return TOO_LARGE
+    if not served(system, plan.mode, plan.storage):
+        return NOT_SERVED
+    # Real processes need as long as the simulated time of the plan. Forty unanswered storage calls take
+    # minutes, after which real processes would count as stuck.
+    history, _ = execute(plan, system)
+    lasts_s = next(event.time_ns for event in history.events if event.value == "healed") / 1e9
+    return TOO_LONG if lasts_s > LASTS_MAX_S else ""
+
+
+class SparkRuns(Keeper):
+    """The numbered Spark applications on one cluster, started with the first; a context manager that ends it."""
+
+    at_once = 1
+
+    def __init__(self, sut: str, seed: int) -> None:
+        super().__init__()
+        self.system = load_system(sut)
+        self._sut = sut
+        self._seed = seed
+        self._cluster: Standalone | None = None
+
+    def plan(self, number: int) -> Plan:
+        """The plan with a number; eight consecutive numbers share a seed."""
+        mode, storage, draw = _OF_SPARK[number % len(_OF_SPARK)]
+        seed = plan_seed(self._seed, number // len(_OF_SPARK))
+        return driver_plan(seed, mode, storage, KILLS) if draw is driver_plan else draw(seed, mode, storage)
+
+    def runs(self, first: int, count: int) -> Iterator[NumberedRun]:
+        """The run of each plan that the system supports."""
+        for number in range(first, first + count):
+            plan = self.plan(number)
+            if served(self.system, plan.mode, plan.storage):
+                yield numbered(number, self.again(plan))
+            else:
+                yield NumberedRun(number, plan, None, reached=((NOT_SERVED, 1),))
+
+    def again(self, plan: Plan, deadline: float = 0.0, fresh: bool = False, probing: bool = True) -> SparkRun:
+        """The result of a plan run once, however long it takes, with storage, drivers and servers used by it alone."""
+        with TemporaryDirectory(prefix="spark-logs-") as logs:
+            return run_spark(plan, self._running(), Path(logs), self._sut)
+
+    def _running(self) -> Standalone:
+        if self._cluster is None:
+            scratch = Path(self._stack.enter_context(TemporaryDirectory(prefix="spark-")))
+            front = None if refused() else self._stack.enter_context(LocalFront(scratch / "files"))
+            cluster = Standalone(scratch / "cluster", java=find_java(), home=spark_home(), door=front)
+            self._cluster = self._stack.enter_context(cluster)
+        return self._cluster
+
+
+def request_on(sut: str, storage: str, server: ServerOptions, profile: str, seed: int, report: Path) -> CampaignRequest:
+    """The request for a system on one storage."""
+    target = parse_target(sut)
+    return CampaignRequest(
+        target=target, modes=target.can.modes, storages=(storage,), seed=seed, profile=load_profile(profile),
+        budget_s=LONG_S, server=server, report=report,
+    )  # fmt: skip
+
+
+class ServerRuns(Keeper):
+    """The runs of a system on one storage, on servers reused between runs; a context manager that ends them.
+
+    until: time.monotonic() of the end of the night, for a system whose runs need the whole machine.
+    """
+
+    system = None
+
+    def __init__(self, sut: str, storage: str, server: ServerOptions, profile: str, seed: int) -> None:
+        super().__init__()
+        self.storage = storage
+        self.until = 0.0
+        self._asked = (sut, storage, server, profile, seed)
+        self.target = parse_target(sut)
+        self._runs: RealRuns | None = None
+
+    def plan(self, number: int) -> Plan:
+        """The plan with a number."""
+        sut, storage, server, _, seed = self._asked
+        plan = self.target.plan_of(seed, number, storage, server)
+        assert plan is not None, f"{sut} has no plans"
+        return plan
+
+    def runs(self, first: int, count: int) -> Iterator[NumberedRun]:
+        """The run of each plan."""
+        for number in range(first, first + count):
+            yield numbered(number, self.again(self.plan(number)))
+
+    def again(self, plan: Plan, deadline: float = 0.0, fresh: bool = False, probing: bool = True) -> PlayedRun:
+        """The result of one run, as long as it may take here, whatever the deadline of who asks.
+
+        fresh: on new servers; probing: with last probes. HarnessError when the kit failed.
+        """
+        now = time.monotonic()
+        if self._runs is None:
+            report = Path(self._stack.enter_context(TemporaryDirectory(prefix="marker-sim-logs-")))
+            request = request_on(*self._asked, report)
+            self._runs = self._stack.enter_context(request.target.real_runs(request, lambda line: None))
+        until = now + RUN_S
+        if self.target.can.alone:  # Its run ends with the night and reports the plan up to there.
+            until = min(now + ALONE_RUN_S, max(self.until - CLOSING_S, now + ALONE_MIN_S))
+        played = self._runs.again(plan, until, fresh, probing)
+        if played.trouble:
+            raise HarnessError(played.trouble)
+        return played

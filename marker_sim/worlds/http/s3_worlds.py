@@ -1,0 +1,229 @@
+"""Object stores as the storage of runs: the kit's S3 front, or an endpoint of the user's own.
+
+The front sees every request and can make it fail. Each server life signs with an access key of its own, its name in
+the history, so that an effect says who had it. All faults are bounded by `STORAGE_TIMEOUT_MS`: a request that a dead
+server has sent is applied by then, or never. The user's endpoint is read by requests, without faults, and left as it
+was.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing, suppress
+from functools import cache
+from http.client import HTTPConnection, HTTPException
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from marker_sim.errors import HarnessError, UsageError
+from marker_sim.names import MarkerDirectory
+from marker_sim.seams import NotFound, StorageError
+from marker_sim.storages.s3 import S3Storage
+from marker_sim.worlds.http.directory_reader import DirectoryReader
+from marker_sim.worlds.http.plan_wires import start_toxiproxy
+from marker_sim.worlds.http.world import Endpoint, RunGround, RunStorage, Surroundings
+from marker_sim.worlds.interceptor import Interceptor
+from marker_sim.worlds.recorder import Recorder
+from marker_sim.worlds.s3_front import ProbedCapabilities, S3Front, probe_s3
+
+if TYPE_CHECKING:
+    from marker_sim.worlds.proxies.toxiproxy import Toxiproxy
+
+REGION = "us-east-1"
+SECRET = "marker-sim-secret"
+BUCKET = "lake"
+READER = "reader"
+STORAGE_TIMEOUT_MS = 2_000
+SITE_TIMEOUT_MS = 5_000
+OWN_PROBE_ROUNDS = 8
+NOT_ON_A_SITE = (
+    "storage faults: an endpoint of your own is not made to fail, nor is the wire to it",
+    "kills and pauses aimed at requests to storage: an endpoint of your own is not seen from inside",
+)
+
+
+def environment(endpoint: str, access_key: str, secret_key: str = SECRET) -> dict[str, str]:
+    """The environment variables of S3 clients in most languages; AWS_DEFAULT_REGION is Python's name for AWS_REGION."""
+    return {
+        "AWS_ACCESS_KEY_ID": access_key,
+        "AWS_SECRET_ACCESS_KEY": secret_key,
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_REGION": REGION,
+        "AWS_DEFAULT_REGION": REGION,
+    }
+
+
+class FrontWorld(RunStorage):
+    """A front and a bucket.
+
+    scheme: s3a, s3 or s3n.
+    """
+
+    interceptor: Interceptor
+
+    def __init__(self, ground: RunGround, scheme: str, command: str, probed: ProbedCapabilities) -> None:
+        super().__init__(command)
+        self.front = S3Front(Interceptor(ground.recorder, ground.inject), bucket=BUCKET)
+        self.front.spared = READER
+        self._toxiproxy: Toxiproxy | None = None
+        if ground.wire:
+            try:
+                self._stand_before()
+            except BaseException:
+                self.front.end()
+                raise
+        self._root = f"{scheme}://{BUCKET}"
+        self._probed = probed
+        self.bind(ground)
+
+    def bind(self, ground: RunGround) -> FrontWorld:
+        """The next run on the same bucket."""
+        self.interceptor = self.front.interceptor = Interceptor(
+            ground.recorder, ground.inject, f"{ground.table}/", ground.serves
+        )
+        names = self._names if self.command else None
+        self.reader = DirectoryReader(ground.recorder, self.front.objects, in_order=True, names=names)
+        return self
+
+    def _stand_before(self) -> None:
+        """Put a proxy between servers and front."""
+        self._toxiproxy = start_toxiproxy()
+        try:
+            self.wire = self._toxiproxy.proxy("s3", urlsplit(self.front.endpoint).port or 0)
+        except BaseException:
+            self._toxiproxy.close()
+            raise
+
+    def describe(self) -> dict[str, Any]:
+        """The storage in a header."""
+        own = {"witness": "effects", "layout": self.layout, "late_effect_ms": 0}
+        return {**own, "storage_timeout_ms": STORAGE_TIMEOUT_MS, **self._probed.header()}
+
+    def address(self, place: MarkerDirectory) -> str:
+        """The directory as a URI."""
+        return f"{self._root}/{place.path}"
+
+    def surroundings(self, process: str) -> Surroundings:
+        """{storage} is the bucket as a URI; the environment says who signs."""
+        endpoint = self.front.endpoint if self.wire is None else f"http://127.0.0.1:{self.wire.port}"
+        values = {"storage": self._root, "bucket": BUCKET, "endpoint": endpoint}
+        return Surroundings(values, environment(endpoint, process))
+
+    def unseen(self) -> tuple[str, ...]:
+        """Nothing: servers reach the bucket through the front alone. HarnessError when it failed."""
+        self.front.check()
+        return ()
+
+    def echo(self) -> None:
+        """A request of the kit's own, which meets no fault."""
+        asking = HTTPConnection(urlsplit(self.front.endpoint).netloc, timeout=STORAGE_TIMEOUT_MS / 1000)
+        with closing(asking), suppress(OSError, HTTPException):  # It took as long as it took.
+            asking.request("HEAD", f"/{self.front.bucket}/echo", headers={"Authorization": f"AWS {READER}:"})
+            asking.getresponse().read()
+
+    def remove(self, place: MarkerDirectory, process: str) -> None:
+        """Object after object, each an effect of that process."""
+        self.front.remove(f"{place.path}/", process)
+
+    def close(self) -> None:
+        """End the proxy, if there is one, and the front with its bucket."""
+        try:
+            if self._toxiproxy is not None:
+                self._toxiproxy.close()
+        finally:
+            self.front.close()
+
+    def _names(self, place: MarkerDirectory, timeout_s: float) -> list[str]:
+        return self.read_names(self.address(place), environment(self.front.endpoint, READER), timeout_s)
+
+
+@cache
+def probe_front() -> ProbedCapabilities:
+    """The promises that the kit's own front keeps, probed once in a process: each campaign has the same."""
+    interceptor = Interceptor(Recorder(), lambda armed, call: None)
+    with S3Front(interceptor, bucket=BUCKET) as front:
+        found = probe_s3(front.endpoint, BUCKET, "kit", SECRET, REGION, "", rounds=OWN_PROBE_ROUNDS)
+    return found.honest("the kit's own S3")
+
+
+class ExternalS3World(RunStorage):
+    """The user's endpoint. A run's keys are removed when it is over; its delays are not the kit's."""
+
+    def __init__(
+        self, ground: RunGround, site: Endpoint, scheme: str, command: str, probed: ProbedCapabilities
+    ) -> None:
+        super().__init__(command)
+        self._site = site
+        self._storage = S3Storage(
+            site.url,
+            site.bucket,
+            site.prefix,
+            site.access_key,
+            secret_key=site.secret_key,
+            connect_timeout_s=SITE_TIMEOUT_MS / 1000,
+            read_timeout_s=SITE_TIMEOUT_MS / 1000,
+        )
+        self._environment = environment(site.url, site.access_key, site.secret_key)
+        self._root = f"{scheme}://{site.bucket}/{site.prefix}"
+        self._mine = ""
+        self._probed = probed
+        self.bind(ground)
+
+    def bind(self, ground: RunGround) -> ExternalS3World:
+        """The next run on the same endpoint."""
+        if self._mine:
+            self._remove(self._mine)
+        self._mine = f"{ground.table}/"
+        names = self._names if self.command else None
+        self.reader = DirectoryReader(ground.recorder, self._objects, in_order=False, names=names)
+        return self
+
+    def describe(self) -> dict[str, Any]:
+        """The storage in a header."""
+        own = {"witness": "reads", "layout": self.layout}
+        return {**own, "storage_timeout_ms": SITE_TIMEOUT_MS, **self._probed.header()}
+
+    def address(self, place: MarkerDirectory) -> str:
+        """The directory as a URI."""
+        return f"{self._root}/{place.path}"
+
+    def surroundings(self, process: str) -> Surroundings:
+        """{storage} is the campaign's prefix as a URI; every server signs as the user said."""
+        values = {"storage": self._root, "bucket": self._site.bucket, "endpoint": self._site.url}
+        return Surroundings(values, self._environment)
+
+    def remove(self, place: MarkerDirectory, process: str) -> None:
+        """Object after object."""
+        self._remove(f"{place.path}/")
+
+    def close(self) -> None:
+        """Remove the run's objects."""
+        self._remove(self._mine)
+        self._storage.close()
+
+    def _remove(self, prefix: str) -> None:
+        try:
+            for path in self._storage.list(prefix):
+                self._storage.delete(path)
+        except StorageError as error:
+            raise HarnessError(f"{self._root}/{prefix} could not be removed: {error}") from error
+
+    def _objects(self, prefix: str) -> dict[str, bytes]:
+        found = {}
+        for path in self._storage.list(prefix):
+            try:
+                found[path] = self._storage.get(path).data
+            except NotFound:
+                continue  # Deleted since it was listed.
+        return found
+
+    def _names(self, place: MarkerDirectory, timeout_s: float) -> list[str]:
+        return self.read_names(self.address(place), self._environment, timeout_s)
+
+
+def probe_site(site: Endpoint) -> ProbedCapabilities:
+    """The promises that a user's endpoint keeps; UsageError or HarnessError, with its address, when it fails."""
+    try:
+        found = probe_s3(site.url, site.bucket, site.access_key, site.secret_key, REGION, site.prefix)
+    except (UsageError, HarnessError) as error:
+        raise type(error)(f"--s3-endpoint {site.url}: {error}") from error
+    return found.honest(site.url)

@@ -1,0 +1,103 @@
+"""A run on Spark that is over, and the data files that one of the reference's left behind. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from marker_sim.faults import Fault
+from marker_sim.history import History
+from marker_sim.names import data_path
+from marker_sim.plan import Plan
+from marker_sim.timeline import ROLLBACK, State, decode_commit, parse_entry
+
+TOO_LATE = "after its instant was over"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkRun:
+    """A run that is over (`targets.target.PlayedRun`), by plans of jobs or of a table.
+
+    plan: without the steps that there was no time for.
+    counts: how often what happened.
+    missed: the faults of jobs that never had their effect.
+    armed, met: steps of a table by name, how often each was tried and met. refused: why it took no write any more.
+    interrupted: by Ctrl-C.
+    cut: there was no time for the rest of it.
+    trouble: of the kit's surroundings, which ended it.
+    """
+
+    history: History
+    plan: Plan
+    counts: Mapping[str, int]
+    missed: tuple[Fault, ...] = ()
+    armed: Mapping[str, int] = field(default_factory=dict)
+    met: Mapping[str, int] = field(default_factory=dict)
+    refused: tuple[str, ...] = ()
+    interrupted: bool = False
+    cut: bool = False
+    trouble: str = ""
+
+
+class LeftFiles(NamedTuple):
+    """The data files that no completed commit names, though another write began after them, sorted.
+
+    strays: their driver had listed their marker, and their attempt lived to look for its marker directory.
+    unlisted: no listing had their marker. abandoned: their attempt died before it could look.
+    """
+
+    strays: tuple[str, ...]
+    unlisted: tuple[str, ...]
+    abandoned: tuple[str, ...]
+
+
+def left_files(history: History) -> LeftFiles:
+    """What a run left behind."""
+    lives = _lives(history)
+    before = {path for path in _unnamed(history) if lives.written.get(path, -1) < lives.begun}
+    return LeftFiles(
+        strays=tuple(sorted(before & lives.ended & lives.listed)),
+        unlisted=tuple(sorted((before & lives.ended) - lives.listed)),
+        abandoned=tuple(sorted(before - lives.ended)),
+    )
+
+
+@dataclass(slots=True)
+class _Lives:
+    """The data files of a run. written: the event that wrote each last. ended: those whose attempt ended. begun: the
+    event at which the last write began. listed: those whose markers an answered listing contains.
+    """
+
+    written: dict[str, int] = field(default_factory=dict)
+    ended: set[str] = field(default_factory=set)
+    listed: set[str] = field(default_factory=set)
+    begun: int = -1
+
+
+def _lives(history: History) -> _Lives:
+    lives = _Lives()
+    for event in history.events:
+        if event.kind == "effect" and event.operation in ("put", "overwrite") and event.path:
+            lives.written[event.path] = event.index
+        elif event.operation == "attempt" and event.kind != "invoke":
+            lives.ended.add(f"{event.table}/{event.path}")
+        elif (event.kind, event.operation) == ("ok", "list") and isinstance(event.value, tuple):
+            lives.listed.update(f"{event.table}/{data_path(name)}" for name in event.value)
+        elif (event.kind, event.operation) == ("invoke", "begin"):
+            lives.begun = event.index
+    return lives
+
+
+def _unnamed(history: History) -> set[str]:
+    """The data files at the end that no completed commit names."""
+    files = {e.path: e.value for e in history.events if e.kind == "observe" and e.operation == "file" and e.path}
+    named: set[str] = set()
+    for path, content in files.items():
+        entry = parse_entry(path)
+        if entry is None or entry.state is not State.COMPLETED or entry.action == ROLLBACK:
+            continue
+        table = path.partition("/.hoodie/")[0]
+        assert isinstance(content, bytes)
+        named |= {f"{table}/{stat.path}" for stat in decode_commit(content)}
+    return {path for path in files if "/.hoodie/" not in path and path not in named}
