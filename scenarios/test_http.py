@@ -225,9 +225,7 @@ def test_an_empty_command_is_wrong_usage(tmp_path: Path) -> None:
 
 
 def test_only_the_known_placeholders_are_replaced(tmp_path: Path) -> None:
-    says = (
-        f'printf "%s|" "$@" > {tmp_path}/words-$$; exit 1'  # Two start at once, and one is killed when the other ends.
-    )
+    says = f'printf "%s|" "$@" > {tmp_path}/words-$$; exit 1'  # Two start, and one is killed.
     with pytest.raises(HarnessError, match="exit code 1"):
         campaign(asked(tmp_path, start=f"sh -c '{says}' - {{port}} {{other}} {{threads}}"))
     port, other, threads, _ = max(out.read_text() for out in tmp_path.glob("words-*")).split("|")
