@@ -7,10 +7,11 @@ from collections import Counter
 
 import pytest
 
-from marker_sim.faults import FaultKind
+from marker_sim.faults import Call, FaultKind
 from marker_sim.plan import Plan
 from marker_sim.report.notes import walk_line
 from marker_sim.search.walks import CHANGES, Walk, fates_of, numbered, shown
+from marker_sim.worlds.http.world import within
 from marker_sim.worlds.interceptor import StorageCall
 
 DIRECTORY = "walk/.hoodie/.temp/1"
@@ -90,3 +91,9 @@ def test_calls_that_change_storage_can_be_the_last_ones_and_closing_a_file_canno
         assert FaultKind.KILL in kinds and any(kind.row.family == "storage" for kind in kinds)
     assert not fates_of(storage, called("close", "MARKERS0"))
     assert {fate.name for fate in fates_of(storage, called("get", "MARKERS0"))} == {"error"}
+
+
+def test_a_pattern_of_a_plan_is_looked_for_anywhere_below_the_table_of_a_run() -> None:
+    anywhere, begins = (within("p0-1", Call(pattern)).pattern for pattern in (r"MARKERS\d+$", r"^t/\.hoodie/"))
+    assert re.search(anywhere, "p0-1/t/.hoodie/.temp/1/MARKERS3") and not re.search(anywhere, "p0-2/t/MARKERS3")
+    assert re.search(begins, "p0-1/t/.hoodie/x") and not re.search(begins, "p0-1/u/t/.hoodie/x")

@@ -75,7 +75,8 @@ class RunGround(NamedTuple):
 
 def within(table: str, call: Call) -> Call:
     """A call of a plan, whose paths begin with its own tables, in a run, whose tables lie below a folder."""
-    return call._replace(pattern=f"^{re.escape(table)}/{call.pattern.removeprefix('^')}")
+    rest = call.pattern[1:] if call.pattern.startswith("^") else f".*{call.pattern}"
+    return call._replace(pattern=f"^{re.escape(table)}/{rest}")
 
 
 class RunStorage(ABC):
