@@ -22,10 +22,12 @@ import contextlib
 import errno
 import os
 import stat
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from marker_sim.faults import FaultKind
 from marker_sim.history.index.presence import directory_of
@@ -44,28 +46,59 @@ _ERRORS = {
 }
 
 
-class DirectoryFront:
-    """Watches a directory until `close`. Calls meet the faults of `interceptor`, which may be another for each run.
+class DoorFront(ABC):
+    """Calls that stopped at a door meet the faults of `interceptor`, which may be another for each run.
 
-    start: as of the door. full: while it is, every call that needs room fails with ENOSPC, of processes that serve.
-    refused: how many calls did.
+    start: as of the door. rest: settings of the door.
+    """
+
+    def __init__(self, root: Path, interceptor: Interceptor, **rest: Any) -> None:
+        self.root = root
+        self.interceptor = interceptor
+        self._struck: dict[int, ArmedFault] = {}
+        lock = LockOf(lambda: self.interceptor)
+        self.door = Door(root, self._decide, self._applied, closed=self._closed, lock=lock, **rest)
+        self.start = self.door.start
+
+    def check(self) -> None:
+        """HarnessError when the kit failed at a call, so that no command is blamed for it."""
+        self.door.check()
+
+    def _strike(self, call: FileCall, seen: StorageCall) -> Decision | None:
+        """What a fault that strikes at a call does to it, None for nothing; it strikes until the call is applied."""
+        armed = self.interceptor.strike(seen)
+        if armed is None:
+            return None
+        self._struck[call.number] = armed
+        return decision_of(armed, call)
+
+    # What the door asks; the interceptor's lock is held.
+
+    @abstractmethod
+    def _decide(self, call: FileCall) -> Decision: ...
+
+    @abstractmethod
+    def _applied(self, call: FileCall, outcome: CallOutcome) -> None: ...
+
+    @abstractmethod
+    def _closed(self, call: FileCall) -> None: ...
+
+
+class DirectoryFront(DoorFront):
+    """Watches a directory until `close`.
+
+    full: while it is, every call that needs room fails with ENOSPC, of processes that serve. refused: how many did.
     """
 
     def __init__(self, root: Path, interceptor: Interceptor, *, reads: bool = False) -> None:
-        self.root = root
-        self.interceptor = interceptor
         self.full = False
         self.refused = 0
-        self._struck: dict[int, ArmedFault] = {}
         self._files = KnownFiles(root)
         self._before: dict[str, tuple[str, bytes]] = {}  # What marker files held that a process writes again.
         self._changed: set[str] = set()  # Other files, whose writers have them open.
         self._writers: dict[FileId, set[int]] = {}  # Processes that opened a file or wrote to it, until they close it.
         root.mkdir(parents=True, exist_ok=True)
-        self.door = Door(
-            root, self._decide, self._applied, closed=self._closed, lock=LockOf(lambda: self.interceptor), reads=reads
-        )  # fmt: skip
-        self.start = self.door.start
+        super().__init__(root, interceptor, reads=reads)
 
     def objects(self, prefix: str = "") -> dict[str, bytes]:
         """The files whose path starts so, sorted, as they are at this moment."""
@@ -101,24 +134,15 @@ class DirectoryFront:
             for path in gone:
                 self._record(None, StorageCall(process, "timeline-server", "delete", path), path, None)
 
-    def check(self) -> None:
-        """HarnessError when the kit failed at a call, so that no command is blamed for it."""
-        self.door.check()
-
     def close(self) -> None:
         """End every command; HarnessError when calls met a defect of the kit. May be called again."""
         self.door.close()
         self.check()
 
-    # What the door asks; the interceptor's lock is held.
-
     def _decide(self, call: FileCall) -> Decision:
         seen = self._shown(call)
-        armed = self.interceptor.strike(seen)
-        if armed is not None:
-            self._struck[call.number] = armed
-            if (decided := decision_of(armed, call)) is not None:
-                return decided
+        if (decided := self._strike(call, seen)) is not None:
+            return decided
         if self.full and seen.needs_room and self.interceptor.serves(call.process):
             self.refused += 1
             return Decision(error=errno.ENOSPC)

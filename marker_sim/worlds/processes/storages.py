@@ -22,8 +22,7 @@ from marker_sim.storages.local import LocalStorage, is_own
 from marker_sim.storages.s3 import S3Storage
 from marker_sim.worlds.door.available import refused
 from marker_sim.worlds.door.calls import Caller, CallOutcome, Decision, FileCall
-from marker_sim.worlds.door.door import Door
-from marker_sim.worlds.door.front import LockOf, decision_of
+from marker_sim.worlds.door.front import DoorFront
 from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
 from marker_sim.worlds.recorder import Recorder
 
@@ -68,27 +67,17 @@ def open_storage(storage: str, interceptor: Interceptor, root: Path, front: Loca
     return LocalClusterStorage(root, interceptor, front) if storage == "local" else S3ClusterStorage(interceptor)
 
 
-class LocalFront:
+class LocalFront(DoorFront):
     """The local files of one run after another: the calls of children on them pass the interceptor of the run.
 
-    caller_of: the process of a run with a pid, None while it is not served. start: a command whose calls are seen.
+    caller_of: the process of a run with a pid, None while it is not served.
     """
 
     def __init__(self, root: Path, caller_of: Callable[[int], Caller | None] = lambda pid: None) -> None:
         self.caller_of = caller_of
-        self.interceptor = Interceptor(Recorder(), lambda armed, call: None)  # Until the first run.
-        self._root = root
-        self._struck: dict[int, ArmedFault] = {}
         self._begun: set[tuple[str, str]] = set()  # Writes in place, by process and path.
-        self.door = Door(
-            root,
-            self._decide,
-            self._applied,
-            closed=self._closed,
-            lock=LockOf(lambda: self.interceptor),
-            caller_of=lambda _, pid: self.caller_of(pid),
-        )
-        self.start = self.door.start
+        before = Interceptor(Recorder(), lambda armed, call: None)  # Until the first run.
+        super().__init__(root, before, caller_of=lambda _, pid: self.caller_of(pid))
 
     def __enter__(self) -> LocalFront:
         return self
@@ -99,25 +88,19 @@ class LocalFront:
     def watch(self, root: Path, interceptor: Interceptor) -> None:
         """The next run, in another directory; no process of the one before is left."""
         self.door.move(root)
-        self._root, self.interceptor = root, interceptor
+        self.root, self.interceptor = root, interceptor
         self._struck.clear()
         self._begun.clear()
 
     def check(self) -> None:
         """HarnessError when a call of the run before failed in the kit, or was not seen."""
-        self.door.check()
+        super().check()
         if self.door.unseen:
             raise HarnessError(self.door.unseen[0])
 
-    # What the door asks; the interceptor's lock is held.
-
     def _decide(self, call: FileCall) -> Decision:
         seen = _as_planned(call)
-        armed = None if seen is None else self.interceptor.strike(seen)
-        if armed is None:
-            return Decision()
-        self._struck[call.number] = armed
-        return decision_of(armed, call) or Decision()
+        return (seen and self._strike(call, seen)) or Decision()
 
     def _applied(self, call: FileCall, outcome: CallOutcome) -> None:
         seen, armed = _as_planned(call), self._struck.pop(call.number, None)
@@ -143,7 +126,7 @@ class LocalFront:
         return "overwrite-end"
 
     def _record(self, armed: ArmedFault | None, seen: StorageCall, effect: str) -> None:
-        data = None if effect == "delete" else (self._root / seen.path).read_bytes()
+        data = None if effect == "delete" else (self.root / seen.path).read_bytes()
         self.interceptor.applied(armed, seen, effect, seen.path, data)
 
 

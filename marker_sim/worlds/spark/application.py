@@ -21,8 +21,7 @@ from typing import Any
 
 from marker_sim.errors import HarnessError
 from marker_sim.surroundings import supervisor
-from marker_sim.worlds.door.front import DirectoryFront
-from marker_sim.worlds.processes.storages import LocalFront
+from marker_sim.worlds.door.front import DoorFront
 from marker_sim.worlds.spark.plans import DRIVER
 
 START_S = 90.0
@@ -60,7 +59,7 @@ class Application:
         scratch: Path,
         log: Path,
         deadline: float = math.inf,
-        door: DirectoryFront | LocalFront | None = None,
+        door: DoorFront | None = None,
     ) -> None:
         self.name = name
         self.log = log

@@ -20,9 +20,8 @@ import psutil
 
 from marker_sim.errors import HarnessError
 from marker_sim.surroundings import supervisor
-from marker_sim.worlds.door.front import DirectoryFront
+from marker_sim.worlds.door.front import DoorFront
 from marker_sim.worlds.http.servers import VARIABLE
-from marker_sim.worlds.processes.storages import LocalFront
 from marker_sim.worlds.spark.plans import EXECUTOR
 
 HOSTS = ("127.0.0.2", "127.0.0.3")
@@ -65,7 +64,7 @@ class Standalone:
         home: Path,
         cores: int = 2,
         memory_mb: int = 4096,
-        door: DirectoryFront | LocalFront | None = None,
+        door: DoorFront | None = None,
     ) -> None:
         self.mark = f"{os.getpid()}-{uuid.uuid4().hex}"
         self.url = ""
