@@ -22,6 +22,7 @@ class Server:
 
     def __init__(self) -> None:
         self.done: list[str] = []
+        self.program = self  # What signals go to.
 
     def signal(self, number: signal.Signals) -> None:
         self.done.append(number.name)
