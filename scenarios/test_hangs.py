@@ -27,7 +27,7 @@ import sys, threading, time
 import marker_sim.cli.replay, marker_sim.cli.verify
 from marker_sim.worlds.http.fault_injector import ServerFaultInjector
 marker_sim.cli.verify.REST_S = marker_sim.cli.replay.REST_S = {rest_s}
-marker_sim.cli.replay.RUN_S = 0.0
+marker_sim.cli.replay.LONG_S = 0.0
 {spoiled}
 from marker_sim.cli import main
 sys.exit(main(sys.argv[1:]))

@@ -162,7 +162,7 @@ def test_the_limits_on_the_page_are_those_of_the_code() -> None:
         f"after {connections.KEEP_ALIVE_S:.0f} s without a request",
         f"it has {ANSWER_TIMEOUT_S:.0f} s",
         f"(a second server {SECOND_STARTUP_S:.0f} s)",
-        f"`SIGSTOP` for up to {FOR_MS_MAX / 1000:.1f} s",
+        f"`SIGSTOP` | both | for up to {FOR_MS_MAX / 1000:.1f} s",
         f"of up to {max(len(name.encode()) for name in KEPT)} |",
     ):
         assert said in " ".join(PAGE.split()), said
