@@ -65,6 +65,7 @@ FATES = {
 }
 _APPLIED = Fate("done, error", FaultKind.IO_ERROR, settings=FaultSettings(applied=True))
 _FULL = Fate("disk full", FaultKind.DISK_FULL)
+_FULL_WITHIN = Fate("disk full within", FaultKind.DISK_FULL, settings=FaultSettings(calls=2))
 _TORN = Fate("death within", FaultKind.TORN_WRITE)
 
 
@@ -212,7 +213,7 @@ def fates_of(storage: str, call: StorageCall) -> tuple[Fate, ...]:
     if storage == "local" and call.operation in CHANGES[storage] and call.operation != "sync":
         known = (*known, _APPLIED)
         known += (_FULL,) if call.needs_room else ()
-        known += (_TORN,) if call.operation == "write" else ()
+        known += (_FULL_WITHIN, _TORN) if call.operation == "write" else ()
     return known
 
 

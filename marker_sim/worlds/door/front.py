@@ -10,7 +10,7 @@ file outside of marker directories is put when it is made, empty, and when its w
 a death or a pause can happen.
 
     IO_ERROR               EIO; `applied`: the call is done all the same
-    DISK_FULL              ENOSPC, for calls that need room
+    DISK_FULL              ENOSPC, for calls that need room; the first of several, if it is a write, is done by half
     SLOW_STORAGE           done and answered `late_ms` later
     TORN_WRITE             half of a write is done, nothing of it with `empty`, and its process dies
     a death, PAUSE         by the interceptor's `inject`, before the call or after it
@@ -279,6 +279,9 @@ def decision_of(armed: ArmedFault, call: FileCall) -> Decision | None:
         return Decision(bytes_max=0 if settings.empty else len(call.data) // 2)
     if armed.injected:
         return None
+    filling = armed.kind is FaultKind.DISK_FULL and armed.fired == 1 < settings.calls
+    if filling and call.operation == "write" and len(call.data) > 1:
+        return Decision(bytes_max=len(call.data) // 2)  # As a disk does that becomes full within it.
     if armed.kind is FaultKind.SLOW_STORAGE:
         return Decision(late_ms=settings.late_ms)
     return Decision(error=_ERRORS[armed.kind], applied=settings.applied)

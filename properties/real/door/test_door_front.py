@@ -58,6 +58,23 @@ def test_a_full_disk_refuses_what_needs_room(runs: Callable[..., Run]) -> None:
     assert "No space left on device" in said and "removed" in said
 
 
+def test_a_disk_that_becomes_full_within_a_write_does_half_of_it_and_then_nothing(runs: Callable[..., Run]) -> None:
+    run = runs(at(FaultKind.DISK_FULL, "write", 1, pattern="MARKERS0", calls=2))
+    _, said = run.python(f"""
+import os
+os.makedirs({PLACE!r})
+file = os.open({FILE!r}, os.O_WRONLY | os.O_CREAT)
+print(os.write(file, b"name-1"))
+for rest in (b"e-1", b"e-1"):
+    try:
+        print(os.write(file, rest))
+    except OSError as error:
+        print(error.strerror)
+""")
+    assert said.split("\n") == ["3", "No space left on device", "3", ""]
+    assert run.effects()[-2:] == [("put", FILE, b"nam"), ("put", FILE, b"name-1")]
+
+
 @pytest.mark.parametrize("rename", ["os.rename('new', name)", "os.rename('new', name); open(name, 'wb')"])
 def test_a_full_disk_strikes_at_the_next_call_that_needs_room(runs: Callable[..., Run], rename: str) -> None:
     run = runs(at(FaultKind.DISK_FULL, "put", 1, pattern="MARKERS0"))
