@@ -72,8 +72,8 @@ _TORN = Fate("death within", FaultKind.TORN_WRITE)
 class WalkPoint(NamedTuple):
     """One call and one fate of it.
 
-    base: which numbered workload, from 0. number: of the call in it, from 1. turn: of how many such calls it is the
-    last; first ones are tried before later ones.
+    base: which numbered workload, from 0. number: of the call in it, from 1. turn: how many calls of this kind, in any
+    marker directory, there were by then; first ones are tried before later ones.
     """
 
     base: int
@@ -146,15 +146,16 @@ class Walk:
         """The points of a workload; then the next workload is the same with a death in the middle of this one."""
         base, first = len(self._calls), calls[0].process if calls else ""
         self._calls.append(calls)
-        triggers, turns = list(numbered(calls)), Counter[Call]()
+        triggers, turns = list(numbered(calls)), Counter[tuple[str, str]]()
         for number, (call, trigger) in enumerate(zip(calls, triggers, strict=True), 1):
             if base and call.process == first:
                 continue  # Before the death of this workload, as in the one before.
-            turns[trigger._replace(n=1)] += 1
+            kind = call.operation, _VARYING.sub("#", _parted(call.path)[1])
+            turns[kind] += 1
             for fate in fates_of(self.storage, call):
                 due = trigger._replace(when=fate.when)
                 fault = Fault(kind=fate.kind, target="server", trigger=due, settings=fate.settings)
-                self._left.append(WalkPoint(base, number, fate.name, turns[trigger._replace(n=1)], fault))
+                self._left.append(WalkPoint(base, number, fate.name, turns[kind], fault))
         random.Random(f"walk/1/{self.seed}").shuffle(self._left)
         self._left.sort(key=lambda point: -point.turn)
         changing = [each for each, call in zip(triggers, calls, strict=True) if call.operation in CHANGES[self.storage]]
