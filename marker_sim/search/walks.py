@@ -33,6 +33,7 @@ CHANGES = {
 }
 # Parts of a name that may be others in the next run: numbers, hexadecimal ones, and those of Python's `tempfile`.
 _VARYING = re.compile(r"(?<![A-Za-z0-9])(?=[a-f]*\d)[0-9a-f]{4,}(?![A-Za-z0-9])|(?<=tmp)[a-z0-9_]{8}|\d+")
+IN_A_ROW = 4
 _AT_ONCE_MS = 1_200  # How long a caller waits for a reply that never comes.
 
 
@@ -45,22 +46,21 @@ class Fate(NamedTuple):
     settings: FaultSettings = FaultSettings()
 
 
+def _errors(kind: FaultKind) -> tuple[Fate, ...]:
+    """An error once, which libraries may hide by trying again, and some in a row."""
+    return Fate("error", kind), Fate(f"{IN_A_ROW} errors", kind, settings=FaultSettings(calls=IN_A_ROW))
+
+
 _DEATHS = tuple(Fate(f"death {when}", FaultKind.KILL, when) for when in ("before", "after"))
+_NO_REPLY = Fate("done, no reply", FaultKind.TIMEOUT_APPLIED, settings=FaultSettings(for_ms=_AT_ONCE_MS))
 FATES = {
     "local": {
-        **dict.fromkeys(CHANGES["local"], (*_DEATHS, Fate("error", FaultKind.IO_ERROR))),
-        **dict.fromkeys(READS, (Fate("error", FaultKind.IO_ERROR),)),
+        **dict.fromkeys(CHANGES["local"], (*_DEATHS, *_errors(FaultKind.IO_ERROR))),
+        **dict.fromkeys(READS, _errors(FaultKind.IO_ERROR)),
     },
     "s3": {
-        **dict.fromkeys(
-            CHANGES["s3"],
-            (
-                *_DEATHS,
-                Fate("error", FaultKind.SERVER_ERROR),
-                Fate("done, no reply", FaultKind.TIMEOUT_APPLIED, settings=FaultSettings(for_ms=_AT_ONCE_MS)),
-            ),
-        ),
-        **dict.fromkeys(READS, (Fate("error", FaultKind.SERVER_ERROR),)),
+        **dict.fromkeys(CHANGES["s3"], (*_DEATHS, *_errors(FaultKind.SERVER_ERROR), _NO_REPLY)),
+        **dict.fromkeys(READS, _errors(FaultKind.SERVER_ERROR)),
     },
 }
 _APPLIED = Fate("done, error", FaultKind.IO_ERROR, settings=FaultSettings(applied=True))
