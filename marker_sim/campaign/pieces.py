@@ -306,7 +306,7 @@ class SearchState:
                 self.found[each] = replace(self.found[each], story=kind)
 
     def failures(self) -> tuple[Failure, ...]:
-        """The failures, shortest plan first. One that was not shrunk is joined with others of the same run."""
+        """The failures, shortest plan first. One that was not shrunk belongs to the story of another one of its run."""
         told = {each.number: each.story for each in reversed(self.found.values()) if each.story is not None}
         for kind, failure in self.found.items():
             told.setdefault(failure.number, kind)

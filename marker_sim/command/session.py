@@ -274,7 +274,7 @@ def make_factory(pool: ProgramPool, mode: str) -> Factory:
 
 
 def session_of(pool: ProgramPool, mode: str, context: Context) -> ProgramSession:
-    """The session of a process in a mode; a driver that writes can also read, by a store of the server's kind."""
+    """The session with the program that plays a process in a marker mode, started when it is first asked for."""
     place = f"program: {mode}"
     if place not in context.process:
         context.process[place] = ProgramSession(pool, mode, context)

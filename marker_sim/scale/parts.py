@@ -166,7 +166,11 @@ def events_in(path: Path) -> int:
 def judge_in_parts(
     path: Path, guarantees: frozenset[str] | None, group_events: int = GROUP_EVENTS, table_max: int = WHOLE_MAX
 ) -> tuple[Header, tuple[Finding, ...], bool]:
-    """The findings about a Parquet history, and whether all tables were judged; guarantees: ids, None for all."""
+    """The findings about a Parquet history, judged some tables at a time, and whether every table was judged.
+
+    guarantees: ids, None for all. group_events: at most so many events are read at once; table_max: a table with more
+    is not judged whole.
+    """
     file, header = open_parquet(path)
     tables = _tables_of(file)
     asked = frozenset(each.id for each in GUARANTEES if each.judge) if guarantees is None else guarantees

@@ -36,7 +36,7 @@ class Scenario(NamedTuple):
     storages: tuple[str, ...] = ()
 
     def fits(self, mode: str, storage: str) -> bool:
-        """Whether plans of a place can be made into it."""
+        """Whether plans of a marker mode on a storage can become this scenario."""
         return self.mode in ("", mode) and (not self.storages or storage in self.storages)
 
 

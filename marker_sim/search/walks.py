@@ -104,7 +104,7 @@ class Walk:
     _came: dict[WalkPoint, str] = field(default_factory=dict)
 
     def next(self) -> Plan | None:
-        """The plan of the next run, None while there is none, or no more."""
+        """The plan of the next run; None when all were given, or while the calls of a workload are not known."""
         if None in self._going.values():
             return None
         if not self._bases:

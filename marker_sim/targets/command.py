@@ -58,7 +58,7 @@ class CommandTarget(PythonTarget):
         return super(CommandTarget, self).load()
 
     def prepare(self, request: CampaignRequest, progress: Callable[[str], None]) -> None:
-        """Find the program, start it, and check that it has a requested mode."""
+        """Find the program, start it, and check that it implements one of the requested marker modes."""
         split_command(self.command)
         check_program("--sut command", self.command)
         super(CommandTarget, self).prepare(request, progress)

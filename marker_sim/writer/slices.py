@@ -23,7 +23,7 @@ class Slice(NamedTuple):
 
 
 def latest_slices(commits: Iterable[tuple[str, tuple[WriteStat, ...]]]) -> dict[Group, Slice]:
-    """The slices after these commits, (instant, stats) in the order of their instants, by partition and file id."""
+    """The latest file slice of each group, by partition and file id. commits: instants with stats, oldest first."""
     slices: dict[Group, Slice] = {}
     for instant, stats in commits:
         for stat in stats:

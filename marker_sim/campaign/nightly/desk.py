@@ -139,7 +139,7 @@ def spark(task: NightlyTask, runs: SparkRuns) -> Line:
 
 
 def servers(task: NightlyTask, runs: ServerRuns) -> Line:
-    """Plans run on a system in real time, by number; of each kind of failure the 1st, 2nd, 4th and so on is shrunk."""
+    """A unit of numbered plans on real servers; the 1st, 2nd, 4th, 8th ... failure of a kind is shrunk."""
     goals, alone = list(runs.target.goals(runs.storage, task.server)), runs.target.can.alone
     return unit(task, runs, lambda seen: _made_small(task, runs.again, seen.found, SERVER, alone)) | {"goals": goals}
 
@@ -167,7 +167,7 @@ def _made_small(
 
 
 def false_statement(task: NightlyTask, runs: ServerRuns) -> Line:
-    """Whether judges detect a false statement in a run's history: the canary of systems that have no mutants."""
+    """Change one statement in the history of a run and say whether judges notice: the canary without mutants."""
     plan = runs.plan(task.first)
     plan = replace(plan, writes=plan.writes[:1])  # One step of a table's run is enough here.
     return canary_line(find_false_statement(runs.again(plan).history))

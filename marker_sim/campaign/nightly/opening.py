@@ -200,7 +200,7 @@ def same_system(one: str, other: str) -> bool:
 
 
 def missing(totals: Totals, request: NightRequest) -> dict[str, str]:
-    """The streams that cannot run here, each with the reason."""
+    """The kinds of work that cannot be done on this machine, each with the reason."""
     if request.spark_master is not None:
         return ON_SPARK
     if parse_target(totals.sut).can.plans:

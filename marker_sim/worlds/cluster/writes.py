@@ -43,7 +43,7 @@ class ClusterWrites:
         self._tables: dict[int, None] = {}
 
     def play(self, write: Write) -> None:
-        """Let the driver perform one write, until it is done, or the driver is gone and a successor may begin."""
+        """Let the driver perform one write, until it is done, or the driver died and the next one may start."""
         self._ordinal += 1
         self._tables[write.table] = None
         driver = self._driver or self._start_driver()

@@ -107,7 +107,7 @@ class DirectoryFront(DoorFront):
 
     @property
     def unseen(self) -> tuple[str, ...]:
-        """Sentences about writes that are known to have escaped, the last by what a marker directory holds.
+        """Sentences about writes that did not stop at the door; the last follows from what a marker directory holds.
 
         HarnessError when the kit failed at a call: then nothing follows from the others either.
         """

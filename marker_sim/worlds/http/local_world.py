@@ -76,7 +76,7 @@ class LocalWorld(RunStorage):
         return Surroundings({"storage": str(self._root)}, {}, self._front.start)
 
     def unseen(self) -> tuple[str, ...]:
-        """Sentences about storage calls that are known to have escaped."""
+        """Sentences about storage calls that did not stop at the door."""
         return self._front.unseen
 
     def echo(self) -> None:

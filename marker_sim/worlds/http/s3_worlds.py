@@ -114,7 +114,7 @@ class FrontWorld(RunStorage):
         return ()
 
     def echo(self) -> None:
-        """A request of the kit's own, which meets no fault."""
+        """A request of the kit to its own S3; returns when it was answered. No fault strikes it."""
         asking = HTTPConnection(urlsplit(self.front.endpoint).netloc, timeout=STORAGE_TIMEOUT_MS / 1000)
         with closing(asking), suppress(OSError, HTTPException):  # It took as long as it took.
             asking.request("HEAD", f"/{self.front.bucket}/echo", headers={"Authorization": f"AWS {READER}:"})

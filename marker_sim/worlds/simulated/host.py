@@ -57,7 +57,7 @@ class SimulatedHost:
     # Processes.
 
     def start(self, name: str, role: str, life: Life = None) -> Process:
-        """Start a new life under a name of the plan."""
+        """Start a process under a name of the plan, perhaps again after its death."""
         self._lives[name] = self._lives.get(name, 0) + 1
         process = Process(f"{name}#{self._lives[name]}", role, self.actor(name), life)
         self.processes.append(process)

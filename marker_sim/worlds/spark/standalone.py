@@ -151,7 +151,7 @@ class Standalone:
 
 
 def host_of(process: str) -> str:
-    """The host of the worker whose executors make calls under this name, behind a door."""
+    """The host of a worker, from the name under which storage calls of its executors are recorded."""
     return process.removeprefix(_PREFIX)
 
 
