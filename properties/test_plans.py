@@ -156,6 +156,14 @@ def test_a_fault_at_a_call_is_said_and_is_not_for_simulated_processes() -> None:
 
 
 @pytest.mark.parametrize(
+    ("calls", "more"), [(1, ""), (2, ", and so at the one after it"), (1_000_000, ", and so at all after it")]
+)
+def test_how_many_calls_meet_a_fault_is_said(calls: int, more: str) -> None:
+    fault = Fault.of(FaultKind.DISK_FULL, "server", Call("", ("write",)), calls=calls)
+    assert f"(write), the disk is full{more}." in plan_sentences(replace(ONE, faults=(fault,)))[-1]
+
+
+@pytest.mark.parametrize(
     ("fault", "why"),
     [
         (

@@ -246,7 +246,7 @@ class FaultKind(Enum):
     )
     DISK_FULL = _storage(
         "disk-full",
-        sentence="the disk is full for {for_ms} ms",
+        sentence="the disk is full{for_ms? for # ms|}",
         storages=("local",),
         operations=CONTENTS,
         settings={"for_ms": (50, 500, 2000)},

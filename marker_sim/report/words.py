@@ -15,6 +15,7 @@ from marker_sim.plan import AS, OF_CROWD, EarlierLife, Op, Plan, TableShape, Wri
 
 _SETTING = re.compile(r"\{(\w+)(?:\?([^|}]*)\|([^}]*))?\}")
 _LONG = re.compile(r"(\S{80})\S{120,}(\S{40})")
+ALL = 1_000  # Calls that nobody waits for.
 _TIMES = ("first", "second", "third")
 _ACTORS = {
     "driver": "the driver", "server": "the server", "second": "the second server", "executor": "an executor",
@@ -147,6 +148,8 @@ def _fault(fault: Fault, writes: bool) -> str:
         if fault.kind is FaultKind.TORN_WRITE:
             return f"{when}, half of which is done, it is killed."
     sentence = _SETTING.sub(partial(_setting_words, fault.settings), fault.kind.row.sentence)
+    if isinstance(fault.trigger, Call) and "{calls" not in fault.kind.row.sentence:
+        sentence += _so_do_others(fault.settings.calls - 1)
     if fault.settings.restart_ms < 0:
         sentence = re.sub("starts again .*", "never starts again", sentence)
     if of_driver:
@@ -154,6 +157,12 @@ def _fault(fault: Fault, writes: bool) -> str:
             r"\bit (never )?starts again|(?<=and )(never )?starts again", r"its successor \1\2starts", sentence
         )
     return f"{when}, {sentence}."
+
+
+def _so_do_others(more: int) -> str:
+    """The words for calls that meet a fault after the first one."""
+    which = "the one" if more == 1 else f"the {more}" if more < ALL else "all"
+    return f", and so at {which} after it" if more > 0 else ""
 
 
 def _setting_words(settings: FaultSettings, found: re.Match[str]) -> str:

@@ -10,8 +10,9 @@ import time
 from types import SimpleNamespace
 from typing import Any
 
+from marker_sim.worlds.door.calls import HeldCalls
 from marker_sim.worlds.http.s3_worlds import FrontWorld
-from marker_sim.worlds.http.servers import WORTH_MS, ProcessorTime, processor_times, starved_ms
+from marker_sim.worlds.http.servers import WORTH_MS, ProcessorTime, ProcessorUse, Starvation, processor_use, starved_ms
 from marker_sim.worlds.http.stage import RunStage
 from marker_sim.worlds.interceptor import Interceptor
 from marker_sim.worlds.recorder import Recorder
@@ -28,10 +29,10 @@ def test_a_process_that_others_keep_from_the_processor_is_starved() -> None:
     try:
         time.sleep(0.5)
         pid = running[0].pid
-        lost, before = 0, processor_times([pid])
+        lost, before = 0, processor_use([pid])
         for _ in range(100):
             time.sleep(0.1)
-            now = processor_times([pid])
+            now = processor_use([pid])
             lost, before = lost + starved_ms(before, now), now
             if lost > 1_000:
                 break
@@ -42,17 +43,37 @@ def test_a_process_that_others_keep_from_the_processor_is_starved() -> None:
             each.wait()
 
 
+def use(threads: int, ran_ms: int, waited_ms: int, busy_ms: int, at_ms: int = 1_000) -> ProcessorUse:
+    times = {(1, number): ProcessorTime(ran_ms * MS, waited_ms * MS) for number in range(threads)}
+    return ProcessorUse(times, busy_ms * MS, at_ms * MS)
+
+
 def test_threads_that_keep_each_other_waiting_are_not() -> None:
-    before = {(1, number): ProcessorTime(0, 0) for number in range(4)}
-    crowd = {key: ProcessorTime(500 * MS, 480 * MS) for key in before}
-    assert starved_ms(before, crowd) == 0
-    alone = crowd | {(1, 9): ProcessorTime(10 * MS, 2_500 * MS)}
-    assert starved_ms(before, alone) == 2_500 - 2_010
-    assert starved_ms(before, before) == starved_ms({}, {}) == 0
+    before = use(4, 0, 0, 0, 0)
+    assert starved_ms(before, use(4, 500, 480, 2_000), cores=2) == 0
+    assert starved_ms(before, use(4, 250, 700, 2_000), cores=2) == 500, "others had half of both processors"
+    assert starved_ms(before, use(4, 250, 700, 1_200), cores=2) == 200, "others ran no longer"
+    assert starved_ms(before, before, cores=2) == 0
+
+
+def test_one_lock_of_many_threads_that_wait_in_turn_for_a_processor_is_starved() -> None:
+    """A program that lets one of its threads run at a time spreads its waits over all of them."""
+    assert starved_ms(use(100, 0, 0, 0, 0), use(100, 5, 5, 2_000), cores=2) == 250
+
+
+def test_calls_that_the_kit_answers_late_are_its_own_doing() -> None:
+    own = Starvation()
+    own.look(use(1, 0, 0, 0, 0))
+    own.echo(HeldCalls(0, 0.0), 0.0, 0.05)
+    own.echo(HeldCalls(4, 0.010), 0.005, 0.055)  # Four calls were answered some 5 ms late, and took 10 ms.
+    assert own.look(use(1, 100, 0, 100)) == 30
+    own.echo(HeldCalls(400, 0.010), 0.005, 0.055)  # No more than the time that passed.
+    assert own.look(use(1, 200, 0, 200, 2_000)) == 55
+    assert own.look(use(1, 300, 0, 300, 3_000)) == 0
 
 
 def test_a_process_that_is_gone_has_no_threads() -> None:
-    assert processor_times([2**22 + 1]) == {}
+    assert processor_use([2**22 + 1]).threads == {}
 
 
 def test_a_server_whose_storage_is_the_kit_s_and_slow_is_starved() -> None:
@@ -61,7 +82,7 @@ def test_a_server_whose_storage_is_the_kit_s_and_slow_is_starved() -> None:
         world: Any = SimpleNamespace(front=front)
         stage: Any = SimpleNamespace(
             recorder=recorder,
-            world=SimpleNamespace(echo=lambda: FrontWorld.echo(world)),
+            world=SimpleNamespace(echo=lambda: FrontWorld.echo(world), held=lambda process: HeldCalls()),
             injector=SimpleNamespace(servers=[SimpleNamespace(name="server-1", pids=list)]),
             _over=threading.Event(),
         )

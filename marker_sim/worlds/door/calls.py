@@ -78,3 +78,10 @@ class CallOutcome(NamedTuple):
     done: bool
     result: int = 0
     error: int = 0
+
+
+class HeldCalls(NamedTuple):
+    """How many calls of a command stopped at the door, and the seconds that the kit worked for them."""
+
+    calls: int = 0
+    seconds: float = 0.0

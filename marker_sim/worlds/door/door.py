@@ -33,7 +33,7 @@ from pathlib import Path
 from marker_sim.errors import HarnessError
 from marker_sim.surroundings import supervisor
 from marker_sim.worlds.door import kernel, launch
-from marker_sim.worlds.door.calls import Caller, CallOutcome, Decision, FileCall
+from marker_sim.worlds.door.calls import Caller, CallOutcome, Decision, FileCall, HeldCalls
 from marker_sim.worlds.door.effects import Act, Scope
 from marker_sim.worlds.door.held import HeldCall, free_number
 from marker_sim.worlds.door.kernel import Notice
@@ -67,7 +67,8 @@ class Door:
     reads: opens for reading, listings and looks stop as well.
     caller_of: the caller that a process of a command is, by its pid, by default the command itself; None while its
         calls wait, undecided or decided, and others are served.
-    unseen: what is known to have escaped. troubles: what failed in the kit; `check` raises it.
+    held: of each command so far. unseen: what is known to have escaped. troubles: what failed in the kit; `check`
+        raises it.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class Door:
     ) -> None:
         self.lock = lock if lock is not None else threading.RLock()
         self.troubles: list[BaseException] = []
+        self.held: dict[str, HeldCalls] = {}
         self._root = os.path.realpath(root)
         self._decide, self._applied, self._closed = decide, applied, closed
         self._reads = reads
@@ -221,7 +223,7 @@ class Door:
             command.listener = -1
             os.close(listener)
             return
-        notice = None
+        notice, began = None, time.monotonic()
         try:
             notice = kernel.receive(listener)
             held = HeldCall(notice, self._names[notice.number])
@@ -232,6 +234,8 @@ class Door:
             return
         with self._answering(command, held):
             self._take(command, scope, held)
+        before = self.held.get(command.name, HeldCalls())
+        self.held[command.name] = HeldCalls(before.calls + 1, before.seconds + time.monotonic() - began)
 
     @contextlib.contextmanager
     def _answering(self, command: DoorCommand, held: HeldCall) -> Iterator[None]:

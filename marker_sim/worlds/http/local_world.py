@@ -12,6 +12,7 @@ from typing import Any
 
 from marker_sim.faults import Fault
 from marker_sim.names import MarkerDirectory
+from marker_sim.worlds.door.calls import HeldCalls
 from marker_sim.worlds.door.front import DirectoryFront
 from marker_sim.worlds.http.directory_reader import DirectoryReader
 from marker_sim.worlds.http.world import RunGround, RunStorage, Surroundings
@@ -83,6 +84,10 @@ class LocalWorld(RunStorage):
         """Wait until the front answers, as a call of a server does."""
         with self._recorder.lock:
             pass
+
+    def held(self, process: str) -> HeldCalls:
+        """The calls of a server that stopped at the door."""
+        return self._front.door.held.get(process, HeldCalls())
 
     def begin(self, fault: Fault) -> None:
         """The disk is full from now on."""

@@ -25,11 +25,15 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
+
+import psutil
 
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.surroundings import supervisor
 from marker_sim.surroundings.supervisor import StartedProgram
 from marker_sim.surroundings.worker_pool import guarded
+from marker_sim.worlds.door.calls import HeldCalls
 from marker_sim.worlds.http.world import Surroundings
 
 VARIABLE = "MARKER_SIM_FLEET"
@@ -297,8 +301,16 @@ class ProcessorTime:
     waited_ns: int
 
 
-def processor_times(pids: Iterable[int]) -> dict[tuple[int, int], ProcessorTime]:
-    """The times of all threads of some processes, by process and thread; empty where the kernel does not count."""
+class ProcessorUse(NamedTuple):
+    """threads: by process and thread. busy_ns: of all processors of the machine. at_ns: time.monotonic_ns()."""
+
+    threads: Mapping[tuple[int, int], ProcessorTime]
+    busy_ns: int
+    at_ns: int
+
+
+def processor_use(pids: Iterable[int]) -> ProcessorUse:
+    """The times of all threads of some processes; without threads where the kernel does not count."""
     found = {}
     for pid in pids:
         with contextlib.suppress(OSError):  # It is gone.
@@ -306,16 +318,40 @@ def processor_times(pids: Iterable[int]) -> dict[tuple[int, int], ProcessorTime]
                 with contextlib.suppress(OSError):
                     ran, waited, _ = map(int, Path(thread, "schedstat").read_text().split())
                     found[pid, int(thread.name)] = ProcessorTime(ran, waited)
-    return found
+    times = psutil.cpu_times()
+    busy_s = sum(getattr(times, name) for name in ("user", "nice", "system", "irq", "softirq", "steal"))
+    return ProcessorUse(found, int(busy_s * 1e9), time.monotonic_ns())
 
 
-def starved_ms(before: Mapping[tuple[int, int], ProcessorTime], now: Mapping[tuple[int, int], ProcessorTime]) -> int:
-    """The milliseconds that a server waited for a processor between two measurements.
+def starved_ms(before: ProcessorUse, now: ProcessorUse, cores: int = os.cpu_count() or 1) -> int:
+    """The milliseconds that a server waited for a processor because of others, between two measurements.
 
-    That is the longest wait of one of its threads, less all that the server ran meanwhile: threads that keep each other
-    waiting are its own doing.
+    Its threads waited, and its own ones had all processors for at most the time that they ran, divided by the number of
+    processors: threads that keep each other waiting are its own doing. Others cannot have taken more than they ran.
     """
     none = ProcessorTime(0, 0)
-    waited = max((time.waited_ns - before.get(key, none).waited_ns for key, time in now.items()), default=0)
-    ran = sum(time.ran_ns - before.get(key, none).ran_ns for key, time in now.items())
-    return max(0, waited - ran) // _NS_PER_MS
+    waited = sum(time.waited_ns - before.threads.get(key, none).waited_ns for key, time in now.threads.items())
+    ran = sum(time.ran_ns - before.threads.get(key, none).ran_ns for key, time in now.threads.items())
+    others = now.busy_ns - before.busy_ns - ran
+    return max(0, min(min(waited, now.at_ns - before.at_ns) - ran // cores, others)) // _NS_PER_MS
+
+
+class Starvation:
+    """What others took of one server's time: of the processors, and by how late the kit answered its storage calls."""
+
+    def __init__(self) -> None:
+        self._use: ProcessorUse | None = None
+        self._held: HeldCalls | None = None
+        self._held_s = 0.0
+
+    def echo(self, held: HeldCalls, late_s: float, passed_s: float) -> None:
+        """Note the calls of the last `passed_s`. late_s: how late a thread of the kit was woken in that time."""
+        before, self._held = self._held or held, held
+        self._held_s += min(passed_s, (held.calls - before.calls) * late_s + held.seconds - before.seconds)
+
+    def look(self, now: ProcessorUse) -> int:
+        """The milliseconds lost since the last look."""
+        before, self._use = self._use or now, now
+        lost_ms = starved_ms(before, now) + int(self._held_s * 1000)
+        self._held_s = 0.0
+        return min(lost_ms, (now.at_ns - before.at_ns) // _NS_PER_MS)

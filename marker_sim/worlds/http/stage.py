@@ -9,6 +9,7 @@ import itertools
 import random
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,7 +24,7 @@ from marker_sim.worlds.http.clients import Requests
 from marker_sim.worlds.http.fault_injector import ServerFaultInjector
 from marker_sim.worlds.http.http_client import READ_ONLY, HttpConnection
 from marker_sim.worlds.http.request_forms import CHUNKED
-from marker_sim.worlds.http.servers import WORTH_MS, Fleet, ProcessorTime, Server, processor_times, starved_ms
+from marker_sim.worlds.http.servers import WORTH_MS, Fleet, Server, Starvation, processor_use
 from marker_sim.worlds.http.world import RunGround, RunStorage
 from marker_sim.worlds.interceptor import ArmedFault, StorageCall
 from marker_sim.worlds.recorder import Recorder
@@ -242,7 +243,7 @@ class RunStage:
         """When the kit itself is not woken in time, slowness of the server proves nothing; nor when it is starved, of a
         processor or by storage that is the kit's.
         """
-        seen: dict[str, dict[tuple[int, int], ProcessorTime]] = {}
+        starvation: defaultdict[str, Starvation] = defaultdict(Starvation)
         for number in itertools.count():
             if self._over.is_set():
                 break
@@ -253,12 +254,13 @@ class RunStage:
                 self.recorder.record("kit", "kit", "observe", "echo-late")
             self.world.echo()
             slow_ms = int((time.monotonic() - asked) * 1000)
+            late_s = max(0.0, asked - before - ECHO_EVERY_S)
             for server in tuple(self.injector.servers):
                 self._starved(server, slow_ms)
+                own = starvation[server.name]
+                own.echo(self.world.held(server.name), late_s, asked - before)
                 if number % ECHOES_A_LOOK == 0:
-                    now = processor_times(server.pids())
-                    self._starved(server, starved_ms(seen.get(server.name, now), now))
-                    seen[server.name] = now
+                    self._starved(server, own.look(processor_use(server.pids())))
 
     def _starved(self, server: Server, lost_ms: int) -> None:
         if lost_ms >= WORTH_MS:

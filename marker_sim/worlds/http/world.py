@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from marker_sim.faults import Call, Fault
 from marker_sim.names import MarkerDirectory
 from marker_sim.surroundings.supervisor import StartedProgram, start_program
+from marker_sim.worlds.door.calls import HeldCalls
 from marker_sim.worlds.http.directory_reader import DirectoryReader, run_reader
 from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
 from marker_sim.worlds.recorder import Recorder
@@ -130,6 +131,10 @@ class RunStorage(ABC):
 
     def echo(self) -> None:  # noqa: B027
         """Ask the kit's own storage for nothing, as a server would; returns when it answered."""
+
+    def held(self, process: str) -> HeldCalls:
+        """The storage calls of a server that the kit held until now; none where it holds no calls."""
+        return HeldCalls()
 
     def begin(self, fault: Fault) -> None:  # noqa: B027
         """Begin a fault that lasts a while. The recorder's lock may be held."""
