@@ -255,6 +255,10 @@ def test_own_trouble_and_a_full_disk_are_no_trouble_next_door() -> None:
     hit("disk-full", outcome="info").says_nothing("G7")
 
 
+def test_trouble_where_a_server_moves_what_it_deletes_is_no_trouble_next_door() -> None:
+    hit(outcome="info", path=f"{OTHER}.deleting/MARKERS0").says_nothing("G7")
+
+
 def test_other_faults_excuse() -> None:
     for fault, columns in (
         ("kill", {}),

@@ -228,11 +228,12 @@ def isolation(view: HistoryIndex) -> Finding:
 
     Judged is each request for another directory that overlaps the fault, or the storage time-out and late effects
     after it, and that no other fault, and no other deletion of its directory, touched: it ends ok or is refused, within
-    the storage time-out plus the bound. A full disk is no fault of one directory, and a failed listing is judged by
+    the storage time-out plus the bound. A directory that nobody named is the server's own, perhaps what it moved a
+    deleted one to. A full disk is no fault of one directory, and a failed listing is judged by
     readable-while-written. An event after a request was late already is no reason for its lateness.
     """
     spans = [(directory_of((fault.path or "") + "/"), fault) for fault in view.faults if _is_confined(fault)]
-    confined = [(home, fault, *_window(view, fault)) for home, fault in spans if home is not None]
+    confined = [(home, fault, *_window(view, fault)) for home, fault in spans if home in view.named]
     breaches: list[Breach] = []
     judged = 0
     if not confined or len(view.directories) < 2:
