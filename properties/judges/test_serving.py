@@ -256,7 +256,12 @@ def test_own_trouble_and_a_full_disk_are_no_trouble_next_door() -> None:
 
 
 def test_trouble_where_a_server_moves_what_it_deletes_is_no_trouble_next_door() -> None:
-    hit(outcome="info", path=f"{OTHER}.deleting/MARKERS0").says_nothing("G7")
+    story = Story(world="foreign")
+    story.start()
+    story.ask(B, instant="002")
+    story.fault("io-error", path=f"{OTHER}.deleting/MARKERS0")
+    story.end(story.ask(A), "info", error="500 no")
+    assert not story.finding("G7").breaches
 
 
 def test_other_faults_excuse() -> None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from marker_sim.faults import FAULT_CLASS
 from marker_sim.history import Event, Value
-from marker_sim.history.index.presence import NEVER, directory_of, present
+from marker_sim.history.index.presence import NEVER, present
 
 NO_LIFE = -1
 SEVERAL_LIVES = -2
@@ -112,7 +112,11 @@ class Deletion(NamedTuple):
 
 
 class FaultSpan(NamedTuple):
-    """One fault, from event `begin` to `end` (equal for a momentary one). touched: the invocation that it disturbed."""
+    """One fault, from event `begin` to `end` (equal for a momentary one).
+
+    touched: the invocation that it disturbed. home: the marker directory of its path, None where it has none, or one
+    that nobody named: a server's own, which may belong to any.
+    """
 
     kind: str
     cls: str
@@ -121,6 +125,7 @@ class FaultSpan(NamedTuple):
     touched: int | None
     begin: int
     end: int
+    home: str | None
 
     @property
     def storage(self) -> bool:
@@ -134,9 +139,8 @@ class FaultSpan(NamedTuple):
         return self.cls != "storage" or directory is None or self.concerns(directory)
 
     def concerns(self, directory: str) -> bool:
-        """Whether it may have affected a marker directory: by its path, or because it has none or spreads."""
-        home = directory_of(f"{self.path}/") if self.path else None
-        return home in (None, directory) or self.kind in SPREADING
+        """Whether it may have affected a marker directory: by its home, or because it has none or spreads."""
+        return self.home in (None, directory) or self.kind in SPREADING
 
 
 @dataclass(slots=True, eq=False)

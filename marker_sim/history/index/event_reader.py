@@ -303,7 +303,8 @@ class EventReader:
             cls = FAULT_CLASS.get(kind, "none")
             if not on_server and (kind in DEADLY or kind == "pause"):
                 cls = "client"
-            self.faults.append(FaultSpan(kind, cls, event.process, event.path, event.caused_by, begin, end))
+            home = directory_of(f"{event.path}/") if event.path else None
+            self.faults.append(FaultSpan(kind, cls, event.process, event.path, event.caused_by, begin, end, home))
             if kind == "pause":
                 for life in self.lives.values():
                     if life.process == event.process and life.start <= begin < life.end:

@@ -232,8 +232,7 @@ def isolation(view: HistoryIndex) -> Finding:
     deleted one to. A full disk is no fault of one directory, and a failed listing is judged by
     readable-while-written. An event after a request was late already is no reason for its lateness.
     """
-    spans = [(directory_of((fault.path or "") + "/"), fault) for fault in view.faults if _is_confined(fault)]
-    confined = [(home, fault, *_window(view, fault)) for home, fault in spans if home in view.named]
+    confined = [(each.home, each, *_window(view, each)) for each in view.faults if each.home and _is_confined(each)]
     breaches: list[Breach] = []
     judged = 0
     if not confined or len(view.directories) < 2:
@@ -331,6 +330,11 @@ def _is_confined(fault: FaultSpan) -> bool:
     return fault.storage and bool(fault.path) and fault.kind not in SPREADING
 
 
+def _is_below(fault: FaultSpan, directory: Directory) -> bool:
+    """Whether it is, or may be, of a directory: one that nobody named may belong to any."""
+    return fault.home == directory.path or (fault.home is None and directory_of(f"{fault.path}/") is not None)
+
+
 def _window(view: HistoryIndex, fault: FaultSpan) -> tuple[int, int]:
     return view.time_ns(fault.begin), view.time_ns(fault.end) + view.rest_ns
 
@@ -362,7 +366,7 @@ def _touched_otherwise(view: HistoryIndex, directory: Directory, call: RecordedC
         elif fault.cls in ("pause", "restart"):
             if fault.begin <= until and call.invoke <= fault.end:
                 return "server-unwell"
-        elif fault.storage and (not _is_confined(fault) or directory_of((fault.path or "") + "/") == directory.path):
+        elif fault.storage and (not _is_confined(fault) or _is_below(fault, directory)):
             since, over = _window(view, fault)
             if since <= end_ns and begin_ns <= over:
                 return "storage-fault"
