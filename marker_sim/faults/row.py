@@ -14,8 +14,9 @@ BATCHED_STORAGES = ("s3", "local")
 
 CONTENTS = ("put", "overwrite")
 CHANGES = (*CONTENTS, "delete")
-ANY_CALL = (*CHANGES, "get", "list")
-READS = frozenset({"get", "list", "stat"})  # Of real processes; they change nothing.
+READ_CALLS = ("get", "list")
+ANY_CALL = (*CHANGES, *READ_CALLS)
+READS = frozenset({*READ_CALLS, "stat"})  # Of real processes; they change nothing.
 ANY_ROLE = ("server", "driver", "executor")
 _CALLERS = (*ANY_ROLE, "client")
 

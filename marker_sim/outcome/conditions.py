@@ -145,7 +145,7 @@ class _Conditions:
             self.answered(call) and call.invoke > earliest.get((call.name, call.life), NEVER)
             for call in directory.creates
         )
-        confined = [call for call, span in refused if directory_of(f"{span.path}/") == path]
+        confined = [call for call, span in refused if span.home == path]
         others = [each for home, each in self.view.directories.items() if home != path]
         answers = sorted(call for each in others for call in each.answers)
         self.met[ONE_REFUSED] += sum(

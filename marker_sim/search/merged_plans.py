@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from marker_sim.faults import Call, Fault, FaultKind, Site, Step
 from marker_sim.faults.model import When
-from marker_sim.faults.row import CHANGES
+from marker_sim.faults.row import CHANGES, READ_CALLS
 from marker_sim.names import TYPE_FILE, marker_file
 from marker_sim.plan import REQUEST_FORMS, Op, Plan
 from marker_sim.search.crowds import (
@@ -57,7 +57,6 @@ WAITS_MS = (0, 10, 40, 150)
 PREFIXES = ("", "", "a/", "b/", "A/")
 ODD_TABLES = ("a%20b=c+", "100% + k=v/", "x+y%2Fz=/", "größe %2B+=", "日本 %+=/")  # Beginnings of table paths.
 SERVER_STEPS, CLIENT_STEPS = 6, 4
-READS = ("get", "list")
 FOR_GOOD = 1_000_000
 SECOND_MS = 10_000
 FULL_MS = 2_500  # Longer than a crowd needs for its second requests.
@@ -69,7 +68,7 @@ CONFINED_FAULTS: dict[str, tuple[tuple[FaultKind, tuple[str, ...], dict[str, Any
         (FaultKind.IO_ERROR, ("put",), {"calls": FOR_GOOD}),
         (FaultKind.IO_ERROR, ("put",), {"calls": FOR_GOOD}),
         (FaultKind.IO_ERROR, ("write",), {"calls": 2}),
-        (FaultKind.IO_ERROR, READS, {"calls": FOR_GOOD}),
+        (FaultKind.IO_ERROR, READ_CALLS, {"calls": FOR_GOOD}),
         (FaultKind.IO_ERROR, ("put", "delete"), {"calls": 3, "applied": True}),
         (FaultKind.IO_ERROR, ("delete", "rmdir"), {"calls": 4}),
         (FaultKind.DISK_FULL, ("put",), {"calls": FOR_GOOD}),
@@ -79,10 +78,10 @@ CONFINED_FAULTS: dict[str, tuple[tuple[FaultKind, tuple[str, ...], dict[str, Any
     "s3": (
         (FaultKind.SERVER_ERROR, ("put",), {"calls": FOR_GOOD}),
         (FaultKind.SERVER_ERROR, ("put",), {"calls": FOR_GOOD}),
-        (FaultKind.SERVER_ERROR, READS, {"calls": FOR_GOOD}),
+        (FaultKind.SERVER_ERROR, READ_CALLS, {"calls": FOR_GOOD}),
         (FaultKind.SERVER_ERROR, ("delete",), {"calls": 4}),
         (FaultKind.SLOW_STORAGE, ("put",), {"calls": 8, "late_ms": 700}),
-        (FaultKind.THROTTLED, (*CHANGES, *READS), {"calls": FOR_GOOD}),
+        (FaultKind.THROTTLED, (*CHANGES, *READ_CALLS), {"calls": FOR_GOOD}),
         (FaultKind.TIMEOUT_APPLIED, ("put",), {"calls": 3, "for_ms": 1_200}),
         (FaultKind.TIMEOUT_LOST, ("put",), {"calls": 3, "for_ms": 1_200}),
     ),

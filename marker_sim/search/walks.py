@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.faults.model import FaultSettings, When
+from marker_sim.faults.row import READ_CALLS
 from marker_sim.history.index.presence import directory_of
 from marker_sim.outcome.result import KEPT, NOT_MET, WalkedCall
 from marker_sim.plan import COPY, Op, Plan
@@ -26,7 +27,6 @@ from marker_sim.worlds.interceptor import StorageCall
 
 WRITTEN, DELETED = "walk/.hoodie/.temp/1", "walk/.hoodie/.temp/2"
 AT_ONCE = 4
-READS = ("get", "list")
 CHANGES = {
     "local": ("open", "write", "cut", "allocate", "rename", "link", "delete", "mkdir", "rmdir", "sync"),
     "s3": ("put", "delete"),
@@ -56,11 +56,11 @@ _NO_REPLY = Fate("done, no reply", FaultKind.TIMEOUT_APPLIED, settings=FaultSett
 FATES = {
     "local": {
         **dict.fromkeys(CHANGES["local"], (*_DEATHS, *_errors(FaultKind.IO_ERROR))),
-        **dict.fromkeys(READS, _errors(FaultKind.IO_ERROR)),
+        **dict.fromkeys(READ_CALLS, _errors(FaultKind.IO_ERROR)),
     },
     "s3": {
         **dict.fromkeys(CHANGES["s3"], (*_DEATHS, *_errors(FaultKind.SERVER_ERROR), _NO_REPLY)),
-        **dict.fromkeys(READS, _errors(FaultKind.SERVER_ERROR)),
+        **dict.fromkeys(READ_CALLS, _errors(FaultKind.SERVER_ERROR)),
     },
 }
 _APPLIED = Fate("done, error", FaultKind.IO_ERROR, settings=FaultSettings(applied=True))
@@ -194,7 +194,7 @@ def workload(storage: str, threads: int, interval_ms: int, seed: int) -> Plan:
             read("executor-0", 0, "list"),
             create("executor-0", 0, 0),
         ),
-        faults=(Fault.of(FaultKind.SLOW_STORAGE, "server", Call("", READS), late_ms=1),),
+        faults=(Fault.of(FaultKind.SLOW_STORAGE, "server", Call("", READ_CALLS), late_ms=1),),
         seed=seed,
     )
 

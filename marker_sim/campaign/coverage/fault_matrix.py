@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from marker_sim.faults import FaultKind, drawable
-from marker_sim.faults.row import BATCHED_STORAGES
+from marker_sim.faults.row import BATCHED_STORAGES, READ_CALLS
 from marker_sim.outcome.result import MatrixRow
 from marker_sim.outcome.statistics import Statistics
 
@@ -42,7 +42,6 @@ _BY_ROLE = {
     "kit": ("idle", "markers asked for"),
 }
 PHASES = tuple(f"{role}: {phase}" for role, phases in _BY_ROLE.items() for phase in phases)
-_READS = ("get", "list")
 # Phases with only some calls on storage: these calls, and why faults of others are impossible.
 _CALLS: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
     (
@@ -52,7 +51,7 @@ _CALLS: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
     ),
     (
         ("server: listing", "driver: rollback: listing", "driver: finalize: listing", "client: list", "client: exists"),
-        _READS,
+        READ_CALLS,
         "only reads there; this fault needs a write or delete",
     ),
     (
@@ -64,7 +63,7 @@ _CALLS: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
             "driver: marker deletion",
             "client: delete",
         ),
-        (*_READS, "delete"),
+        (*READ_CALLS, "delete"),
         "only deletes there; this fault needs a write",
     ),
 )

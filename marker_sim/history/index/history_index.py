@@ -278,7 +278,7 @@ class HistoryIndex(EventReader):
         for fault in self.faults:
             # Without its type file a directory still holds every name, so that damage is no excuse for a loss.
             if fault.kind in CHANGED_BY_KIT and fault.path and not fault.path.endswith(TYPE_FILE):
-                home = directory_of(fault.path + "/") or fault.path
+                home = fault.home or fault.path
                 if home in self.directories:
                     settled = self.later(fault.end, self.rest_ns) if fault.kind == DAMAGE else fault.end
                     self.directories[home].deletions.append(Deletion(fault.begin, settled, NEVER, NO_LIFE, kit=True))

@@ -33,6 +33,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from marker_sim.faults import Call, Fault, FaultKind, When
+from marker_sim.faults.row import READ_CALLS
 from marker_sim.plan import Plan, Write
 from marker_sim.worlds.interceptor import ArmedFault
 from marker_sim.worlds.spark.plans import DRIVER, EXECUTOR, STORAGE
@@ -47,7 +48,6 @@ PAUSE_MS = (2_000, 6_000)
 TORN_SHARE = 0.5  # Of deaths within a put, the others leave the file empty.
 REPEATED = 8  # Requests that S3A makes for a put before it gives up, with the settings of settings.py.
 _FIRST_TASK = r"(?!\.hoodie/)(.*/)?([^/.][^/]*_0-\d+-\d+_\d+\.parquet|\.[^/]*\.log\.\d+_0-\d+-\d+)$"
-_READS = ("get", "list")
 _BOTH: tuple[Part, ...] = ("before", "after")
 _EACH: tuple[Part, ...] = ("before", "within", "after")
 _OPENED, _CLOSED = ("open", "rename"), ("close", "rename")  # Where a local file begins to be put, and where that ends.
@@ -236,10 +236,10 @@ def storage_troubles(rng: random.Random) -> tuple[TableStep, ...]:
     """Steps in each of which the object store fails in another way during one write."""
     lost = _failing(FaultKind.TIMEOUT_APPLIED, Call(_FIRST_TASK, ("put",)), calls=REPEATED, for_ms=200)
     times = rng.choice((1, 3, REPEATED))
-    every = Call("", ("put", "delete", *_READS), rng.randint(1, 20))
+    every = Call("", ("put", "delete", *READ_CALLS), rng.randint(1, 20))
     throttled = _failing(FaultKind.THROTTLED, every, calls=rng.randint(2, 10))
     unread = _failing(
-        FaultKind.SERVER_ERROR, Call("", _READS, rng.randint(1, 30)), calls=rng.choice((1, 3))
+        FaultKind.SERVER_ERROR, Call("", READ_CALLS, rng.randint(1, 30)), calls=rng.choice((1, 3))
     )  # fmt: skip
     first = rng.randint(1, 12)
     return (
