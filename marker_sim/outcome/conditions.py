@@ -34,7 +34,7 @@ from marker_sim.faults.row import READS
 from marker_sim.history import History
 from marker_sim.history.index.calls import CHANGED_BY_KIT, LISTINGS, Directory, FaultSpan, RecordedCall
 from marker_sim.history.index.history_index import HistoryIndex
-from marker_sim.history.index.presence import NEVER, directory_of
+from marker_sim.history.index.presence import NEVER, directory_of, stores_elsewhere
 from marker_sim.names import TEMP, TYPE_FILE, marker_file_index
 from marker_sim.plan import ALONE, Plan
 
@@ -70,8 +70,7 @@ class _Conditions:
             self._of_storage(path, directory)
             self._of_reads(path, directory)
         self._of_deaths()
-        below = any(event.kind == "effect" and directory_of(event.path or "") for event in history.events)
-        if history.header.layout == "names" and not below:
+        if stores_elsewhere(history.header, history.events):
             self.met[ONE_REFUSED] += any(directory.answers for directory in view.directories.values())
         self._of_forms(history)
         if any(span.kind == "second-server" and self._refused_beside(span) for span in view.faults):

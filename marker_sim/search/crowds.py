@@ -32,10 +32,13 @@ ASKED = (("create",), ("create",), ("list",), ("create", "list"), ("exists",))
 PAIRS = (0, 2, 5)  # Pairs of similar names.
 
 
-def short_scripts(rng: random.Random, directories: dict[str, int], second: bool) -> list[Op]:
-    """Single clients in a directory of their own, to be added to a plan. second: whether there are two servers."""
+def short_scripts(rng: random.Random, directories: dict[str, int], second: bool, most: int | None = None) -> list[Op]:
+    """Single clients in a directory of their own, to be added to a plan.
+
+    second: whether there are two servers. most: how many clients at most, None for any number.
+    """
     ops: list[Op] = []
-    for number in range(rng.choice(SHORT_SCRIPTS[second])):
+    for number in range(rng.choice(SHORT_SCRIPTS[second]))[:most]:
         directory = directories.setdefault(f"{number}/t/.hoodie/.temp/{rng.choice(('1', '10'))}", len(directories))
         exchanging = second and number % 2
         calls = _exchange(rng) if exchanging else _any_order(rng)

@@ -36,6 +36,7 @@ from marker_sim.unusual_names import must_be_refused
 
 PARTS = {"deaths": (1, 1, 2, 3, 5), "two servers": (1, 1, 2, 3, 5), "full disk": (1, 1, 2), "confined": (3, 5, 8)}
 PROBED_FAST = 4
+SMALL_CROWD, SMALL_SCRIPTS = 12, 2
 FAULTS_MAX = (2, 4, 8)
 DEATHS_MAX = 1  # In addition to the death at a rewrite.
 OUTAGES = 0.35
@@ -98,6 +99,7 @@ def make_merged_plan(
     intervals_ms: tuple[int, ...],
     done: Callable[[Fault, str], Fault | None],
     theme: Theme = "deaths",
+    small: bool = False,
 ) -> Plan:
     """The plan of a seed for a timeline server on "local" or "s3".
 
@@ -106,22 +108,22 @@ def make_merged_plan(
     theme: the faults besides those of clients: servers die, are paused, and have storage that fails for
         all; or storage fails below some marker directories alone, or a local disk is full while a crowd asks; or there
         are two servers, and none dies early.
+    small: one plan of the swarm and no crowds but those around a failure, for servers that take long.
     """
     rng = random.Random(f"merged/1/{seed}/{storage}")
     latin, second = rng.random() < 0.5, theme == "two servers"
     num_threads, interval_ms = batches(rng, *(_quick(threads, intervals_ms) if second else (threads, intervals_ms)))
-    parts_max = 2 if num_threads > PROBED_FAST else None
+    parts = (1,) if small else PARTS[theme][: 2 if num_threads > PROBED_FAST else None]
     directories: dict[str, int] = {}
-    ops, faults = _merged(rng, storage, directories, rng.choice(PARTS[theme][:parts_max]), latin)
+    ops, faults = _merged(rng, storage, directories, rng.choice(parts), latin)
     odd = [op.directory for op in ops if op.name and tuple(directories)[op.directory].startswith(ODD_TABLES)]
     if latin:
         ops = [op if op.kind != "create" else _within_latin(op) for op in ops]
     ops += with_twins(rng, ops, forms=not latin)
-    ops += map(_accepted, crowd(rng, storage, _clients(ops), len(directories), latin))
-    ops += hot(rng, storage, _clients(ops), len(directories))
-    ops += spaced(rng, storage, _clients(ops), len(directories), interval_ms)
+    if not small:
+        ops += _crowds(rng, storage, ops, len(directories), latin, interval_ms)
     askers = sorted({actor for op in ops if op.kind == "create" for actor in op.actors})
-    ops += short_scripts(rng, directories, second)
+    ops += short_scripts(rng, directories, second, SMALL_SCRIPTS if small else None)
     possible = [fault for each in faults if (fault := done(each, storage)) is not None]
     asked_for = tuple(directories)[rng.choices(ops, [op.copies for op in ops])[0].directory]
     match theme:
@@ -140,17 +142,31 @@ def make_merged_plan(
             removed, removals = removed_elsewhere(rng, directories, askers)
             more, faults = [*late, *removed], [*(_late(rng, fault, asked) for fault in early), killed, *removals]
             faults += [*_outage(rng, storage, asked_for), *_hang_ups(rng, askers)]
-    reads = [*readers(seed, storage, len(directories)), *repeated_listings(seed, max(odd, key=odd.count, default=0))]
+    more += repeated_listings(seed, max(odd, key=odd.count, default=0))
+    more = [*map(_in_small, more)] if small else [*more, *readers(seed, storage, len(directories))]
     return Plan(
         mode="timeline",
         storage=storage,
         num_threads=num_threads,
         interval_ms=interval_ms,
         directories=tuple(directories),
-        ops=in_other_forms(seed, [*ops, *more, *reads]),
+        ops=in_other_forms(seed, [*ops, *more]),
         faults=tuple(faults),
         seed=seed,
     )
+
+
+def _crowds(
+    rng: random.Random, storage: str, ops: list[Op], directories: int, latin: bool, interval_ms: int
+) -> list[Op]:
+    """Crowds of clients beside those that ask already."""
+    more = [_accepted(op) for op in crowd(rng, storage, _clients(ops), directories, latin)]
+    more += hot(rng, storage, _clients([*ops, *more]), directories)
+    return more + spaced(rng, storage, _clients([*ops, *more]), directories, interval_ms)
+
+
+def _in_small(op: Op) -> Op:
+    return replace(op, copies=min(op.copies, SMALL_CROWD))
 
 
 def _quick(threads: tuple[int, ...], intervals_ms: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:

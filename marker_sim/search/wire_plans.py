@@ -23,6 +23,7 @@ PLAIN = tuple(part for part in PARTITIONS if part.isascii())
 ODD = tuple(part for part in PARTITIONS if "\ufeff" not in part)  # A server may refuse the others.
 GROUPS, CLIENTS = 4, 4  # Groups, and clients in each that send the same requests at the same time.
 LASTS_MS, TURNS_MAX = 3_500, {"local": 50, "s3": 25}  # The kit's S3 carries out one call at a time.
+TURNS_SMALL = 14
 PACES_MS = (20, 40, 60)
 READS = ("list", "list-data", "list-log", "exists")
 AGAIN, HOT, READ = 0.08, 0.12, 0.14  # Shares of requests for the last name, for a common name, and for a listing.
@@ -36,18 +37,25 @@ HELD_UP = Fault.of(
 
 
 def make_wire_plan(
-    seed: int, storage: str, threads: tuple[int, ...], intervals_ms: tuple[int, ...], cls: str, turn: int
+    seed: int,
+    storage: str,
+    threads: tuple[int, ...],
+    intervals_ms: tuple[int, ...],
+    cls: str,
+    turn: int,
+    small: bool = False,
 ) -> Plan:
     """The plan of a seed for a timeline server on "local" or "s3".
 
     threads, intervals_ms: the values that servers may receive.
     cls: of the faults, "wire" for connections of clients, "storage" for those to the object store.
     turn: which part of the kinds it has; two turns have all of them.
+    small: with as few requests as show each fault.
     """
     rng = random.Random(f"wire/1/{seed}/{storage}/{cls}")
     num_threads, interval_ms = batches(rng, threads, intervals_ms)
     pace_ms = rng.choice(PACES_MS)
-    turns = min(TURNS_MAX[storage], LASTS_MS // (pace_ms + interval_ms))
+    turns = min(TURNS_SMALL if small else TURNS_MAX[storage], LASTS_MS // (pace_ms + interval_ms))
     ops = tuple(op for group in range(GROUPS) for op in _asked(rng, group, turns, pace_ms))
     drawn = draw(rng, cls, turn)
     asked = GROUPS * CLIENTS * turns

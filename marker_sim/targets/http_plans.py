@@ -35,6 +35,7 @@ from marker_sim.worlds.http.stage import ForeignSystem
 
 CLOSING_S = 1.0
 AT_A_TIME = 2
+PLANS_MIN = 30  # As many have time for what decides, and for a walk.
 FIRST_S = 5.0  # Estimated time of a plan until one has ended.
 EVERY, HOSTILE_AT = 6, 1  # One plan of EVERY is hostile, with this number.
 THEMES: dict[int, Theme] = {2: "confined", 4: "two servers"}  # Of EVERY plans; in the others servers die.
@@ -174,7 +175,15 @@ class ServerPlans:
     def _plan(self, number: int) -> Plan:
         request = self._request
         named, seed = request.storage != "local" or not request.server.reader, plan_seed(request.seed, number)
-        return plan_for_servers(number, seed, request.storage, self._batches, self._ground.wires, named)
+        return plan_for_servers(number, seed, request.storage, self._batches, self._ground.wires, named, self._small)
+
+    @property
+    def _small(self) -> bool:
+        """Whether plans are small: if large ones take so long that too few would fit into the budget, or before it is
+        known how long they take."""
+        if self._request.runs is not None:
+            return False
+        return self._plans.next_s * PLANS_MIN > self._request.budget_s * self.lanes or not self._plans.next_s
 
     def _walks(self, reached: Mapping[str, int]) -> bool:
         """Whether the walk goes on, which needs time instead of a number of runs, and storage whose calls are seen."""
@@ -273,18 +282,25 @@ def decided_by(storage: str, server: ServerOptions, wires: tuple[str, ...]) -> t
 
 
 def plan_for_servers(
-    number: int, seed: int, storage: str, batches: Batching, wires: tuple[str, ...], named: bool = True
+    number: int,
+    seed: int,
+    storage: str,
+    batches: Batching,
+    wires: tuple[str, ...],
+    named: bool = True,
+    small: bool = False,
 ) -> Plan:
     """The plan of a seed; its number in a campaign selects the faults.
 
     wires: where connections can be made to fail.
     named: whether the names of files on storage say what is in them.
+    small: for servers that take long.
     """
     if number % EVERY == HOSTILE_AT:
         return make_hostile_plan(seed, storage, batches.threads, batches.intervals_ms)
     for wire in wires:
         if number % WIRES_EVERY == WIRES_AT[wire]:
             cls, turn = "wire" if wire == WIRE else "storage", number // WIRES_EVERY
-            return make_wire_plan(seed, storage, batches.threads, batches.intervals_ms, cls, turn)
+            return make_wire_plan(seed, storage, batches.threads, batches.intervals_ms, cls, turn, small)
     theme: Theme = (THEMES if named else NAMELESS).get(number % EVERY, "deaths")
-    return make_merged_plan(seed, storage, batches.threads, batches.intervals_ms, done, theme)
+    return make_merged_plan(seed, storage, batches.threads, batches.intervals_ms, done, theme, small)

@@ -255,6 +255,15 @@ def test_own_trouble_and_a_full_disk_are_no_trouble_next_door() -> None:
     hit("disk-full", outcome="info").says_nothing("G7")
 
 
+def test_isolation_does_not_apply_where_nothing_is_stored_below_marker_directories() -> None:
+    for path, applies in (("journal.log", False), (f"{DIRECTORY}/names", True)):
+        story = Story(world="foreign", layout="names")
+        story.start()
+        story.ask(A)
+        story.put(path, b"x")
+        assert story.finding("G7").applicable == applies
+
+
 def test_trouble_where_a_server_moves_what_it_deletes_is_no_trouble_next_door() -> None:
     story = Story(world="foreign")
     story.start()

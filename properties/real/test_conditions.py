@@ -196,11 +196,16 @@ def test_nothing_is_met_where_nothing_happened() -> None:
     assert {*PLANS_DECIDE} > OF_STORAGE and {*conditions.CONDITIONS} - {*PLANS_DECIDE} == {conditions.REWRITTEN}
 
 
+SMALL_MAX = 240  # Requests; others have up to 2,000.
+
+
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("named", [True, False])
-def test_plans_of_each_theme_have_what_it_is_about(storage: str, named: bool) -> None:
+@pytest.mark.parametrize("small", [True, False])
+def test_plans_of_each_theme_have_what_it_is_about(storage: str, named: bool, small: bool) -> None:
     for number in range(1, 25):
-        plan = plan_for_servers(number, number, storage, BATCHES, WIRES[storage], named)
+        plan = plan_for_servers(number, number, storage, BATCHES, WIRES[storage], named, small)
+        assert not small or sum(op.copies for op in plan.ops) <= SMALL_MAX
         kinds = {fault.kind for fault in plan.faults if fault.target == "server"}
         if number % 6 == 1 or any(fault.kind.row.family == "proxy" for fault in plan.faults):
             continue

@@ -14,6 +14,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from marker_sim.history import Event, Header
 from marker_sim.names import TEMP, TYPE_BATCHED, TYPE_FILE, decode_names, is_marker_name, marker_file_index
 
 NEVER = 1 << 62
@@ -273,6 +274,12 @@ def directory_of(path: str) -> str | None:
     at = path.find(TEMP)
     end = path.find("/", at + len(TEMP)) if at > 0 else -1
     return path[:end] if end > 0 else None
+
+
+def stores_elsewhere(header: Header, events: Iterable[Event]) -> bool:
+    """Whether a server with a format of its own changed nothing below marker directories, where changes are seen."""
+    seen = header.layout == "names" and header.witness == "effects"
+    return seen and not any(event.kind == "effect" and directory_of(event.path or "") for event in events)
 
 
 def present(span: list[int] | None, moment: int) -> int | None:

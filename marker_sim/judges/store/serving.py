@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from marker_sim.history.index.calls import LISTINGS, MS, SPREADING, Directory, FaultSpan, RecordedCall, ServerLife
 from marker_sim.history.index.history_index import HistoryIndex
-from marker_sim.history.index.presence import NEVER, directory_of
+from marker_sim.history.index.presence import NEVER, directory_of, stores_elsewhere
 from marker_sim.judges.causes import Causes
 from marker_sim.judges.findings import Breach, Finding, breach_of
 from marker_sim.judges.store.silence import Silence
@@ -230,11 +230,14 @@ def isolation(view: HistoryIndex) -> Finding:
     after it, and that no other fault, and no other deletion of its directory, touched: it ends ok or is refused, within
     the storage time-out plus the bound. A directory that nobody named is the server's own, perhaps what it moved a
     deleted one to. A full disk is no fault of one directory, and a failed listing is judged by
-    readable-while-written. An event after a request was late already is no reason for its lateness.
+    readable-while-written. An event after a request was late already is no reason for its lateness. Not applicable
+    where nothing is stored below marker directories: then none fails alone.
     """
     confined = [(each.home, each, *_window(view, each)) for each in view.faults if each.home and _is_confined(each)]
     breaches: list[Breach] = []
     judged = 0
+    if not confined and stores_elsewhere(view.header, view.events):
+        return Finding(guarantee="G7", applicable=False)
     if not confined or len(view.directories) < 2:
         return Finding(guarantee="G7", applicable=True)
     # Not the time-out alone: a pause or an earlier fault of the call's own directory may still delay it.

@@ -13,6 +13,7 @@ import os
 import shlex
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 
@@ -22,6 +23,7 @@ from marker_sim.seams import StorageError
 from marker_sim.worlds.recorder import Recorder
 
 READER_TIMEOUT_S = 20.0
+REST = 4  # Times of a look: a user's reader is a process that takes its time from the servers.
 STOPPED_TIMEOUT_S = 1.0
 STOPPED_WAIT_S = 0.05
 TRIES = 3
@@ -35,6 +37,7 @@ class DirectoryReader:
     names: what the user's reader prints within some seconds, None for Hudi's format.
     busy: whether a file below a directory is being written again in place, so that a reader's view decides nothing.
     live: whether looks while servers live tell anything.
+    rest_s: how long to wait until the next look, if it is not needed.
     """
 
     def __init__(
@@ -46,6 +49,7 @@ class DirectoryReader:
         busy: Callable[[MarkerDirectory], bool] = lambda place: False,
     ) -> None:
         self.live = names is not None or not in_order
+        self.rest_s = 0.0
         self._recorder = recorder
         self._objects = objects
         self._in_order = in_order
@@ -86,7 +90,9 @@ class DirectoryReader:
             mark = self._recorder.mark()
             if at_rest and self._busy(place):
                 return False
+            began = time.monotonic()
             names = self._names(place, timeout_s)
+            self.rest_s = REST * (time.monotonic() - began)
             if at_rest and self._busy(place):
                 return False
             self._record(place, mark, tuple(sorted(set(names))))

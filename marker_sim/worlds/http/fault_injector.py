@@ -177,7 +177,8 @@ class ServerFaultInjector:
             self.load.servers = tuple(other for other in self.load.servers if other is not server)
 
     def _look_is_due(self) -> bool:
-        return self.world.reader.live and not self.paused and time.monotonic() - self._looked_s > LOOK_AT_ACK_EVERY_S
+        reader, rested_s = self.world.reader, time.monotonic() - self._looked_s
+        return reader.live and not self.paused and rested_s > max(LOOK_AT_ACK_EVERY_S, reader.rest_s)
 
     def _look_at_ack(self, place: MarkerDirectory) -> None:
         if not self.servers:

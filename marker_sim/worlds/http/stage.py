@@ -186,18 +186,18 @@ class RunStage:
             self._ask_again()
 
     def close(self, kill: bool = True) -> None:
-        """End the run: read storage once more while servers live and, with `kill`, when they are dead."""
+        """End the run: read storage once more, with `kill` when the servers are dead."""
         self.injector.check()
         self.phase("end")
         self.recorder.clients_over = True
         self.stop_watching()
-        for place in self.places:
-            if self.injector.servers:
-                self.world.reader.look(place)
         if kill:
             self.injector.end()
-            for place in self.places:
+        for place in self.places:
+            if kill:
                 self.world.reader.look_at_dead(place)
+            elif self.injector.servers:
+                self.world.reader.look(place)
         self.recorder.close()
 
     def _ask_again(self) -> None:
@@ -237,6 +237,7 @@ class RunStage:
             for place in self.places:
                 if self.injector.servers and not self._over.is_set():
                     self.world.reader.look(place)
+                    self._over.wait(self.world.reader.rest_s)
             self._over.wait(LOOK_EVERY_S)
 
     def _listen_to_echo(self) -> None:
