@@ -117,11 +117,8 @@ def make_merged_plan(
     directories: dict[str, int] = {}
     ops, faults = _merged(rng, storage, directories, rng.choice(parts), latin)
     odd = [op.directory for op in ops if op.name and tuple(directories)[op.directory].startswith(ODD_TABLES)]
-    if latin:
-        ops = [op if op.kind != "create" else _within_latin(op) for op in ops]
     ops += with_twins(rng, ops, forms=not latin)
-    if not small:
-        ops += _crowds(rng, storage, ops, len(directories), latin, interval_ms)
+    ops += [] if small else _crowds(rng, storage, ops, len(directories), latin, interval_ms)
     askers = sorted({actor for op in ops if op.kind == "create" for actor in op.actors})
     ops += short_scripts(rng, directories, second, SMALL_SCRIPTS if small else None)
     possible = [fault for each in faults if (fault := done(each, storage)) is not None]
@@ -142,15 +139,16 @@ def make_merged_plan(
             removed, removals = removed_elsewhere(rng, directories, askers)
             more, faults = [*late, *removed], [*(_late(rng, fault, asked) for fault in early), killed, *removals]
             faults += [*_outage(rng, storage, asked_for), *_hang_ups(rng, askers)]
+    more += [] if small else readers(seed, storage, len(directories))
     more += repeated_listings(seed, max(odd, key=odd.count, default=0))
-    more = [*map(_in_small, more)] if small else [*more, *readers(seed, storage, len(directories))]
+    ops += map(_in_small, more) if small else more
     return Plan(
         mode="timeline",
         storage=storage,
         num_threads=num_threads,
         interval_ms=interval_ms,
         directories=tuple(directories),
-        ops=in_other_forms(seed, [*ops, *more]),
+        ops=in_other_forms(seed, ops),
         faults=tuple(faults),
         seed=seed,
     )
@@ -219,7 +217,8 @@ def _merged(
             for op in plan.ops
         ]
         faults += [replace(_sooner(fault), target=names.get(fault.target, fault.target)) for fault in plan.faults]
-    return [_accepted(op) for op in ops if op.kind != "hostile" or must_be_refused(op.name)], faults
+    kept = [_accepted(op) for op in ops if op.kind != "hostile" or must_be_refused(op.name)]
+    return [_within_latin(op) if latin and op.kind == "create" else op for op in kept], faults
 
 
 def _clients(ops: list[Op]) -> int:
