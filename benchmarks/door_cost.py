@@ -1,9 +1,10 @@
 """What the door costs: microseconds a call of a program that does nothing else, requests a second of a server in Go.
 
 The server answers a request by writing a file of 100 bytes under a temporary name and renaming it, as many programs
-store something; its clients are four threads here. With the door and without it, in turns; medians. A program in Python
-makes each call many times in a row: below the directory, outside of it, and on a number that the filter lets through.
-Needs Go. Times are for a machine that does nothing else; the processor time of the kit is the same on any.
+store something; its clients are four threads here. `--hudi VERSION` measures a released timeline server too: its
+clients are 64 threads that create markers. With the door and without it, in turns; medians. A program in Python makes each call
+many times in a row: below the directory, outside of it, and on a number that the filter lets through. Needs Go, and
+Java for Hudi. Times are for a machine that does nothing else; the processor time of the kit is the same on any.
 """
 
 from __future__ import annotations
@@ -11,18 +12,25 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import shlex
 import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import urllib.parse
+from collections.abc import Callable
 from pathlib import Path
 
+from marker_sim.surroundings.requirements import find_java
+from marker_sim.targets.hudi import bundle, start_command
 from marker_sim.worlds.door.calls import Decision
 from marker_sim.worlds.door.door import Door
+from marker_sim.worlds.http.servers import free_port
 
-TURNS, SECONDS, CLIENTS = 3, 3.0, 4
+TURNS, SECONDS, CLIENTS, HUDI_CLIENTS = 3, 3.0, 4, 64
+START_S = 60.0
 STOP = 6  # Of the kinds of calls below, all but the last.
 CALLS = """
 import json, os, sys, time
@@ -71,7 +79,9 @@ def main() -> None:
     """Measure and print both tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calls", type=int, default=2_000, help="of each kind")
-    count = parser.parse_args().calls
+    parser.add_argument("--hudi", metavar="VERSION", help="measure this release as well")
+    given = parser.parse_args()
+    count: int = given.calls
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         plain, began = _calls(work, count, False), time.process_time()
@@ -84,13 +94,20 @@ def main() -> None:
         subprocess.run(
             ["go", "build", "-o", "server", "main.go"], cwd=work, check=True, timeout=300, capture_output=True
         )
-        rates: dict[bool, list[float]] = {False: [], True: []}
-        for _ in range(TURNS):
-            for door, found in rates.items():
-                found.append(_requests(work, door))
+        _compare("server in Go", lambda door: _of_go(work, door))
+        if given.hudi:
+            command = start_command(given.hudi, find_java(), bundle(given.hudi).find(print))
+            _compare(f"Hudi {given.hudi}", lambda door: _of_hudi(work, command, door))
+
+
+def _compare(name: str, measure: Callable[[bool], float]) -> None:
+    rates: dict[bool, list[float]] = {False: [], True: []}
+    for _ in range(TURNS):
         for door, found in rates.items():
-            words = "with the door" if door else "without"
-            print(f"server in Go, {words:14} {statistics.median(found):8.0f} requests a second")
+            found.append(measure(door))
+    for door, found in rates.items():
+        words = "with the door" if door else "without"
+        print(f"{name}, {words:14} {statistics.median(found):8.0f} requests a second", flush=True)
 
 
 def _calls(work: Path, count: int, behind: bool) -> dict[str, float]:
@@ -105,32 +122,73 @@ def _calls(work: Path, count: int, behind: bool) -> dict[str, float]:
         return found
 
 
-def _requests(work: Path, behind: bool) -> float:
+def _of_go(work: Path, behind: bool) -> float:
+    def load(process: subprocess.Popen[bytes], root: Path) -> float:
+        assert process.stdout is not None
+        return _load(int(process.stdout.readline()), CLIENTS, lambda client, number: ("GET", "/"))
+
+    return _served(work, [str(work / "server")], behind, load)
+
+
+def _of_hudi(work: Path, command: str, behind: bool) -> float:
+    port = free_port()
+
+    def load(process: subprocess.Popen[bytes], root: Path) -> float:
+        place = urllib.parse.quote(str(root / "t" / ".hoodie" / ".temp" / "1"))
+
+        def request(client: int, number: int) -> tuple[str, str]:
+            name = f"p%2Ff{client}-{number}_0-0-0_001.parquet.marker.CREATE"
+            return "POST", f"/v1/hoodie/marker/create?markerdirpath={place}&markername={name}"
+
+        _await(port, process)
+        _load(port, HUDI_CLIENTS, lambda client, number: request(client + HUDI_CLIENTS, number))  # Warms it up.
+        return _load(port, HUDI_CLIENTS, request)
+
+    return _served(work, shlex.split(command.format(port=port, threads=20, interval_ms=50)), behind, load)
+
+
+def _served(
+    work: Path, words: list[str], behind: bool, load: Callable[[subprocess.Popen[bytes], Path], float]
+) -> float:
     """Requests a second of a server, of which one runs at a time."""
-    with tempfile.TemporaryDirectory(dir=work) as root:
-        words = [str(work / "server")]
+    with tempfile.TemporaryDirectory(dir=work) as folder:
+        root = Path(folder)
         if not behind:
-            with subprocess.Popen(words, cwd=root, stdout=subprocess.PIPE) as process:
+            with subprocess.Popen(words, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
                 try:
-                    return _load(process)
+                    return load(process, root)
                 finally:
                     process.kill()
-        with Door(Path(root), lambda call: Decision()) as door:
-            return _load(door.start(words, {}, process="server-1", folder=Path(root)).popen)
+        with Door(root, lambda call: Decision()) as door:
+            started = door.start(words, {}, process="server-1", folder=root, stderr=subprocess.DEVNULL)
+            return load(started.popen, root)
 
 
-def _load(process: subprocess.Popen[bytes]) -> float:
-    assert process.stdout is not None
-    port, over, counts = int(process.stdout.readline()), time.monotonic() + SECONDS, [0] * CLIENTS
+def _await(port: int, process: subprocess.Popen[bytes]) -> None:
+    until = time.monotonic() + START_S
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    while time.monotonic() < until and process.poll() is None:
+        try:
+            connection.request("GET", "/v1/hoodie/marker/dir/exists?markerdirpath=%2Fnone")
+            connection.getresponse().read()
+            return
+        except OSError:
+            time.sleep(0.1)
+    raise SystemExit(f"the server does not answer within {START_S:g} s")
+
+
+def _load(port: int, clients: int, request: Callable[[int, int], tuple[str, str]]) -> float:
+    over, counts = time.monotonic() + SECONDS, [0] * clients
 
     def ask(client: int) -> None:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
         while time.monotonic() < over:
-            connection.request("GET", "/")
-            assert connection.getresponse().read() == b"stored"
+            connection.request(*request(client, counts[client]))
+            reply = connection.getresponse()
+            assert reply.status == 200 and reply.read() in (b"stored", b"true")
             counts[client] += 1
 
-    threads = [threading.Thread(target=ask, args=(client,)) for client in range(CLIENTS)]
+    threads = [threading.Thread(target=ask, args=(client,)) for client in range(clients)]
     for thread in threads:
         thread.start()
     for thread in threads:
