@@ -2,9 +2,9 @@
 
 The server answers a request by writing a file of 100 bytes under a temporary name and renaming it, as many programs
 store something; its clients are four threads here. `--hudi VERSION` measures a released timeline server too: its
-clients are 64 threads that create markers. With the door and without it, in turns; medians. A program in Python makes each call
-many times in a row: below the directory, outside of it, and on a number that the filter lets through. Needs Go, and
-Java for Hudi. Times are for a machine that does nothing else; the processor time of the kit is the same on any.
+clients are 64 threads that create markers. With the door and without it, in turns; medians. A program in Python makes
+each call many times in a row: below the directory, outside of it, and on a number that the filter lets through. Needs
+Go, and Java for Hudi. Times are for a machine that does nothing else; the processor time of the kit is the same on any.
 """
 
 from __future__ import annotations
