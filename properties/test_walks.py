@@ -66,6 +66,22 @@ def test_a_call_is_found_again_under_another_temporary_name_and_in_another_marke
     assert shown(WHOLE[1]) == f"open {DIRECTORY}/.MARKERS#.tmp-#"
 
 
+@pytest.mark.parametrize(
+    ("made", "next_time"),
+    [
+        ("walk/.hoodie/.temp/.next-81-1795750870/MARKERS0", "walk/.hoodie/.temp/.next-9-1795751233/MARKERS0"),
+        ("walk/.hoodie/.temp/.1.gone.81", "walk/.hoodie/.temp/.1.gone.9"),
+        (".locks/81-5512", ".locks/9-77"),
+    ],
+    ids=["directory-beside", "directory-aside", "elsewhere"],
+)
+def test_a_call_is_found_again_below_a_directory_of_another_temporary_name(made: str, next_time: str) -> None:
+    call, own = (StorageCall("server-1", "timeline-server", "open", path) for path in (made, DIRECTORY))
+    trigger, exact = numbered((call, own))
+    assert re.search(trigger.pattern, next_time) and not re.search(trigger.pattern, DIRECTORY)
+    assert re.search(exact.pattern, DIRECTORY) and not re.search(exact.pattern, "walk/.hoodie/.temp/2")
+
+
 def test_first_calls_of_a_kind_come_before_later_ones_in_an_order_of_the_seed() -> None:
     turns = [plan.faults[-1].trigger.n for plan in rest(walked()) if not plan.faults[0].kind.row.kills]
     assert turns == sorted(turns) and len(set(turns)) == 2

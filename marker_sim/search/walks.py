@@ -4,8 +4,8 @@
     a point    the n-th call of a kind on a path, and a fate: the server dies before or after it, or it fails
     a run      the workload with the point as its last fault; then a server lives again, is probed, and all is judged
 
-A path stands for all whose last name differs in numbers alone, so neither a temporary name nor the choice of a marker
-file moves a point. Where threads decide the order, a run may have no such call: then the point is not met.
+A path stands for all that differ in numbers alone, but for the two directories of the workload, so neither temporary
+names, of files or directories, nor the choice of a marker file move a point. Where threads decide the order, a run may have no such call: then the point is not met.
 """
 
 from __future__ import annotations
@@ -230,6 +230,6 @@ def _pattern(path: str) -> str:
 
 
 def _parted(path: str) -> tuple[str, str]:
-    """The marker directory, or all of a path that is in none, and the rest, which may be another in the next run."""
-    home = directory_of(path)
-    return (f"{home}/", path.removeprefix(f"{home}/")) if home else (path, "")
+    """What of a path is the same in each run, a directory of the workload, and the rest, whose numbers may differ."""
+    home = directory_of(f"{path}/")
+    return (path[: len(home) + 1], path[len(home) + 1 :]) if home in (WRITTEN, DELETED) else ("", path)
