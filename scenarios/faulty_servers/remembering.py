@@ -172,6 +172,10 @@ class Remembering(Markers):
                     except OSError:
                         if not tries_left:
                             raise
+            case "lock-of-another-removed":
+                replace(f"{directory}/MARKERS0", text([*known.names, name]))
+                os.close(known.file)
+                known.file = os.open(f"{directory}/MARKERS0", os.O_RDWR | os.O_APPEND)
             case "kept-though-not-renamed":
                 path = f"{directory}/MARKERS0"
                 try:
