@@ -26,7 +26,7 @@ from marker_sim.outcome.result import KEPT, NOT_MET, WalkedCall
 from marker_sim.plan import COPY, Op, Plan
 from marker_sim.worlds.interceptor import StorageCall
 
-WRITTEN, DELETED = "walk/.hoodie/.temp/1", "walk/.hoodie/.temp/2"
+WRITTEN, DELETED = "walk/.hoodie/.temp/10", "walk/.hoodie/.temp/1"  # A deletion by prefix would show.
 AT_ONCE = 4
 AFTER_IT = 2  # Requests after the death at the end.
 CHANGES = {
