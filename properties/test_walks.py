@@ -91,7 +91,11 @@ def test_a_call_is_found_again_below_a_directory_of_another_temporary_name(made:
 
 
 def test_first_calls_of_a_kind_come_before_later_ones_in_an_order_of_the_seed() -> None:
-    turns = [plan.faults[-1].trigger.n for plan in rest(walked()) if len([f for f in plan.faults if isinstance(f.trigger, Call)]) == 1]
+    turns = [
+        plan.faults[-1].trigger.n
+        for plan in rest(walked())
+        if len([f for f in plan.faults if isinstance(f.trigger, Call)]) == 1
+    ]
     assert turns == sorted(turns) and len(set(turns)) == 2
     assert rest(walked(seed=1)) == rest(walked(seed=1)) != rest(walked(seed=2))
 

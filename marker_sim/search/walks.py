@@ -6,7 +6,8 @@
                end as well; then a server lives, is probed, and all is judged
 
 A path stands for all that differ in numbers alone, but for the two directories of the workload, so neither temporary
-names, of files or directories, nor the choice of a marker file move a point. Where threads decide the order, a run may have no such call: then the point is not met.
+names, of files or directories, nor the choice of a marker file move a point. Where threads decide the order, a run may
+have no such call: then the point is not met.
 """
 
 from __future__ import annotations
@@ -119,7 +120,9 @@ class Walk:
             base = self._bases[point.base]
             deaths = [fault for fault in base.faults if fault.kind.row.kills]
             if not point.fault.kind.row.kills and point.changes:
-                deaths.append(Fault.of(FaultKind.KILL, "server", Site("server: reply", len(base.single_ops) - AFTER_IT)))
+                deaths.append(
+                    Fault.of(FaultKind.KILL, "server", Site("server: reply", len(base.single_ops) - AFTER_IT))
+                )
             plan = replace(base, faults=(*deaths, point.fault))
         else:
             return None

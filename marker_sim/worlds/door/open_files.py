@@ -2,7 +2,8 @@
 
 The kit gets a copy of the open file for a moment, so the offset and the flags are shared. sendfile and copy_file_range
 are writes of what their source has. From a pipe or socket, for which the kit would wait, they are refused, and so are
-splice and reflinks, as by a file system that has no such thing: callers go back to writing. A copy of a number gets a watched number, so that writes on it stop too.
+splice and reflinks, as by a file system that has no such thing: callers go back to writing, which is seen byte by byte.
+A copy of a number gets a watched number, so that writes on it stop too.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ def _put(file: int, data: bytes, offset: int, flags: int, of_file: int, cut: boo
 def transfer(
     held: HeldCall, scope: Scope, into: int, source: int, offsets: tuple[int, int], size: int, error: int
 ) -> Found:
-    """sendfile and copy_file_range: a write of what a file has, and `error` where that is none, or at an end (O_APPEND).
+    """sendfile and copy_file_range: a write of what a file has; `error` where the source is none, or with O_APPEND.
 
     into, source: which arguments are their numbers.
     offsets: the addresses of where to write and to read, 0 for where the open file is.

@@ -248,7 +248,9 @@ def test_a_static_program_in_go_that_collects_its_garbage(root: Path, tmp_path: 
 def test_a_program_in_c_that_tries_every_way_around(root: Path, tmp_path: Path) -> None:
     (tmp_path / "ways.c").write_text(C)
     built = program(tmp_path, "ways", "cc", "-pthread", "-o", "ways", "ways.c")
-    seen = Seen([at("write", f"^{path}$", 2, Decision(bytes_max=size)) for path, size in (("direct", 777), ("made", 2))])
+    seen = Seen(
+        [at("write", f"^{path}$", 2, Decision(bytes_max=size)) for path, size in (("direct", 777), ("made", 2))]
+    )
     with seen.door(root) as door:
         code, said = run(door, root, built)
         assert code == 0
