@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock, Thread
@@ -70,10 +71,10 @@ class Patient(Markers):
             with self._lock:
                 batch, self._waiting[directory] = self._waiting[directory], []
             creates = [one for one in batch if one.name]
-            _answer(creates, lambda creates=creates, to=directory: _add(to, [one.name for one in creates]))
+            _answer(creates, partial(_add, directory, [one.name for one in creates]))
             for one in batch:
                 if not one.name:
-                    _answer([one], lambda to=directory: [remove(to)])
+                    _answer([one], partial(_remove, directory))
             with self._lock:
                 if self._waiting[directory]:
                     self._queue.put(directory)
@@ -101,6 +102,10 @@ def _patiently(do: Callable[[], T]) -> T:
             if time.monotonic() > end:
                 raise
         time.sleep(AGAIN_S)
+
+
+def _remove(directory: str) -> list[bool]:
+    return [remove(directory)]
 
 
 def _add(directory: str, names: list[str]) -> list[bool]:
