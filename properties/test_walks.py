@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from marker_sim.faults import Call, FaultKind
+from marker_sim.faults import Call, FaultKind, Site
 from marker_sim.plan import Plan
 from marker_sim.report.notes import walk_line
 from marker_sim.search.walks import CHANGES, Walk, fates_of, numbered, shown
@@ -53,9 +53,17 @@ def rest(walk: Walk) -> list[Plan]:
 def test_each_call_has_each_fate_once_and_only_what_follows_a_planned_death_is_walked_again() -> None:
     plans = rest(walked())
     assert len(set(plans)) == len(plans)
-    lives = Counter(sum(fault.kind.row.kills for fault in plan.faults[:-1]) for plan in plans)
+    lives = Counter(sum(isinstance(fault.trigger, Call) for fault in plan.faults[:-1]) for plan in plans)
     expected = [sum(len(fates_of("local", call)) for call in calls) for calls in (WHOLE, AFTER[4:])]
     assert [lives[0], lives[1]] == expected
+
+
+def test_what_a_failed_change_left_meets_another_start_and_a_failed_read_or_a_death_does_not() -> None:
+    for plan in rest(walked()):
+        *others, point = plan.faults
+        assert isinstance(point.trigger, Call)
+        changes = point.trigger.operations[0] in CHANGES["local"] and not point.kind.row.kills
+        assert [fault.kind for fault in others if isinstance(fault.trigger, Site)] == [FaultKind.KILL] * changes
 
 
 def test_a_call_is_found_again_under_another_temporary_name_and_in_another_marker_file() -> None:
@@ -66,8 +74,28 @@ def test_a_call_is_found_again_under_another_temporary_name_and_in_another_marke
     assert shown(WHOLE[1]) == f"open {DIRECTORY}/.MARKERS#.tmp-#"
 
 
+@pytest.mark.parametrize(
+    ("made", "next_time"),
+    [
+        ("walk/.hoodie/.temp/.next-81-1795750870/MARKERS0", "walk/.hoodie/.temp/.next-9-1795751233/MARKERS0"),
+        ("walk/.hoodie/.temp/.1.gone.81", "walk/.hoodie/.temp/.1.gone.9"),
+        (".locks/81-5512", ".locks/9-77"),
+    ],
+    ids=["directory-beside", "directory-aside", "elsewhere"],
+)
+def test_a_call_is_found_again_below_a_directory_of_another_temporary_name(made: str, next_time: str) -> None:
+    call, own = (StorageCall("server-1", "timeline-server", "open", path) for path in (made, DIRECTORY))
+    trigger, exact = numbered((call, own))
+    assert re.search(trigger.pattern, next_time) and not re.search(trigger.pattern, DIRECTORY)
+    assert re.search(exact.pattern, DIRECTORY) and not re.search(exact.pattern, "walk/.hoodie/.temp/2")
+
+
 def test_first_calls_of_a_kind_come_before_later_ones_in_an_order_of_the_seed() -> None:
-    turns = [plan.faults[-1].trigger.n for plan in rest(walked()) if not plan.faults[0].kind.row.kills]
+    turns = [
+        plan.faults[-1].trigger.n
+        for plan in rest(walked())
+        if len([f for f in plan.faults if isinstance(f.trigger, Call)]) == 1
+    ]
     assert turns == sorted(turns) and len(set(turns)) == 2
     assert rest(walked(seed=1)) == rest(walked(seed=1)) != rest(walked(seed=2))
 

@@ -2,10 +2,12 @@
 
     numbered   the workload without faults, and the same with one death in its middle: what a restarted server calls
     a point    the n-th call of a kind on a path, and a fate: the server dies before or after it, or it fails
-    a run      the workload with the point as its last fault; then a server lives again, is probed, and all is judged
+    a run      the workload with the point as its last fault; what a failed change left meets a death and a start at its
+               end as well; then a server lives, is probed, and all is judged
 
-A path stands for all whose last name differs in numbers alone, so neither a temporary name nor the choice of a marker
-file moves a point. Where threads decide the order, a run may have no such call: then the point is not met.
+A path stands for all that differ in numbers alone, but for the two directories of the workload, so neither temporary
+names, of files or directories, nor the choice of a marker file move a point. Where threads decide the order, a run may
+have no such call: then the point is not met.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from marker_sim.faults import Call, Fault, FaultKind
+from marker_sim.faults import Call, Fault, FaultKind, Site
 from marker_sim.faults.model import FaultSettings, When
 from marker_sim.faults.row import READ_CALLS
 from marker_sim.history.index.presence import directory_of
@@ -25,8 +27,9 @@ from marker_sim.outcome.result import KEPT, NOT_MET, WalkedCall
 from marker_sim.plan import COPY, Op, Plan
 from marker_sim.worlds.interceptor import StorageCall
 
-WRITTEN, DELETED = "walk/.hoodie/.temp/1", "walk/.hoodie/.temp/2"
+WRITTEN, DELETED = "walk/.hoodie/.temp/10", "walk/.hoodie/.temp/1"  # A deletion by prefix would show.
 AT_ONCE = 4
+AFTER_IT = 2  # Requests after the death at the end.
 CHANGES = {
     "local": ("open", "write", "cut", "allocate", "rename", "link", "delete", "mkdir", "rmdir", "sync"),
     "s3": ("put", "delete"),
@@ -73,13 +76,14 @@ class WalkPoint(NamedTuple):
     """One call and one fate of it.
 
     base: which numbered workload, from 0. number: of the call in it, from 1. turn: how many calls of this kind, in any
-    marker directory, there were by then; first ones are tried before later ones.
+    marker directory, there were by then; first ones are tried before later ones. changes: whether the call does.
     """
 
     base: int
     number: int
     fate: str
     turn: int
+    changes: bool
     fault: Fault
 
 
@@ -113,8 +117,13 @@ class Walk:
             plan, point = self._bases[-1], None
         elif self._left:
             point = self._left.pop()
-            deaths = (fault for fault in self._bases[point.base].faults if fault.kind.row.kills)
-            plan = replace(self._bases[point.base], faults=(*deaths, point.fault))
+            base = self._bases[point.base]
+            deaths = [fault for fault in base.faults if fault.kind.row.kills]
+            if not point.fault.kind.row.kills and point.changes:
+                deaths.append(
+                    Fault.of(FaultKind.KILL, "server", Site("server: reply", len(base.single_ops) - AFTER_IT))
+                )
+            plan = replace(base, faults=(*deaths, point.fault))
         else:
             return None
         self._going[plan] = point
@@ -155,7 +164,8 @@ class Walk:
             for fate in fates_of(self.storage, call):
                 due = trigger._replace(when=fate.when)
                 fault = Fault(kind=fate.kind, target="server", trigger=due, settings=fate.settings)
-                self._left.append(WalkPoint(base, number, fate.name, turns[kind], fault))
+                changes = call.operation in CHANGES[self.storage]
+                self._left.append(WalkPoint(base, number, fate.name, turns[kind], changes, fault))
         random.Random(f"walk/1/{self.seed}").shuffle(self._left)
         self._left.sort(key=lambda point: -point.turn)
         changing = [each for each, call in zip(triggers, calls, strict=True) if call.operation in CHANGES[self.storage]]
@@ -166,6 +176,8 @@ class Walk:
 
 def workload(storage: str, threads: int, interval_ms: int, seed: int) -> Plan:
     """Creates in two directories, one after the other and a few at once; one is deleted and used again.
+
+    The first creates are repeated at once, as by a client that had no answer.
 
     Its only fault shows the reads: the first one is a millisecond late.
     """
@@ -184,9 +196,9 @@ def workload(storage: str, threads: int, interval_ms: int, seed: int) -> Plan:
         interval_ms=interval_ms,
         directories=(WRITTEN, DELETED),
         ops=(
-            *(create("executor-0", 0, number) for number in range(4)),
+            *(create("executor-0", 0, number) for number in (0, 0, 1, 2, 3)),
             create("executor-1", 0, f"c{COPY}", copies=AT_ONCE),
-            *(create("executor-2", 1, number) for number in range(3)),
+            *(create("executor-2", 1, number) for number in (0, 0, 1, 2)),
             read("executor-2", 1, "list"),
             read("executor-2", 1, "delete"),
             create("executor-2", 1, 0),
@@ -230,6 +242,6 @@ def _pattern(path: str) -> str:
 
 
 def _parted(path: str) -> tuple[str, str]:
-    """The marker directory, or all of a path that is in none, and the rest, which may be another in the next run."""
-    home = directory_of(path)
-    return (f"{home}/", path.removeprefix(f"{home}/")) if home else (path, "")
+    """What of a path is the same in each run, a directory of the workload, and the rest, whose numbers may differ."""
+    home = directory_of(f"{path}/")
+    return (path[: len(home) + 1], path[len(home) + 1 :]) if home in (WRITTEN, DELETED) else ("", path)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import signal
 import threading
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from marker_sim.errors import HarnessError
 from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.plan import Plan
+from marker_sim.worlds.http.fault_injector import ServerFaultInjector
 from marker_sim.worlds.http.plan_faults import PlanFaults
 from marker_sim.worlds.recorder import Recorder
 
@@ -84,6 +87,41 @@ def test_every_pause_is_over_when_a_run_is_healed() -> None:
     faults, server = paused(5_000, 9_000)
     faults._do_what_is_due(all_of_it=True)
     assert server.done == ["SIGSTOP", "SIGCONT"]
+
+
+class Refusing(ServerFaultInjector):
+    """Its servers do not come up. takes_s: how long each tries."""
+
+    def __init__(self, takes_s: float, then: Any) -> None:
+        nothing: Any = None
+        super().__init__(nothing, Recorder(), Plan(), "work")
+        self.tried, self.clock_s, self._takes_s, self._then = 0, 0.0, takes_s, then
+
+    def start(self, slot: str = "first", startup_s: float | None = None) -> Any:
+        self.tried += 1
+        self.clock_s += self._takes_s
+        if self.tried == 2 and self._then is not None:
+            return self._then
+        raise HarnessError("it does not answer")
+
+
+@pytest.mark.parametrize(
+    ("takes_s", "serves", "tried"),
+    [(0.5, True, 2), (0.5, False, 2), (20.0, True, 1)],
+    ids=["exits-once", "exits", "does-not-answer"],
+)
+def test_a_second_server_that_exits_is_started_once_more(
+    monkeypatch: pytest.MonkeyPatch, takes_s: float, serves: bool, tried: int
+) -> None:
+    injector = Refusing(takes_s, Server() if serves else None)
+    monkeypatch.setattr(
+        "marker_sim.worlds.http.fault_injector.time", SimpleNamespace(monotonic=lambda: injector.clock_s)
+    )
+    second = injector.second_begins()
+    assert injector.tried == tried and (second is not None) == (serves and tried == 2)
+    ends = [event.value for event in injector.recorder.events if event.kind == "fault"]
+    assert ends == (["begin"] if second else ["begin", "end"])
+    assert injector.counts == {"second server" if second else "second server refused to serve": 1}
 
 
 @pytest.mark.parametrize("starts", [True, False])

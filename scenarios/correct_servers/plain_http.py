@@ -6,7 +6,8 @@ import json
 import re
 import socket
 from abc import ABC, abstractmethod
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from socketserver import ForkingMixIn, ThreadingMixIn
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -44,8 +45,8 @@ class Markers(ABC):
         """Whether there was anything."""
 
 
-def serve(port: int, root: str, markers: Markers) -> None:
-    """Answer until killed. root: what marker directories lie below."""
+def serve(port: int, root: str, markers: Markers, forking: bool = False) -> None:
+    """Answer until killed. root: what marker directories lie below. forking: a process for each connection."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -73,11 +74,10 @@ def serve(port: int, root: str, markers: Markers) -> None:
         def log_message(self, format: str, *args: object) -> None:
             pass
 
-    _Server(("127.0.0.1", port), Handler).serve_forever()
+    (_Forking if forking else _Threading)(("127.0.0.1", port), Handler).serve_forever()
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
+class _Server(HTTPServer):
     request_queue_size = 512
 
     def handle_error(self, request: object, client_address: object) -> None:
@@ -87,6 +87,14 @@ class _Server(ThreadingHTTPServer):
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.socket.bind(self.server_address)
         self.server_name, self.server_port = "localhost", self.server_address[1]
+
+
+class _Threading(ThreadingMixIn, _Server):
+    daemon_threads = True
+
+
+class _Forking(ForkingMixIn, _Server):
+    max_children = 500
 
 
 def _answer(markers: Markers, root: str, method: str, target: str) -> Any:

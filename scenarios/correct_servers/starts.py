@@ -39,6 +39,7 @@ SERVERS = {
     "go-by-size": Start(
         needs="go", source="bysize/main.go", command="{built} -port {port} -dir {storage} -threads {threads}"
     ),
+    "go-vectored": Start(needs="go", source="vectored/main.go", command="{built} {port} {storage} {threads}"),
     "node-journal": Start(
         needs="node",
         source="journal.mjs",
@@ -46,6 +47,7 @@ SERVERS = {
         reader=_CAT % "e[0-9]*",
     ),
     "node-alone": Start(needs="node", source="alone.mjs", command="node {source} {port} {storage}"),
+    "node-claimed": Start(needs="node", source="claimed.mjs", command="node {source} {port} {storage}"),
     "java-buckets": Start(
         needs="java",
         source="Buckets.java",
@@ -67,6 +69,21 @@ SERVERS = {
     ),
     "python-each-alone": Start(needs="python", source="each_alone.py", command="{python} -S {source} {port} {storage}"),
     "python-owned": Start(needs="python", source="owned.py", command="{python} -S {source} {port} {storage}"),
+    **{
+        f"python-{name}": Start(
+            needs="python",
+            source=f"{name.replace('-', '_')}.py",
+            command="{python} -S {source} {port} {storage}" + more,
+        )
+        for name, more in {
+            "aside": "",
+            "crash-only": "",
+            "exchange": "",
+            "linked": " {threads}",
+            "patient": "",
+            "versions": "",
+        }.items()
+    },
     "python-one-key": Start(
         needs="python",
         source="one_key.py",

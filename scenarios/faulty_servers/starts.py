@@ -26,11 +26,23 @@ DEFECTS = {
         "deletion-error-logged",
         "unreadable-file-skipped",
     ),
+    "remembering": (
+        "whole-looking-line-adopted",
+        "lines-counted",
+        "lock-of-another-removed",
+        "deletion-done-again",
+        "prefix-forgotten",
+        "type-file-remembered",
+        "type-file-error-logged",
+        "recovery-before-lock",
+        "error-is-refusal",
+        "kept-though-not-renamed",
+    ),
 }
 SERVERS = {f"correct-{language}": (language, "") for language in DEFECTS} | {
     defect: (language, defect) for language, defects in DEFECTS.items() for defect in defects
 }
-"""Language and defect by the server's name, the correct ones first."""
+"""Language (or the second program in Python) and defect by the server's name, the correct ones first."""
 
 
 def build(out: Path) -> Path:
@@ -43,6 +55,8 @@ def build(out: Path) -> Path:
 def command(name: str, program: Path) -> str:
     """What starts a server, as `--start` takes it."""
     language, defect = SERVERS[name]
-    words = [sys.executable, "-S", str(HERE / "server.py")] if language == "python" else [str(program)]
+    source = {"python": "server.py", "remembering": "remembering.py"}.get(language)
+    words = [sys.executable, "-S", str(HERE / source)] if source else [str(program)]
     options = ["--port", "{port}", "--dir", "{storage}", "--threads", "{threads}"]
+    options += ["--workdir", "{workdir}"] if language == "remembering" else []
     return " ".join([*map(shlex.quote, words), *options, *(["--defect", defect] if defect else [])])

@@ -112,7 +112,7 @@ def _excused(view: HistoryIndex, directory: Directory, home: DirectoryPresence, 
     before = [deletion for deletion in directory.deletions if deletion.invoke < at]
     if not before:
         return False
-    over = max(view.later(d.settled, view.rest_ns) if d.settled != NEVER else NEVER for d in before)
+    over = max(deletion.settled for deletion in before)
     if at < over:
         return view.excuse("deletion-open")
     if not view.reads:

@@ -91,6 +91,15 @@ class HeldCall:
         finally:
             os.close(file)
 
+    def store(self, address: int, data: bytes) -> None:
+        """Write to memory, where the kernel would; at a bad address nothing happens."""
+        file = os.open(f"/proc/{self.thread}/mem", os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            with contextlib.suppress(OSError, OverflowError):
+                os.pwrite(file, data, address)
+        finally:
+            os.close(file)
+
     def text(self, address: int) -> bytes | None:
         """The path at an address, None when there is none."""
         data, end, _ = self.memory(address, PATH_BYTES_MAX).partition(b"\0")

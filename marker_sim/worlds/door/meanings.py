@@ -34,6 +34,7 @@ from marker_sim.worlds.door.open_files import (
     refused,
     sync_all,
     sync_system,
+    transfer,
     write,
 )  # fmt: skip
 from marker_sim.worlds.door.paths import AT_FDCWD, LeadsNowhere
@@ -70,8 +71,8 @@ _MEANINGS: dict[str, Callable[[HeldCall, Scope, tuple[int, ...]], Found]] = {
     "symlinkat": lambda h, s, a: symlink(h, s, a[0], a[1], a[2]),
     "mknod": lambda h, s, a: change_path(h, s, "mknod", "mknodat", _C, a[0], a[1], a[2]),
     "mknodat": lambda h, s, a: change_path(h, s, "mknod", "mknodat", a[0], a[1], a[2], a[3]),
-    "copy_file_range": lambda h, s, a: refused(h, s, 2, errno.EXDEV),
-    "sendfile": lambda h, s, a: refused(h, s, 0, errno.EINVAL),
+    "copy_file_range": lambda h, s, a: transfer(h, s, 2, 0, (a[3], a[1]), a[4], errno.EXDEV),
+    "sendfile": lambda h, s, a: transfer(h, s, 0, 1, (0, a[2]), a[3], errno.EINVAL),
     "splice": lambda h, s, a: refused(h, s, 2, errno.EINVAL),
     "ioctl": lambda h, s, a: refused(h, s, 0, errno.EOPNOTSUPP),
     "close": lambda h, s, a: closing(h, s),

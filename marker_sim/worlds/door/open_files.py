@@ -1,8 +1,9 @@
 """Calls on numbers of open files: what each means below the root, and how the kit does it in the place of the process.
 
-The kit gets a copy of the open file for a moment, so the offset and the flags are shared. splice, sendfile,
-copy_file_range and reflinks into a file below the root are refused as by a file system that has no such thing: callers
-go back to writing, which is seen byte by byte. A copy of a number gets a watched number, so that writes on it stop too.
+The kit gets a copy of the open file for a moment, so the offset and the flags are shared. sendfile and copy_file_range
+are writes of what their source has. From a pipe or socket, for which the kit would wait, they are refused, and so are
+splice and reflinks, as by a file system that has no such thing: callers go back to writing, which is seen byte by byte.
+A copy of a number gets a watched number, so that writes on it stop too.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import signal
 import stat
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 
 from marker_sim.worlds.door import kernel
 from marker_sim.worlds.door.effects import Act, Found, Scope, shown
@@ -41,9 +43,11 @@ def _file(held: HeldCall, scope: Scope, number: int) -> tuple[OpenFile, str] | N
     return None if inside is None else (file, inside)
 
 
-def write(held: HeldCall, scope: Scope, data: Data, offset: int | None = None, flags: int = 0) -> Found:
-    """A write to a file, at an offset or where the open file is."""
-    number = held.number(0)
+def write(
+    held: HeldCall, scope: Scope, data: Data, offset: int | None = None, flags: int = 0, argument: int = 0
+) -> Found:
+    """A write to a file, at an offset or where the open file is. argument: which one is its number."""
+    number = held.number(argument)
     found = _file(held, scope, number)
     if found is None or not stat.S_ISREG(found[0].mode) or not found[0].flags & os.O_ACCMODE:
         return None
@@ -83,6 +87,49 @@ def _put(file: int, data: bytes, offset: int, flags: int, of_file: int, cut: boo
         finally:
             if cut:
                 fcntl.fcntl(file, fcntl.F_SETFL, of_file)
+
+
+def transfer(
+    held: HeldCall, scope: Scope, into: int, source: int, offsets: tuple[int, int], size: int, error: int
+) -> Found:
+    """sendfile and copy_file_range: a write of what a file has; `error` where the source is none, or with O_APPEND.
+
+    into, source: which arguments are their numbers.
+    offsets: the addresses of where to write and to read, 0 for where the open file is.
+    """
+    found = _file(held, scope, held.number(into))
+    if found is None:
+        return None
+    try:
+        with held.copy(held.number(source)) as copy:
+            if found[0].flags & os.O_APPEND or not stat.S_ISREG(os.fstat(copy).st_mode):
+                return error
+            to, begin = (struct.unpack("=q", held.memory(at, 8))[0] if at else None for at in offsets)
+            begin = os.lseek(copy, 0, os.SEEK_CUR) if begin is None else begin
+            data = os.pread(copy, min(size, WRITE_BYTES_MAX), begin)
+    except struct.error:
+        return errno.EFAULT
+    except OSError as failed:
+        return failed.errno
+    act = write(held, scope, lambda: data, to, argument=into)
+    if not isinstance(act, Act) or act.perform is None:
+        return act
+    if not data:
+        return replace(act, call=None)
+    written = act.perform
+
+    def perform(bytes_max: int | None) -> int:
+        count = written(bytes_max)
+        if offsets[0] and to is not None:
+            held.store(offsets[0], struct.pack("=q", to + count))
+        if offsets[1]:
+            held.store(offsets[1], struct.pack("=q", begin + count))
+        else:
+            with held.copy(held.number(source)) as copy:
+                os.lseek(copy, begin + count, os.SEEK_SET)
+        return count
+
+    return replace(act, perform=perform)
 
 
 def one_piece(held: HeldCall, address: int, size: int) -> Data:

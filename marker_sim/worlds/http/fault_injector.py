@@ -10,6 +10,7 @@ A fault at a storage call comes from the interceptor, with the recorder's lock h
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable
@@ -25,7 +26,7 @@ from marker_sim.worlds.http.world import RunStorage
 from marker_sim.worlds.recorder import Recorder
 
 LOOK_AT_ACK_EVERY_S = 0.12
-SECOND_STARTUP_S = 20.0
+SECOND_STARTUP_S, SECOND_STARTS = 20.0, 2
 PROBE_INSTANT = "000"
 KILL, PAUSE, SECOND = FaultKind.KILL.value, FaultKind.PAUSE.value, FaultKind.SECOND_SERVER.value
 
@@ -127,16 +128,22 @@ class ServerFaultInjector:
         self.recorder.fault(self.start().name, "restart")
 
     def second_begins(self) -> Server | None:
-        """A second server on the same storage; None when it refuses to start beside the first, which is its right."""
+        """A second server on the same storage; None when it refuses to start beside the first, which is its right.
+
+        One that exits is started once more, as service managers do.
+        """
         self.recorder.fault("second", SECOND, "begin")
-        try:
-            server = self.start("second", SECOND_STARTUP_S)
-        except HarnessError:
-            self.recorder.fault("second", SECOND, "end")
-            self.note("second server refused to serve")
-            return None
-        self.note("second server")
-        return server
+        began = time.monotonic()
+        for _ in range(SECOND_STARTS):
+            with contextlib.suppress(HarnessError):
+                server = self.start("second", SECOND_STARTUP_S)
+                self.note("second server")
+                return server
+            if time.monotonic() - began > SECOND_STARTUP_S / SECOND_STARTS:
+                break
+        self.recorder.fault("second", SECOND, "end")
+        self.note("second server refused to serve")
+        return None
 
     def second_ends(self, server: Server) -> None:
         """Kill the second server; the first one goes on."""

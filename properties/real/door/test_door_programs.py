@@ -129,6 +129,17 @@ int main(void) {
     printf("copied %zd\n", write(copy, " more", 5));
     printf("sendfile %zd\n", sendfile(copy, unnamed, NULL, 4));
     SAY("copy_file_range", copy_file_range(unnamed, NULL, copy, NULL, 4, 0), EXDEV);
+    int made = open("made", O_WRONLY | O_CREAT, 0600);
+    off_t from = 1, to = 2;
+    printf("range %zd\n", copy_file_range(unnamed, &from, made, &to, 3, 0));
+    printf("moved %d\n", from == 4 && to == 5 && lseek(unnamed, 0, SEEK_CUR) == 4 && lseek(made, 0, SEEK_CUR) == 0);
+    lseek(made, 0, SEEK_END);
+    lseek(unnamed, 5, SEEK_SET);
+    printf("half sent %zd\n", sendfile(made, unnamed, NULL, 4));
+    printf("sent %zd\n", sendfile(made, unnamed, NULL, 100));
+    printf("none left %zd\n", sendfile(made, unnamed, NULL, 100));
+    SAY("not for reading", sendfile(made, made, NULL, 4), EBADF);
+    lseek(unnamed, 4, SEEK_SET);
     printf("open by proc %d\n", openat(direct, "x", O_WRONLY) < 0 && errno == ENOTDIR);
     SAY("bad address", write(unnamed, (void *)8, 4), EFAULT);
     mkfifo("pipe", 0600);
@@ -237,7 +248,9 @@ def test_a_static_program_in_go_that_collects_its_garbage(root: Path, tmp_path: 
 def test_a_program_in_c_that_tries_every_way_around(root: Path, tmp_path: Path) -> None:
     (tmp_path / "ways.c").write_text(C)
     built = program(tmp_path, "ways", "cc", "-pthread", "-o", "ways", "ways.c")
-    seen = Seen([at("write", "^direct$", 2, Decision(bytes_max=777))])
+    seen = Seen(
+        [at("write", f"^{path}$", 2, Decision(bytes_max=size)) for path, size in (("direct", 777), ("made", 2))]
+    )
     with seen.door(root) as door:
         code, said = run(door, root, built)
         assert code == 0
@@ -245,8 +258,13 @@ def test_a_program_in_c_that_tries_every_way_around(root: Path, tmp_path: Path) 
     found = dict(re.findall(r"(.+?) (-?\d.*)", said))
     assert found == {
         "x32": "-1 1", "io_uring": "-1 1", "openat2": "-1 1", "direct": "8192", "cut direct": "777", "unnamed": "4",
-        "link": "0", "link again": "0", "copied": "5", "sendfile": "-1", "copy_file_range": "-1 1",
+        "link": "0", "link again": "0", "copied": "5", "sendfile": "-1", "copy_file_range": "-1 1", "range": "3",
+        "moved": "1", "half sent": "2", "sent": "2", "none left": "0", "not for reading": "-1 1",
         "open by proc": "1", "bad address": "-1 1", "pipe": "1", "thread": "11",
     }  # fmt: skip
     assert (root / "direct").read_bytes() == b"d" * (8192 + 777)
+    assert (root / "made").read_bytes() == b"\0\0extmore"
+    assert [call.data for call in seen.calls if call.path == "made" and call.operation == "write"] == [
+        b"ext", b"more", b"re",
+    ]  # fmt: skip
     assert (root / "named").read_bytes() == (root / "named2").read_bytes() == b"textby a thread"
