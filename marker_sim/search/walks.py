@@ -1,11 +1,14 @@
 """Walks: a short workload is run once to number its storage calls, then once for each call and each fate of it.
 
-    numbered   the workload without faults, and the same with one death in its middle: what a restarted server calls
+    numbered   the workload without faults, and the same with one death in its middle: what a restarted server calls,
+               while it starts and when it serves
     a point    the n-th call of a kind on a path, and a fate: the server dies before or after it, or it fails
     a run      the workload with the point as its last fault; then a server lives again, is probed, and all is judged
+    a pair     a death that was played, and a death at a call of the start after it: when all single points are played
 
 A path stands for all whose last name differs in numbers alone, so neither a temporary name nor the choice of a marker
-file moves a point. Where threads decide the order, a run may have no such call: then the point is not met.
+file moves a point; of a server's own file outside of tables, for all that differ in numbers anywhere. Where threads
+decide the order, a run may have no such call: then the point is not met.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, NamedTuple
 
 from marker_sim.faults import Call, Fault, FaultKind
@@ -72,8 +76,9 @@ _TORN = Fate("death within", FaultKind.TORN_WRITE)
 class WalkPoint(NamedTuple):
     """One call and one fate of it.
 
-    base: which numbered workload, from 0. number: of the call in it, from 1. turn: how many calls of this kind, in any
-    marker directory, there were by then; first ones are tried before later ones.
+    base: of `BASES`. number: of the call in its numbered workload, from 1; of a pair, among its kinds of calls.
+    turn: how many calls of this kind, in any marker directory, there were by then; first ones are tried before later
+    ones. before: the death before it.
     """
 
     base: int
@@ -81,9 +86,11 @@ class WalkPoint(NamedTuple):
     fate: str
     turn: int
     fault: Fault
+    before: tuple[Fault, ...] = ()
 
 
-BASES = ("whole life", "after a restart")
+BASES = ("whole life", "after a restart", "while starting after a death", "pairs: while starting after each death")
+STARTING, PAIRS = 2, 3
 
 
 @dataclass(slots=True)
@@ -100,6 +107,8 @@ class Walk:
     _bases: list[Plan] = field(default_factory=list)
     _calls: list[tuple[StorageCall, ...]] = field(default_factory=list)
     _left: list[WalkPoint] = field(default_factory=list)
+    _pairs: list[WalkPoint] = field(default_factory=list)
+    _kinds: dict[str, int] = field(default_factory=dict)  # Calls of pairs, as shown, numbered.
     _going: dict[Plan, WalkPoint | None] = field(default_factory=dict)
     _came: dict[WalkPoint, str] = field(default_factory=dict)
 
@@ -111,10 +120,11 @@ class Walk:
             self._bases.append(workload(self.storage, self.threads, self.interval_ms, self.seed))
         if len(self._calls) < len(self._bases):
             plan, point = self._bases[-1], None
-        elif self._left:
-            point = self._left.pop()
-            deaths = (fault for fault in self._bases[point.base].faults if fault.kind.row.kills)
-            plan = replace(self._bases[point.base], faults=(*deaths, point.fault))
+        elif self._left or self._pairs:
+            point = self._left.pop() if self._left else min(self._pairs, key=lambda pair: pair.turn)
+            if point.base == PAIRS:
+                self._pairs.remove(point)
+            plan = replace(self._bases[0], faults=(*point.before, point.fault))
         else:
             return None
         self._going[plan] = point
@@ -131,20 +141,44 @@ class Walk:
         else:
             named = " ".join(sorted(broken, key=lambda guarantee: int(guarantee[1:])))
             self._came[point] = named or (KEPT if struck else NOT_MET)
+            if point.base == 0 and point.fault.kind.row.kills:
+                self._pair(point.fault, [call for call in calls if call.starting])
 
     def rows(self) -> tuple[WalkedCall, ...]:
         """The calls in their order, with the fates of each."""
-        fates: dict[tuple[int, int], dict[str, str]] = {}
-        for point in sorted({*self._left, *self._came, *filter(None, self._going.values())}, key=lambda each: each[:3]):
-            fates.setdefault(point[:2], {})[point.fate] = self._came.get(point, "")
+        fates: dict[tuple[int, int], dict[str, list[str]]] = {}
+        points = {*self._left, *self._pairs, *self._came, *filter(None, self._going.values())}
+        for point in sorted(points, key=lambda each: each[:3]):
+            own = fates.setdefault(point[:2], {})
+            own.setdefault(point.fate, []).append(self._came.get(point, ""))
+        kinds = {number: call for call, number in self._kinds.items()}
         return tuple(
-            WalkedCall(base=BASES[base], number=number, call=shown(self._calls[base][number - 1]), fates=own)
+            WalkedCall(
+                base=BASES[base],
+                number=number,
+                call=kinds[number] if base == PAIRS else shown(self._calls[min(base, 1)][number - 1]),
+                fates={fate: max(came, key=_rank) for fate, came in own.items()},
+                pairs=sum(map(len, own.values())) if base == PAIRS else 0,
+                tried=sum(map(bool, chain(*own.values()))) if base == PAIRS else 0,
+            )
             for (base, number), own in fates.items()
         )
+
+    def _pair(self, death: Fault, calls: Sequence[StorageCall]) -> None:
+        """The pairs of a death that was played: with a death at each call of the start after it."""
+        turns = Counter(pair.number for pair in (*self._pairs, *self._came) if pair.base == PAIRS)
+        for call, trigger in zip(calls, numbered(calls), strict=True):
+            number = self._kinds.setdefault(shown(call), len(self._kinds) + 1)
+            for fate in fates_of(self.storage, call):
+                if fate.kind.row.kills:
+                    turns[number] += 1
+                    due = Fault(kind=fate.kind, target="server", trigger=trigger._replace(when=fate.when))
+                    self._pairs.append(WalkPoint(PAIRS, number, fate.name, turns[number], due, (death,)))
 
     def _number(self, calls: tuple[StorageCall, ...]) -> None:
         """The points of a workload; then the next workload is the same with a death in the middle of this one."""
         base, first = len(self._calls), calls[0].process if calls else ""
+        deaths = tuple(fault for fault in self._bases[base].faults if fault.kind.row.kills)
         self._calls.append(calls)
         triggers, turns = list(numbered(calls)), Counter[tuple[str, str]]()
         for number, (call, trigger) in enumerate(zip(calls, triggers, strict=True), 1):
@@ -152,10 +186,11 @@ class Walk:
                 continue  # Before the death of this workload, as in the one before.
             kind = call.operation, _VARYING.sub("#", _parted(call.path)[1])
             turns[kind] += 1
+            which = STARTING if call.starting else base
             for fate in fates_of(self.storage, call):
                 due = trigger._replace(when=fate.when)
                 fault = Fault(kind=fate.kind, target="server", trigger=due, settings=fate.settings)
-                self._left.append(WalkPoint(base, number, fate.name, turns[kind], fault))
+                self._left.append(WalkPoint(which, number, fate.name, turns[kind], fault, deaths))
         random.Random(f"walk/1/{self.seed}").shuffle(self._left)
         self._left.sort(key=lambda point: -point.turn)
         changing = [each for each, call in zip(triggers, calls, strict=True) if call.operation in CHANGES[self.storage]]
@@ -200,12 +235,12 @@ def workload(storage: str, threads: int, interval_ms: int, seed: int) -> Plan:
 
 
 def numbered(calls: Iterable[StorageCall]) -> Iterator[Call]:
-    """How a plan names each call: the n-th of its operation on such a path."""
-    count: Counter[tuple[str, str]] = Counter()
+    """How a plan names each call: the n-th of its operation on such a path, of servers that serve or that start."""
+    count: Counter[tuple[str, str, bool]] = Counter()
     for call in calls:
-        key = _pattern(call.path), call.operation
+        key = _pattern(call.path), call.operation, call.starting
         count[key] += 1
-        yield Call(key[0], (call.operation,), count[key])
+        yield Call(key[0], (call.operation,), count[key], starting=call.starting)
 
 
 def fates_of(storage: str, call: StorageCall) -> tuple[Fate, ...]:
@@ -224,6 +259,12 @@ def shown(call: StorageCall) -> str:
     return f"{call.operation} {folder}{_VARYING.sub('#', name)}"
 
 
+def _rank(came: str) -> int:
+    """Of what came of several pairs the highest is shown: guarantees that were broken."""
+    known = "", NOT_MET, KEPT
+    return known.index(came) if came in known else len(known)
+
+
 def _pattern(path: str) -> str:
     folder, name = _parted(path)
     return f"^{re.escape(folder)}{'[0-9a-z_]+'.join(map(re.escape, _VARYING.split(name)))}$"
@@ -231,5 +272,7 @@ def _pattern(path: str) -> str:
 
 def _parted(path: str) -> tuple[str, str]:
     """The marker directory, or all of a path that is in none, and the rest, which may be another in the next run."""
+    if path.startswith("/"):
+        return "/", path[1:]
     home = directory_of(path)
     return (f"{home}/", path.removeprefix(f"{home}/")) if home else (path, "")
