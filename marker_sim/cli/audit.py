@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from marker_sim.cli import options as given
-from marker_sim.cli.endpoint import OtherEndpoint, check_endpoint
 from marker_sim.cli.request import JOBS_MAX, parse_number, seconds_in
+from marker_sim.cli.serve import OtherEndpoint, check_endpoint
 from marker_sim.errors import EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED, UsageError
 from marker_sim.report.directory import open_report, writing
 from marker_sim.report.table import output_console

@@ -8,13 +8,14 @@ from typing import Annotated
 
 import typer
 
-from marker_sim.cli.endpoint import OtherEndpoint, check_endpoint
 from marker_sim.cli.output import say
 from marker_sim.errors import UsageError
 from marker_sim.options import parse_options
 
 PORT_MAX = 65_535
 FILES_MAX = 65_536
+# Not among the other options: a server that is started again after each death must not load what campaigns need.
+OtherEndpoint = Annotated[str | None, typer.Option(metavar="URL", help="Endpoint of an object store other than AWS.")]
 
 
 def serve(
@@ -55,6 +56,12 @@ def serve(
             waiting_max=waiting_max,
         )
     )
+
+
+def check_endpoint(url: str | None) -> None:
+    """UsageError when the value of `--s3-endpoint` is no URL; a store behind a path is accepted."""
+    if url is not None and not url.startswith(("http://", "https://")):
+        raise UsageError(f"--s3-endpoint was given {url!r}; write a URL such as http://127.0.0.1:9000")
 
 
 def _allow_connections() -> None:
