@@ -145,7 +145,8 @@ class ServerFaultInjector:
         healed: all faults are over, so one that does not come up now has ended by itself. Before, storage may be why.
         """
         try:
-            self.recorder.fault(self.start(startup_s=self.fleet.again_s, again=True).name, "restart")
+            started = self.start(startup_s=None if healed else self.fleet.again_s, again=True)
+            self.recorder.fault(started.name, "restart")
         except NotServing as none:
             if healed:
                 self.exited = True

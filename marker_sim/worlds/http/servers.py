@@ -40,7 +40,7 @@ from marker_sim.worlds.http.world import Surroundings
 VARIABLE = "MARKER_SIM_FLEET"
 ANSWER_TIMEOUT_S = 60.0
 PORTS_TRIED = 4
-AGAIN_S, AGAIN_TIMES = 10.0, 20  # A server started again may take so long, or so many times what the first one took.
+AGAIN_S, AGAIN_TIMES = 10.0, 20  # What a start may take while faults go on: that, or so many times the slowest so far.
 POLL_S = 0.02
 END_TIMEOUT_S = 5.0
 STOP_TIMEOUT_S = 1.0
@@ -146,7 +146,7 @@ class Fleet:
 
     @property
     def again_s(self) -> float:
-        """How long a server that is started again may take to answer."""
+        """How long a server that is started again may take to answer while faults go on."""
         return min(self.command.startup_s, max(AGAIN_S, AGAIN_TIMES * self._slowest_s))
 
     def __enter__(self) -> Fleet:
