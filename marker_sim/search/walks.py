@@ -172,8 +172,9 @@ class Walk:
             for fate in fates_of(self.storage, call):
                 if fate.kind.row.kills:
                     turns[number] += 1
-                    due = Fault(kind=fate.kind, target="server", trigger=trigger._replace(when=fate.when))
-                    self._pairs.append(WalkPoint(PAIRS, number, fate.name, turns[number], due, (death,)))
+                    due = trigger._replace(when=fate.when)
+                    fault = Fault(kind=fate.kind, target="server", trigger=due, settings=fate.settings)
+                    self._pairs.append(WalkPoint(PAIRS, number, fate.name, turns[number], fault, (death,)))
 
     def _number(self, calls: tuple[StorageCall, ...]) -> None:
         """The points of a workload; then the next workload is the same with a death in the middle of this one."""
