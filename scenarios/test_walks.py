@@ -126,7 +126,7 @@ def test_a_recovery_that_loses_something_when_it_dies_itself_is_found(tmp_path: 
 
 def test_a_server_that_never_comes_up_after_a_death_in_its_recovery_is_violated(tmp_path: Path) -> None:
     came, _ = recovered(tmp_path, "needs-a-hand")
-    assert {what for _, _, what in came} == {KEPT, "G6"}
+    assert "G6" in {what for _, _, what in came} <= {KEPT, "G6"}
 
 
 @pytest.mark.parametrize("name", ["python-one-log", "python-sqlite"])
