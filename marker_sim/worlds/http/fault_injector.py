@@ -148,13 +148,15 @@ class ServerFaultInjector:
             started = self.start(startup_s=None if healed else self.fleet.again_s, again=True)
             self.recorder.fault(started.name, "restart")
         except NotServing as none:
-            if healed:
-                self.exited = True
-                self.recorder.record(none.server.name, "server", "observe", "started")
-                said = none.server.last_lines()[-200:]
-                self.recorder.record(none.server.name, "server", "observe", "exited", value=none.how, error=said)
-            elif not none.killed:
+            if none.killed:
+                return  # What killed it has it started again.
+            if not healed:
                 self.note("server not up again until faults were over")
+                return
+            self.exited = True
+            self.recorder.record(none.server.name, "server", "observe", "started")
+            said = none.server.last_lines()[-200:]
+            self.recorder.record(none.server.name, "server", "observe", "exited", value=none.how, error=said)
 
     def second_begins(self) -> Server | None:
         """A second server on the same storage; None when it refuses to start beside the first, which is its right."""
