@@ -33,7 +33,7 @@ from marker_sim.campaign.nightly.desk import Desk
 from marker_sim.campaign.nightly.ledger import NAME, read_lines
 from marker_sim.campaign.nightly.work import NightlyTask
 from marker_sim.cli.request import parse_duration
-from marker_sim.report.verdict import EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED
+from marker_sim.errors import EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED
 from marker_sim.surroundings import supervisor
 from marker_sim.surroundings.worker_pool import VARIABLE
 

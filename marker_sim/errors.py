@@ -7,6 +7,13 @@ UsageError       the caller used an option or name that does not exist  exit cod
 AssertionError   a defect of the kit itself
 """
 
+EXIT_HOLDS = 0
+EXIT_VIOLATED = 1
+EXIT_USAGE = 2
+EXIT_INCONCLUSIVE = 3
+EXIT_HARNESS = 4
+EXIT_INTERRUPTED = 130
+
 
 class HarnessError(Exception):
     """The kit or something it needs (a JVM, a port, a disk) failed; never blamed on the system under test."""

@@ -13,6 +13,7 @@ from marker_sim.campaign.coverage import canary
 from marker_sim.campaign.coverage.canary import PLANTS, find_false_statement
 from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.runs import execute
+from marker_sim.errors import EXIT_INCONCLUSIVE
 from marker_sim.faults import FAULT_CLASSES
 from marker_sim.history import History
 from marker_sim.judges import judge
@@ -20,7 +21,7 @@ from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.mutants.load import find_mutant
 from marker_sim.outcome.result import Campaign, Canary
 from marker_sim.plan import MODES, STORAGES
-from marker_sim.report.verdict import EXIT_INCONCLUSIVE, judge_campaign
+from marker_sim.report.verdict import judge_campaign
 from marker_sim.search.swarm import make_plan
 from marker_sim.system import reference
 from marker_sim.targets.table import parse_target

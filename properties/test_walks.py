@@ -7,12 +7,13 @@ from collections import Counter
 
 import pytest
 
-from marker_sim.faults import Call, FaultKind, Site
+from marker_sim.faults import Call, Fault, FaultKind, Site
 from marker_sim.plan import Plan
 from marker_sim.report.notes import walk_line
-from marker_sim.search.walks import CHANGES, Walk, fates_of, numbered, shown
+from marker_sim.search.walks import BASES, CHANGES, PAIRS, STARTING, Walk, fates_of, numbered, shown
 from marker_sim.worlds.http.world import within
-from marker_sim.worlds.interceptor import StorageCall
+from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
+from marker_sim.worlds.recorder import Recorder
 
 DIRECTORY = "walk/.hoodie/.temp/1"
 
@@ -33,10 +34,10 @@ WHOLE = (
 AFTER = (*WHOLE[:4], *(call._replace(process="server-2") for call in (WHOLE[5], WHOLE[6])))
 
 
-def walked(storage: str = "local", seed: int = 1) -> Walk:
+def walked(storage: str = "local", seed: int = 1, after: tuple[StorageCall, ...] = AFTER) -> Walk:
     """A walk whose two workloads were numbered."""
     walk = Walk(storage, 1, 50, seed)
-    for calls in (WHOLE, AFTER):
+    for calls in (WHOLE, after):
         plan = walk.next()
         assert plan is not None and walk.next() is None, "points are not known before the calls are numbered"
         walk.took(plan, calls, True, ())
@@ -125,3 +126,63 @@ def test_a_pattern_of_a_plan_is_looked_for_anywhere_below_the_table_of_a_run() -
     anywhere, begins = (within("p0-1", Call(pattern)).pattern for pattern in (r"MARKERS\d+$", r"^t/\.hoodie/"))
     assert re.search(anywhere, "p0-1/t/.hoodie/.temp/1/MARKERS3") and not re.search(anywhere, "p0-2/t/MARKERS3")
     assert re.search(begins, "p0-1/t/.hoodie/x") and not re.search(begins, "p0-1/u/t/.hoodie/x")
+
+
+def starts(plan: Plan) -> bool:
+    return "starting" in plan.faults[-1].to_dict()
+
+
+STARTED = tuple(call._replace(process="server-2", starting=True) for call in (WHOLE[5], WHOLE[1], WHOLE[4]))
+
+
+def test_calls_of_a_server_that_starts_again_are_numbered_apart_and_shown_so() -> None:
+    walk = walked(after=(*WHOLE[:4], *STARTED, *AFTER[4:]))
+    own = [plan for plan in rest(walk) if starts(plan)]
+    assert len(own) == sum(len(fates_of("local", call)) for call in STARTED)
+    assert all(plan.faults[0].kind is FaultKind.KILL and plan.faults[-1].n == 1 for plan in own)
+    assert [row.call for row in walk.rows() if row.base == BASES[STARTING]] == [shown(call) for call in STARTED]
+
+
+def test_a_death_in_the_start_after_each_death_follows_when_all_single_points_were_played() -> None:
+    walk = walked()
+    single = rest(walk)
+    deaths = [plan for plan in single if plan.faults[-1].kind is FaultKind.KILL and len(plan.faults) == 1]
+    for plan in single:
+        walk.took(plan, STARTED if plan in deaths[:2] else (), True, ())
+    pairs = rest(walk)
+    assert {plan.faults[:-1] for plan in pairs} == {plan.faults for plan in deaths[:2]}
+    assert all(starts(plan) and plan.faults[-1].kind.row.kills for plan in pairs)
+    walk.took(pairs[0], (), True, ("G3",))
+    rows = [row for row in walk.rows() if row.base == BASES[PAIRS]]
+    assert sum(row.pairs for row in rows) == len(pairs) and sum(row.tried for row in rows) == 1
+    line = walk_line(walk.rows())
+    assert f"of {len(pairs)} pairs of a death and another one in the start after it 1 tried, some broke G3 by" in line
+
+
+def test_a_server_s_own_file_outside_of_tables_is_found_again_whatever_numbers_its_path_has() -> None:
+    path = "/index/p0-12/segment-000017.log"
+    call = next(numbered([StorageCall("server-1", "timeline-server", "write", path)]))
+    assert re.search(within("p3-4", call).pattern, "index/p3-4/segment-000020.log")
+    assert not re.search(within("p3-4", call).pattern, "p3-4/index/p3-4/segment-000020.log")
+    assert shown(StorageCall("server-1", "timeline-server", "write", path)) == "write /index/p#-#/segment-#.log"
+
+
+def test_a_fault_at_a_start_strikes_there_alone_and_no_other_fault_does() -> None:
+    met: list[str] = []
+    interceptor = Interceptor(
+        Recorder(),
+        lambda armed, call: met.append(f"{call.process} {armed.call.starting}"),
+        serves=lambda process: process == "server-1",
+        restarts=lambda process: process == "server-2",
+    )
+    interceptor.arm(*(ArmedFault(Fault.of(FaultKind.KILL, "server", Call(starting=each))) for each in (True, False)))
+    for life in (3, 2, 1):
+        interceptor.strike(StorageCall(f"server-{life}", "timeline-server", "put", "t/x"))
+    assert met == ["server-2 True", "server-1 False"]
+    assert [(call.process, call.starting) for call in interceptor.calls] == [("server-2", True), ("server-1", False)]
+
+
+def test_a_fault_at_a_start_is_stored_and_read_again() -> None:
+    for starting in (True, False):
+        fault = Fault.of(FaultKind.KILL, "server", Call("^/", ("write",), 2, "after", starting))
+        assert Fault.from_dict(fault.to_dict()) == fault and ("starting" in fault.to_dict()) == starting

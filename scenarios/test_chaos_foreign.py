@@ -12,8 +12,7 @@ import pytest
 
 from marker_sim.campaign.nightly.failures import read_stored
 from marker_sim.cli.app import main
-from marker_sim.errors import UsageError
-from marker_sim.report.verdict import EXIT_INCONCLUSIVE, EXIT_VIOLATED
+from marker_sim.errors import EXIT_INCONCLUSIVE, EXIT_VIOLATED, UsageError
 from marker_sim.targets.server_settings import check_keys
 from marker_sim.targets.target import ServerOptions
 from marker_sim.worlds.http.world import Endpoint

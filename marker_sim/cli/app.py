@@ -23,8 +23,7 @@ from typer.main import get_command
 
 from marker_sim import __version__
 from marker_sim.cli.output import say, settle_outputs
-from marker_sim.errors import HarnessError, UsageError
-from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INTERRUPTED, EXIT_USAGE
+from marker_sim.errors import EXIT_HARNESS, EXIT_HOLDS, EXIT_INTERRUPTED, EXIT_USAGE, HarnessError, UsageError
 
 # Each is a function of its name, the options of which are its parameters, in a module of its name or of this one.
 COMMANDS = ("verify", "replay", "shrink", "judge", "mutants", "serve", "doctor", "chaos", "audit")

@@ -10,12 +10,11 @@ from typing import Annotated
 import typer
 
 from marker_sim.cli import options as given
-from marker_sim.cli.options import check_endpoint
 from marker_sim.cli.request import JOBS_MAX, parse_number, seconds_in
-from marker_sim.errors import UsageError
+from marker_sim.cli.serve import OtherEndpoint, check_endpoint
+from marker_sim.errors import EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED, UsageError
 from marker_sim.report.directory import open_report, writing
 from marker_sim.report.table import output_console
-from marker_sim.report.verdict import EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED
 from marker_sim.surroundings.spark_session import parse_master
 from marker_sim.tables.audit.audit import audit_table
 from marker_sim.tables.audit.output import json_text, print_report, write_report
@@ -30,7 +29,7 @@ def audit(
     table: given.Table,
     report: given.AuditReport = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print only the content of audit.json.")] = False,
-    s3_endpoint: given.OtherEndpoint = None,
+    s3_endpoint: OtherEndpoint = None,
     jobs: given.AuditJobs = None,
     stuck_after: given.StuckAfter = "2h",
     spark_master: given.SparkMaster = None,

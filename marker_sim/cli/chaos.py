@@ -26,9 +26,8 @@ from marker_sim.campaign.nightly.totals import PAUSED, Totals
 from marker_sim.cli import options as given
 from marker_sim.cli.output import Progress
 from marker_sim.cli.request import SEED_MAX, parse_duration, parse_jobs, parse_seed, parse_server
-from marker_sim.errors import UsageError
+from marker_sim.errors import EXIT_INTERRUPTED, UsageError
 from marker_sim.report.table import output_console, plain_table, print_line
-from marker_sim.report.verdict import EXIT_INTERRUPTED
 from marker_sim.surroundings.spark_session import parse_master
 from marker_sim.surroundings.time_limit import REST_S, TimeLimit
 from marker_sim.targets.table import DEFAULT, NAMES, parse_target

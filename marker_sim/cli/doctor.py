@@ -18,9 +18,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from marker_sim.errors import HarnessError
+from marker_sim.errors import EXIT_HARNESS, EXIT_HOLDS, HarnessError
 from marker_sim.report.table import output_console, plain_table
-from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS
 from marker_sim.surroundings.requirements import GET_JAVA, REQUIREMENTS, Requirement, find_java, lacking
 from marker_sim.targets import hudi
 from marker_sim.targets.jvm.bundles import Jars

@@ -13,13 +13,12 @@ from pathlib import Path
 from marker_sim.cli.judge import read_history
 from marker_sim.cli.output import say
 from marker_sim.cli.stored import StoredPlan, failure_of_chaos, failures_at, stored_files
-from marker_sim.errors import HarnessError, UsageError
+from marker_sim.errors import EXIT_HOLDS, EXIT_USAGE, HarnessError, UsageError
 from marker_sim.faults import FAULT_CLASSES
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.report.scripts.shell_script import FailureDescription
 from marker_sim.report.scripts.table_script import script_of
-from marker_sim.report.verdict import EXIT_HOLDS, EXIT_USAGE
 from marker_sim.report.words import in_context, plan_sentences, printable
 from marker_sim.report.write import write_text
 from marker_sim.targets.table import parse_target

@@ -18,12 +18,11 @@ from marker_sim.campaign.hunts import Kill
 from marker_sim.cli import options as given
 from marker_sim.cli.output import Progress, say
 from marker_sim.cli.request import RUNS_MAX, parse_duration, parse_jobs, parse_number
-from marker_sim.errors import HarnessError, UsageError
+from marker_sim.errors import EXIT_HOLDS, EXIT_INTERRUPTED, EXIT_VIOLATED, HarnessError, UsageError
 from marker_sim.mutants.load import MUTANTS, Mutant, find_mutant
 from marker_sim.report.directory import open_report, writing
 from marker_sim.report.kill_matrix import closing_lines, matrix_dict, matrix_text, median_and_worst
 from marker_sim.report.table import output_console, plain_table, print_line
-from marker_sim.report.verdict import EXIT_HOLDS, EXIT_INTERRUPTED, EXIT_VIOLATED
 from marker_sim.report.write import write_text
 from marker_sim.surroundings.worker_pool import FUNCTIONS, in_order, workers
 

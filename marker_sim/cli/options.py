@@ -1,7 +1,4 @@
-"""The options of commands: each with its form and one line of help. What they accept is checked in request.py.
-
-check_endpoint is here, because `serve` must not load what campaigns need.
-"""
+"""The options of commands: each with its form and one line of help. What they accept is checked in request.py."""
 
 from __future__ import annotations
 
@@ -10,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from marker_sim.errors import UsageError
 from marker_sim.judges.promises.profiles import SHIPPED
 from marker_sim.targets.table import NAMES, PLANNED
 
@@ -86,7 +82,6 @@ Table = Annotated[
 AuditReport = Annotated[
     str | None, typer.Option(metavar="DIR", help="Write audit.json, findings.parquet and audit.html there.")
 ]
-OtherEndpoint = Annotated[str | None, typer.Option(metavar="URL", help="Endpoint of an object store other than AWS.")]
 AuditJobs = Annotated[str | None, typer.Option(metavar="N", help="Listings and reads at the same time. Default: 16.")]
 StuckAfter = Annotated[
     str, typer.Option(metavar="TIME", help="A pending instant without a change for this time is stuck.")
@@ -116,9 +111,3 @@ HandedOver = Annotated[
 ]
 Stages = Annotated[str | None, typer.Option(metavar="NAME:SHARE,...", help="Any of swarm, exhaustive, real, spark.")]
 ChaosStorage = Annotated[str | None, typer.Option(metavar="STORAGE", help="Of a foreign system: local, s3 or both.")]
-
-
-def check_endpoint(url: str | None) -> None:
-    """UsageError when the value of `--s3-endpoint` is no URL; a store behind a path is accepted."""
-    if url is not None and not url.startswith(("http://", "https://")):
-        raise UsageError(f"--s3-endpoint was given {url!r}; write a URL such as http://127.0.0.1:9000")

@@ -35,12 +35,11 @@ from marker_sim.cli import options as given
 from marker_sim.cli.request import parse_duration, parse_number
 from marker_sim.cli.stored import StoredPlan, failure_of_chaos, failures_at, has_ledger, pruning, stored_files
 from marker_sim.cli.verify import confirm
-from marker_sim.errors import HarnessError, UsageError
+from marker_sim.errors import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED, HarnessError, UsageError
 from marker_sim.judges.promises.profiles import Profile, load_profile
 from marker_sim.judges.violations import violation
 from marker_sim.outcome.failure import CANNOT_RUN, FIXED, NONE_SMALLER, NOT_REPRODUCED, SERVER, SPARK, VIOLATED
 from marker_sim.report.table import output_console, print_line
-from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED
 from marker_sim.report.words import plan_sentences
 from marker_sim.report.write import write_smaller
 from marker_sim.search.shrinking.shrinker import SMALL

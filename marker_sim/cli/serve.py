@@ -8,13 +8,14 @@ from typing import Annotated
 
 import typer
 
-from marker_sim.cli import options as given
 from marker_sim.cli.output import say
 from marker_sim.errors import UsageError
 from marker_sim.options import parse_options
 
 PORT_MAX = 65_535
 FILES_MAX = 65_536
+# Not among the other options: a server that is started again after each death must not load what campaigns need.
+OtherEndpoint = Annotated[str | None, typer.Option(metavar="URL", help="Endpoint of an object store other than AWS.")]
 
 
 def serve(
@@ -26,7 +27,7 @@ def serve(
     port: Annotated[int, typer.Option(metavar="PORT", help="0 for any free port.")] = 0,
     batch_threads: Annotated[str, typer.Option(metavar="N", help="Marker files of a directory.")] = "20",
     batch_interval_ms: Annotated[str, typer.Option(metavar="MS", help="Time between batches.")] = "50",
-    s3_endpoint: given.OtherEndpoint = None,
+    s3_endpoint: OtherEndpoint = None,
     waiting_max: Annotated[int, typer.Option(metavar="N", help="Requests that may wait; others get 503.")] = 10_000,
 ) -> int:
     """Serve markers over HTTP as Hudi's timeline server does."""
@@ -36,7 +37,7 @@ def serve(
         raise UsageError(f"--port was given {port}; write 0 for any free port, or a number up to {PORT_MAX}")
     if waiting_max < 1:
         raise UsageError(f"--waiting-max was given {waiting_max}; write a whole number of at least 1")
-    given.check_endpoint(s3_endpoint)
+    check_endpoint(s3_endpoint)
     prefix = "hoodie.markers.timeline_server_based.batch"
     options = parse_options({f"{prefix}.num_threads": batch_threads, f"{prefix}.interval_ms": batch_interval_ms})
     if not _is_loopback(host):
@@ -55,6 +56,12 @@ def serve(
             waiting_max=waiting_max,
         )
     )
+
+
+def check_endpoint(url: str | None) -> None:
+    """UsageError when the value of `--s3-endpoint` is no URL; a store behind a path is accepted."""
+    if url is not None and not url.startswith(("http://", "https://")):
+        raise UsageError(f"--s3-endpoint was given {url!r}; write a URL such as http://127.0.0.1:9000")
 
 
 def _allow_connections() -> None:

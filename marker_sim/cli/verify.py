@@ -25,14 +25,14 @@ from marker_sim.campaign.sources.played import Processes
 from marker_sim.cli import options as given
 from marker_sim.cli.output import Progress, say
 from marker_sim.cli.request import parse_request
-from marker_sim.errors import HarnessError, UsageError
+from marker_sim.errors import EXIT_HARNESS, EXIT_VIOLATED, HarnessError, UsageError
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.outcome.result import Campaign
 from marker_sim.plan import Plan
 from marker_sim.report.directory import open_report
 from marker_sim.report.page import headline
 from marker_sim.report.table import output_console, print_outcome
-from marker_sim.report.verdict import EXIT_HARNESS, EXIT_VIOLATED, judge_campaign
+from marker_sim.report.verdict import judge_campaign
 from marker_sim.report.write import write_junit, write_outcome
 from marker_sim.surroundings.requirements import lacking
 from marker_sim.surroundings.time_limit import REST_S, TimeLimit

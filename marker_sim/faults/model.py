@@ -58,16 +58,20 @@ class Call(NamedTuple):
     pattern: a regular expression searched for in the path.
     operations: those of `_OPERATIONS` that count.
     when: for kinds that kill or pause, before or after the call is applied.
+    starting: only calls of servers count that are started again after a death and do not serve so far; else none of
+        theirs.
     """
 
     pattern: str = ""
     operations: tuple[str, ...] = CHANGES
     n: int = 1
     when: When = "before"
+    starting: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form."""
-        return {"call": self.n, "path": self.pattern, "operations": list(self.operations), "when": self.when}
+        said = {"call": self.n, "path": self.pattern, "operations": list(self.operations), "when": self.when}
+        return said | ({"starting": True} if self.starting else {})
 
     def problem(self) -> str:
         """The error for an unknown operation or moment, or a pattern that is no regular expression, else ""."""
@@ -90,7 +94,8 @@ def pop_trigger(raw: dict[str, Any]) -> Trigger:
     if site := raw.pop("site", ""):
         return Site(site, raw.pop("arrival"))
     if "call" in raw:
-        return Call(raw.pop("path"), tuple(raw.pop("operations")), raw.pop("call"), raw.pop("when"))
+        own = raw.pop("path"), tuple(raw.pop("operations")), raw.pop("call"), raw.pop("when")
+        return Call(*own, raw.pop("starting", False))
     return Step(raw.pop("step"))
 
 
@@ -253,6 +258,7 @@ def _checked(raw: Any) -> tuple[FaultKind, dict[str, Any]]:
         trigger = next((each for each in ("site", "call") if each in left), "step")
         settings = dict.fromkeys((*kind.row.settings, *(AT_CALLS if trigger == "call" else ())))
         needed, more = {"kind": str, "target": str} | _TRIGGERS[trigger], {name: _TYPES[name] for name in settings}
+        more |= {"starting": bool} if trigger == "call" else {}
     accepted = needed | more
     for key in (*left, *needed):
         if key not in accepted or key not in left:

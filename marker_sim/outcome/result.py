@@ -113,12 +113,16 @@ class WalkedCall:
 
     base: the workload in which it is the call with this `number`. call: its operation and path.
     fates: what came of each: `KEPT`, `NOT_MET`, the guarantees that were broken, "" where it was not tried.
+    pairs: for how many pairs it stands, each with another death before it, and the worst of them came of a fate; tried:
+        so many of them. 0 for a call that stands for itself.
     """
 
     base: str
     number: int
     call: str
     fates: dict[str, str]
+    pairs: int = 0
+    tried: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

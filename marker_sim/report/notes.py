@@ -93,11 +93,12 @@ def walk_line(walked: Sequence[WalkedCall]) -> str:
     """What came of a walk, in a sentence; "" without one."""
     if not walked:
         return ""
-    came = [(each, fate, what) for each in walked for fate, what in each.fates.items()]
+    single, doubled = [each for each in walked if not each.pairs], [each for each in walked if each.pairs]
+    came = [(each, fate, what) for each in single for fate, what in each.fates.items()]
     tried = [each for each in came if each[2]]
     kept = sum(what == KEPT for _, _, what in tried)
     unmet = sum(what == NOT_MET for _, _, what in tried)
-    broken = [f"{what} by {fate} at {call.call} ({call.base})" for call, fate, what in tried if what[0] == "G"]
+    broken = _broken(single)
     parts = [
         f"{kept:,} kept every promise",
         *([f"{len(broken)} broke {'; '.join(broken[:BROKEN_MAX])}"] if broken else []),
@@ -105,10 +106,23 @@ def walk_line(walked: Sequence[WalkedCall]) -> str:
     parts += [f"{unmet} did not happen, for a run made other calls"] if unmet else []
     left = len(came) - len(tried)
     rest = f"{left:,} not tried, for lack of time" if left else "that is all of them"
+    if doubled:
+        pairs, went = sum(each.pairs for each in doubled), sum(each.tried for each in doubled)
+        rest += f"; of {pairs:,} pairs of a death and another one in the start after it {went:,} tried"
+        rest += f", some broke {'; '.join(found[:BROKEN_MAX])}" if (found := _broken(doubled)) else ""
     return (
-        f"walk: {len(walked):,} storage calls of a short workload, {len(came):,} deaths and failures at them, "
+        f"walk: {len(single):,} storage calls of a short workload, {len(came):,} deaths and failures at them, "
         f"{len(tried):,} tried: {', '.join(parts)}; {rest}"
     )
+
+
+def _broken(walked: Iterable[WalkedCall]) -> list[str]:
+    return [
+        f"{what} by {fate} at {each.call} ({each.base})"
+        for each in walked
+        for fate, what in each.fates.items()
+        if what[:1] == "G"
+    ]
 
 
 def _undecided(rows: Iterable[VerdictRow]) -> list[str]:

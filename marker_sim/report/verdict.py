@@ -11,6 +11,7 @@ from typing import Any
 
 from marker_sim import __version__
 from marker_sim.campaign.comparison import Comparison
+from marker_sim.errors import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_INTERRUPTED, EXIT_VIOLATED
 from marker_sim.history import History
 from marker_sim.judges.baselines.baseline import Differences, Known, compare
 from marker_sim.judges.promises.profiles import Profile, unshipped
@@ -20,12 +21,6 @@ from marker_sim.outcome.result import Campaign
 from marker_sim.outcome.statistics import overall
 
 SCHEMA = 1
-EXIT_HOLDS = 0
-EXIT_VIOLATED = 1
-EXIT_USAGE = 2
-EXIT_INCONCLUSIVE = 3
-EXIT_HARNESS = 4
-EXIT_INTERRUPTED = 130
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -183,7 +183,8 @@ def _when(fault: Fault) -> str:
     if isinstance(fault.trigger, Call):
         call = fault.trigger
         asked = " or ".join(call.operations) + (f" of a path that matches {call.pattern}" if call.pattern else "")
-        return f"{'After' if call.when == 'after' else 'At'} call number {call.n} of {actor or 'any process'} ({asked})"
+        actor = f"{actor or 'any process'}{' while it is started again after a death' if call.starting else ''}"
+        return f"{'After' if call.when == 'after' else 'At'} call number {call.n} of {actor} ({asked})"
     at_once = fault.kind.row.family in ("process", "proxy")
     return f"At step {fault.n} of {actor}" + ("" if at_once else ", or its next suitable call")
 

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from marker_sim.errors import EXIT_HOLDS
 from marker_sim.history import History, write_jsonl
 from marker_sim.judges.promises.profiles import Profile, unshipped
 from marker_sim.judges.verdict_row import VerdictRow
@@ -37,7 +38,7 @@ from marker_sim.report.columns import write_parquet
 from marker_sim.report.directory import EARLIER, hold, new_folder, writing
 from marker_sim.report.page import render_page
 from marker_sim.report.pictures.trace import write_trace
-from marker_sim.report.verdict import EXIT_HOLDS, VerdictOutcome, plan_name, traced
+from marker_sim.report.verdict import VerdictOutcome, plan_name, traced
 from marker_sim.report.words import printable
 from marker_sim.surroundings.files import replacing
 

@@ -48,6 +48,7 @@ CRASH_SITES = (
     "server: batch file written",
 )
 AT_ANY_CALL, FIRST_CALLS = 0.5, (1, 2, 3, 4, 6, 9, 14, 20)
+AGAIN = 0.3  # Share of plans in which a server dies while it starts after a death, if it changes storage then.
 DIES_LATE = 0.4  # Share of plans in which one of two servers dies, after most of the requests.
 PAUSED_MS = (400, 1_200)
 LATE = 0.5
@@ -138,7 +139,7 @@ def make_merged_plan(
             late, killed = killed_at_a_rewrite(rng, storage, directories, num_threads)
             removed, removals = removed_elsewhere(rng, directories, askers)
             more, faults = [*late, *removed], [*(_late(rng, fault, asked) for fault in early), killed, *removals]
-            faults += [*_outage(rng, storage, asked_for), *_hang_ups(rng, askers)]
+            faults += [*_outage(rng, storage, asked_for), *_hang_ups(rng, askers), *_again(seed, storage)]
     more += [] if small else readers(seed, storage, len(directories))
     more += repeated_listings(seed, max(odd, key=odd.count, default=0))
     ops += map(_in_small, more) if small else more
@@ -241,16 +242,29 @@ def _outage(rng: random.Random, storage: str, asked_for: str) -> Iterator[Fault]
         yield Fault.of(FaultKind.DISK_FULL, "server", Step(rng.randint(1, 12)), for_ms=rng.choice((300, 1_200)))
 
 
+def _changes(storage: str) -> tuple[str, ...]:
+    return (*CHANGES, "mkdir", "rmdir", "sync") if storage == "local" else CHANGES
+
+
 def _crash(rng: random.Random, storage: str, asked_for: str) -> tuple[Fault, ...]:
     """Sometimes a server's death at one of its first changes of a marker directory, while it is young in each."""
     if rng.random() > CRASHES:
         return ()
     trigger: Site | Call = Site(rng.choice(CRASH_SITES), rng.choice((1, 1, 2, 4)))
     if rng.random() < AT_ANY_CALL:
-        operations = (*CHANGES, "mkdir", "rmdir", "sync") if storage == "local" else CHANGES
+        operations = _changes(storage)
         when: When = rng.choice(("before", "after"))
         trigger = Call(f"^{re.escape(asked_for)}/", operations, rng.choice(FIRST_CALLS), when)
     return (Fault.of(FaultKind.KILL, "server", trigger, restart_ms=rng.choice((0, 100))),)
+
+
+def _again(seed: int, storage: str) -> Iterator[Fault]:
+    """Sometimes a death of a server at a change of storage while it starts after another one."""
+    rng = random.Random(f"again/1/{seed}")
+    if rng.random() < AGAIN:
+        operations = _changes(storage)
+        when: When = rng.choice(("before", "after"))
+        yield Fault.of(FaultKind.KILL, "server", Call("^/", operations, rng.choice(FIRST_CALLS), when, starting=True))
 
 
 def _late(rng: random.Random, fault: Fault, asked: int) -> Fault:

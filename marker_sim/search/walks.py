@@ -1,9 +1,11 @@
 """Walks: a short workload is run once to number its storage calls, then once for each call and each fate of it.
 
-    numbered   the workload without faults, and the same with one death in its middle: what a restarted server calls
+    numbered   the workload without faults, and the same with one death in its middle: what a restarted server calls,
+               while it starts and when it serves
     a point    the n-th call of a kind on a path, and a fate: the server dies before or after it, or it fails
     a run      the workload with the point as its last fault; what a failed change left meets a death and a start at its
                end as well; then a server lives, is probed, and all is judged
+    a pair     a death that was played, and a death at a call of the start after it: when all single points are played
 
 A path stands for all that differ in numbers alone, but for the two directories of the workload, so neither temporary
 names, of files or directories, nor the choice of a marker file move a point. Where threads decide the order, a run may
@@ -17,6 +19,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, NamedTuple
 
 from marker_sim.faults import Call, Fault, FaultKind, Site
@@ -75,19 +78,21 @@ _TORN = Fate("death within", FaultKind.TORN_WRITE)
 class WalkPoint(NamedTuple):
     """One call and one fate of it.
 
-    base: which numbered workload, from 0. number: of the call in it, from 1. turn: how many calls of this kind, in any
-    marker directory, there were by then; first ones are tried before later ones. changes: whether the call does.
+    base: of `BASES`. number: of the call in its numbered workload, from 1; of a pair, among its kinds of calls.
+    turn: how many calls of this kind, in any marker directory, there were by then; first ones are tried before later
+    ones. deaths: besides it.
     """
 
     base: int
     number: int
     fate: str
     turn: int
-    changes: bool
     fault: Fault
+    deaths: tuple[Fault, ...] = ()
 
 
-BASES = ("whole life", "after a restart")
+BASES = ("whole life", "after a restart", "while starting after a death", "pairs: while starting after each death")
+STARTING, PAIRS = 2, 3
 
 
 @dataclass(slots=True)
@@ -104,6 +109,8 @@ class Walk:
     _bases: list[Plan] = field(default_factory=list)
     _calls: list[tuple[StorageCall, ...]] = field(default_factory=list)
     _left: list[WalkPoint] = field(default_factory=list)
+    _pairs: list[WalkPoint] = field(default_factory=list)
+    _kinds: dict[str, int] = field(default_factory=dict)  # Calls of pairs, as shown, numbered.
     _going: dict[Plan, WalkPoint | None] = field(default_factory=dict)
     _came: dict[WalkPoint, str] = field(default_factory=dict)
 
@@ -115,15 +122,11 @@ class Walk:
             self._bases.append(workload(self.storage, self.threads, self.interval_ms, self.seed))
         if len(self._calls) < len(self._bases):
             plan, point = self._bases[-1], None
-        elif self._left:
-            point = self._left.pop()
-            base = self._bases[point.base]
-            deaths = [fault for fault in base.faults if fault.kind.row.kills]
-            if not point.fault.kind.row.kills and point.changes:
-                deaths.append(
-                    Fault.of(FaultKind.KILL, "server", Site("server: reply", len(base.single_ops) - AFTER_IT))
-                )
-            plan = replace(base, faults=(*deaths, point.fault))
+        elif self._left or self._pairs:
+            point = self._left.pop() if self._left else min(self._pairs, key=lambda pair: pair.turn)
+            if point.base == PAIRS:
+                self._pairs.remove(point)
+            plan = replace(self._bases[0], faults=(*point.deaths, point.fault))
         else:
             return None
         self._going[plan] = point
@@ -140,20 +143,45 @@ class Walk:
         else:
             named = " ".join(sorted(broken, key=lambda guarantee: int(guarantee[1:])))
             self._came[point] = named or (KEPT if struck else NOT_MET)
+            if point.base == 0 and point.fault.kind.row.kills:
+                self._pair(point.fault, [call for call in calls if call.starting])
 
     def rows(self) -> tuple[WalkedCall, ...]:
         """The calls in their order, with the fates of each."""
-        fates: dict[tuple[int, int], dict[str, str]] = {}
-        for point in sorted({*self._left, *self._came, *filter(None, self._going.values())}, key=lambda each: each[:3]):
-            fates.setdefault(point[:2], {})[point.fate] = self._came.get(point, "")
+        fates: dict[tuple[int, int], dict[str, list[str]]] = {}
+        points = {*self._left, *self._pairs, *self._came, *filter(None, self._going.values())}
+        for point in sorted(points, key=lambda each: each[:3]):
+            own = fates.setdefault(point[:2], {})
+            own.setdefault(point.fate, []).append(self._came.get(point, ""))
+        kinds = {number: call for call, number in self._kinds.items()}
         return tuple(
-            WalkedCall(base=BASES[base], number=number, call=shown(self._calls[base][number - 1]), fates=own)
+            WalkedCall(
+                base=BASES[base],
+                number=number,
+                call=kinds[number] if base == PAIRS else shown(self._calls[min(base, 1)][number - 1]),
+                fates={fate: max(came, key=_rank) for fate, came in own.items()},
+                pairs=sum(map(len, own.values())) if base == PAIRS else 0,
+                tried=sum(map(bool, chain(*own.values()))) if base == PAIRS else 0,
+            )
             for (base, number), own in fates.items()
         )
+
+    def _pair(self, death: Fault, calls: Sequence[StorageCall]) -> None:
+        """The pairs of a death that was played: with a death at each call of the start after it."""
+        turns = Counter(pair.number for pair in (*self._pairs, *self._came) if pair.base == PAIRS)
+        for call, trigger in zip(calls, numbered(calls), strict=True):
+            number = self._kinds.setdefault(shown(call), len(self._kinds) + 1)
+            for fate in fates_of(self.storage, call):
+                if fate.kind.row.kills:
+                    turns[number] += 1
+                    due = trigger._replace(when=fate.when)
+                    fault = Fault(kind=fate.kind, target="server", trigger=due, settings=fate.settings)
+                    self._pairs.append(WalkPoint(PAIRS, number, fate.name, turns[number], fault, (death,)))
 
     def _number(self, calls: tuple[StorageCall, ...]) -> None:
         """The points of a workload; then the next workload is the same with a death in the middle of this one."""
         base, first = len(self._calls), calls[0].process if calls else ""
+        deaths = tuple(fault for fault in self._bases[base].faults if fault.kind.row.kills)
         self._calls.append(calls)
         triggers, turns = list(numbered(calls)), Counter[tuple[str, str]]()
         for number, (call, trigger) in enumerate(zip(calls, triggers, strict=True), 1):
@@ -161,17 +189,23 @@ class Walk:
                 continue  # Before the death of this workload, as in the one before.
             kind = call.operation, _VARYING.sub("#", _parted(call.path)[1])
             turns[kind] += 1
+            which = STARTING if call.starting else base
             for fate in fates_of(self.storage, call):
                 due = trigger._replace(when=fate.when)
                 fault = Fault(kind=fate.kind, target="server", trigger=due, settings=fate.settings)
-                changes = call.operation in CHANGES[self.storage]
-                self._left.append(WalkPoint(base, number, fate.name, turns[kind], changes, fault))
+                dies = fate.kind.row.kills or call.operation not in CHANGES[self.storage]
+                more = deaths if dies else (*deaths, self._death_at_the_end())
+                self._left.append(WalkPoint(which, number, fate.name, turns[kind], fault, more))
         random.Random(f"walk/1/{self.seed}").shuffle(self._left)
         self._left.sort(key=lambda point: -point.turn)
         changing = [each for each, call in zip(triggers, calls, strict=True) if call.operation in CHANGES[self.storage]]
         if not base and changing:
             death = Fault.of(FaultKind.KILL, "server", changing[len(changing) // 2]._replace(when="after"))
             self._bases.append(replace(self._bases[0], faults=(death, *self._bases[0].faults)))
+
+    def _death_at_the_end(self) -> Fault:
+        asked = len(self._bases[0].single_ops)
+        return Fault.of(FaultKind.KILL, "server", Site("server: reply", asked - AFTER_IT))
 
 
 def workload(storage: str, threads: int, interval_ms: int, seed: int) -> Plan:
@@ -212,12 +246,12 @@ def workload(storage: str, threads: int, interval_ms: int, seed: int) -> Plan:
 
 
 def numbered(calls: Iterable[StorageCall]) -> Iterator[Call]:
-    """How a plan names each call: the n-th of its operation on such a path."""
-    count: Counter[tuple[str, str]] = Counter()
+    """How a plan names each call: the n-th of its operation on such a path, of servers that serve or that start."""
+    count: Counter[tuple[str, str, bool]] = Counter()
     for call in calls:
-        key = _pattern(call.path), call.operation
+        key = _pattern(call.path), call.operation, call.starting
         count[key] += 1
-        yield Call(key[0], (call.operation,), count[key])
+        yield Call(key[0], (call.operation,), count[key], starting=call.starting)
 
 
 def fates_of(storage: str, call: StorageCall) -> tuple[Fate, ...]:
@@ -234,6 +268,12 @@ def shown(call: StorageCall) -> str:
     """A call in words."""
     folder, name = _parted(call.path)
     return f"{call.operation} {folder}{_VARYING.sub('#', name)}"
+
+
+def _rank(came: str) -> int:
+    """Of what came of several pairs the highest is shown: guarantees that were broken."""
+    known = "", NOT_MET, KEPT
+    return known.index(came) if came in known else len(known)
 
 
 def _pattern(path: str) -> str:

@@ -29,7 +29,7 @@ class StorageCall(NamedTuple):
     operation: put, overwrite, get, list or delete; on local files the system call (worlds/door/calls.py).
     path: a storage path or a prefix.
     also: what else it is: a put, as every local call that changes a file, or a cut of a file that had content.
-    needs_room: whether a full disk refuses it.
+    needs_room: whether a full disk refuses it. starting: whether its server was started again and does not serve yet.
     """
 
     process: str
@@ -38,6 +38,7 @@ class StorageCall(NamedTuple):
     path: str
     also: tuple[str, ...] = ()
     needs_room: bool = True
+    starting: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -88,6 +89,7 @@ class ArmedFault:
             not {call.operation, *call.also}.isdisjoint(self.call.operations)
             and call.process.startswith(caller)
             and not longer
+            and call.starting == self.call.starting
             and self._regex.search(call.path) is not None
         )
 
@@ -108,8 +110,9 @@ class Interceptor:
     """All storage calls pass here. `lock` is the recorder's: hold it from `strike` until the effect is recorded.
 
     inject: kills or pauses the process of a call and records the fault; called with the lock held.
-    below: of paths that start otherwise nothing is recorded: they belong to an earlier run on the same storage.
-    serves: whether a process is up; at the calls of one that is still starting no fault counts or strikes.
+    below: of paths that start otherwise no effect is recorded: many belong to an earlier run on the same storage.
+    serves: whether a process is up; at the calls of any other no fault counts or strikes, but while it `restarts`: is
+        started again after a death, those for calls that are `starting`.
     calls: those of servers since faults were armed, in order.
     """
 
@@ -119,10 +122,12 @@ class Interceptor:
         inject: Callable[[ArmedFault, StorageCall], None],
         below: str = "",
         serves: Callable[[str], bool] = lambda process: True,
+        restarts: Callable[[str], bool] = lambda process: False,
     ) -> None:
         self.recorder = recorder
         self.below = below
         self.serves = serves
+        self._restarts = restarts
         self.lock = recorder.lock
         self._inject = inject
         self.calls: list[StorageCall] = []
@@ -146,7 +151,8 @@ class Interceptor:
         A death or pause before the call is done when this returns: the caller does not apply the call of a killed
         process. Storage faults are recorded here and done by the caller.
         """
-        if not call.path.startswith(self.below) or not self.serves(call.process):
+        call = call._replace(starting=self._restarts(call.process))
+        if not call.starting and not self.serves(call.process):
             return None
         if call.process.startswith(SERVERS):
             self.calls.append(call)

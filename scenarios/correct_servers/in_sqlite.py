@@ -51,6 +51,8 @@ def main() -> None:
     database = Path(second, DATABASE)
     with _open(database) as connection:
         connection.execute("CREATE TABLE IF NOT EXISTS markers (dir TEXT, name TEXT, PRIMARY KEY (dir, name))")
+        # A write: where its shared memory could not be opened once, SQLite only reads as long as this process lives.
+        connection.execute("PRAGMA user_version = 1")
     serve(int(first), second, InSqlite(database))
 
 

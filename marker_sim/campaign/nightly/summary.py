@@ -10,8 +10,8 @@ from typing import Any
 from marker_sim.campaign.nightly.failures import StoredFailure
 from marker_sim.campaign.nightly.opening import FOREIGN, FOREIGN_SHARES, SHARES, STREAMS
 from marker_sim.campaign.nightly.totals import NightTotals, Totals
+from marker_sim.errors import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED
 from marker_sim.outcome.failure import breaks_besides, stories
-from marker_sim.report.verdict import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED
 
 SCHEMA = 1
 STORED = "stored failure"

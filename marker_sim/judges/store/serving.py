@@ -32,7 +32,7 @@ def every_request_answered(view: HistoryIndex) -> Finding:
     breaches = [
         breach_of(
             view,
-            f"server {life.process}, started at event {life.start}, exited by itself",
+            f"server {life.process}, started at event {life.start}, {_how_exited(view, life)}",
             (life.start, life.end),
             cause="server-exited",
         )
@@ -53,6 +53,11 @@ def every_request_answered(view: HistoryIndex) -> Finding:
         breaches=tuple(breaches + late + failed),
         undecided=undecided,
     )
+
+
+def _how_exited(view: HistoryIndex, life: ServerLife) -> str:
+    how = view.events[life.end].value  # Of one that was started again after a death and never served.
+    return f"{how} after a death, with all faults over" if isinstance(how, str) else "exited by itself"
 
 
 def _cannot_decide(view: HistoryIndex) -> str:

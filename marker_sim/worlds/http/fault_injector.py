@@ -21,13 +21,13 @@ from marker_sim.faults import FaultKind
 from marker_sim.names import MarkerDirectory
 from marker_sim.plan import Plan
 from marker_sim.worlds.http.http_client import probe
-from marker_sim.worlds.http.servers import Fleet, Server
+from marker_sim.worlds.http.servers import Fleet, NotServing, Server
 from marker_sim.worlds.http.world import RunStorage
 from marker_sim.worlds.recorder import Recorder
 
 LOOK_AT_ACK_EVERY_S = 0.12
 SECOND_STARTUP_S, SECOND_STARTS = 20.0, 2
-PROBE_INSTANT = "000"
+KIT_PROBE, PROBE_INSTANT = "kit-probe-", "000"  # Of a table that only the kit asks for.
 KILL, PAUSE, SECOND = FaultKind.KILL.value, FaultKind.PAUSE.value, FaultKind.SECOND_SERVER.value
 
 
@@ -42,7 +42,7 @@ class ServerFaultInjector:
 
     world and load: given once they are made, before the first server starts. counts: what happened how often.
 
-    exited: whether a server ended by itself.
+    exited: whether a server ended by itself. starting: one that is started again after a death, while it is.
     workdir: of the servers of this run, below that of the fleet. before: puts a proxy before a server that came up
         and returns its port; None for no proxies.
     """
@@ -61,6 +61,7 @@ class ServerFaultInjector:
         self.load: Clients | None = None
         self.paused: set[Server] = set()
         self.exited = False
+        self.starting: Server | None = None
         self.before: Callable[[Server], int] | None = None
         self._looked_s = 0.0
 
@@ -68,22 +69,38 @@ class ServerFaultInjector:
         """Whether a server of this name has answered and lives."""
         return any(server.name == process for server in self.servers)
 
-    def start(self, slot: str = "first", startup_s: float | None = None) -> Server:
-        """Start a server and let clients know; HarnessError when it does not come up."""
-        directory = self.world.address(MarkerDirectory(f"kit-probe-{slot}", PROBE_INSTANT))
-        server = self.fleet.start(
-            f"{self.workdir}/{slot}",
-            self._plan.num_threads,
-            self._plan.interval_ms,
-            self.world.surroundings,
-            lambda port: probe(port, directory),
-            startup_s,
-        )
-        if self.before is not None:
-            server.door = self.before(server)
-        server.started = self.recorder.record(server.name, "server", "observe", "started")
-        self._now_living([*self.servers, server])
+    def restarts(self, process: str) -> bool:
+        """Whether the server of this name is started again after a death."""
+        return self.starting is not None and self.starting.name == process
+
+    def start(self, slot: str = "first", startup_s: float | None = None, again: bool = False) -> Server:
+        """Start a server and let clients know; HarnessError when it does not come up. again: after a death."""
+        directory = self.world.address(MarkerDirectory(f"{KIT_PROBE}{slot}", PROBE_INSTANT))
+        try:
+            server = self.fleet.start(
+                f"{self.workdir}/{slot}",
+                self._plan.num_threads,
+                self._plan.interval_ms,
+                self.world.surroundings,
+                lambda port: probe(port, directory),
+                startup_s,
+                self._begin_again if again else lambda launch: launch(),
+            )
+            if self.before is not None:
+                server.door = self.before(server)
+            with self.recorder.lock:
+                if server.ended:
+                    raise NotServing(f"{server.name} was killed while it started", server, "was killed", killed=True)
+                server.started = self.recorder.record(server.name, "server", "observe", "started")
+                self._now_living([*self.servers, server])
+        finally:
+            self.starting = None
         return server
+
+    def _begin_again(self, launch: Callable[[], Server]) -> Server:
+        with self.recorder.lock:  # Not a call of it passes before it is known.
+            self.starting = launch()
+        return self.starting
 
     def take_over(self, server: Server) -> None:
         """A server that lives already, from an earlier run."""
@@ -123,9 +140,24 @@ class ServerFaultInjector:
             else:
                 self.world.reader.look_at_dead(place)
 
-    def restart(self) -> None:
-        """Start again on the same directories, with a fresh port."""
-        self.recorder.fault(self.start().name, "restart")
+    def restart(self, healed: bool = False) -> None:
+        """Start again on the same directories, with a fresh port, a server that a fault at a call may kill meanwhile.
+
+        healed: all faults are over, so one that does not come up now has ended by itself. Before, storage may be why.
+        """
+        try:
+            started = self.start(startup_s=None if healed else self.fleet.again_s, again=True)
+            self.recorder.fault(started.name, "restart")
+        except NotServing as none:
+            if none.killed:
+                return  # What killed it has it started again.
+            if not healed:
+                self.note("server not up again until faults were over")
+                return
+            self.exited = True
+            self.recorder.record(none.server.name, "server", "observe", "started")
+            said = none.server.last_lines()[-200:]
+            self.recorder.record(none.server.name, "server", "observe", "exited", value=none.how, error=said)
 
     def second_begins(self) -> Server | None:
         """A second server on the same storage; None when it refuses to start beside the first, which is its right.

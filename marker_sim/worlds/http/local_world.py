@@ -43,7 +43,7 @@ class LocalWorld(RunStorage):
     def _interceptor(self, ground: RunGround) -> Interceptor:
         # A server with a format of its own may keep all directories in one file.
         below = "" if self.command else f"{ground.table}/"
-        return Interceptor(ground.recorder, ground.inject, below, ground.serves)
+        return Interceptor(ground.recorder, ground.inject, below, ground.serves, ground.restarts)
 
     def bind(self, ground: RunGround) -> LocalWorld:
         """The next run below the same root."""

@@ -212,7 +212,9 @@ class PlanFaults:
 
     def inject(self, armed: ArmedFault, call: StorageCall) -> None:
         """A fault is due at a call on storage; the recorder's lock is held, so nothing here waits."""
-        server = next((server for server in self._injector.servers if server.name == call.process), None)
+        injector = self._injector
+        asked = [*injector.servers, *filter(None, [injector.starting])]
+        server = next((server for server in asked if server.name == call.process), None)
         if server is not None and not server.ended:
             self._begin(server, armed.fault, call)
 
@@ -245,7 +247,7 @@ class PlanFaults:
         while self._at_end:
             self._at_end.pop()()
         self._heal_wires()
-        self._restart()
+        self._restart(healed=True)
 
     def _heal_wires(self) -> None:
         """Heal all wires and count the faults seen on each; where one was not seen, its wire as a whole counts 0."""
@@ -326,10 +328,10 @@ class PlanFaults:
         if fault.settings.restart_ms >= 0 and not self._injector.servers:
             self._later(fault.settings.restart_ms, self._restart)
 
-    def _restart(self) -> None:
+    def _restart(self, healed: bool = False) -> None:
         """Start a server when none lives, unless one ended by itself: that is its own fault and recorded."""
         if not self._injector.servers and not self._injector.exited:
-            self._injector.restart()
+            self._injector.restart(healed)
 
     def _has_room(self, fault: Fault) -> None:
         self.met[fault.kind.value] += self._injector.world.heal(fault)
@@ -384,7 +386,8 @@ def call_of(fault: Fault) -> Call:
     kind = fault.kind
     if kind is FaultKind.TORN_WRITE:
         pattern = fault.trigger.pattern if isinstance(fault.trigger, Call) else CALLS[fault.site].pattern
-        return Call(_TEMPORARY if pattern == MARKER_FILES else pattern, ("write",), fault.n, "after")
+        starting = isinstance(fault.trigger, Call) and fault.trigger.starting
+        return Call(_TEMPORARY if pattern == MARKER_FILES else pattern, ("write",), fault.n, "after", starting)
     if isinstance(fault.trigger, Call):
         return fault.trigger
     site = CALLS[fault.site]

@@ -6,7 +6,9 @@ costs as long as its clients take. All tables of a run lie below a folder of its
 
 from __future__ import annotations
 
+import re
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from marker_sim.faults import Call, Fault, FaultKind
@@ -16,6 +18,7 @@ from marker_sim.outcome.conditions import conditions_met
 from marker_sim.plan import Plan
 from marker_sim.worlds.door.front import OTHERWISE, UNSEEN
 from marker_sim.worlds.http.clients import Scripts
+from marker_sim.worlds.http.fault_injector import KIT_PROBE
 from marker_sim.worlds.http.plan_faults import PlanFaults, at_a_call, call_of, refuses_calls
 from marker_sim.worlds.http.plan_wires import STORAGE_WIRE, wires_of
 from marker_sim.worlds.http.servers import Fleet, Server
@@ -36,7 +39,8 @@ class PlayedPlan:
     """A run that is over.
 
     counts: what happened how often. cut: its deadline came first.
-    calls: what servers called below its tables while faults were armed. struck: the faults that happened at a call.
+    calls: of servers while faults were armed, with paths of the plan: below its tables, or with a slash from the root
+        of storage on, where a server has files of its own. struck: the faults that happened at a call.
     """
 
     history: History
@@ -171,12 +175,19 @@ class _PlannedRun(RunStage):
             self.injector.note(UNSEEN + sentence)
         counts = {OF_PLANS + name: count for name, count in met.items()} | self.injector.counts
         cut = time.monotonic() >= self.deadline
-        below = f"{self.table}/"
-        calls = [call for call in self.faults.calls if call.path.startswith(below)]
         return PlayedPlan(
             history=history, counts=counts, plan=self.plan, cut=cut, struck=self.faults.struck,
-            calls=tuple(call._replace(path=call.path.removeprefix(below)) for call in calls),
+            calls=tuple(self._planned()),
         )  # fmt: skip
+
+    def _planned(self) -> Iterator[StorageCall]:
+        """The calls with paths of the plan, without those in tables of other runs, which the server may know."""
+        others = re.compile(rf"({re.escape(self.table.rpartition('-')[0])}-\d+|{KIT_PROBE}[^/]*)(/|$)")
+        for call in self.faults.calls:
+            if call.path.startswith(f"{self.table}/"):
+                yield call._replace(path=call.path.removeprefix(f"{self.table}/"))
+            elif not others.match(call.path):
+                yield call._replace(path=f"/{call.path}")
 
     def leave(self, keep: bool) -> Server | None:
         """Stop every thread, and every server but one that is kept."""

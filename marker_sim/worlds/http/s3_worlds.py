@@ -78,7 +78,7 @@ class FrontWorld(RunStorage):
     def bind(self, ground: RunGround) -> FrontWorld:
         """The next run on the same bucket."""
         self.interceptor = self.front.interceptor = Interceptor(
-            ground.recorder, ground.inject, f"{ground.table}/", ground.serves
+            ground.recorder, ground.inject, f"{ground.table}/", ground.serves, ground.restarts
         )
         names = self._names if self.command else None
         self.reader = DirectoryReader(ground.recorder, self.front.objects, in_order=True, names=names)

@@ -24,6 +24,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,6 +40,7 @@ from marker_sim.worlds.http.world import Surroundings
 VARIABLE = "MARKER_SIM_FLEET"
 ANSWER_TIMEOUT_S = 60.0
 PORTS_TRIED = 4
+AGAIN_S, AGAIN_TIMES = 10.0, 20  # What a start may take while faults go on: that, or so many times the slowest so far.
 POLL_S = 0.02
 END_TIMEOUT_S = 5.0
 STOP_TIMEOUT_S = 1.0
@@ -137,9 +139,15 @@ class Fleet:
         self._logs = logs
         self._servers: list[Server] = []
         self._count = 0
+        self._slowest_s = 0.0
         self._lock = threading.Lock()
         self._guard = contextlib.ExitStack()
         self.closing = threading.Event()
+
+    @property
+    def again_s(self) -> float:
+        """How long a server that is started again may take to answer while faults go on."""
+        return min(self.command.startup_s, max(AGAIN_S, AGAIN_TIMES * self._slowest_s))
 
     def __enter__(self) -> Fleet:
         self._dismiss_guard = self._guard.enter_context(guarded(VARIABLE, self.mark))
@@ -158,19 +166,22 @@ class Fleet:
         surroundings: Callable[[str], Surroundings],
         probe: Callable[[int], str],
         startup_s: float | None = None,
+        begin: Callable[[Callable[[], Server]], Server] = lambda launch: launch(),
     ) -> Server:
         """Start a server and wait until it serves; from any thread.
 
         slot: servers of one slot share {workdir}, one after another.
         surroundings: of the server with a name.
         probe: asks the server at a port, and says what came instead of an answer; "" when it serves.
+        begin: calls what it is given, which begins the start.
 
         A port that is taken is replaced by a fresh one a few times. Raises HarnessError when the command is not there,
-        exits, or does not answer in time.
+        `NotServing` when it exits, or does not answer in time.
         """
         said = ""
         for _ in range(PORTS_TRIED):
-            server = self._launch(slot, num_threads, interval_ms, surroundings)
+            server = begin(partial(self._launch, slot, num_threads, interval_ms, surroundings))
+            began = time.monotonic()
             try:
                 self._await(server, probe, startup_s or self.command.startup_s)
             except _PortTaken as taken:
@@ -179,6 +190,7 @@ class Fleet:
             except BaseException:
                 server.kill()
                 raise
+            self._slowest_s = max(self._slowest_s, time.monotonic() - began)
             return server
         raise HarnessError(
             f"the port given was in use {PORTS_TRIED} times, each time a fresh one; does the command pass {{port}} on?"
@@ -236,26 +248,39 @@ class Fleet:
         while not self.closing.is_set():
             code = server.exited()
             if code is not None:
-                said = server.last_lines()
+                said, killed = server.last_lines(), server.ended
                 server.kill()
                 if any(words in said.lower() for words in _TAKEN):
                     raise _PortTaken(said)
                 how = f"signal {-code}" if code < 0 else f"exit code {code}"
-                raise HarnessError(
+                raise NotServing(
                     f"the server's command ended with {how} before it answered; its last output: {said} (all of it in"
-                    f" {server.log})"
+                    f" {server.log})",
+                    server,
+                    f"ended with {how} before it served",
+                    killed,
                 )
             wrong = probe(server.port)
             if not wrong:
                 return
             if time.monotonic() > deadline:
-                raise HarnessError(
+                raise NotServing(
                     f"the server did not answer GET /v1/hoodie/marker/dir/exists on 127.0.0.1:{server.port} with true"
                     f" or false within {startup_s:.0f} s ({wrong}); its last output: {server.last_lines()} (all of it"
-                    f" in {server.log})"
+                    f" in {server.log})",
+                    server,
+                    f"did not serve within {startup_s:.0f} s",
                 )
             time.sleep(POLL_S)
         raise HarnessError("the campaign ended while a server was starting")
+
+
+class NotServing(HarnessError):
+    """A server does not come up. how: in a few words. killed: the kit ended it."""
+
+    def __init__(self, text: str, server: Server, how: str, killed: bool = False) -> None:
+        super().__init__(text)
+        self.server, self.how, self.killed = server, how, killed
 
 
 class _PortTaken(Exception):

@@ -85,7 +85,8 @@ class RunStage:
         self.places = tuple(MarkerDirectory(f"{table}/{each.table}", each.instant) for each in found)
         self.deadline = deadline
         self.injector = ServerFaultInjector(fleet, self.recorder, plan, table)
-        ground = RunGround(self.recorder, self.inject, self.injector.serves, table, table, wire, reads)
+        serves, restarts = self.injector.serves, self.injector.restarts
+        ground = RunGround(self.recorder, self.inject, serves, restarts, table, table, wire, reads)
         self.world = self.injector.world = system.world(ground)
         self.requests = Requests(self.recorder, self.world.address, system.identity)
         self._asked = itertools.count()

@@ -59,8 +59,8 @@ class Surroundings(NamedTuple):
 class RunGround(NamedTuple):
     """What a run brings to its storage.
 
-    recorder, inject: of its history and of its faults at calls. serves: whether the process of that name is a server
-        that answered and lives.
+    recorder, inject: of its history and of its faults at calls. serves, restarts: whether the process of that name is a
+        server that answered and lives, or one that is started again after a death.
     table: what all its tables lie below. storage: the name of what its servers have for themselves.
     wire: whether a proxy stands between servers and storage. reads: whether reads of local files can fail.
     """
@@ -68,6 +68,7 @@ class RunGround(NamedTuple):
     recorder: Recorder
     inject: Callable[[ArmedFault, StorageCall], None]
     serves: Callable[[str], bool]
+    restarts: Callable[[str], bool]
     table: str
     storage: str
     wire: bool = False
@@ -75,7 +76,11 @@ class RunGround(NamedTuple):
 
 
 def within(table: str, call: Call) -> Call:
-    """A call of a plan, whose paths begin with its own tables, in a run, whose tables lie below a folder."""
+    """A call of a plan in a run. The paths of a plan begin with its own tables, which lie below a folder, or with a
+    slash, at the root of storage.
+    """
+    if call.pattern.startswith("^/"):
+        return call._replace(pattern=f"^{call.pattern[2:]}")
     rest = call.pattern[1:] if call.pattern.startswith("^") else f".*{call.pattern}"
     return call._replace(pattern=f"^{re.escape(table)}/{rest}")
 
