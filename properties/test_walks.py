@@ -8,9 +8,9 @@ from collections import Counter
 import pytest
 
 from marker_sim.faults import Call, Fault, FaultKind, Site
-from marker_sim.plan import Plan
+from marker_sim.plan import Op, Plan
 from marker_sim.report.notes import walk_line
-from marker_sim.search.walks import BASES, CHANGES, PAIRS, STARTING, Walk, fates_of, numbered, shown
+from marker_sim.search.walks import BASES, CHANGES, FATES, PAIRS, STARTING, Walk, fates_of, numbered, shown
 from marker_sim.worlds.http.world import within
 from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
 from marker_sim.worlds.recorder import Recorder
@@ -120,6 +120,13 @@ def test_calls_that_change_storage_can_be_the_last_ones_and_closing_a_file_canno
         assert FaultKind.KILL in kinds and any(kind.row.family == "storage" for kind in kinds)
     assert not fates_of(storage, called("close", "MARKERS0"))
     assert {fate.name for fate in fates_of(storage, called("get", "MARKERS0"))} == {"error", "4 errors"}
+
+
+@pytest.mark.parametrize("storage", ["local", "s3"])
+def test_a_plan_takes_a_fault_at_each_kind_of_call_that_a_walk_numbers(storage: str) -> None:
+    for operation in FATES[storage]:
+        call = Fault.of(FaultKind.KILL, "server", Call("", (operation,)))
+        Plan(storage=storage, faults=(call,), ops=(Op(actor="a", kind="list"),)).check()
 
 
 def test_a_pattern_of_a_plan_is_looked_for_anywhere_below_the_table_of_a_run() -> None:

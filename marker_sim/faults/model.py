@@ -18,7 +18,7 @@ When = Literal["before", "after"]
 # A local file is opened for writing; a file with content loses some of it; a file open for writing is closed.
 OPEN, CUT, CLOSE = "open", "cut", "close"
 # Calls on local files besides, of which open, cut, write, rename and link are puts as well.
-_LOCAL = (OPEN, CUT, "write", CLOSE, "rename", "link", "mkdir", "rmdir", "sync", "stat")
+_LOCAL = (OPEN, CUT, "write", "allocate", CLOSE, "rename", "link", "symlink", "mkdir", "rmdir", "sync", "stat")
 _OPERATIONS = (*ANY_CALL, *_LOCAL)
 _WHENS: tuple[When, ...] = ("before", "after")
 

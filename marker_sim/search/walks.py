@@ -34,7 +34,7 @@ WRITTEN, DELETED = "walk/.hoodie/.temp/10", "walk/.hoodie/.temp/1"  # A deletion
 AT_ONCE = 4
 AFTER_IT = 2  # Requests after the death at the end.
 CHANGES = {
-    "local": ("open", "write", "cut", "allocate", "rename", "link", "delete", "mkdir", "rmdir", "sync"),
+    "local": ("open", "write", "cut", "allocate", "rename", "link", "symlink", "delete", "mkdir", "rmdir", "sync"),
     "s3": ("put", "delete"),
 }
 # Parts of a name that may be others in the next run: numbers, hexadecimal ones, and those of Python's `tempfile`.
