@@ -109,7 +109,8 @@ class FaultSettings:
     kb_per_s: the rate of a connection.
     bytes: carried by a connection before it ends, or in one piece.
     percent: of the connections.
-    unsynced_ms: what was written in so many last milliseconds is lost.
+    unsynced_ms: what was written in so many last milliseconds is lost, where nothing is ever synced. names, lengths: a
+        loss of power leaves names of files as they are, or also lengths, with zeros for bytes (worlds/door/disk.py).
     attempts: the number of additional attempts.
     calls: the number of affected calls: in the same marker directory, or matching a `Call` from the n-th on.
     applied: the call had its effect; a deletion of many objects, a part of it.
@@ -130,6 +131,8 @@ class FaultSettings:
     bytes: int = 0
     percent: int = 100
     unsynced_ms: int = 1
+    names: bool = False
+    lengths: bool = False
     attempts: int = 1
     calls: int = 1
     applied: bool = False

@@ -23,6 +23,7 @@ from marker_sim.worlds.door.held import WRITE_BYTES_MAX, HeldCall, OpenFile, sig
 from marker_sim.worlds.door.paths import relative
 
 _IOV_MAX = 1024
+_SYNCED = os.RWF_DSYNC | os.RWF_SYNC  # Of pwritev2.
 Data = Callable[[], bytes | None]
 """Reads what is to be written; None at a bad address, of which the kernel tells the process."""
 
@@ -52,7 +53,7 @@ def write(held: HeldCall, scope: Scope, data: Data, offset: int | None = None, f
         return None
     begin = file.offset if offset is None else offset
     call = shown(held, scope, "write", found[1])._replace(
-        flags=file.flags, offset=begin, data=content, size_before=file.size, file=file.file
+        flags=file.flags | (os.O_DSYNC if flags & _SYNCED else 0), offset=begin, data=content, size_before=file.size, file=file.file
     )
 
     def perform(bytes_max: int | None) -> int:
