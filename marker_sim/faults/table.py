@@ -255,8 +255,8 @@ class FaultKind(Enum):
     POWER_LOST = _process(
         "power-loss",
         cls="power-loss",
-        sentence="power fails{names?, and but for names|}{lengths?, and but for names and lengths|}, all that was not synced"
-        "{unsynced_ms? in the last # ms|} is lost; it starts again {restart_ms} ms later",
+        sentence="power fails, all that was not synced{unsynced_ms? in the last # ms|}{names? but names|}"
+        "{lengths? but names and lengths|} is lost, and it starts again {restart_ms} ms later",
         settings={"restart_ms": (0,), "unsynced_ms": (1,), "names": (False, True), "lengths": (False, True)},
         simpler=("kill",),
         storages=("local",),

@@ -155,7 +155,7 @@ def make_merged_plan(
 
 
 def losing_power(plan: Plan) -> Plan:
-    """The plan with losses of power for most deaths of its server, with all that they may keep; not for those of two."""
+    """The plan with losses of power for most deaths of its server, in each way; as it is where there are two."""
     if any(fault.kind is FaultKind.SECOND_SERVER for fault in plan.faults):
         return plan
     rng = random.Random(f"power/1/{plan.seed}")

@@ -95,7 +95,8 @@ BASES = ("whole life", "after a restart")
 class Walk:
     """The points of one walk in the order in which they are tried, which a seed draws, and what came of each.
 
-    The next plan may be asked for while others run; none is given while a workload is being numbered. power: may be lost.
+    The next plan may be asked for while others run; none is given while a workload is being numbered.
+    power: whether it may be lost.
     """
 
     storage: str

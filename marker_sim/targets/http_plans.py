@@ -2,8 +2,8 @@
 
 By its number a plan is hostile, or has storage that fails in one place, or connections that fail, or is made of several
 of the swarm. Real time decides what meets what, so a seed gives the same plans and not the same runs. A share of the
-time is for a walk: each storage call of a short workload fails, or is the last of its server (search/walks.py). Power is
-lost where the profile promises anything then.
+time is for a walk: each storage call of a short workload fails, or is the last of its server (search/walks.py).
+Power is lost where the profile promises anything then.
 """
 
 from __future__ import annotations
@@ -265,8 +265,9 @@ class ServerPlans:
 def decided_by(storage: str, server: ServerOptions, wires: tuple[str, ...], power: bool = False) -> tuple[str, ...]:
     """What must happen in plans before all guarantees hold: keys of `PLANS_DECIDE`.
 
-    wires: where connections can be made to fail. power: whether it is lost in plans. An object store of the user's own does not fail otherwise, and only
-    where the kit sees each call, and knows how files are called, can it refuse the type file alone.
+    wires: where connections can be made to fail. power: whether it is lost in plans. An object store of the user's own
+    does not fail otherwise, and only where the kit sees each call, and knows how files are called, can it refuse the
+    type file alone.
     """
     impossible = {WIRE, STORAGE_WIRE} - {*wires}
     if not power:

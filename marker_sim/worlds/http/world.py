@@ -146,7 +146,7 @@ class RunStorage(ABC):
         return False
 
     def lose_power(self, names: bool, lengths: bool) -> None:  # noqa: B027
-        """Take back what was not synced when every server is dead, but names and lengths; the recorder's lock is held."""
+        """Take back what was not synced; servers are dead. names, lengths: are kept. The recorder's lock is held."""
 
     def read_names(self, directory: str, environment: Mapping[str, str], timeout_s: float) -> list[str]:
         """The names that the user's reader prints of a directory."""

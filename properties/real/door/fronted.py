@@ -21,7 +21,7 @@ Effect = tuple[str, str, bytes | None]
 
 
 class Run:
-    """A front in a directory, with armed faults. What is killed is the command that made the call; then `struck` acts."""
+    """A front in a directory, with armed faults. What is killed is the command of the call; then comes `struck`."""
 
     def __init__(self, root: Path, *faults: Fault, reads: bool = False, power: bool = False) -> None:
         self.struck: Callable[[], object] = lambda: None

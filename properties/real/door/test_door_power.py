@@ -61,7 +61,10 @@ CASES: dict[str, tuple[str, Files, Files, Files]] = {
         "file = os.open('a', os.O_CREAT | os.O_WRONLY); os.write(file, b'abc'); os.fdatasync(file); sync()",
         *[{"a": b"abc"}] * 3,
     ),
-    "sync": ("put('a', b'abc', False); os.mkdir('d'); put('d/b', b'x', False); os.sync()", *[{"a": b"abc", "d/b": b"x"}] * 3),
+    "sync": (
+        "put('a', b'abc', False); os.mkdir('d'); put('d/b', b'x', False); os.sync()",
+        *[{"a": b"abc", "d/b": b"x"}] * 3,
+    ),
     "syncfs": (
         "import ctypes; put('a', b'abc', False); file = os.open('.', os.O_RDONLY); ctypes.CDLL(None).syncfs(file)",
         *[{"a": b"abc"}] * 3,
@@ -183,7 +186,9 @@ int main(int count, char **words) {
     ("synced", "left"),
     [("fd", (b"0", b"1", b"1")), ("f", (None, b"1", b"1")), ("d", (b"", b"", b"\0"))],
 )
-def test_a_program_in_c(powered: Callable[..., Run], tmp_path: Path, synced: str, left: tuple[bytes | None, ...]) -> None:
+def test_a_program_in_c(
+    powered: Callable[..., Run], tmp_path: Path, synced: str, left: tuple[bytes | None, ...]
+) -> None:
     (tmp_path / "twice.c").write_text(C)
     built = program(tmp_path, "twice", "cc", "-o", "twice", "twice.c")
     for way, expected in zip(WAYS, left, strict=True):
@@ -203,12 +208,15 @@ def test_names_of_one_file_stay_names_of_one_file(powered: Callable[..., Run]) -
     assert run.front.unseen == ()
 
 
-MADE = HELPERS + f"""
+MADE = (
+    HELPERS
+    + f"""
 os.makedirs({PLACE!r})
 for folder in ({PLACE!r}, "t/.hoodie/.temp", "t/.hoodie", "t", "."): sync(folder)
 put({FILE!r}, b"name-1\\n"); sync({PLACE!r})
 put({FILE!r}, b"name-2\\n", False, os.O_APPEND)
 """
+)
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -256,4 +264,3 @@ def test_a_program_in_go_syncs_as_others_do(powered: Callable[..., Run], tmp_pat
         run = powered()
         assert run.play(built, *words) == (0, "")
         assert lost(run, GONE) == left
-
