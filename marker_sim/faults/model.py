@@ -17,8 +17,8 @@ from marker_sim.faults.table import FaultKind
 When = Literal["before", "after"]
 # A local file is opened for writing; a file with content loses some of it; a file open for writing is closed.
 OPEN, CUT, CLOSE = "open", "cut", "close"
-# Calls on local files besides, of which open, cut, write, rename and link are puts as well.
-_LOCAL = (OPEN, CUT, "write", CLOSE, "rename", "link", "mkdir", "rmdir", "sync", "stat")
+# Calls on local files besides, of which open, cut, write, allocate, rename and link are puts as well.
+_LOCAL = (OPEN, CUT, "write", "allocate", CLOSE, "rename", "link", "mkdir", "rmdir", "sync", "stat")
 _OPERATIONS = (*ANY_CALL, *_LOCAL)
 _WHENS: tuple[When, ...] = ("before", "after")
 

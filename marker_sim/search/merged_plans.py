@@ -48,7 +48,6 @@ CRASH_SITES = (
 )
 AT_ANY_CALL, FIRST_CALLS = 0.5, (1, 2, 3, 4, 6, 9, 14, 20)
 DIES_LATE = 0.4  # Share of plans in which one of two servers dies, after most of the requests.
-POWER_LOST = 0.7  # Share of the deaths of servers, where that is promised.
 PAUSED_MS = (400, 1_200)
 LATE = 0.5
 ALSO_CONFINED = 0.15  # Share of plans in which storage also fails below one marker directory.
@@ -152,21 +151,6 @@ def make_merged_plan(
         faults=tuple(faults),
         seed=seed,
     )
-
-
-def losing_power(plan: Plan) -> Plan:
-    """The plan with losses of power for most deaths of its server, in each way; as it is where there are two."""
-    if any(fault.kind is FaultKind.SECOND_SERVER for fault in plan.faults):
-        return plan
-    rng = random.Random(f"power/1/{plan.seed}")
-
-    def lost(fault: Fault) -> Fault:
-        if fault.kind is not FaultKind.KILL or fault.target != "server" or rng.random() > POWER_LOST:
-            return fault
-        keeps = rng.choice(("", "names", "lengths"))
-        return fault.of_kind(FaultKind.POWER_LOST).but(**({keeps: True} if keeps else {}))
-
-    return replace(plan, faults=tuple(map(lost, plan.faults)))
 
 
 def _quick(threads: tuple[int, ...], intervals_ms: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -20,7 +20,8 @@ from marker_sim.outcome.failure import Kind
 from marker_sim.outcome.result import Campaign, Deciding
 from marker_sim.plan import Plan
 from marker_sim.search.hostile_plans import make_hostile_plan
-from marker_sim.search.merged_plans import Theme, losing_power, make_merged_plan
+from marker_sim.search.merged_plans import Theme, make_merged_plan
+from marker_sim.search.power_plans import losing_power, make_power_plan
 from marker_sim.search.seeds import plan_seed
 from marker_sim.search.walks import Walk
 from marker_sim.search.wire_plans import make_wire_plan
@@ -42,6 +43,7 @@ THEMES: dict[int, Theme] = {2: "confined", 4: "two servers"}  # Of EVERY plans; 
 # A private format may have no file in a marker directory, so a full disk has to refuse its writes.
 NAMELESS: dict[int, Theme] = {**THEMES, 3: "full disk"}
 WIRES_EVERY, WIRES_AT = 12, {WIRE: 5, STORAGE_WIRE: 6}  # Plans with faults of connections, if possible.
+POWER_EVERY, POWER_AT = 3, 2  # Plans that are about losses of power, where these are promised, beside the others.
 WALK_SHARE, WALK_SHARE_MET = 0.15, 0.6  # Of the time: until plans met all that decides, and then.
 RUN_S, RUN_SHARE = 25.0, 0.25  # The limit of a plan, which servers that never answer reach.
 # The conditions, measured in histories, that plans must meet before a guarantee holds.
@@ -177,8 +179,13 @@ class ServerPlans:
     def _plan(self, number: int) -> Plan:
         request = self._request
         named, seed = request.storage != "local" or not request.server.reader, plan_seed(request.seed, number)
-        plan = plan_for_servers(number, seed, request.storage, self._batches, self._ground.wires, named)
-        return losing_power(plan) if self._power else plan
+        batches, wires = self._batches, self._ground.wires
+        if not self._power:
+            return plan_for_servers(number, seed, request.storage, batches, wires, named)
+        if number % POWER_EVERY == POWER_AT:
+            return make_power_plan(seed, batches.threads, batches.intervals_ms)
+        number -= (number + POWER_AT - 1) // POWER_EVERY
+        return losing_power(plan_for_servers(number, seed, request.storage, batches, wires, named))
 
     def _walks(self, reached: Mapping[str, int]) -> bool:
         """Whether the walk goes on, which needs time instead of a number of runs, and storage whose calls are seen."""
