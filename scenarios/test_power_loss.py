@@ -44,8 +44,8 @@ def synced(tmp_path: Path, omit: str = "") -> str:
 
 def asked(tmp_path: Path, command: str, runs: int | None = None) -> CampaignRequest:
     return CampaignRequest(
-        target=HttpTarget(), modes=("timeline",), storages=("local",), seed=1, profile=PROMISES, budget_s=240.0, runs=runs,
-        shrinking=False, server=ServerOptions(start=command), report=tmp_path / "report",
+        target=HttpTarget(), modes=("timeline",), storages=("local",), seed=1, profile=PROMISES, runs=runs,
+        budget_s=240.0, shrinking=False, server=ServerOptions(start=command), report=tmp_path / "report",
     )  # fmt: skip
 
 

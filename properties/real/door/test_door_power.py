@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -264,3 +265,50 @@ def test_a_program_in_go_syncs_as_others_do(powered: Callable[..., Run], tmp_pat
         run = powered()
         assert run.play(built, *words) == (0, "")
         assert lost(run, GONE) == left
+
+
+STORES = f"""
+import sys
+sys.path[:] = {sys.path!r}
+from pathlib import Path
+from marker_sim.seams import Condition, NotFound, PreconditionFailed
+from marker_sim.storages.local import LocalStorage
+storage, careless = LocalStorage(Path("."), fsync=True), LocalStorage(Path("."))
+"""
+A = f"{PLACE}/a.marker.CREATE"
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("acts", "left"),
+    [
+        (f"storage.put({FILE!r}, b'a'); storage.put({FILE!r}, b'ab')", {FILE: b"ab"}),
+        (
+            f"storage.put({FILE!r}, b'ab', Condition.IF_ABSENT); storage.put({A!r}, b'', Condition.IF_ABSENT)",
+            {FILE: b"ab", A: b""},
+        ),
+        (f"storage.overwrite({FILE!r}, b'ab')", {FILE: b"ab"}),
+        (f"storage.put({FILE!r}, b'ab'); storage.put({A!r}, b''); storage.delete({FILE!r})", {A: b""}),
+        (f"storage.put({FILE!r}, b'ab'); storage.delete({FILE!r})", {}),
+        (f"careless.put({FILE!r}, b'ab'); storage.get({FILE!r})", {FILE: b"ab"}),
+        (f"careless.put({A!r}, b''); storage.list({PLACE + '/'!r})", {A: b""}),
+        (f"storage.put({FILE!r}, b'ab'); careless.delete({FILE!r}); storage.delete({FILE!r})", {}),
+        (f"storage.put({FILE!r}, b'ab'); careless.delete({FILE!r}); storage.list({PLACE + '/'!r})", {}),
+        (
+            f"storage.put({FILE!r}, b'ab'); careless.delete({FILE!r})\n"
+            f"try: storage.get({FILE!r})\nexcept NotFound: pass",
+            {},
+        ),
+        (
+            f"careless.put({A!r}, b'')\n"
+            f"try: storage.put({A!r}, b'', Condition.IF_ABSENT)\nexcept PreconditionFailed: pass",
+            {A: b""},
+        ),
+    ],
+)
+def test_what_a_storage_with_fsync_wrote_or_found_is_on_the_disk(
+    powered: Callable[..., Run], acts: str, left: Files, way: str
+) -> None:
+    run = powered()
+    assert run.python(STORES + acts) == (0, "")
+    assert lost(run, way) == left
