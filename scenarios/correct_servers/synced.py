@@ -1,5 +1,8 @@
 """Hudi's files and no batches: each create writes MARKERS0 anew beside it and renames that, and all of it is synced.
 
+The type file is written last of all that a directory needs, so where it is, the directory has its name on the disk. A
+file is synced before it gets its name, and each answer comes after a sync of the directory.
+
 It keeps the profile `http-power-loss`: what it answers is on the disk, also what a server before it left without a
 sync. It does nothing by threads and takes no {interval_ms}. Without the syncs of --omit it is not a correct server:
 
@@ -13,7 +16,7 @@ import fcntl
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # It is started as a program, wherever that is done.
@@ -34,19 +37,23 @@ class Synced(Markers):
         """Write the file anew, unless the name is there."""
         with self._locked(directory):
             place = Path(directory)
-            self._make(place)
-            if self._read(place / TYPE) != TYPE_TEXT:
-                self._write(place / TYPE, TYPE_TEXT)
-            text, line = self._read(place / FILE) or b"", name.encode() + b"\n"
-            if b"\n" + line in b"\n" + text:
-                return False
-            self._write(place / FILE, text + line)
-            return True
+            if _read(place / TYPE) != TYPE_TEXT:
+                self._make(place)
+            text, line = _read(place / FILE), name.encode() + b"\n"
+            known = b"\n" + line in b"\n" + text
+            if known:
+                self._sync(place, "directories")  # Who wrote it may have died before that.
+            else:
+                self._write(place / FILE, text + line)
+            return not known
 
     def names(self, directory: str) -> list[str]:
         """The lines."""
         with self._locked(directory):
-            return (self._read(Path(directory, FILE)) or b"").decode().split("\n")[:-1]
+            place = Path(directory)
+            if place.is_dir():
+                self._sync(place, "directories")
+            return _read(place / FILE).decode().split("\n")[:-1]
 
     def delete(self, directory: str) -> bool:
         """The names first, the type last."""
@@ -61,22 +68,14 @@ class Synced(Markers):
             self._sync(place.parent, "directories")
             return there
 
-    def _make(self, place: Path) -> None:
-        """The directory, and all above it up to the root, on the disk."""
-        place.mkdir(parents=True, exist_ok=True)
+    def _make(self, directory: Path) -> None:
+        """The directory, and all above it up to the root, on the disk; then its type."""
+        directory.mkdir(parents=True, exist_ok=True)
+        place = directory
         while place != self._root:
             place = place.parent
             self._sync(place, "directories")
-
-    def _read(self, path: Path) -> bytes | None:
-        """What a file holds, None for none, and it is on the disk."""
-        data = None
-        with suppress(FileNotFoundError):
-            data = path.read_bytes()
-            self._sync(path, "files")
-        with suppress(FileNotFoundError):
-            self._sync(path.parent, "directories")
-        return data
+        self._write(directory / TYPE, TYPE_TEXT)
 
     def _write(self, path: Path, data: bytes) -> None:
         beside = path.with_name(f".{path.name}.new")
@@ -100,6 +99,13 @@ class Synced(Markers):
         with (temp.parent / ".synced.lock").open("a") as held:
             fcntl.flock(held, fcntl.LOCK_EX)
             yield
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
 
 
 if __name__ == "__main__":
