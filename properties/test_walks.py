@@ -97,3 +97,14 @@ def test_a_pattern_of_a_plan_is_looked_for_anywhere_below_the_table_of_a_run() -
     anywhere, begins = (within("p0-1", Call(pattern)).pattern for pattern in (r"MARKERS\d+$", r"^t/\.hoodie/"))
     assert re.search(anywhere, "p0-1/t/.hoodie/.temp/1/MARKERS3") and not re.search(anywhere, "p0-2/t/MARKERS3")
     assert re.search(begins, "p0-1/t/.hoodie/x") and not re.search(begins, "p0-1/u/t/.hoodie/x")
+
+
+@pytest.mark.parametrize("storage", ["local", "s3"])
+def test_power_is_lost_after_each_call_that_changes_something_where_it_can_be(storage: str) -> None:
+    for operation in (*CHANGES[storage], "get"):
+        call = called(operation, "MARKERS0")
+        without, powered = fates_of(storage, call), fates_of(storage, call, storage == "local")
+        more = [fate for fate in powered if fate not in without]
+        assert len(more) == 3 * (storage == "local" and operation != "get")
+        assert all(fate.kind is FaultKind.POWER_LOST and fate.when == "after" for fate in more)
+        assert len({(fate.settings.names, fate.settings.lengths) for fate in more}) == len(more)

@@ -110,7 +110,7 @@ class FaultSettings:
     bytes: carried by a connection before it ends, or in one piece.
     percent: of the connections.
     unsynced_ms: what was written in so many last milliseconds is lost, where nothing is ever synced. names, lengths: a
-        loss of power leaves names of files as they are, or also lengths, with zeros for bytes (worlds/door/disk.py).
+        loss of power leaves names of files as they are, or also lengths, with zeros for bytes (worlds/disk.py).
     attempts: the number of additional attempts.
     calls: the number of affected calls: in the same marker directory, or matching a `Call` from the n-th on.
     applied: the call had its effect; a deletion of many objects, a part of it.

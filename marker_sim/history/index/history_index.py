@@ -235,13 +235,13 @@ class HistoryIndex(EventReader):
     def blamed(self, low: int, high: int, directory: str | None = None) -> tuple[str, int | None]:
         """The fault class to count a breach under (begun at `low`, seen at `high`), and the event of its last fault.
 
-        A loss of power first. Then two live servers, as long as one of them lives, because its memory outlives the
-        other. Then faults that were active in between, then earlier ones. A wire fault is active for the calls it
-        touched, or as long as it lasts, a storage fault for its directory, and the removal of the directory by another
-        program as long as a server lives that may remember what was in it.
+        A loss of power first, for what it left stays. Then two servers, as long as one of them lives, for its memory
+        outlives the other. Then faults that were active in between, then earlier ones. A wire fault is active for the
+        calls it touched, or as long as it lasts, a storage fault for its directory, and the removal of the directory by
+        another program as long as a server lives that may remember what was in it.
         """
         if lost := [fault.begin for fault in self.faults if fault.begin <= high and fault.cls == "power-loss"]:
-            return "power-loss", max(lost)  # Whatever it left stays: no later fault is why.
+            return "power-loss", max(lost)
         lives = self.lives.values()
         crowds = [
             begin

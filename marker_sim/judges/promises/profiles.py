@@ -21,6 +21,7 @@ from marker_sim.reading import read_as
 
 SHIPPED = ("reference", "python", "http", "http-one-server", "http-power-loss", "hudi", "hudi-spark")
 _POWER = "power-loss"
+_NAMED = "docs/guarantees.md, profiles: under a loss of power only what a rule says of it is promised"
 _MODES = frozenset({"direct", "timeline", "both"})
 
 
@@ -77,7 +78,7 @@ class Profile:
                 and (under in rule.under or not (rule.under or (under == _POWER and rule.promise.promised)))
             ):
                 return rule.promise
-        return Promise(promised=False, applicable=True, source="")
+        return Promise(promised=False, applicable=True, source=_NAMED if under == _POWER else "")
 
     def survives_power_loss(self, mode: str, storage: str) -> bool:
         """Whether anything is promised under a loss of power."""

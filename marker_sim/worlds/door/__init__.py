@@ -1,7 +1,6 @@
 """The door: every storage call of unmodified commands below one directory stops at the kit, which then does it.
 
 front.py     a directory as the storage of a run: its calls pass the interceptor and become effects of the history
-disk.py      what of it was synced, and what a loss of power leaves
 known_files.py what each path held after them, and which paths are names of one file
 door.py      watches a directory, starts commands, answers their calls one at a time
 calls.py     a call, what can become of it, what became of it

@@ -14,7 +14,7 @@ a death or a pause can happen.
     SLOW_STORAGE           done and answered `late_ms` later
     TORN_WRITE             half of a write is done, nothing of it with `empty`, and its process dies
     a death, PAUSE         by the interceptor's `inject`, before the call or after it
-    POWER_LOST             the same, for every process; then what was not synced is taken back (disk.py)
+    POWER_LOST             the same, for every process; then what was not synced is taken back (worlds/disk.py)
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from typing import Any
 from marker_sim.faults import FaultKind
 from marker_sim.history.index.presence import directory_of
 from marker_sim.names import marker_file_index
+from marker_sim.worlds.disk import Disk
 from marker_sim.worlds.door.calls import CallOutcome, Decision, FileCall
-from marker_sim.worlds.door.disk import Disk
 from marker_sim.worlds.door.door import Door
 from marker_sim.worlds.door.known_files import NO_FILE, FileId, KnownFiles, files_below, paths_below
 from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
