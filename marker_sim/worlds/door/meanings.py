@@ -43,7 +43,7 @@ _C = AT_FDCWD
 
 
 def _answered(file: int) -> None:
-    """A sync of a file below the root: what it means is what worlds/disk.py makes of it, and a disk would only be slow."""
+    """A sync of what is below the root means what worlds/disk.py makes of it; a real disk would only be slow."""
 
 
 _MEANINGS: dict[str, Callable[[HeldCall, Scope, tuple[int, ...]], Found]] = {
