@@ -1,9 +1,10 @@
 """Acks a second and latency of `marker-sim serve` beside the real Hudi timeline server: same load, same run, in turns.
 
-wrk asks for markers with unique names, as fast as its connections are answered, in a fresh marker directory on tmpfs
-for each slice; the two servers take turns. Hudi's JVM runs with its default compiler and 2 GB (the kit's own runs use
-less). After each slice storage must hold every name that was asked for and no other: a connection waits for its answer,
-so the names without an answer are at most as many as there are connections, and a server flushes these as well.
+wrk asks for markers with unique names, as fast as its connections are answered, in a fresh marker directory for each
+slice, on tmpfs or on the disk of --on; the servers take turns. Hudi's JVM runs with its default compiler and 2 GB (the
+kit's own runs use less). After each slice storage must hold every name that was asked for and no other: a connection
+waits for its answer, so the names without an answer are at most as many as there are connections, and a server flushes
+these as well.
 """
 
 from __future__ import annotations
@@ -239,10 +240,12 @@ def main() -> None:
     parser.add_argument("--version", default="1.0.2", help="of Hudi")
     parser.add_argument("--directories", type=int, default=1, help="asked in turn by each thread of wrk")
     parser.add_argument("--only-ours", action="store_true")
+    parser.add_argument("--fsync", action="store_true", help="beside it also `marker-sim serve --fsync`")
+    parser.add_argument("--on", default="/dev/shm", metavar="DIRECTORY", help="of markers; on tmpfs an fsync is free")
     arguments = parser.parse_args()
     if shutil.which("wrk") is None:
         sys.exit("benchmarks.serve_load needs the program wrk (Debian: apt install wrk) on PATH")
-    with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="serve-load-") as temporary:
+    with tempfile.TemporaryDirectory(dir=arguments.on, prefix="serve-load-") as temporary:
         work = Path(temporary)
         root = work / "lake"
         root.mkdir()
@@ -250,7 +253,8 @@ def main() -> None:
         script.write_text(SCRIPT)
         ours = f"{shlex.quote(sys.executable)} -m marker_sim serve --port {{port}} --base {root}"
         ours += " --batch-threads {threads} --batch-interval-ms {interval_ms}"
-        commands = {"marker-sim": ours}
+        commands = {"with --fsync": f"{ours} --fsync"} if arguments.fsync else {}
+        commands["marker-sim"] = ours
         if not arguments.only_ours:
             hudi = start_command(arguments.version, find_java(), bundle(arguments.version).find(print))
             name = f"hudi-{arguments.version}"

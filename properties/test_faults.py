@@ -13,7 +13,7 @@ from marker_sim.errors import UsageError
 from marker_sim.faults import FAULT_CLASS, FAULT_CLASSES, Fault, FaultKind, Site, Step, drawable
 from marker_sim.history import Event, History
 from marker_sim.judges import judge
-from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.judges.promises.profiles import SHIPPED, load_profile, parse_profile
 from marker_sim.markers.direct import DirectMarkers
 from marker_sim.markers.store import Created
 from marker_sim.mutants.load import find_mutant, load_mutant
@@ -195,3 +195,19 @@ def test_a_server_that_looks_only_once_ends_without_a_type_file() -> None:
     plan = read_plan(Path(__file__).parent / "regressions" / "type-file-deleted-by-a-dead-servers-request.json")
     trusting = load_mutant(find_mutant("type-file-trusted-at-once"))
     assert broken(execute(plan, trusting)[0]) == {"G9"} and not broken(execute(plan, reference())[0])
+
+
+def test_a_loss_of_power_is_promised_by_rules_that_name_it_alone() -> None:
+    promise = {"guarantee": "*", "source": "all of it"}
+    named = {"guarantee": "G3", "under": "power-loss"}
+    none = {"guarantee": "G22", "promised": False, "applicable": False}
+    whole, own = (parse_profile({"promise": [promise, *more]}, "x") for more in ((), (named, none)))
+    assert whole.promise("G3", "timeline", "local", "restart").promised
+    assert not whole.promise("G3", "timeline", "local", "power-loss").promised
+    assert not whole.survives_power_loss("timeline", "local")
+    assert own.promise("G3", "timeline", "local", "power-loss").promised
+    assert not own.promise("G4", "timeline", "local", "power-loss").promised
+    assert not own.promise("G22", "timeline", "local", "power-loss").applicable
+    assert own.survives_power_loss("timeline", "local")
+    for name in SHIPPED:
+        assert load_profile(name).survives_power_loss("timeline", "local") == (name == "http-power-loss")

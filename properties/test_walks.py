@@ -193,3 +193,14 @@ def test_a_fault_at_a_start_is_stored_and_read_again() -> None:
     for starting in (True, False):
         fault = Fault.of(FaultKind.KILL, "server", Call("^/", ("write",), 2, "after", starting))
         assert Fault.from_dict(fault.to_dict()) == fault and ("starting" in fault.to_dict()) == starting
+
+
+@pytest.mark.parametrize("storage", ["local", "s3"])
+def test_power_is_lost_after_each_call_that_changes_something_where_it_can_be(storage: str) -> None:
+    for operation in (*CHANGES[storage], "get"):
+        call = called(operation, "MARKERS0")
+        without, powered = fates_of(storage, call), fates_of(storage, call, storage == "local")
+        more = [fate for fate in powered if fate not in without]
+        assert len(more) == 3 * (storage == "local" and operation != "get")
+        assert all(fate.kind is FaultKind.POWER_LOST and fate.when == "after" for fate in more)
+        assert len({(fate.settings.names, fate.settings.lengths) for fate in more}) == len(more)

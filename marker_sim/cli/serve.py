@@ -29,6 +29,12 @@ def serve(
     batch_interval_ms: Annotated[str, typer.Option(metavar="MS", help="Time between batches.")] = "50",
     s3_endpoint: OtherEndpoint = None,
     waiting_max: Annotated[int, typer.Option(metavar="N", help="Requests that may wait; others get 503.")] = 10_000,
+    fsync: Annotated[
+        bool,
+        typer.Option(
+            "--fsync", help="Sync local files and directories before each answer, so that it survives a loss of power."
+        ),
+    ] = False,
 ) -> int:
     """Serve markers over HTTP as Hudi's timeline server does."""
     from marker_sim.serve.server import Settings, run
@@ -54,6 +60,7 @@ def serve(
             options=options,
             s3_endpoint=s3_endpoint,
             waiting_max=waiting_max,
+            fsync=fsync,
         )
     )
 

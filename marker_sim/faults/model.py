@@ -17,7 +17,7 @@ from marker_sim.faults.table import FaultKind
 When = Literal["before", "after"]
 # A local file is opened for writing; a file with content loses some of it; a file open for writing is closed.
 OPEN, CUT, CLOSE = "open", "cut", "close"
-# Calls on local files besides, of which open, cut, write, rename and link are puts as well.
+# Calls on local files besides, of which open, cut, write, allocate, rename and link are puts as well.
 _LOCAL = (OPEN, CUT, "write", "allocate", CLOSE, "rename", "link", "symlink", "mkdir", "rmdir", "sync", "stat")
 _OPERATIONS = (*ANY_CALL, *_LOCAL)
 _WHENS: tuple[When, ...] = ("before", "after")
@@ -114,7 +114,8 @@ class FaultSettings:
     kb_per_s: the rate of a connection.
     bytes: carried by a connection before it ends, or in one piece.
     percent: of the connections.
-    unsynced_ms: what was written in so many last milliseconds is lost.
+    unsynced_ms: what was written in so many last milliseconds is lost, where nothing is ever synced. names, lengths: a
+        loss of power leaves names of files as they are, or also lengths, with zeros for bytes (worlds/disk.py).
     attempts: the number of additional attempts.
     calls: the number of affected calls: in the same marker directory, or matching a `Call` from the n-th on.
     applied: the call had its effect; a deletion of many objects, a part of it.
@@ -135,6 +136,8 @@ class FaultSettings:
     bytes: int = 0
     percent: int = 100
     unsynced_ms: int = 1
+    names: bool = False
+    lengths: bool = False
     attempts: int = 1
     calls: int = 1
     applied: bool = False

@@ -255,8 +255,10 @@ class FaultKind(Enum):
     POWER_LOST = _process(
         "power-loss",
         cls="power-loss",
-        sentence="power fails: it loses the writes of the last {unsynced_ms} ms and starts again {restart_ms} ms later",
-        settings={"restart_ms": (0,), "unsynced_ms": (1,)},
+        sentence="power fails, all that was not synced{unsynced_ms? in the last # ms|}{names? but names|}"
+        "{lengths? but names and lengths|} is lost, and it starts again {restart_ms} ms later",
+        settings={"restart_ms": (0,), "unsynced_ms": (1,), "names": (False, True), "lengths": (False, True)},
+        simpler=("kill",),
         storages=("local",),
         kills=True,
         drawn=False,

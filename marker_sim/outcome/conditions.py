@@ -2,6 +2,7 @@
 nothing by itself.
 
     a server killed after an answer     it had answered "created" for a name that no deletion may have removed since
+    power lost after an answer          the same, and what was not synced was lost
     a server killed at a rewrite        at a write of a marker file that held answered names
     two servers asked in turn           one answers, the other one a change, the first again; both alive, none paused
     two servers asked at once           creates in one directory at the same time, likewise
@@ -30,6 +31,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
+from marker_sim.faults import FaultKind
 from marker_sim.faults.row import READS
 from marker_sim.history import History
 from marker_sim.history.index.calls import CHANGED_BY_KIT, LISTINGS, Directory, FaultSpan, RecordedCall
@@ -39,6 +41,7 @@ from marker_sim.names import TEMP, TYPE_FILE, marker_file_index
 from marker_sim.plan import ALONE, Plan
 
 KILLED, REWRITTEN = "a server killed after an answer", "a server killed at a rewrite"
+POWER_LOST = "power lost after an answer"
 IN_TURN, AT_ONCE = "two servers asked in turn", "two servers asked at once"
 PAUSED, REMOVED = "a server paused while asked", "a directory removed and missed"
 REFUSED, TYPE_REFUSED = "a write refused", "a type file refused"
@@ -47,7 +50,7 @@ ONE_REFUSED, DELETED = "storage refused in one directory", "an answered name del
 ODD_TABLE = "a table of an odd name listed"
 ELSEWHERE, COMPRESSED = "a listing at another endpoint", "a listing compressed and not"
 CONDITIONS = (
-    KILLED, REWRITTEN, IN_TURN, AT_ONCE, PAUSED, REMOVED, REFUSED, TYPE_REFUSED, ASKED_AGAIN, CROWD_REFUSED,
+    KILLED, POWER_LOST, REWRITTEN, IN_TURN, AT_ONCE, PAUSED, REMOVED, REFUSED, TYPE_REFUSED, ASKED_AGAIN, CROWD_REFUSED,
     ONE_REFUSED, DELETED, ODD_TABLE, ELSEWHERE, COMPRESSED,
 )  # fmt: skip
 CROWD = 8
@@ -189,11 +192,14 @@ class _Conditions:
                 )
             if life.end not in view.kills or view.events[life.end].value is not None:
                 continue
-            self.met[KILLED] += any(
+            answered = any(
                 call.life == life.start and call.done < life.end and not directory.disturbed(call.done, life.end)
                 for directory in view.directories.values()
                 for call in directory.answers
             )
+            self.met[KILLED] += answered
+            own = (fault.kind for fault in view.faults if fault.process == life.process)
+            self.met[POWER_LOST] += answered and FaultKind.POWER_LOST.value in own
             self.met[REWRITTEN] += self._rewritten(life.end)
 
     def _rewritten(self, kill: int) -> bool:

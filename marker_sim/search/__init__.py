@@ -3,6 +3,7 @@
 swarm.py         from a seed, a dense random plan of operations on marker directories; writes.py: of writes
 merged_plans.py  several plans of the swarm as one, for servers in real time
 hostile_plans.py requests that must be refused, and unusual names, before and after the death of a server
+power_plans.py   losses of power, for servers that promise to survive them
 wire_plans.py    connections that fail, between clients and servers or servers and object store
 crowds.py        additional clients in such plans: crowds, frequent names, similar names, short scripts
 site_faults.py   faults at named sites

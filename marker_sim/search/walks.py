@@ -73,6 +73,11 @@ _APPLIED = Fate("done, error", FaultKind.IO_ERROR, settings=FaultSettings(applie
 _FULL = Fate("disk full", FaultKind.DISK_FULL)
 _FULL_WITHIN = Fate("disk full within", FaultKind.DISK_FULL, settings=FaultSettings(calls=2))
 _TORN = Fate("death within", FaultKind.TORN_WRITE)
+_POWER = (
+    Fate("power lost", FaultKind.POWER_LOST, "after"),
+    Fate("power lost, names kept", FaultKind.POWER_LOST, "after", FaultSettings(names=True)),
+    Fate("power lost, lengths kept", FaultKind.POWER_LOST, "after", FaultSettings(lengths=True)),
+)
 
 
 class WalkPoint(NamedTuple):
@@ -100,12 +105,14 @@ class Walk:
     """The points of one walk in the order in which they are tried, which a seed draws, and what came of each.
 
     The next plan may be asked for while others run; none is given while a workload is being numbered.
+    power: whether it may be lost.
     """
 
     storage: str
     threads: int
     interval_ms: int
     seed: int
+    power: bool = False
     _bases: list[Plan] = field(default_factory=list)
     _calls: list[tuple[StorageCall, ...]] = field(default_factory=list)
     _left: list[WalkPoint] = field(default_factory=list)
@@ -190,7 +197,7 @@ class Walk:
             kind = call.operation, _VARYING.sub("#", _parted(call.path)[1])
             turns[kind] += 1
             which = STARTING if call.starting else base
-            for fate in fates_of(self.storage, call):
+            for fate in fates_of(self.storage, call, self.power):
                 due = trigger._replace(when=fate.when)
                 fault = Fault(kind=fate.kind, target="server", trigger=due, settings=fate.settings)
                 dies = fate.kind.row.kills or call.operation not in CHANGES[self.storage]
@@ -254,14 +261,14 @@ def numbered(calls: Iterable[StorageCall]) -> Iterator[Call]:
         yield Call(key[0], (call.operation,), count[key], starting=call.starting)
 
 
-def fates_of(storage: str, call: StorageCall) -> tuple[Fate, ...]:
-    """The fates of a call; none for one that cannot fail, like the closing of a file."""
+def fates_of(storage: str, call: StorageCall, power: bool = False) -> tuple[Fate, ...]:
+    """The fates of a call; none for one that cannot fail, like the closing of a file. power: it may be lost."""
     known = FATES[storage].get(call.operation, ())
     if storage == "local" and call.operation in CHANGES[storage] and call.operation != "sync":
         known = (*known, _APPLIED)
         known += (_FULL,) if call.needs_room else ()
         known += (_FULL_WITHIN, _TORN) if call.operation == "write" else ()
-    return known
+    return (*known, *_POWER) if power and call.operation in CHANGES[storage] else known
 
 
 def shown(call: StorageCall) -> str:

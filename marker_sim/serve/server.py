@@ -53,6 +53,7 @@ class Settings:
     waiting_max: requests without an answer.
     s3_endpoint: None for that of the environment.
     s3_timeout_s: to connect, and for each read.
+    fsync: whether local storage is synced before an answer.
     """
 
     bases: tuple[str, ...]
@@ -62,6 +63,7 @@ class Settings:
     s3_endpoint: str | None = None
     s3_timeout_s: float = 3.0
     waiting_max: int = WAITING_MAX
+    fsync: bool = False
 
 
 def run(
@@ -178,7 +180,7 @@ def _open_storage(settings: Settings, local: bool, root: str) -> Storage:
     if local:
         from marker_sim.storages.local import LocalStorage
 
-        return LocalStorage(Path(root))
+        return LocalStorage(Path(root), settings.fsync)
     from marker_sim.storages.s3 import S3Storage
 
     found = [os.environ[name] for name in ENDPOINT_VARIABLES if os.environ.get(name)]

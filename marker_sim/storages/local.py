@@ -12,8 +12,12 @@ finer time stamps (6.18) no pair was seen in 20,000 replacements, and a version 
 
 Below the root no symbolic link is followed: each directory is opened from its parent with O_NOFOLLOW, so exchanging
 one for a link in the middle of a call changes nothing. A directory that is moved out of the root during a call is
-still written to, because it stays open. Nothing is synced, so a power loss may lose data. A path is text; its bytes on
-disk are those of the file system's encoding, UTF-8 unless the locale has another.
+still written to, because it stays open. A path is text; its bytes on disk are those of the file system's encoding,
+UTF-8 unless the locale has another.
+
+Nothing is synced, so a power loss may lose data, unless `fsync` is asked for: then what a call wrote, read or found
+missing is on the disk when it returns, with the names of all directories of its path below the root. Reads sync
+as well, because what they find may be of a process that died before its fsync.
 """
 
 from __future__ import annotations
@@ -60,10 +64,14 @@ Parts = list[str]
 
 
 class LocalStorage:
-    """The files below `root`, by their paths relative to it; `root` is made by the first put."""
+    """The files below `root`, by their paths relative to it; `root` is made by the first put.
 
-    def __init__(self, root: Path) -> None:
+    fsync: whether calls sync what they wrote and found.
+    """
+
+    def __init__(self, root: Path, fsync: bool = False) -> None:
         self.capabilities = CAPABILITIES
+        self._sync: Callable[[int], object] = os.fsync if fsync else lambda file: None
         self._root = os.path.realpath(root)
         # Directories in which a list saw temporary files: only there a deletion looks for them, since looking at each
         # deletion made deleting n files cost n squared.
@@ -79,8 +87,10 @@ class LocalStorage:
         def apply() -> None:
             with self._directory(parts[:-1], make=True) as parent:
                 try:
-                    _put(parent, parts[-1], data, absent)
+                    self._put(parent, parts[-1], data, absent)
+                    self._sync(parent)
                 except FileExistsError:
+                    self._sync(parent)
                     if _is_directory(parent, parts[-1]):
                         raise PathRefused(f"{path}: a directory is where a file should be") from None
                     raise PreconditionFailed(path) from None
@@ -100,6 +110,8 @@ class LocalStorage:
                     half = len(data) // 2
                     _write(file, data[:half])
                     _write(file, data[half:])
+                    self._sync(file)
+                self._sync(parent)
 
         with _errors(path):
             _against_races(apply)
@@ -111,6 +123,7 @@ class LocalStorage:
             try:
                 with (
                     self._directory(parts[:-1]) as parent,
+                    self._synced(parent),
                     _opened(os.open(parts[-1], os.O_RDONLY | _FILE, dir_fd=parent)) as file,
                 ):
                     status = os.fstat(file)
@@ -119,6 +132,7 @@ class LocalStorage:
                     if not stat.S_ISREG(status.st_mode):
                         raise PathRefused(f"{path} is no regular file")
                     data = _read(file, status.st_size)
+                    self._sync(file)
             except OSError as error:
                 if error.errno in _GONE:
                     raise NotFound(path) from None
@@ -140,7 +154,7 @@ class LocalStorage:
         parts = _split(path)
         with _errors(path):
             try:
-                with self._directory(parts[:-1]) as parent:
+                with self._directory(parts[:-1]) as parent, self._synced(parent):
                     os.unlink(parts[-1], dir_fd=parent)
             except IsADirectoryError:
                 return
@@ -153,7 +167,7 @@ class LocalStorage:
         """Remove a directory and those above it while they are empty, the marker directory being the last."""
         while len(parts) > _marker_directory_depth(parts):
             try:
-                with self._directory(parts[:-1]) as parent:
+                with self._directory(parts[:-1]) as parent, self._synced(parent):
                     _remove_directory(parent, parts[-1], sweep="/".join(parts) in self._littered)
             except FileNotFoundError:
                 pass
@@ -164,7 +178,11 @@ class LocalStorage:
     def _scan(self, directory: str, prefix: str, found: Parts, queue: Parts) -> None:
         """Add the files of one directory to `found` and its directories to `queue`."""
         try:
-            with self._directory(directory.split("/") if directory else []) as opened, os.scandir(opened) as entries:
+            with (
+                self._directory(directory.split("/") if directory else []) as opened,
+                self._synced(opened),
+                os.scandir(opened) as entries,
+            ):
                 for entry in entries:
                     path = f"{directory}/{entry.name}" if directory else entry.name
                     if entry.is_dir(follow_symlinks=False):
@@ -186,12 +204,41 @@ class LocalStorage:
         opened = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             for part in parts:
-                inner = _enter(opened, part, make)
+                with self._synced(opened):
+                    inner = _enter(opened, part, make)
                 os.close(opened)
                 opened = inner
             yield opened
         finally:
             os.close(opened)
+
+    @contextmanager
+    def _synced(self, directory: int) -> Iterator[None]:
+        """A context after which the names of an open directory are on the disk, also when something was missing."""
+        try:
+            yield
+        finally:
+            self._sync(directory)
+
+    def _put(self, parent: int, name: str, data: bytes, absent: bool) -> None:
+        """Create or replace a file of an open directory; FileExistsError when it had to be absent."""
+        if absent and not data:
+            with _opened(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, 0o644, dir_fd=parent)) as file:
+                self._sync(file)
+            return
+        temporary = f"{_TEMPORARY[0]}{os.urandom(8).hex()}{_TEMPORARY[1]}"
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE
+            with _opened(os.open(temporary, flags, 0o644, dir_fd=parent)) as file:
+                _write(file, data)
+                self._sync(file)
+            if absent:
+                os.link(temporary, name, src_dir_fd=parent, dst_dir_fd=parent, follow_symlinks=False)
+            else:
+                os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(temporary, dir_fd=parent)
 
 
 def version_of(data: bytes) -> str:
@@ -232,24 +279,6 @@ def _enter(opened: int, part: str, make: bool) -> int:
                 raise PathRefused(f"{part!r} is a file where a directory should be") from None
             raise
     raise FileNotFoundError(errno.ENOENT, f"{part!r} is removed again and again")
-
-
-def _put(parent: int, name: str, data: bytes, absent: bool) -> None:
-    """Create or replace a file of an open directory; FileExistsError when it had to be absent."""
-    if absent and not data:
-        os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, 0o644, dir_fd=parent))
-        return
-    temporary = f"{_TEMPORARY[0]}{os.urandom(8).hex()}{_TEMPORARY[1]}"
-    try:
-        with _opened(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, 0o644, dir_fd=parent)) as file:
-            _write(file, data)
-        if absent:
-            os.link(temporary, name, src_dir_fd=parent, dst_dir_fd=parent, follow_symlinks=False)
-        else:
-            os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary, dir_fd=parent)
 
 
 def _sweep(parent: int, name: str) -> bool:

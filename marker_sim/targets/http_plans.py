@@ -3,6 +3,7 @@
 By its number a plan is hostile, or has storage that fails in one place, or connections that fail, or is made of several
 of the swarm. Real time decides what meets what, so a seed gives the same plans and not the same runs. A share of the
 time is for a walk: each storage call of a short workload fails, or is the last of its server (search/walks.py).
+Power is lost where the profile promises anything then.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from marker_sim.outcome.result import Campaign, Deciding
 from marker_sim.plan import Plan
 from marker_sim.search.hostile_plans import make_hostile_plan
 from marker_sim.search.merged_plans import Theme, make_merged_plan
+from marker_sim.search.power_plans import losing_power, make_power_plan
 from marker_sim.search.seeds import plan_seed
 from marker_sim.search.walks import Walk
 from marker_sim.search.wire_plans import make_wire_plan
@@ -42,12 +44,14 @@ THEMES: dict[int, Theme] = {2: "confined", 4: "two servers"}  # Of EVERY plans; 
 # A private format may have no file in a marker directory, so a full disk has to refuse its writes.
 NAMELESS: dict[int, Theme] = {**THEMES, 3: "full disk"}
 WIRES_EVERY, WIRES_AT = 12, {WIRE: 5, STORAGE_WIRE: 6}  # Plans with faults of connections, if possible.
+POWER_EVERY, POWER_AT = 3, 2  # Plans that are about losses of power, where these are promised, beside the others.
 WALK_SHARE, WALK_SHARE_MET = 0.15, 0.6  # Of the time: until plans met all that decides, and then.
 RUN_S, RUN_SHARE = 25.0, 0.25  # The limit of a plan, which servers that never answer reach.
 # The conditions, measured in histories, that plans must meet before a guarantee holds.
 PLANS_DECIDE = {
     "plan": ("G1", "G2", "G3", "G4", "G6", "G9", "G10", "G11"),
     conditions.KILLED: ("G1", "G2", "G3", "G4", "G6", "G9"),
+    conditions.POWER_LOST: ("G1", "G2", "G3", "G4", "G9"),
     conditions.IN_TURN: ("G1", "G2", "G3", "G4"),
     conditions.AT_ONCE: ("G1", "G2", "G3", "G4"),
     conditions.PAUSED: ("G3", "G6"),
@@ -153,7 +157,8 @@ class ServerPlans:
         self._deadline = self._until = began + request.budget_s - CLOSING_S
         self._plans, self._walked = _Pace(), _Pace()
         quick = min(batches.threads), min(batches.intervals_ms)
-        self._walk = Walk(request.storage, *quick, request.seed)
+        self._power = request.storage == "local" and request.profile.survives_power_loss("timeline", request.storage)
+        self._walk = Walk(request.storage, *quick, request.seed, self._power)
         self._slots: LifoQueue[ServerSlot] = LifoQueue()
         for number in range(max(self.lanes, at_once)):
             self._slots.put(ServerSlot(f"p{number}", system, fleet))
@@ -175,7 +180,12 @@ class ServerPlans:
     def _plan(self, number: int) -> Plan:
         request = self._request
         named, seed = request.storage != "local" or not request.server.reader, plan_seed(request.seed, number)
-        return plan_for_servers(number, seed, request.storage, self._batches, self._ground.wires, named, self._small)
+        if self._power and number % POWER_EVERY == POWER_AT:
+            return make_power_plan(seed, self._batches.threads, self._batches.intervals_ms)
+        number -= (number + POWER_AT - 1) // POWER_EVERY if self._power else 0
+        own = self._batches, self._ground.wires, named, self._small
+        plan = plan_for_servers(number, seed, request.storage, *own)
+        return losing_power(plan) if self._power else plan
 
     @property
     def _small(self) -> bool:
@@ -198,7 +208,7 @@ class ServerPlans:
         return time.monotonic() + (pace.next_s or FIRST_S) <= self._until
 
     def _decided_by(self) -> tuple[str, ...]:
-        return decided_by(self._request.storage, self._request.server, self._ground.wires)
+        return decided_by(self._request.storage, self._request.server, self._ground.wires, self._power)
 
     def play(self, drawn: NumberedPlan) -> PlayedPlan:
         """The result of the plan's run."""
@@ -267,13 +277,16 @@ class ServerPlans:
         )
 
 
-def decided_by(storage: str, server: ServerOptions, wires: tuple[str, ...]) -> tuple[str, ...]:
+def decided_by(storage: str, server: ServerOptions, wires: tuple[str, ...], power: bool = False) -> tuple[str, ...]:
     """What must happen in plans before all guarantees hold: keys of `PLANS_DECIDE`.
 
-    wires: where connections can be made to fail. An object store of the user's own does not fail otherwise, and only
-    where the kit sees each call, and knows how files are called, can it refuse the type file alone.
+    wires: where connections can be made to fail. power: whether it is lost in plans. An object store of the user's own
+    does not fail otherwise, and only where the kit sees each call, and knows how files are called, can it refuse the
+    type file alone.
     """
     impossible = {WIRE, STORAGE_WIRE} - {*wires}
+    if not power:
+        impossible.add(conditions.POWER_LOST)
     if server.endpoint is not None:
         impossible |= OF_STORAGE
     elif server.reader:

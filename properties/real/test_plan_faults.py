@@ -97,7 +97,7 @@ class Refusing(ServerFaultInjector):
         super().__init__(nothing, Recorder(), Plan(), "work")
         self.tried, self.clock_s, self._takes_s, self._then = 0, 0.0, takes_s, then
 
-    def start(self, slot: str = "first", startup_s: float | None = None) -> Any:
+    def start(self, slot: str = "first", startup_s: float | None = None, again: bool = False) -> Any:
         self.tried += 1
         self.clock_s += self._takes_s
         if self.tried == 2 and self._then is not None:

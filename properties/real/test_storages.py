@@ -52,10 +52,10 @@ def endpoint() -> Iterator[str]:
     served.stop()
 
 
-@pytest.fixture(params=["local", "s3"])
+@pytest.fixture(params=["local", "local with fsync", "s3"])
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
-    if request.param == "local":
-        return LocalStorage(tmp_path / "root")
+    if request.param != "s3":
+        return LocalStorage(tmp_path / "root", fsync=request.param != "local")
     return S3Storage(request.getfixturevalue("endpoint"), "lake", prefix=tmp_path.name, access_key="server-1")
 
 

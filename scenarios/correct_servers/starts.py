@@ -68,6 +68,9 @@ SERVERS = {
         reader="{python} -S {source} --names {dir}",
     ),
     "python-each-alone": Start(needs="python", source="each_alone.py", command="{python} -S {source} {port} {storage}"),
+    "python-synced": Start(
+        needs="python", source="synced.py", command="{python} -S {source} {port} {storage} {threads}"
+    ),
     "python-owned": Start(needs="python", source="owned.py", command="{python} -S {source} {port} {storage}"),
     **{
         f"python-{name}": Start(

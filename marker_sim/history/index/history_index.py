@@ -35,7 +35,7 @@ from marker_sim.history.index.tables import Tables
 from marker_sim.history.index.write_path import WritePathIndex
 from marker_sim.names import TEMP, TYPE_FILE, data_path, is_append
 
-_PRECEDENCE = ("power-loss", "second-server", "outside", "restart", "pause", "storage", "wire", "client")
+_PRECEDENCE = ("second-server", "outside", "restart", "pause", "storage", "wire", "client")
 
 
 class HistoryIndex(EventReader):
@@ -235,11 +235,13 @@ class HistoryIndex(EventReader):
     def blamed(self, low: int, high: int, directory: str | None = None) -> tuple[str, int | None]:
         """The fault class to count a breach under (begun at `low`, seen at `high`), and the event of its last fault.
 
-        Two live servers first, as long as one of them lives, because its memory outlives the other. Then faults that
-        were active in between, then earlier ones. A wire fault is active for the calls it touched, or as
-        long as it lasts, a storage fault for its directory, and the removal of the directory by another program as long
-        as a server lives that may remember what was in it.
+        A loss of power first, because its harm stays. Then two live servers, as long as one of them lives, because its
+        memory outlives the other. Then faults that were active in between, then earlier ones. A wire fault is active
+        for the calls it touched, or as long as it lasts, a storage fault for its directory, and the removal of the
+        directory by another program as long as a server lives that may remember what was in it.
         """
+        if lost := [fault.begin for fault in self.faults if fault.begin <= high and fault.cls == "power-loss"]:
+            return "power-loss", max(lost)
         lives = self.lives.values()
         crowds = [
             begin
@@ -250,12 +252,8 @@ class HistoryIndex(EventReader):
             begun = [fault.begin for fault in self.faults if fault.begin <= high and fault.kind == "second-server"]
             return "second-server", max(begun, default=crowds[-1])
         before = [fault for fault in self.faults if fault.begin <= high and fault.kind != "second-server"]
-        removed = [
-            fault
-            for fault in before
-            if fault.cls == "outside" and fault.path == directory
-            if any(life.start <= fault.begin and low <= life.end for life in lives)
-        ]
+        own = (fault for fault in before if fault.cls == "outside" and fault.path == directory)
+        removed = [fault for fault in own if any(life.start <= fault.begin and low <= life.end for life in lives)]
         near = [fault for fault in before if fault.end >= low and fault.reaches(low, directory)] + removed
         near = [fault for fault in near if fault.cls != "none"] or before
         last = {fault.cls: fault.begin for fault in sorted(near, key=lambda fault: fault.begin)}

@@ -1,7 +1,7 @@
 """A profile lists what an implementation promises, for each guarantee and class of faults, and the source.
 
 A profile is a TOML or JSON file (docs/guarantees.md). Its rules are tried in order, those of the shipped profile that
-it extends before its own; the last match wins.
+it extends before its own; the last match wins. Nothing is promised under a loss of power but by a rule that names it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.guarantees import ALL, parse_guarantees
 from marker_sim.reading import read_as
 
-SHIPPED = ("reference", "python", "http", "http-one-server", "hudi", "hudi-spark")
+SHIPPED = ("reference", "python", "http", "http-one-server", "http-power-loss", "hudi", "hudi-spark")
+_POWER = "power-loss"
+_NAMED = "docs/guarantees.md, profiles: under a loss of power only what a rule says of it is promised"
 _MODES = frozenset({"direct", "timeline", "both"})
 
 
@@ -73,10 +75,14 @@ class Profile:
                 guarantee in rule.guarantees
                 and (not rule.modes or mode in rule.modes)
                 and (not rule.storages or storage in rule.storages)
-                and (not rule.under or under in rule.under)
+                and (under in rule.under or not (rule.under or (under == _POWER and rule.promise.promised)))
             ):
                 return rule.promise
-        return Promise(promised=False, applicable=True, source="")
+        return Promise(promised=False, applicable=True, source=_NAMED if under == _POWER else "")
+
+    def survives_power_loss(self, mode: str, storage: str) -> bool:
+        """Whether anything is promised under a loss of power."""
+        return any(self.promise(guarantee, mode, storage, _POWER).promised for guarantee in ALL)
 
     def broken_by(self, finding: Finding, mode: str, storage: str) -> tuple[Breach, ...]:
         """The first breach of each cause that the profile promises not to happen, in the order of the finding."""

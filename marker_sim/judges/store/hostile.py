@@ -88,7 +88,7 @@ def _changed(view: HistoryIndex, call: RecordedCall) -> int | None:
 def _changes_by_effects(view: HistoryIndex, call: RecordedCall) -> Iterator[tuple[int, bool]]:
     """The changes that a request may have made, each with whether others may have made it."""
     for event in view.events[call.invoke : call.done]:
-        if event.kind != "effect" or event.process == "kit":
+        if event.kind != "effect" or event.role == "kit":
             continue
         if event.caused_by == call.invoke:
             yield event.index, False

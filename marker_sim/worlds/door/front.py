@@ -14,6 +14,7 @@ a death or a pause can happen.
     SLOW_STORAGE           done and answered `late_ms` later
     TORN_WRITE             half of a write is done, nothing of it with `empty`, and its process dies
     a death, PAUSE         by the interceptor's `inject`, before the call or after it
+    POWER_LOST             the same, for every process; then what was not synced is taken back (worlds/disk.py)
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from typing import Any
 from marker_sim.faults import FaultKind
 from marker_sim.history.index.presence import directory_of
 from marker_sim.names import marker_file_index
+from marker_sim.worlds.disk import Disk
 from marker_sim.worlds.door.calls import CallOutcome, Decision, FileCall
 from marker_sim.worlds.door.door import Door
 from marker_sim.worlds.door.known_files import NO_FILE, FileId, KnownFiles, files_below, paths_below
@@ -39,6 +41,7 @@ from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
 
 UNSEEN = "storage calls that were not seen: "  # Begins what a run counts for each sentence of `unseen`.
 OTHERWISE = "changed, and not by a call that stopped"
+POWER = "power"  # What takes back what was not synced.
 _EXCHANGE = 2  # RENAME_EXCHANGE of renameat2.
 _ERRORS = {
     FaultKind.IO_ERROR: errno.EIO,
@@ -88,9 +91,10 @@ class DirectoryFront(DoorFront):
     """Watches a directory until `close`.
 
     full: while it is, every call that needs room fails with ENOSPC, of processes that serve. refused: how many did.
+    power: it may be lost.
     """
 
-    def __init__(self, root: Path, interceptor: Interceptor, *, reads: bool = False) -> None:
+    def __init__(self, root: Path, interceptor: Interceptor, *, reads: bool = False, power: bool = False) -> None:
         self.full = False
         self.refused = 0
         self._files = KnownFiles(root)
@@ -98,6 +102,7 @@ class DirectoryFront(DoorFront):
         self._changed: set[str] = set()  # Other files, whose writers have them open.
         self._writers: dict[FileId, set[int]] = {}  # Processes that opened a file or wrote to it, until they close it.
         root.mkdir(parents=True, exist_ok=True)
+        self._disk = Disk(root) if power else None
         super().__init__(root, interceptor, reads=reads)
 
     def objects(self, prefix: str = "") -> dict[str, bytes]:
@@ -133,6 +138,34 @@ class DirectoryFront(DoorFront):
                 (self.root / prefix).rename(f"{folder}/{process}")
             for path in gone:
                 self._record(None, StorageCall(process, "timeline-server", "delete", path), path, None)
+            self.settle(prefix)
+
+    def settle(self, path: str) -> None:
+        """What the kit made at a path, or removed there, is on the disk."""
+        if self._disk is not None:
+            self._disk.settle(path)
+
+    def lose_power(self, names: bool, lengths: bool) -> None:
+        """What was not synced is taken back, as effects of `POWER`; all processes are dead, and the lock is held.
+
+        names, lengths: are kept as they are.
+        """
+        assert self._disk is not None, "a directory whose power may be lost is watched from its beginning"
+        self._disk.lose_power(names, lengths)
+        for state in (self._before, self._changed, self._writers):
+            state.clear()
+        before, now = dict(self._files.contents), files_below(self.root)
+        call = StorageCall(POWER, "kit", "rename", "")
+
+        def grows(path: str) -> bool:
+            return path in now and _keeps(path, before.get(path, b""), now[path])
+
+        # What moved from one file to another is never in neither.
+        for path in sorted({*before, *now}, key=lambda path: (not grows(path), path not in now, path)):
+            if before.get(path) != now.get(path):
+                self._record(None, call, path, now.get(path))
+            else:
+                self._files.keep(path, now[path])  # It may be another inode.
 
     def close(self) -> None:
         """End every command; HarnessError when calls met a defect of the kit. May be called again."""
@@ -150,6 +183,8 @@ class DirectoryFront(DoorFront):
 
     def _applied(self, call: FileCall, outcome: CallOutcome) -> None:
         armed, seen = self._struck.pop(call.number, None), self._shown(call)
+        if self._disk is not None and outcome.done:
+            self._disk.saw(call)
         effects = self._effects(call) if outcome.done else []
         for path, data in effects[:-1]:
             self._record(None, seen, path, data)

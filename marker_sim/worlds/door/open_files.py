@@ -25,6 +25,7 @@ from marker_sim.worlds.door.held import WRITE_BYTES_MAX, HeldCall, OpenFile, sig
 from marker_sim.worlds.door.paths import relative
 
 _IOV_MAX = 1024
+_SYNCED = os.RWF_DSYNC | os.RWF_SYNC  # Of pwritev2.
 Data = Callable[[], bytes | None]
 """Reads what is to be written; None at a bad address, of which the kernel tells the process."""
 
@@ -56,7 +57,11 @@ def write(
         return None
     begin = file.offset if offset is None else offset
     call = shown(held, scope, "write", found[1])._replace(
-        flags=file.flags, offset=begin, data=content, size_before=file.size, file=file.file
+        flags=file.flags | (os.O_DSYNC if flags & _SYNCED else 0),
+        offset=begin,
+        data=content,
+        size_before=file.size,
+        file=file.file,
     )
 
     def perform(bytes_max: int | None) -> int:
@@ -179,12 +184,7 @@ def allocate(held: HeldCall, scope: Scope, mode: int, offset: int, size: int) ->
 
 def sync_all(held: HeldCall, scope: Scope) -> Found:
     """sync: of everything."""
-
-    def perform(_: int | None) -> int:
-        os.sync()
-        return 0
-
-    return Act(call=shown(held, scope, "sync", ""), perform=perform)
+    return Act(call=shown(held, scope, "sync", ""), perform=lambda _: 0)
 
 
 def sync_system(held: HeldCall, scope: Scope) -> Found:
@@ -195,12 +195,7 @@ def sync_system(held: HeldCall, scope: Scope) -> Found:
             return None
     except OSError:
         return None
-
-    def perform(_: int | None) -> int:
-        with held.copy(number) as copy:
-            return kernel.system_call("syncfs", copy)
-
-    return Act(call=shown(held, scope, "sync", ""), perform=perform)
+    return sync_all(held, scope)
 
 
 def closing(held: HeldCall, scope: Scope) -> Found:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from marker_sim.errors import HarnessError
-from marker_sim.faults import FaultKind
+from marker_sim.faults import FaultKind, FaultSettings
 from marker_sim.names import MarkerDirectory
 from marker_sim.plan import Plan
 from marker_sim.worlds.http.http_client import probe
@@ -28,7 +28,9 @@ from marker_sim.worlds.recorder import Recorder
 LOOK_AT_ACK_EVERY_S = 0.12
 SECOND_STARTUP_S, SECOND_STARTS = 20.0, 2
 KIT_PROBE, PROBE_INSTANT = "kit-probe-", "000"  # Of a table that only the kit asks for.
+OF_POWER = "power lost, kept: "  # Begins what a run counts for each way.
 KILL, PAUSE, SECOND = FaultKind.KILL.value, FaultKind.PAUSE.value, FaultKind.SECOND_SERVER.value
+POWER_LOST = FaultKind.POWER_LOST.value
 
 
 class Clients(Protocol):
@@ -214,6 +216,22 @@ class ServerFaultInjector:
         self.recorder.fault(server.name, KILL, path=path, act=server.program.kill, error=place)
         if self.load is not None:
             self.load.servers = tuple(other for other in self.load.servers if other is not server)
+
+    def lose_power(self, server: Server, settings: FaultSettings, path: str | None, place: str | None) -> list[Server]:
+        """Power fails: every server dies, and what was not synced is taken back before anything else happens.
+
+        The servers that died by it. path, place: as of `shoot`.
+        """
+        names, lengths = settings.names or settings.lengths, settings.lengths
+        kept = "names and lengths" if lengths else "names" if names else "nothing"
+        with self.recorder.lock:
+            self.recorder.fault(server.name, POWER_LOST, path=path, error=place)
+            dying = [each for each in self.servers if not each.ended]
+            for each in dying:
+                self.shoot(each, path, place)
+            self.world.lose_power(names, lengths)
+        self.note(f"{OF_POWER}{kept}")
+        return dying
 
     def _look_is_due(self) -> bool:
         reader, rested_s = self.world.reader, time.monotonic() - self._looked_s

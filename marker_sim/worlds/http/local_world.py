@@ -37,7 +37,7 @@ class LocalWorld(RunStorage):
         self._root = root / ground.storage
         self._form = FORMS[form]
         self._full: list[tuple[Fault, int]] = []  # With the number of calls refused before.
-        self._front = DirectoryFront(self._root, self._interceptor(ground), reads=ground.reads)
+        self._front = DirectoryFront(self._root, self._interceptor(ground), reads=ground.reads, power=ground.power)
         self.bind(ground)
 
     def _interceptor(self, ground: RunGround) -> Interceptor:
@@ -57,6 +57,7 @@ class LocalWorld(RunStorage):
             busy=lambda place: self._front.rewriting(f"{place.path}/"),
         )
         (self._root / ground.table).mkdir(parents=True)
+        self._front.settle(ground.table)
         return self
 
     def describe(self) -> dict[str, Any]:
@@ -104,6 +105,10 @@ class LocalWorld(RunStorage):
             self._front.full = False
             self._recorder.fault("storage", fault.kind.value, "end")
         return self._front.refused > begun[1]
+
+    def lose_power(self, names: bool, lengths: bool) -> None:
+        """Take back what was not synced."""
+        self._front.lose_power(names, lengths)
 
     def remove(self, place: MarkerDirectory, process: str) -> None:
         """Remove a marker directory; readers see it vanish in one step."""

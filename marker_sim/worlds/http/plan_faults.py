@@ -70,7 +70,7 @@ OF_SERVERS = {
     ),
     "local": (
         FaultKind.KILL, FaultKind.PAUSE, FaultKind.SECOND_SERVER, FaultKind.DISK_FULL, FaultKind.TORN_WRITE,
-        FaultKind.IO_ERROR, FaultKind.SLOW_STORAGE,
+        FaultKind.IO_ERROR, FaultKind.SLOW_STORAGE, FaultKind.POWER_LOST,
     ),
 }  # fmt: skip
 _BEHIND_A_PROXY = "a link stays slow or cut only behind a proxy; the faults wire-... are that"
@@ -95,7 +95,7 @@ def done(fault: Fault, storage: str) -> Fault | None:
         if kind not in OF_SERVERS[storage] or fault.target == "second":
             return None
         if isinstance(fault.trigger, Call):
-            return fault if kind.row.family == "storage" or kind is FaultKind.KILL else None
+            return fault if kind.row.family == "storage" or kind.row.kills else None
         if site and site not in OF_REQUESTS and site not in CALLS:
             return None
         at_call = site in CALLS
@@ -299,6 +299,11 @@ class PlanFaults:
                 self.met[fault.kind.value] += 1
                 injector.shoot(server, path, call.operation if call is not None else None)
                 self._later(0, lambda: self._bury(server, fault))
+            case FaultKind.POWER_LOST if not self.second_is_coming:  # That one would live on.
+                self.met[fault.kind.value] += 1
+                place = call.operation if call is not None else None
+                for dead in injector.lose_power(server, settings, path, place):
+                    self._later(0, partial(self._bury, dead, fault))
             case FaultKind.PAUSE:
                 self._pause(server, settings.for_ms, path)
             case FaultKind.SECOND_SERVER:

@@ -72,7 +72,7 @@ class ServerSlot:
         deadline: when the campaign has to be over (time.monotonic).
         probing: whether it ends with probes.
         """
-        ground = (plan.num_threads, plan.interval_ms, reads_fail(plan), wires_of(plan))
+        ground = (plan.num_threads, plan.interval_ms, reads_fail(plan), power_fails(plan), wires_of(plan))
         if self._ground != ground or self._runs % REUSED_MAX == 0:
             self.close()
         self._runs += 1
@@ -110,6 +110,11 @@ def reads_fail(plan: Plan) -> bool:
     return any(not READS.isdisjoint(call_of(fault).operations) for fault in plan.faults if at_a_call(fault))
 
 
+def power_fails(plan: Plan) -> bool:
+    """Whether a plan has a loss of power."""
+    return any(fault.kind is FaultKind.POWER_LOST for fault in plan.faults)
+
+
 def _lasts(fault: Fault) -> bool:
     """Whether it goes on until the clients are through."""
     return refuses_calls(fault) and not fault.settings.for_ms
@@ -118,7 +123,8 @@ def _lasts(fault: Fault) -> bool:
 class _PlannedRun(RunStage):
     def __init__(self, system: ForeignSystem, fleet: Fleet, plan: Plan, table: str, deadline: float) -> None:
         wire = STORAGE_WIRE in wires_of(plan)
-        super().__init__(system, fleet, plan, table, deadline, wire=wire, reads=reads_fail(plan))
+        reads, power = reads_fail(plan), power_fails(plan)
+        super().__init__(system, fleet, plan, table, deadline, wire=wire, reads=reads, power=power)
         self.faults = PlanFaults(plan, self.injector, self.places)
         self.scripts = Scripts(plan.single_ops, self.places, self.requests, self.faults, self.injector.on_ack)
         self.injector.load = self.scripts

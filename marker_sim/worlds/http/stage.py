@@ -60,7 +60,7 @@ class ForeignSystem:
 class RunStage:
     """The parts of the run of a plan.
 
-    table: what all tables of the run lie below. wire, reads: as of its ground.
+    table: what all tables of the run lie below. wire, reads, power: as of its ground.
     places: the marker directories that are looked at and probed.
     deadline: when the campaign has to be over (time.monotonic).
     """
@@ -75,6 +75,7 @@ class RunStage:
         *,
         wire: bool = False,
         reads: bool = False,
+        power: bool = False,
     ) -> None:
         self.rng = random.Random(f"plan {plan.seed}")
         self.system = system
@@ -86,7 +87,7 @@ class RunStage:
         self.deadline = deadline
         self.injector = ServerFaultInjector(fleet, self.recorder, plan, table)
         serves, restarts = self.injector.serves, self.injector.restarts
-        ground = RunGround(self.recorder, self.inject, serves, restarts, table, table, wire, reads)
+        ground = RunGround(self.recorder, self.inject, serves, restarts, table, table, wire, reads, power)
         self.world = self.injector.world = system.world(ground)
         self.requests = Requests(self.recorder, self.world.address, system.identity)
         self._asked = itertools.count()

@@ -62,7 +62,8 @@ class RunGround(NamedTuple):
     recorder, inject: of its history and of its faults at calls. serves, restarts: whether the process of that name is a
         server that answered and lives, or one that is started again after a death.
     table: what all its tables lie below. storage: the name of what its servers have for themselves.
-    wire: whether a proxy stands between servers and storage. reads: whether reads of local files can fail.
+    wire: whether a proxy stands between servers and storage. reads: whether reads of local files can fail. power:
+        whether a local directory can lose its power.
     """
 
     recorder: Recorder
@@ -73,6 +74,7 @@ class RunGround(NamedTuple):
     storage: str
     wire: bool = False
     reads: bool = False
+    power: bool = False
 
 
 def within(table: str, call: Call) -> Call:
@@ -147,6 +149,9 @@ class RunStorage(ABC):
     def heal(self, fault: Fault) -> bool:
         """End a fault that was begun; whether anything met it. The recorder's lock may be held."""
         return False
+
+    def lose_power(self, names: bool, lengths: bool) -> None:  # noqa: B027
+        """Take back what was not synced; servers are dead. names, lengths: are kept. The recorder's lock is held."""
 
     def read_names(self, directory: str, environment: Mapping[str, str], timeout_s: float) -> list[str]:
         """The names that the user's reader prints of a directory."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from marker_sim.faults import Call, Fault, FaultKind, When
@@ -20,18 +21,20 @@ Effect = tuple[str, str, bytes | None]
 
 
 class Run:
-    """A front in a directory, with armed faults. What is killed is the command that made the call."""
+    """A front in a directory, with armed faults. What is killed is the command of the call; then comes `struck`."""
 
-    def __init__(self, root: Path, *faults: Fault, reads: bool = False) -> None:
+    def __init__(self, root: Path, *faults: Fault, reads: bool = False, power: bool = False) -> None:
+        self.struck: Callable[[], object] = lambda: None
         self.recorder = Recorder()
         self.commands: dict[str, DoorCommand] = {}
-        self.front = DirectoryFront(root, Interceptor(self.recorder, self.inject), reads=reads)
+        self.front = DirectoryFront(root, Interceptor(self.recorder, self.inject), reads=reads, power=power)
         self.front.interceptor.arm(*map(ArmedFault, faults))
 
     def inject(self, armed: ArmedFault, call: StorageCall) -> None:
         if armed.kind.row.kills:
             self.commands[call.process].end()
         self.recorder.record(call.process, "nemesis", "fault", armed.kind.value, path=call.path)
+        self.struck()
 
     def play(self, *words: str, process: str = "server-1") -> tuple[int, str]:
         with self.recorder.lock:
