@@ -178,7 +178,7 @@ class Walk:
         turns = Counter(pair.number for pair in (*self._pairs, *self._came) if pair.base == PAIRS)
         for call, trigger in zip(calls, numbered(calls), strict=True):
             number = self._kinds.setdefault(shown(call), len(self._kinds) + 1)
-            for fate in fates_of(self.storage, call):
+            for fate in fates_of(self.storage, call, self.power):
                 if fate.kind.row.kills:
                     turns[number] += 1
                     due = trigger._replace(when=fate.when)

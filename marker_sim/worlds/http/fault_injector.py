@@ -226,7 +226,8 @@ class ServerFaultInjector:
         kept = "names and lengths" if lengths else "names" if names else "nothing"
         with self.recorder.lock:
             self.recorder.fault(server.name, POWER_LOST, path=path, error=place)
-            dying = [each for each in self.servers if not each.ended]
+            living = [*self.servers, *filter(None, [self.starting])]
+            dying = [each for each in living if not each.ended]
             for each in dying:
                 self.shoot(each, path, place)
             self.world.lose_power(names, lengths)
