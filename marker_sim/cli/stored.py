@@ -24,7 +24,7 @@ from marker_sim.cli.judge import HISTORIES, read_history, see
 from marker_sim.errors import UsageError
 from marker_sim.judges.findings import UNEXPLAINED
 from marker_sim.judges.guarantees import BY_ID
-from marker_sim.judges.promises.profiles import Profile, load_profile, parse_profile
+from marker_sim.judges.promises.profiles import SHIPPED, Profile, load_profile, parse_profile
 from marker_sim.outcome.failure import FIXED, SERVER
 from marker_sim.plan import Plan, read_plan
 from marker_sim.report.verdict import SCHEMA
@@ -187,7 +187,7 @@ def _plan_in(command: str) -> str:
 
 def _stored(entry: dict[str, Any], verdict: dict[str, Any], plan: Plan | None, directory: Path) -> StoredPlan:
     """A failure as a report states it; older reports state less."""
-    profile, story = verdict.get("profile", {}), entry.get("story")
+    story = entry.get("story")
     cause = "" if entry["cause"] in ("", UNEXPLAINED) else f", {entry['cause']}"
     others = [each["guarantee"] for each in _entries(verdict) if story is not None and each.get("story") == story]
     file = directory / (entry["plan"] or "none")
@@ -211,9 +211,16 @@ def _stored(entry: dict[str, Any], verdict: dict[str, Any], plan: Plan | None, d
         entries_before=entry.get("entries_before", 0),
         version=verdict.get("sut_version", ""),
         kit_version=verdict.get("kit_version", ""),
-        profile=parse_profile(profile, f"the profile in {directory}") if "promise" in profile else None,
+        profile=_profile(verdict.get("profile", {}), directory),
         **_world(verdict),
     )
+
+
+def _profile(raw: dict[str, Any], directory: Path) -> Profile | None:
+    """The profile of a report: what it says, or the shipped one that it names."""
+    if "promise" in raw:
+        return parse_profile(raw, f"the profile in {directory}")
+    return load_profile(raw["name"]) if raw.get("name") in SHIPPED else None
 
 
 def _world(verdict: dict[str, Any]) -> dict[str, Any]:

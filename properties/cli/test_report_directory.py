@@ -16,6 +16,7 @@ import pytest
 
 from marker_sim.cli import main
 from marker_sim.cli.request import parse_request
+from marker_sim.cli.stored import failures_at
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.report.directory import newest_earlier, open_report
@@ -53,6 +54,14 @@ def test_an_earlier_report_is_moved_as_a_whole_and_the_next_one_beside_it(tmp_pa
     assert len(set(places)) == 3 and _files(places[0]) == first
     assert newest_earlier(tmp_path) == places[-1]
     assert not any((place / "earlier").exists() for place in places)
+
+
+def test_the_failures_of_a_report_are_judged_again_by_the_shipped_profile_that_it_names(tmp_path: Path) -> None:
+    profile = load_profile("http-one-server")
+    with open_report(tmp_path, ARGV):
+        write_outcome(judge_campaign(campaign(), profile, None, tmp_path, ARGV), tmp_path)
+    failures = failures_at(tmp_path)
+    assert failures and all(each.profile == profile for each in failures)
 
 
 def test_a_directory_with_anything_else_in_it_is_left_alone(tmp_path: Path) -> None:
