@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from marker_sim.history.index.history_index import HistoryIndex
+from marker_sim.judges.deeds import told
 from marker_sim.names import legible
 
 UNEXPLAINED = "unexplained"
@@ -59,15 +60,16 @@ def breach_of(
 ) -> Breach:
     """A breach proven by events and counted under the faults between them.
 
-    The answers to the invocations among the events are evidence too, the events that the message names, and the last
-    fault that it is counted under.
+    A judge says what happened to what; by what is added here (deeds.py), of each event that the message names and of
+    the last fault that it is counted under. They are evidence too, and so are the answers to the invocations in it.
     also: further events to show, which do not count for the time; None and events after the end are left out.
     """
     proof = sorted({index for index in evidence if 0 <= index < view.end})
     low, high = (proof[0], proof[-1]) if proof else (0, view.end)
     under, fault = view.blamed(low, high, directory)
-    named = (int(number) for number in _NAMED.findall(message))
-    shown = {*proof, *also, *named}
+    named = map(int, _NAMED.findall(message))
+    message += told(view, named, fault)
+    shown = {*proof, *also, *map(int, _NAMED.findall(message))}
     shown |= {fault, *(view.answers.get(index) for index in shown if index is not None)}
     evidence = tuple(sorted(index for index in shown if index is not None and index < view.end))
     return Breach(message=legible(message), evidence=evidence, under=under, cause=cause)

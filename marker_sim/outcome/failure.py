@@ -5,6 +5,7 @@ Stories are failures that most likely have one defect in common, whatever mode, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
@@ -22,6 +23,8 @@ NOT_REPRODUCED = "not-reproduced"
 CANNOT_RUN = "cannot-run"
 NO_TIME = "there was no time left"
 NONE_SMALLER = "no smaller plan was found that breaks it"
+# What differs between two violations of one kind: names, numbers, paths.
+_PARTICULAR = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^\s;:,()]*[\d/][^\s;:,()]*")
 SERVER, SPARK = "server", "spark"  # Worlds of failures: systems in real time, jobs on Spark.
 
 
@@ -95,13 +98,27 @@ class Failure:
 
     @property
     def leads(self) -> bool:
-        """Whether it is the failure whose plan was shrunk, so that its story begins with it."""
-        return self.kind == self.story
+        """Whether it is a failure whose plan was shrunk, so that its story may begin with it."""
+        return self.kind == self.story or self.entries_before > 0
+
+    @property
+    def of_the_probe(self) -> bool:
+        """Whether it takes the requests that the kit sends at the end of each run to show it."""
+        events = self.history.events
+        probe = next((e.index for e in events if e.operation == "phase" and e.value == "probe"), len(events))
+        return any(events[n].kind == "invoke" for n in self.evidence if probe < n < len(events))
+
+    @property
+    def faulty(self) -> bool:
+        """Whether its plan has faults."""
+        return self.plan is None or bool(self.plan.faults)
 
     @property
     def links(self) -> frozenset[Hashable]:
         """The keys that it shares with failures of the same defect (`stories`)."""
-        return frozenset() if self.story is None else cause_link(self.kind.cause) | {self.story}
+        if self.story is None:
+            return frozenset()
+        return frozenset({cause_link(self.guarantee, self.kind.cause, self.message), self.story})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,9 +159,20 @@ class FailureRecord:
         return self.shrunk
 
     @property
+    def of_the_probe(self) -> bool:
+        """Whether the kit's own requests are enough to show it."""
+        return not self.entries
+
+    @property
+    def faulty(self) -> bool:
+        """Whether its plan has faults."""
+        return any(self.plan.get(part) for part in ("faults", "spark_faults"))
+
+    @property
     def links(self) -> frozenset[Hashable]:
         """The keys that it shares with failures of the same defect."""
-        return frozenset((("run", self.world, self.mode, self.storage, self.seed),)) | cause_link(self.cause)
+        run = ("run", self.world, self.mode, self.storage, self.seed)
+        return frozenset({run, cause_link(self.guarantee, self.cause, self.message)})
 
     @property
     def entries(self) -> int:
@@ -197,15 +225,18 @@ def failures_in(
 Member = TypeVar("Member", bound=Failure | FailureRecord)
 
 
-def cause_link(cause: str) -> frozenset[Hashable]:
-    """The link that failures of the same cause share; none for an unknown cause."""
-    return frozenset() if cause in ("", UNEXPLAINED) else frozenset((("cause", cause),))
+def cause_link(guarantee: str, cause: str, message: str) -> Hashable:
+    """The link that failures of the same cause share; without a word for it, those that are told in the same words."""
+    if cause not in ("", UNEXPLAINED):
+        return ("cause", cause)
+    return ("told", guarantee, _PARTICULAR.sub("#", message.partition(";")[0].partition(" (fault: ")[0]))
 
 
 def stories(failures: Iterable[Member]) -> tuple[tuple[Member, ...], ...]:
     """Groups of failures that are linked, directly or through others; the first of each group represents it.
 
-    That is the one with the smallest plan, of those whose plan was made small if there are any.
+    Of those whose plan was made small, if there are any, that is one that needs neither the kit's own requests nor
+    faults, and has the smallest plan.
     """
     groups: list[tuple[set[Hashable], list[tuple[int, Member]]]] = []
     for number, failure in enumerate(failures):
@@ -220,7 +251,12 @@ def stories(failures: Iterable[Member]) -> tuple[tuple[Member, ...], ...]:
         groups = [*apart, (links, sorted(members, key=lambda each: each[0]))]
     groups.sort(key=lambda group: group[1][0][0])
     return tuple(
-        tuple(sorted((failure for _, failure in story), key=lambda failure: (not failure.leads, failure.entries)))
+        tuple(
+            sorted(
+                (each for _, each in story),
+                key=lambda each: (not each.leads, each.of_the_probe, each.faulty, each.entries),
+            )
+        )
         for _, story in groups
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from ast import literal_eval
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -265,18 +265,3 @@ def life_from_effects(effects: Iterable[Event], directory: str, name: str) -> Na
             if bool(files) != bool(len(spans) % 2):
                 spans.append(event.index)
     return NameLife(tuple(spans), witnessed=True)
-
-
-def taken_by(
-    remover: Event, directories: Iterable[Directory], own: str, asked: Callable[[RecordedCall], str]
-) -> tuple[str, tuple[int, ...]]:
-    """The deletion of another directory in which an effect took a name: the end of a sentence, and its event.
-
-    asked: the process that executes a call; removals by other processes do not belong to that call.
-    """
-    for directory in directories:
-        for call in directory.deletes if directory.path != own and remover.kind == "effect" else ():
-            if call.invoke < remover.index < call.done and asked(call) == remover.process:
-                what = f"; {remover.process} removed it during the deletion of {directory.path}, event {call.invoke}"
-                return what, (call.invoke,)
-    return "", ()

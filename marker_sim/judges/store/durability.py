@@ -9,7 +9,7 @@ counts against G3 and not against G1 or G2. So one loss breaks one of them.
 
 from __future__ import annotations
 
-from marker_sim.history.index.calls import RecordedCall, taken_by
+from marker_sim.history.index.calls import RecordedCall
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER, DirectoryPresence, present
 from marker_sim.judges.causes import Causes
@@ -132,11 +132,10 @@ def _lost(
     if to is None or to >= limit:
         return None
     to = life.gone(call.done, to) or to
-    taken, also = taken_by(view.events[to], view.directories.values(), home.path, view.served_by)
     back = life.came(to)
     until = "on" if back is None else f"until event {back}"
     gone = f"is no longer stored in {home.path} from event {to} {until}, with no deletion invoked"
-    return to, f"{what} and {gone}{taken}", also
+    return to, f"{what} and {gone}", ()
 
 
 def rewrite_atomic(view: HistoryIndex) -> Finding:

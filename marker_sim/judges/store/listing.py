@@ -116,7 +116,9 @@ def _stored_again(
                 how = "still stored" if span[at] < deletion.invoke else "stored again" if again else "stored"
                 when = "" if last == deletion else f", the last time at event {last.answered}"
                 what = f"{name!r} is {how} at event {shown} after {directory.path} was deleted{when}"
-                message = f"{what}, with no create since" + (f"; it was gone from event {to} on" if to != NEVER else "")
+                came = view.life_of(directory.path, name).since(shown) if view.reads else None
+                message = f"{what}, with no create since" + (f"; it was stored at event {came}" if came else "")
+                message += f"; it was gone from event {to} on" if to != NEVER else ""
                 evidence = (deletion.invoke, deletion.answered, shown)
                 instead, source = ("", ()) if name in creates else causes.asked_instead(directory, name, span[at])
                 cause = _back_by(span[at], deletion) if name in creates else causes.of_stranger(directory, name)
