@@ -96,8 +96,11 @@ def _reasons(rows: Iterable[VerdictRow]) -> list[str]:
     found: dict[str, dict[str, None]] = {}
     for row in rows:
         if row.verdict == "inconclusive":
-            found.setdefault(row.message.rpartition(" places met; ")[2], {})[f"{row.id} {row.slug}"] = None
-    return [f"inconclusive: {', '.join(names)}: {printable(why)}" for why, names in found.items()]
+            how = "tried" if row.not_tried else "met"
+            places = f"not every place that decides it was {how}; -v has them"
+            why = places if row.not_tried or row.not_met else printable(row.message)
+            found.setdefault(why, {})[f"{row.id} {row.slug}"] = None
+    return [f"inconclusive: {', '.join(names)}: {why}" for why, names in found.items()]
 
 
 def _not_promised(rows: Iterable[VerdictRow]) -> list[str]:
