@@ -141,8 +141,9 @@ class PlannedRuns(Keeper):
             first.setdefault(kind[0], kind)
         limits = self._limits()
         self._shrink_each(first.values(), *limits)
-        told = stories(self._search.failures())
-        others = [story[0].kind for story in told if not any(each.leads for each in story)]
+        found = self._search.found
+        told = ([each.kind for each in story] for story in stories(self._search.failures()))
+        others = [kinds[0] for kinds in told if all(found[kind].story is None for kind in kinds)]
         self._shrink_each(others[:OTHERS_MAX], *limits)
 
     def _shrink_each(self, kinds: Iterable[Kind], seconds: float, runs: int) -> None:

@@ -29,10 +29,9 @@ _FAULTS = {
     "damage": "the type file was damaged at {1}",
 }
 _OF_FAMILY = {
-    "storage": "a storage call of {0} met {2} at {1}",
-    "wire": "a request of {0} met {2} at {1}",
-    "proxy": "connections of {0} met {2} at {1}",
-    "job": "an attempt of {0} met {2} at {1}",
+    "storage": "{2} in a storage call of {0} at {1}",
+    "wire": "{2} of a request of {0} at {1}",
+    "proxy": "{2} on connections of {0} at {1}",
 }
 _FAMILIES = {kind.value: kind.row.family for kind in FaultKind}
 
@@ -48,11 +47,11 @@ def told(view: HistoryIndex, named: Iterable[int], fault: int | None) -> str:
 def _words(view: HistoryIndex, event: Event) -> str:
     at, path = f"event {event.index}", event.path or ""
     if event.kind == "fault":
-        words = _FAULTS.get(event.operation) or _OF_FAMILY.get(_FAMILIES.get(event.operation, ""), "{0} met {2} at {1}")
+        words = _FAULTS.get(event.operation) or _OF_FAMILY.get(_FAMILIES.get(event.operation, ""), "{2} of {0} at {1}")
         return words.format(event.process, at, event.operation)
     if event.kind == "effect" and (directory_of(path) is not None or _TIMELINE not in path):
         who = _KIT if event.process == "kit" else event.process
-        return f"{who} {_did(event)} at {at}{_during(view, event)}"
+        return f"{who} {_did(view, event)} at {at}{_during(view, event)}"
     if event.kind == "observe" and event.operation == "started":
         return f"{event.process} started at {at}"
     if event.kind == "invoke" and event.operation == "delete":
@@ -60,11 +59,14 @@ def _words(view: HistoryIndex, event: Event) -> str:
     return ""
 
 
-def _did(event: Event) -> str:
-    file = legible((event.path or "").rpartition("/")[2])
-    return (
-        f"removed {file}" if event.value is None else f"wrote {file}{'' if event.operation == 'put' else ' in place'}"
-    )
+def _did(view: HistoryIndex, event: Event) -> str:
+    path = event.path or ""
+    file = legible(path.rpartition("/")[2])
+    if event.value is None:
+        return f"removed {file}"
+    lost = sum(event.index in life[1::2] for life in view.rest.home(directory_of(path) or "").spans.values())
+    without = f" without {lost} of its names" if lost else ""
+    return f"wrote {file}{without}{'' if event.operation == 'put' else ' in place'}"
 
 
 def _during(view: HistoryIndex, event: Event) -> str:

@@ -97,21 +97,15 @@ class Failure:
         return self.plan
 
     @property
-    def leads(self) -> bool:
-        """Whether it is a failure whose plan was shrunk, so that its story may begin with it."""
-        return self.kind == self.story or self.entries_before > 0
-
-    @property
-    def of_the_probe(self) -> bool:
-        """Whether it takes the requests that the kit sends at the end of each run to show it."""
+    def rank(self) -> tuple[bool, bool, bool, int]:
+        """Lower for one that rather represents its story: shrunk, without the kit's own requests at the end of each
+        run, without faults, with a small plan.
+        """
         events = self.history.events
         probe = next((e.index for e in events if e.operation == "phase" and e.value == "probe"), len(events))
-        return any(events[n].kind == "invoke" for n in self.evidence if probe < n < len(events))
-
-    @property
-    def faulty(self) -> bool:
-        """Whether its plan has faults."""
-        return self.plan is None or bool(self.plan.faults)
+        probed = any(events[n].kind == "invoke" for n in self.evidence if probe < n < len(events))
+        large = self.kind != self.story and not self.entries_before
+        return large, probed, self.plan is None or bool(self.plan.faults), self.entries
 
     @property
     def links(self) -> frozenset[Hashable]:
@@ -154,19 +148,10 @@ class FailureRecord:
         return Kind(self.guarantee, self.mode, self.storage, self.cause).place
 
     @property
-    def leads(self) -> bool:
-        """Whether its plan was shrunk."""
-        return self.shrunk
-
-    @property
-    def of_the_probe(self) -> bool:
-        """Whether the kit's own requests are enough to show it."""
-        return not self.entries
-
-    @property
-    def faulty(self) -> bool:
-        """Whether its plan has faults."""
-        return any(self.plan.get(part) for part in ("faults", "spark_faults"))
+    def rank(self) -> tuple[bool, bool, bool, int]:
+        """As of a `Failure`; without entries the kit's own requests are enough."""
+        faulty = any(self.plan.get(part) for part in ("faults", "spark_faults"))
+        return not self.shrunk, not self.entries, faulty, self.entries
 
     @property
     def links(self) -> frozenset[Hashable]:
@@ -238,27 +223,18 @@ def stories(failures: Iterable[Member]) -> tuple[tuple[Member, ...], ...]:
     Of those whose plan was made small, if there are any, that is one that needs neither the kit's own requests nor
     faults, and has the smallest plan.
     """
-    groups: list[tuple[set[Hashable], list[tuple[int, Member]]]] = []
-    for number, failure in enumerate(failures):
-        links, members = set(failure.links), [(number, failure)]
-        apart = []
-        for group in groups:
-            if group[0] & links:
-                links |= group[0]
-                members = group[1] + members
-            else:
-                apart.append(group)
-        groups = [*apart, (links, sorted(members, key=lambda each: each[0]))]
-    groups.sort(key=lambda group: group[1][0][0])
-    return tuple(
-        tuple(
-            sorted(
-                (each for _, each in story),
-                key=lambda each: (not each.leads, each.of_the_probe, each.faulty, each.entries),
-            )
-        )
-        for _, story in groups
-    )
+    found = tuple(failures)
+    groups: list[tuple[set[Hashable], list[int]]] = []
+    for number, failure in enumerate(found):
+        links, members = set(failure.links), [number]
+        alike = [group for group in groups if group[0] & failure.links]
+        for group in alike:
+            groups.remove(group)
+            links |= group[0]
+            members += group[1]
+        groups.append((links, sorted(members)))
+    groups.sort(key=lambda group: group[1])
+    return tuple(tuple(sorted((found[n] for n in members), key=lambda each: each.rank)) for _, members in groups)
 
 
 def breaks_besides(story: Sequence[Failure | FailureRecord], what: str = "failure") -> str:

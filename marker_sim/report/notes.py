@@ -73,7 +73,7 @@ def notes(outcome: VerdictOutcome) -> tuple[Note, ...]:
     if campaign.interrupted:
         trouble.append("interrupted; these are the results so far")
     found = (
-        _note("undecided", _undecided(outcome.rows), _reasons(outcome.rows)),
+        _note("undecided", *(_undecided(outcome.rows, whole) for whole in (True, False))),
         _note("violations that the profile allows", allowed, _not_promised(unheld)),
         _note("differences from the baseline", baseline, baseline),
         _note(
@@ -91,16 +91,19 @@ def notes(outcome: VerdictOutcome) -> tuple[Note, ...]:
     return tuple(note for note in found if note.count)
 
 
-def _reasons(rows: Iterable[VerdictRow]) -> list[str]:
-    """One line for each reason, with the guarantees that it makes inconclusive."""
+def _undecided(rows: Iterable[VerdictRow], whole: bool) -> list[str]:
+    """One line for each reason, with the guarantees that it makes inconclusive.
+
+    whole: with the modes and storages, and the places that were not met.
+    """
     found: dict[str, dict[str, None]] = {}
     for row in rows:
         if row.verdict == "inconclusive":
-            how = "tried" if row.not_tried else "met"
-            places = f"not every place that decides it was {how}; -v has them"
-            why = places if row.not_tried or row.not_met else printable(row.message)
-            found.setdefault(why, {})[f"{row.id} {row.slug}"] = None
-    return [f"inconclusive: {', '.join(names)}: {why}" for why, names in found.items()]
+            which = f"{row.id} {row.slug}" + (f" ({row.mode} mode on {row.storage})" if whole else "")
+            places = f"not every place that decides it was {'tried' if row.not_tried else 'met'}; -v has them"
+            why = places if not whole and (row.not_tried or row.not_met) else printable(row.message)
+            found.setdefault(why, {})[which] = None
+    return [f"inconclusive: {', '.join(which)}: {why}" for why, which in found.items()]
 
 
 def _not_promised(rows: Iterable[VerdictRow]) -> list[str]:
@@ -141,27 +144,6 @@ def walk_line(walked: Sequence[WalkedCall]) -> str:
         f"walk: {len(walked):,} storage calls of a short workload, {len(came):,} deaths and failures at them, "
         f"{len(tried):,} tried: {', '.join(parts)}; {rest}"
     )
-
-
-def _undecided(rows: Iterable[VerdictRow]) -> list[str]:
-    """One line for each reason, with all rows that it makes inconclusive."""
-    places: dict[str, dict[str, dict[str, list[str]]]] = {}
-    for row in rows:
-        if row.verdict == "inconclusive":
-            of_reason = places.setdefault(row.message, {})
-            of_reason.setdefault(f"{row.id} {row.slug}", {}).setdefault(row.mode, []).append(row.storage)
-    lines = []
-    for message, by_guarantee in places.items():
-        where: dict[str, list[str]] = {}
-        for guarantee, modes in by_guarantee.items():
-            by_storages: dict[str, list[str]] = {}
-            for mode, storages in modes.items():
-                by_storages.setdefault(", ".join(storages), []).append(mode)
-            said = "; ".join(f"{' and '.join(modes)} mode on {storages}" for storages, modes in by_storages.items())
-            where.setdefault(said, []).append(guarantee)
-        shown = "; ".join(f"{', '.join(guarantees)}, {said}" for said, guarantees in where.items())
-        lines.append(f"inconclusive: {shown}: {printable(message)}")
-    return lines
 
 
 def _note(title: str, lines: Sequence[str], brief: Sequence[str] = ()) -> Note:

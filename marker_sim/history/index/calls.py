@@ -238,15 +238,15 @@ class NameLife(NamedTuple):
             return None
         return max((at for at in self.spans[1::2] if low < at <= high), default=None)
 
-    def around(self, moment: int) -> tuple[str, tuple[int, ...]]:
-        """For a name not stored at an event: the end of a sentence about when it was, and the events that show it."""
+    def around(self, moment: int) -> str:
+        """For a name not stored at an event: the end of a sentence about when it was."""
         came, gone = self.came(moment), self.gone(-1, moment)
         if gone is not None:
             again = f", and stored again at event {came}" if came is not None else ""
-            return f"; it was gone from event {gone} on{again}", (gone,)
+            return f"; it was gone from event {gone} on{again}"
         if came is not None:
-            return f"; it was stored at event {came}", (came,)
-        return (", nor at any other time", ()) if self.witnessed else (", and no reading of storage shows it", ())
+            return f"; it was stored at event {came}"
+        return ", nor at any other time" if self.witnessed else ", and no reading of storage shows it"
 
 
 def life_from_effects(effects: Iterable[Event], directory: str, name: str) -> NameLife:

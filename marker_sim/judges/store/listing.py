@@ -258,15 +258,14 @@ def _short(
         f" before it was invoked"
     )
     evidence = (call.invoke, call.done, listing.invoke, listing.done)
-    life, also = view.life_of(directory.path, call.name), tuple[int, ...]()
+    life = view.life_of(directory.path, call.name)
     if life.stored(listing.done):
         message += f"; it is stored from event {life.since(listing.done)} on"
     elif life.witnessed or life.gone(call.done, listing.done) is not None:
-        when, also = life.around(listing.done)
-        instead, source = causes.instead(directory, call, listing.done)
-        message, also = f"{message}; it is not stored at event {listing.done}{when}{instead}", also + source
+        instead = causes.instead(directory, call, listing.done)
+        message += f"; it is not stored at event {listing.done}{life.around(listing.done)}{instead}"
     cause = _left_out_by(view, causes, directory, listing, name, call)
-    return breach_of(view, message, evidence, directory.path, cause, also)
+    return breach_of(view, message, evidence, directory.path, cause)
 
 
 def _left_out_by(
