@@ -22,7 +22,6 @@ _FAULTS = {
     "power-loss": "{0} lost power at {1}, and with it what it had not synced",
     "pause": "{0} was paused at {1}",
     "overload": "{0} became slow at {1}",
-    "clock-jump": "the clock of {0} jumped at {1}",
     "second-server": "a second server, {0}, started at {1}",
     "zombie": "the driver gave up an attempt of {0} at {1}, which went on later",
     "directory-removed": "another program removed the directory at {1}",
@@ -40,8 +39,8 @@ def told(view: HistoryIndex, named: Iterable[int], fault: int | None) -> str:
     """What events did, in their order, and the fault under which they did it: the end of a sentence."""
     found = sorted({index for index in named if 0 <= index < view.end})
     clauses = [words for index in found if (words := _words(view, view.events[index]))]
-    end = "" if fault is None or fault in found else f" (fault: {_words(view, view.events[fault])})"
-    return "".join(f"; {clause}" for clause in clauses) + end
+    under = "" if fault is None or fault in found else _words(view, view.events[fault])
+    return "".join(f"; {clause}" for clause in clauses) + (f" (fault: {under})" if under else "")
 
 
 def _words(view: HistoryIndex, event: Event) -> str:
@@ -54,9 +53,8 @@ def _words(view: HistoryIndex, event: Event) -> str:
         return f"{who} {_did(view, event)} at {at}{_during(view, event)}"
     if event.kind == "observe" and event.operation == "started":
         return f"{event.process} started at {at}"
-    if event.kind == "invoke" and event.operation == "delete":
-        return f"{event.process} asked for the deletion at {at}{_during(view, event)}"
-    return ""
+    asked = event.kind == "invoke" and event.operation == "delete"
+    return f"{event.process} asked for the deletion at {at}{_during(view, event)}" if asked else ""
 
 
 def _did(view: HistoryIndex, event: Event) -> str:
@@ -64,7 +62,8 @@ def _did(view: HistoryIndex, event: Event) -> str:
     file = legible(path.rpartition("/")[2])
     if event.value is None:
         return f"removed {file}"
-    lost = sum(event.index in life[1::2] for life in view.rest.home(directory_of(path) or "").spans.values())
+    home = view.rest.homes.get(directory_of(path) or "")
+    lost = sum(event.index in life[1::2] for life in home.spans.values()) if home else 0
     without = f" without {lost} of its names" if lost else ""
     return f"wrote {file}{without}{'' if event.operation == 'put' else ' in place'}"
 

@@ -19,7 +19,7 @@ from rich.text import Text
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.outcome.failure import Failure, breaks_besides
-from marker_sim.report.notes import comparison_lines, comparison_rows, names, notes, walk_line
+from marker_sim.report.notes import comparison_lines, notes, walk_line
 from marker_sim.report.verdict import VerdictOutcome
 from marker_sim.report.words import brief, clipped, in_context, plan_sentences, printable
 
@@ -108,17 +108,6 @@ def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return added
 
 
-def comparison_table(outcome: VerdictOutcome) -> Table:
-    """A row for each guarantee, mode and storage; verdict, violations and what was judged of each system."""
-    assert outcome.against is not None
-    first, second = (escape(printable(name)) for name in names(outcome.against))
-    table = plain_table("guarantee", "mode and storage", first, "", second, "")
-    for guarantee, where, *cells in comparison_rows(outcome.rows, outcome.against):
-        words = [Text(word, style=STYLES.get(cell[0], "")) for cell in cells for word in cell]
-        table.add_row(guarantee, where, *words)
-    return table
-
-
 def under_text(row: VerdictRow) -> str:
     """Violations by fault class, "restart 2, wire 1"."""
     return ", ".join(f"{under} {count:,}" for under, count in row.under.items() if count)
@@ -146,9 +135,6 @@ def print_outcome(outcome: VerdictOutcome, console: Console, where: str, headlin
         console.print(guarantee_table(outcome.rows, console.width))
         console.print()
     if outcome.against is not None:
-        if verbose:
-            console.print(comparison_table(outcome))
-            console.print()
         for line in comparison_lines(outcome.against):
             _say(console, printable(line))
     if verbose and (walked := walk_line(outcome.campaign.walked)):
