@@ -60,12 +60,11 @@ def guarantee_table(rows: Iterable[VerdictRow], width: int) -> Table:
     """One line for each guarantee, mode and verdict; where there is room, with the faults of its violations."""
     wide = width >= WIDTH_OF_CLASSES
     table = plain_table()
-    table.add_column("guarantee", no_wrap=True)
-    table.add_column("mode", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
+    for name in ("guarantee", "mode", "verdict"):
+        table.add_column(name, no_wrap=True)
     table.add_column("storage", min_width=7)
-    table.add_column("judged", justify="right", no_wrap=True)
-    table.add_column("violations", justify="right", no_wrap=True)
+    for name in ("judged", "violations"):
+        table.add_column(name, justify="right", no_wrap=True)
     if wide:
         table.add_column("under", min_width=12)
     for row in merged(rows):

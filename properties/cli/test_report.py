@@ -27,6 +27,7 @@ from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.judges.verdict_row import VerdictRow
+from marker_sim.outcome.failure import stories
 from marker_sim.outcome.result import Campaign
 from marker_sim.plan import Plan, read_plan
 from marker_sim.report import write as writing
@@ -228,6 +229,32 @@ def test_stories_that_are_no_block_are_a_line_and_what_is_undecided_has_one_reas
     assert "G1 flushed-before-ack in timeline mode on s3: it broke 8" in lines
     assert "3 more stories, in report: report/report.html" in lines
     assert "inconclusive: G3 acked-marker-survives, G4 exact-set: no run had anything to judge" in lines
+
+
+@pytest.mark.parametrize(("other", "count"), [("'b' is not stored in u at event 7", 1), ("'b' is listed twice", 2)])
+def test_what_is_told_in_the_same_words_of_other_names_is_one_story(other: str, count: int) -> None:
+    one = changed(campaign().failures[0], cause="unexplained", message="'a' is not stored in t/001 at event 12; x")
+    two = changed(replace(one, kind=one.kind._replace(storage="local")), message=other)
+    told = stories(replace(each, story=each.kind) for each in (one, two))
+    assert len(told) == count
+
+
+def test_the_plainest_small_plan_leads_its_story_and_the_report() -> None:
+    made = campaign()
+    faulty = replace(made.failures[0], entries_before=2)
+    run = faulty.history
+    probe = Event(0, 0, "kit", "kit", "observe", "phase", value="probe")
+    asked = replace(faulty, history=replace(run, events=(probe, *run.events[1:])), plan=Plan())
+    assert faulty.plan is not None
+    plain = replace(faulty, plan=replace(faulty.plan, ops=faulty.plan.ops * 9, faults=()))
+    large = replace(plain, entries_before=0, plan=replace(PLAN, faults=()))
+    kinds = [faulty.kind._replace(storage=name) for name in ("a", "b", "c", "d")]
+    found = [
+        replace(each, kind=k, story=kinds[0]) for each, k in zip((asked, faulty, plain, large), kinds, strict=True)
+    ]
+    assert [each.kind.storage for each in stories(found)[0]] == ["c", "b", "a", "d"]
+    outcome = judge_campaign(replace(made, failures=tuple(found)), REFERENCE, None, Path("report"), ARGV)
+    assert outcome.failures[0].kind.storage == "c", "plan.json is its plan"
 
 
 @pytest.mark.parametrize(
