@@ -5,7 +5,6 @@
 guarantees.py   the table: id, slug and sentence of each guarantee
 violations.py   one exception class per guarantee
 findings.py     the result of a judge; verdict_row.py: one row of a verdict
-deeds.py        what an event did, in words, for the sentences of breaches
 causes.py       how a violation came about, as one stored word
 store/          judges of a marker store
 write_path/     judges of a write path that records its steps

@@ -231,7 +231,7 @@ def test_stories_that_are_no_block_are_a_line_and_what_is_undecided_has_one_reas
     assert "inconclusive: G3 acked-marker-survives, G4 exact-set: no run had anything to judge" in lines
 
 
-@pytest.mark.parametrize(("other", "count"), [("'b' is not stored in u at event 7", 1), ("'b' is listed twice", 2)])
+@pytest.mark.parametrize(("other", "count"), [("'b' is not stored in u/2 at event 7", 1), ("'b' is listed twice", 2)])
 def test_what_is_told_in_the_same_words_of_other_names_is_one_story(other: str, count: int) -> None:
     one = changed(campaign().failures[0], cause="unexplained", message="'a' is not stored in t/001 at event 12; x")
     two = changed(replace(one, kind=one.kind._replace(storage="local")), message=other)
