@@ -38,7 +38,6 @@ from marker_sim.judges.guarantees import BY_ID, GUARANTEES
 from marker_sim.judges.promises.profiles import Profile, load_profile
 from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.loading import load_system
-from marker_sim.outcome.failure import breaks_besides
 from marker_sim.plan import MODES
 from marker_sim.report.directory import writing
 from marker_sim.report.notes import known_text
@@ -240,7 +239,7 @@ def violated_text(outcome: VerdictOutcome, guarantee: str, beside: Iterable[str]
         replay = outcome.again[outcome.number(first)]
         return f"{brief(first.message)}\nmost likely the defect of {told}, see there\nreplay: {replay}"
     text = StringIO()
-    print_failure(outcome, first, Console(file=text, width=200), breaks_besides(story))
+    print_failure(outcome, (first, *(each for each in story if each is not first)), Console(file=text, width=200), True)
     unexpected = () if outcome.differences is None else outcome.differences.unexpected
     new = (f"  not in the baseline: {known_text(known)}\n" for known in unexpected if known.guarantee == guarantee)
     return (text.getvalue() + "".join(new)).rstrip()

@@ -179,7 +179,7 @@ def test_failures_of_one_run_or_of_one_cause_are_one_story_told_by_the_smallest_
         ("G3", 1, "glued", large),
         ("G4", 2, "unexplained", large),
         ("G6", 3, "unexplained", large),
-        ("G11", 2, "glued", Plan(num_threads=3).to_dict()),
+        ("G11", 2, "glued", Plan(num_threads=3, ops=(Op(actor="driver", kind="delete"),)).to_dict()),
     ):
         failures.see(_record(guarantee=guarantee, seed=seed, cause=cause, plan=plan), **where)
     groups = [[each.guarantee for each in group] for group in stories(failures.open)]

@@ -20,6 +20,7 @@ from marker_sim.campaign.runs import digest, execute, lacking
 from marker_sim.history import History
 from marker_sim.judges import judge, modes_agree
 from marker_sim.judges.baselines.baseline import Known, counts_against
+from marker_sim.judges.findings import UNEXPLAINED
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.outcome.failure import NO_TIME, Failure, Kind, failures_in, stories
 from marker_sim.outcome.result import RunRow, run_row
@@ -300,10 +301,14 @@ class SearchState:
         )
 
     def join_story(self, kind: Kind, also: Iterable[Kind]) -> None:
-        """Record that the small plan for `kind` also breaks `also`: one story, unless they belong to one already."""
-        for each in (kind, *also):
+        """Record that the small plan for `kind` also breaks `also`: one story, that of those in it which have one."""
+        kinds = (kind, *also)
+        causes = {each.cause for each in kinds} - {UNEXPLAINED}
+        told = (f.story for each, f in self.found.items() if each in kinds or each.cause in causes)
+        story = next((each for each in told if each is not None), kind)
+        for each in kinds:
             if each in self.found and self.found[each].story is None:
-                self.found[each] = replace(self.found[each], story=kind)
+                self.found[each] = replace(self.found[each], story=story)
 
     def failures(self) -> tuple[Failure, ...]:
         """The failures, shortest plan first. One that was not shrunk belongs to the story of another one of its run."""

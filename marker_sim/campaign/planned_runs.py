@@ -17,7 +17,7 @@ import math
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -47,7 +47,7 @@ from marker_sim.faults import FaultKind, drawable
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.mutants import Mutant
 from marker_sim.mutants.load import load_mutant
-from marker_sim.outcome.failure import NONE_SMALLER, Failure, Kind
+from marker_sim.outcome.failure import NONE_SMALLER, Failure, Kind, stories
 from marker_sim.outcome.result import Campaign, Canary
 from marker_sim.outcome.statistics import BOTH
 from marker_sim.plan import Plan
@@ -65,6 +65,7 @@ SHRINK_MAX_S = 10.0
 SHRINK_MIN_S = 6.0
 # The same for a budget in runs.
 SHRINK_RUNS = 2_000
+OTHERS_MAX = 4  # Failures shrunk besides the first of each guarantee.
 CANARY_SHARE = 0.05
 CANARY_MIN_S = 10.0
 FAULT_ONE_IN = 120  # As `one_in` of a goal, margin of two: the rarest kind in its rarest place.
@@ -129,14 +130,25 @@ class PlannedRuns(Keeper):
             search.progress(search.line("runs", "steps"))
 
     def shrink(self) -> None:
-        """Shrink the first failure of each guarantee; the other kinds, mostly the same defect, stay as they are."""
+        """Shrink the first failure of each guarantee, and of those that share no cause with them, a few others.
+
+        The small plan of another one mostly breaks what one of the first does, and shows that it has the same defect.
+        """
         if not self._request.shrinking:
             return
-        search, (seconds, runs) = self._search, self._limits()
         first: dict[str, Kind] = {}
-        for kind in search.found:
+        for kind in self._search.found:
             first.setdefault(kind[0], kind)
-        plans = {kind: plan for kind in first.values() if (plan := search.found[kind].plan) is not None}
+        limits = self._limits()
+        self._shrink_each(first.values(), *limits)
+        found = self._search.found
+        told = ([each.kind for each in story] for story in stories(self._search.failures()))
+        others = [kinds[0] for kinds in told if all(found[kind].story is None for kind in kinds)]
+        self._shrink_each(others[:OTHERS_MAX], *limits)
+
+    def _shrink_each(self, kinds: Iterable[Kind], seconds: float, runs: int) -> None:
+        search = self._search
+        plans = {kind: plan for kind in kinds if (plan := search.found[kind].plan) is not None}
 
         def tasks() -> Iterator[Task]:
             for kind, plan in plans.items():
@@ -154,7 +166,8 @@ class PlannedRuns(Keeper):
             told = search.found[kind] if small is None else small
             search.join_story(kind, broken_in(told.history, told.own_plan, self._request.profile))
             rest = f"the first failure of {kind[0]} was, in {kind[1]} mode on {kind[2]}"
-            search.large |= {each: rest for each in search.found if each[0] == kind[0] and each != kind}
+            alike = (each for each in search.found if each[0] == kind[0] and each != kind)
+            search.large |= {each: rest for each in alike if not search.found[each].entries_before}
 
     def check(self) -> None:
         """Compare some runs with the same plans in another process."""

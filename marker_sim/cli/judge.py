@@ -41,6 +41,7 @@ def judge(
     as_json: given.Json = False,
     sets: given.Sets = False,
     spark_master: given.SetsOnSpark = None,
+    verbose: given.Verbose = False,
 ) -> int:
     """Judge a stored history again, or facts of millions of markers as sets."""
     only = None if guarantees is None else parse_guarantees(guarantees)
@@ -87,7 +88,7 @@ def judge(
         print(json.dumps(outcome.to_dict() | by_sets, indent=1))
     else:
         alone = "by differences of sets alone: " if by_sets else ""
-        print_outcome(outcome, output_console(), "", f"{alone}{headline(outcome)}")
+        print_outcome(outcome, output_console(), "", f"{alone}{headline(outcome)}", verbose)
     return outcome.exit_code()
 
 

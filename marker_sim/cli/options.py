@@ -11,6 +11,9 @@ from marker_sim.judges.promises.profiles import SHIPPED
 from marker_sim.targets.table import NAMES, PLANNED
 
 Json = Annotated[bool, typer.Option("--json", help="Print only the content of verdict.json on standard output.")]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Also print the table of guarantees, evidence and whole plans.")
+]
 Junit = Annotated[
     Path | None, typer.Option("--junit", metavar="FILE", help="Also write the verdict as JUnit XML, for a CI system.")
 ]

@@ -76,14 +76,15 @@ def verify(
     s3_secret_key: given.S3SecretKey = None,
     junit: given.Junit = None,
     as_json: given.Json = False,
+    verbose: given.Verbose = False,
 ) -> int:
     """Judge an implementation: runs, faults, verdict, report."""
-    output = ("junit", "as_json")
+    output = ("junit", "as_json", "verbose")
     words = {name: word for name, word in context.params.items() if name not in output}  # Every other option above.
-    return carry_out(parse_request(**words, argv=context.obj), as_json, junit)
+    return carry_out(parse_request(**words, argv=context.obj), as_json, junit, verbose)
 
 
-def carry_out(request: CampaignRequest, as_json: bool, junit: Path | None = None) -> int:
+def carry_out(request: CampaignRequest, as_json: bool, junit: Path | None = None, verbose: bool = False) -> int:
     """Run, print and write; returns the exit code. The caller prints UsageError and HarnessError.
 
     junit: a file for the verdict as JUnit XML, None for none.
@@ -102,10 +103,10 @@ def carry_out(request: CampaignRequest, as_json: bool, junit: Path | None = None
                 say(f"the earlier report in {request.report} was moved to {earlier}")
             if short := request.target.forecast(request if request.against is None else its_share(request)):
                 say(short)
-            return _verify(request, as_json, junit, limit)
+            return _verify(request, as_json, junit, limit, verbose)
 
 
-def _verify(request: CampaignRequest, as_json: bool, junit: Path | None, limit: TimeLimit) -> int:
+def _verify(request: CampaignRequest, as_json: bool, junit: Path | None, limit: TimeLimit, verbose: bool) -> int:
     began, comparison = time.monotonic(), None
     try:
         with Progress() as shown:
@@ -144,7 +145,7 @@ def _verify(request: CampaignRequest, as_json: bool, junit: Path | None, limit: 
         print(json.dumps(outcome.to_dict(), indent=1))
     else:
         where = "" if trouble else f"report: {request.report / 'report.html'}"
-        print_outcome(outcome, output_console(), where, headline(outcome))
+        print_outcome(outcome, output_console(), where, headline(outcome), verbose)
     if trouble:
         say(trouble)
         return EXIT_VIOLATED if outcome.verdict == "violated" else EXIT_HARNESS

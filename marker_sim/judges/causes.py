@@ -165,28 +165,28 @@ class Causes:
         meant = self._meant(directory, stranger, since)
         return f"; event {meant.invoke} had requested {meant.name!r}" if meant is not None else "", ()
 
-    def instead(self, directory: Directory, call: RecordedCall, at: int) -> tuple[str, tuple[int, ...]]:
-        """The name stored at an event in place of a missing one: the end of a sentence, and its event."""
+    def instead(self, directory: Directory, call: RecordedCall, at: int) -> str:
+        """The name stored at an event in place of a missing one: the end of a sentence."""
         name, home = call.name, self._view.rest.home(directory.path)
         low = min((c.invoke for c in directory.creates if c.name == name), default=call.invoke)
         high, lost = home.seen_at(call.done) or at, self._view.life_of(directory.path, name).gone(call.done, at)
         no_marker = self._no_marker(directory, call, at)
-        if no_marker[0] or not name:
+        if no_marker or not name:
             return no_marker
         for other, span in self._strangers_in(directory):
             if (low < span[0] <= high or span[0] == lost) and present(span, at) is not None:
                 meant = self._meant(directory, other, span[0])
                 if name in other if meant is None or meant.name in other else meant.name == name:
                     since = max(start for start in span[::2] if start <= at)
-                    return f"; {other!r} is, from event {since} on, which was never requested", (since,)
-        return "", ()
+                    return f"; {other!r} is, from event {since} on, which was never requested"
+        return ""
 
-    def _no_marker(self, directory: Directory, call: RecordedCall, at: int) -> tuple[str, tuple[int, ...]]:
-        """The malformed line written in place of a name: the end of a sentence, and its event.
+    def _no_marker(self, directory: Directory, call: RecordedCall, at: int) -> str:
+        """The malformed line written in place of a name: the end of a sentence.
 
         In a file as it is at an event, else in one as it was written since the name was asked for.
         """
-        name, found = call.name.encode("utf-8", "surrogateescape"), ("", tuple[int, ...]())
+        name, found = call.name.encode("utf-8", "surrogateescape"), ""
         line = "it in a last line that has no end, which is no marker" if name else "an empty line, which is no marker"
         begun = since = -1
         for when, until, last, empty in self._odd_lines(directory.path):
@@ -195,10 +195,10 @@ class Causes:
             begun = begun if when == since else when  # The first of several consecutive versions that have it.
             since = until
             if until > at and (name or begun > call.invoke):
-                return f"; event {begun} leaves {line}", (begun,)
+                return f"; event {begun} leaves {line}"
             if begun > call.invoke and until <= at:
                 was = f"from event {begun} until event {until} {'it was' if name else 'there was'}"
-                found = f"; {was} {line.removeprefix('it ')}", (begun, until)
+                found = f"; {was} {line.removeprefix('it ')}"
         return found
 
     def _odd_lines(self, path: str) -> list[tuple[int, int, bytes, bool]]:

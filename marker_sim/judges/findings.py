@@ -1,4 +1,8 @@
-"""The result of a judge: one finding for each guarantee, with the breaches that prove it. Data first, prose second."""
+"""The result of a judge: one finding for each guarantee, with the breaches that prove it. Data first, prose second.
+
+A judge says what happened to what. By what is said here, of each event that the judge names: who, to which file, during
+which call or step. An event that only shows a state, such as a reading of storage, did nothing and has no words.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,35 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from marker_sim.faults import FaultKind
+from marker_sim.history import Event
 from marker_sim.history.index.history_index import HistoryIndex
-from marker_sim.names import legible
+from marker_sim.history.index.presence import directory_of
+from marker_sim.names import TEMP, legible
 
 UNEXPLAINED = "unexplained"
 _NAMED = re.compile(r"\bevent (\d{1,18})\b")
+_TIMELINE = TEMP.removesuffix(".temp/")
+_KIT = "another program (the kit)"
+_FAULTS = {
+    "kill": "{0} was killed at {1}",
+    "torn-write": "{0} was killed at {1}, in the middle of a write",
+    "orphaned-request": "{0} died at {1}, with a request to storage under way",
+    "power-loss": "{0} lost power at {1}, and with it what it had not synced",
+    "restart": "{0} was restarted at {1}",
+    "pause": "{0} was paused at {1}",
+    "overload": "{0} became slow at {1}",
+    "second-server": "a second server, {0}, started at {1}",
+    "zombie": "the driver gave up an attempt of {0} at {1}, which went on later",
+    "directory-removed": "another program removed the directory at {1}",
+    "damage": "the type file was damaged at {1}",
+}
+_OF_FAMILY = {
+    "storage": "{2} in a storage call of {0} at {1}",
+    "wire": "{2} of a request of {0} at {1}",
+    "proxy": "{2} on connections of {0} at {1}",
+}
+_FAMILIES = {kind.value: kind.row.family for kind in FaultKind}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,15 +87,16 @@ def breach_of(
 ) -> Breach:
     """A breach proven by events and counted under the faults between them.
 
-    The answers to the invocations among the events are evidence too, the events that the message names, and the last
-    fault that it is counted under.
+    A judge says what happened to what; by what is added here, of each event that the message names and of
+    the last fault that it is counted under. They are evidence too, and so are the answers to the invocations in it.
     also: further events to show, which do not count for the time; None and events after the end are left out.
     """
     proof = sorted({index for index in evidence if 0 <= index < view.end})
     low, high = (proof[0], proof[-1]) if proof else (0, view.end)
     under, fault = view.blamed(low, high, directory)
-    named = (int(number) for number in _NAMED.findall(message))
-    shown = {*proof, *also, *named}
+    named = map(int, _NAMED.findall(message))
+    message += _deeds(view, named, fault)
+    shown = {*proof, *also, *map(int, _NAMED.findall(message))}
     shown |= {fault, *(view.answers.get(index) for index in shown if index is not None)}
     evidence = tuple(sorted(index for index in shown if index is not None and index < view.end))
     return Breach(message=legible(message), evidence=evidence, under=under, cause=cause)
@@ -84,3 +113,58 @@ def next_answer(view: HistoryIndex, directory: str, at: int, name: str = "") -> 
     named = known.creates if known and name else []
     calls = [call for call in named if call.name and (call.name in name or name in call.name)] or calls
     return next((call[:2] for call in calls if call.done > at), calls[-1][:2] if calls else ())
+
+
+def _deeds(view: HistoryIndex, named: Iterable[int], fault: int | None) -> str:
+    """What events did, in their order, and the fault under which they did it: the end of a sentence."""
+    found = sorted({index for index in named if 0 <= index < view.end})
+    clauses = [words for index in found if (words := _words(view, view.events[index]))]
+    under = "" if fault is None or fault in found else _words(view, view.events[fault])
+    return "".join(f"; {clause}" for clause in clauses) + (f" (fault: {under})" if under else "")
+
+
+def _words(view: HistoryIndex, event: Event) -> str:
+    at, path = f"event {event.index}", event.path or ""
+    if event.kind == "fault":
+        words = _FAULTS.get(event.operation) or _OF_FAMILY.get(_FAMILIES.get(event.operation, ""), "{2} of {0} at {1}")
+        return words.format(event.process, at, event.operation)
+    if event.kind == "effect" and (directory_of(path) is not None or _TIMELINE not in path):
+        who = _KIT if event.process == "kit" else event.process
+        return f"{who} {_did(view, event)} at {at}{_during(view, event)}"
+    if event.kind == "observe" and event.operation == "started":
+        return f"{event.process} started at {at}"
+    asked = event.kind == "invoke" and event.operation == "delete"
+    return f"{event.process} asked for the deletion at {at}{_during(view, event)}" if asked else ""
+
+
+def _did(view: HistoryIndex, event: Event) -> str:
+    path = event.path or ""
+    file = legible(path.rpartition("/")[2])
+    if event.value is None:
+        return f"removed {file}"
+    home = view.rest.homes.get(directory_of(path) or "")
+    lost = sum(event.index in life[1::2] for life in home.spans.values()) if home else 0
+    without = f" without {lost} of its names" if lost else ""
+    return f"wrote {file}{'' if event.operation == 'put' else ' in place'}{without}"
+
+
+def _during(view: HistoryIndex, event: Event) -> str:
+    """The call or step in which a process did something: the deletion, else the step of a driver, else an attempt."""
+    index, process = event.index, event.process
+    home = directory_of(event.path or "") if event.kind == "effect" else f"{event.table}{TEMP}{event.instant}"
+    if event.kind == "effect" and event.value is None:
+        for directory in view.directories.values():
+            for call in directory.deletes:
+                if call.invoke < index < call.done and view.served_by(call) == process:
+                    own = directory.path == home
+                    which = "that directory" if own else f"another directory, {directory.path}"
+                    return f", during the deletion of {which} (event {call.invoke})"
+    if not view.steps:
+        return ""
+    step = view.writes.acting(process, index)
+    attempts = (each for each in view.writes.of("attempt") if each.process == process and each.surrounds(index))
+    step = next(attempts, None) if step is None else step
+    if step is None:
+        return ""
+    of = "its attempt" if step.operation == "attempt" else f"the {step.operation} of {step.table}/{step.instant}"
+    return f", during {of} (event {step.invoke})"

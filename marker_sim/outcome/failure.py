@@ -5,6 +5,7 @@ Stories are failures that most likely have one defect in common, whatever mode, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
@@ -22,6 +23,8 @@ NOT_REPRODUCED = "not-reproduced"
 CANNOT_RUN = "cannot-run"
 NO_TIME = "there was no time left"
 NONE_SMALLER = "no smaller plan was found that breaks it"
+# What differs between two violations of one kind: names, numbers, paths.
+_PARTICULAR = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^\s;:,()]*[\d/][^\s;:,()]*")
 SERVER, SPARK = "server", "spark"  # Worlds of failures: systems in real time, jobs on Spark.
 
 
@@ -94,14 +97,22 @@ class Failure:
         return self.plan
 
     @property
-    def leads(self) -> bool:
-        """Whether it is the failure whose plan was shrunk, so that its story begins with it."""
-        return self.kind == self.story
+    def rank(self) -> tuple[bool, bool, bool, int]:
+        """Lower for one that rather represents its story: shrunk, without the kit's own requests at the end of each
+        run, without faults, with a small plan.
+        """
+        events = self.history.events
+        probe = next((e.index for e in events if e.operation == "phase" and e.value == "probe"), len(events))
+        probed = any(events[n].kind == "invoke" for n in self.evidence if probe < n < len(events))
+        large = self.kind != self.story and not self.entries_before
+        return large, probed, self.plan is None or bool(self.plan.faults), self.entries
 
     @property
     def links(self) -> frozenset[Hashable]:
         """The keys that it shares with failures of the same defect (`stories`)."""
-        return frozenset() if self.story is None else cause_link(self.kind.cause) | {self.story}
+        if self.story is None:
+            return frozenset()
+        return frozenset({cause_link(self.guarantee, self.kind.cause, self.message), self.story})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,14 +148,16 @@ class FailureRecord:
         return Kind(self.guarantee, self.mode, self.storage, self.cause).place
 
     @property
-    def leads(self) -> bool:
-        """Whether its plan was shrunk."""
-        return self.shrunk
+    def rank(self) -> tuple[bool, bool, bool, int]:
+        """As of a `Failure`; without entries the kit's own requests are enough."""
+        faulty = any(self.plan.get(part) for part in ("faults", "spark_faults"))
+        return not self.shrunk, not self.entries, faulty, self.entries
 
     @property
     def links(self) -> frozenset[Hashable]:
         """The keys that it shares with failures of the same defect."""
-        return frozenset((("run", self.world, self.mode, self.storage, self.seed),)) | cause_link(self.cause)
+        run = ("run", self.world, self.mode, self.storage, self.seed)
+        return frozenset({run, cause_link(self.guarantee, self.cause, self.message)})
 
     @property
     def entries(self) -> int:
@@ -197,32 +210,31 @@ def failures_in(
 Member = TypeVar("Member", bound=Failure | FailureRecord)
 
 
-def cause_link(cause: str) -> frozenset[Hashable]:
-    """The link that failures of the same cause share; none for an unknown cause."""
-    return frozenset() if cause in ("", UNEXPLAINED) else frozenset((("cause", cause),))
+def cause_link(guarantee: str, cause: str, message: str) -> Hashable:
+    """The link that failures of the same cause share; without a word for it, those that are told in the same words."""
+    if cause not in ("", UNEXPLAINED):
+        return ("cause", cause)
+    return ("told", guarantee, _PARTICULAR.sub("#", message.partition(";")[0].partition(" (fault: ")[0]))
 
 
 def stories(failures: Iterable[Member]) -> tuple[tuple[Member, ...], ...]:
     """Groups of failures that are linked, directly or through others; the first of each group represents it.
 
-    That is the one with the smallest plan, of those whose plan was made small if there are any.
+    Of those whose plan was made small, if there are any, that is one that needs neither the kit's own requests nor
+    faults, and has the smallest plan.
     """
-    groups: list[tuple[set[Hashable], list[tuple[int, Member]]]] = []
-    for number, failure in enumerate(failures):
-        links, members = set(failure.links), [(number, failure)]
-        apart = []
-        for group in groups:
-            if group[0] & links:
-                links |= group[0]
-                members = group[1] + members
-            else:
-                apart.append(group)
-        groups = [*apart, (links, sorted(members, key=lambda each: each[0]))]
-    groups.sort(key=lambda group: group[1][0][0])
-    return tuple(
-        tuple(sorted((failure for _, failure in story), key=lambda failure: (not failure.leads, failure.entries)))
-        for _, story in groups
-    )
+    found = tuple(failures)
+    groups: list[tuple[set[Hashable], list[int]]] = []
+    for number, failure in enumerate(found):
+        links, members = set(failure.links), [number]
+        alike = [group for group in groups if group[0] & failure.links]
+        for group in alike:
+            groups.remove(group)
+            links |= group[0]
+            members += group[1]
+        groups.append((links, sorted(members)))
+    groups.sort(key=lambda group: group[1])
+    return tuple(tuple(sorted((found[n] for n in members), key=lambda each: each.rank)) for _, members in groups)
 
 
 def breaks_besides(story: Sequence[Failure | FailureRecord], what: str = "failure") -> str:

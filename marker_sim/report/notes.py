@@ -5,6 +5,7 @@ For two systems on the same plans it is a row for each guarantee, a column for e
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from marker_sim.report.words import printable
 
 REFERENCE = "reference"
 BROKEN_MAX = 3
+MISSED_MAX = 3
 OWN_DEFECT = (
     "the reference is marker-sim's own, so this violation is a defect of marker-sim: of the reference, of the judge or "
     "of the simulated world. Please report it: `marker-sim replay REPORT --markdown issue.md` writes the text of an "
@@ -30,28 +32,27 @@ class Note:
 
     title: the kind, in words that follow a number.
     count: of what; lines: whole sentences, mostly one for each.
+    brief: those on a terminal without `-v`.
     urgent: it is about the run itself, and always shown.
-    brief: the text on a terminal, "" for the lines.
     """
 
     title: str
     lines: tuple[str, ...]
     count: int
+    brief: tuple[str, ...] = ()
     urgent: bool = False
-    brief: str = ""
 
 
 def notes(outcome: VerdictOutcome) -> tuple[Note, ...]:
     """All notes, without empty kinds."""
     campaign = outcome.campaign
-    undecided = _undecided(outcome.rows)
     told = {row.message for row in outcome.rows if row.verdict == "inconclusive"}
     missed = [line for name in campaign.not_reached if (line := f"coverage goal missed: {name}") not in told]
+    unheld = [row for row in outcome.rows if row.verdict in ("holds", "not-promised") and row.violations]
     allowed = [
-        f"{row.id} {row.slug}, {row.mode} mode on {row.storage}, holds: the profile does not promise it under "
+        f"{row.id} {row.slug}, {row.mode} mode on {row.storage}, {row.verdict}: the profile does not promise it under "
         + ", ".join(f"{under} ({count:,})" for under, count in row.under.items() if count)
-        for row in outcome.rows
-        if row.verdict == "holds" and row.violations
+        for row in unheld
     ]
     baseline = []
     if outcome.differences is not None:
@@ -72,21 +73,55 @@ def notes(outcome: VerdictOutcome) -> tuple[Note, ...]:
     if campaign.interrupted:
         trouble.append("interrupted; these are the results so far")
     found = (
-        _note("undecided", undecided),
-        _note("violations that the profile allows", allowed),
-        _note("differences from the baseline", baseline),
-        _note("coverage goals missed", missed),
+        _note("undecided", *(_undecided(outcome.rows, whole) for whole in (True, False))),
+        _note("violations that the profile allows", allowed, _not_promised(unheld)),
+        _note("differences from the baseline", baseline, baseline),
+        _note(
+            "coverage goals missed", missed, missed if len(missed) <= MISSED_MAX else [f"{len(missed)} goals missed"]
+        ),
         Note(
             title="too rare for a campaign of this length",
             lines=(f"not reached, and not required of a campaign of this length: {rare}",),
             count=len(campaign.too_rare),
-            brief=f"not reached, and not required of a campaign of this length: {len(campaign.too_rare)} goals",
         ),
         _note("assumptions", [f"{what}: {said}" for what, said in (campaign.batching or {}).items()]),
-        _note("left out", [f"left out: {what}" for what in campaign.left_out]),
-        Note(title="about this run", lines=tuple(trouble), count=len(trouble), urgent=True),
+        _note("left out", [f"left out: {what}" for what in campaign.left_out], _left_out(campaign.left_out)),
+        Note(title="about this run", lines=tuple(trouble), count=len(trouble), brief=tuple(trouble), urgent=True),
     )
     return tuple(note for note in found if note.count)
+
+
+def _undecided(rows: Iterable[VerdictRow], whole: bool) -> list[str]:
+    """One line for each reason, with the guarantees that it makes inconclusive.
+
+    whole: with the modes and storages, and the places that were not met.
+    """
+    found: dict[str, dict[str, None]] = {}
+    for row in rows:
+        if row.verdict == "inconclusive":
+            which = f"{row.id} {row.slug}" + (f" ({row.mode} mode on {row.storage})" if whole else "")
+            places = f"not every place that decides it was {'tried' if row.not_tried else 'met'}; -v has them"
+            why = places if not whole and (row.not_tried or row.not_met) else printable(row.message)
+            found.setdefault(why, {})[which] = None
+    return [f"inconclusive: {', '.join(which)}: {why}" for why, which in found.items()]
+
+
+def _not_promised(rows: Iterable[VerdictRow]) -> list[str]:
+    """One line with the violations that break no promise."""
+    found: Counter[str] = Counter()
+    for row in rows:
+        found.update({f"{row.id} {row.slug}": row.violations})
+    said = ", ".join(f"{name} ({count:,})" for name, count in found.items())
+    return [f"not promised, and violated: {said}"] if said else []
+
+
+def _left_out(what: Iterable[str]) -> list[str]:
+    """One line for each reason, with the places that it leaves out."""
+    found: dict[str, list[str]] = {}
+    for each in what:
+        place, _, why = each.partition(": ")
+        found.setdefault(why, []).append(place)
+    return [f"left out: {', '.join(places)}{f': {why}' if why else ''}" for why, places in found.items()]
 
 
 def walk_line(walked: Sequence[WalkedCall]) -> str:
@@ -125,29 +160,8 @@ def _broken(walked: Iterable[WalkedCall]) -> list[str]:
     ]
 
 
-def _undecided(rows: Iterable[VerdictRow]) -> list[str]:
-    """One line for each reason, with all rows that it makes inconclusive."""
-    places: dict[str, dict[str, dict[str, list[str]]]] = {}
-    for row in rows:
-        if row.verdict == "inconclusive":
-            of_reason = places.setdefault(row.message, {})
-            of_reason.setdefault(f"{row.id} {row.slug}", {}).setdefault(row.mode, []).append(row.storage)
-    lines = []
-    for message, by_guarantee in places.items():
-        where: dict[str, list[str]] = {}
-        for guarantee, modes in by_guarantee.items():
-            by_storages: dict[str, list[str]] = {}
-            for mode, storages in modes.items():
-                by_storages.setdefault(", ".join(storages), []).append(mode)
-            said = "; ".join(f"{' and '.join(modes)} mode on {storages}" for storages, modes in by_storages.items())
-            where.setdefault(said, []).append(guarantee)
-        shown = "; ".join(f"{', '.join(guarantees)}, {said}" for said, guarantees in where.items())
-        lines.append(f"inconclusive: {shown}: {printable(message)}")
-    return lines
-
-
-def _note(title: str, lines: list[str]) -> Note:
-    return Note(title=title, lines=tuple(lines), count=len(lines))
+def _note(title: str, lines: Sequence[str], brief: Sequence[str] = ()) -> Note:
+    return Note(title=title, lines=tuple(lines), count=len(lines), brief=tuple(brief))
 
 
 def known_text(known: Known) -> str:

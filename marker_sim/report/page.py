@@ -114,10 +114,11 @@ def headline(outcome: VerdictOutcome) -> str:
     applicable = {row.id for row in outcome.rows if row.verdict != "not-applicable"}
     broken = [row.id for row in outcome.rows if row.verdict == "violated"]
     sut, many = outcome.campaign.sut, f"{len(applicable)} guarantee{'' if len(applicable) == 1 else 's'}"
+    held = len({row.id for row in outcome.rows if row.verdict == "holds"})
     broken = list(dict.fromkeys(broken))
     match outcome.verdict:
         case "violated" if broken:
-            return f"{sut} breaks {len(broken)} of {many}: {', '.join(broken)}"
+            return f"{sut} breaks {len(broken)} of {many}: {', '.join(broken)}{_stories(outcome)}"
         case "violated":
             return f"{sut} does not agree with its baseline"
         case "inconclusive":
@@ -126,7 +127,13 @@ def headline(outcome: VerdictOutcome) -> str:
             return f"{sut}: no promise was violated, but {which}"
     if broken:
         return f"{sut} has only violations that its baseline lists: {', '.join(broken)}"
-    return f"{sut} keeps its promises: no violation in {many}"
+    return f"{sut} keeps its promises: {held} of {many} promised, and none of them violated"
+
+
+def _stories(outcome: VerdictOutcome) -> str:
+    """The number of defects, as far as can be told."""
+    count = len(outcome.stories)
+    return f"; most likely {count} defect{'' if count == 1 else 's'}" if count else ""
 
 
 def summaries(rows: Iterable[VerdictRow]) -> list[GuaranteeSummary]:

@@ -1,4 +1,8 @@
-"""What `verify` and `judge` print for people: the table of guarantees, the failures, and one line that sums it up."""
+"""What `verify` and `judge` print for people: a handful of lines, and with `-v` all that there is to know of a verdict.
+
+A handful: the verdict in a sentence, a block for each story of failures, each reason for which something is undecided,
+what is not promised, what was run and where the report is.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +19,13 @@ from rich.text import Text
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.outcome.failure import Failure, breaks_besides
-from marker_sim.report.notes import comparison_lines, comparison_rows, names, notes, walk_line
+from marker_sim.report.notes import comparison_lines, notes, walk_line
 from marker_sim.report.verdict import VerdictOutcome
-from marker_sim.report.words import brief, in_context, plan_sentences, printable
+from marker_sim.report.words import brief, clipped, in_context, plan_sentences, printable
 
-STORIES_SHOWN_MAX = 3
-PLAN_SHOWN_MAX, PLAN_ENDS = 30, 12  # Sentences; a longer plan shows those at its beginning and its end.
+STORIES_TOLD_MAX, STORIES_SHOWN_MAX = 3, 9  # As a block; as a line.
+PLAN_SHOWN_MAX = 8  # Sentences; the report has longer plans.
+LINE_MAX = 240
 WIDTH_OF_FILES = 140
 WIDTH_OF_CLASSES = 100
 STYLES = {
@@ -55,12 +60,11 @@ def guarantee_table(rows: Iterable[VerdictRow], width: int) -> Table:
     """One line for each guarantee, mode and verdict; where there is room, with the faults of its violations."""
     wide = width >= WIDTH_OF_CLASSES
     table = plain_table()
-    table.add_column("guarantee", no_wrap=True)
-    table.add_column("mode", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
+    for name in ("guarantee", "mode", "verdict"):
+        table.add_column(name, no_wrap=True)
     table.add_column("storage", min_width=7)
-    table.add_column("judged", justify="right", no_wrap=True)
-    table.add_column("violations", justify="right", no_wrap=True)
+    for name in ("judged", "violations"):
+        table.add_column(name, justify="right", no_wrap=True)
     if wide:
         table.add_column("under", min_width=12)
     for row in merged(rows):
@@ -103,46 +107,39 @@ def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return added
 
 
-def comparison_table(outcome: VerdictOutcome) -> Table:
-    """A row for each guarantee, mode and storage; verdict, violations and what was judged of each system."""
-    assert outcome.against is not None
-    first, second = (escape(printable(name)) for name in names(outcome.against))
-    table = plain_table("guarantee", "mode and storage", first, "", second, "")
-    for guarantee, where, *cells in comparison_rows(outcome.rows, outcome.against):
-        words = [Text(word, style=STYLES.get(cell[0], "")) for cell in cells for word in cell]
-        table.add_row(guarantee, where, *words)
-    return table
-
-
 def under_text(row: VerdictRow) -> str:
     """Violations by fault class, "restart 2, wire 1"."""
     return ", ".join(f"{under} {count:,}" for under, count in row.under.items() if count)
 
 
-def print_outcome(outcome: VerdictOutcome, console: Console, where: str, headline: str) -> None:
-    """Print the verdict in a sentence, the stories of failures, the table, the notes, and what was tested."""
+def print_outcome(outcome: VerdictOutcome, console: Console, where: str, headline: str, verbose: bool = False) -> None:
+    """Print the verdict in a sentence, the stories of failures, what qualifies the verdict, and what was run.
+
+    where: the place of the report, "" for none. verbose: with evidence, whole plans, the table and all notes.
+    """
     verdict = Text(outcome.verdict, style=STYLES[outcome.verdict])
     _say(console, Text.assemble(verdict, ": ", printable(headline)))
-    console.print()
     told = outcome.stories
-    for story in told[:STORIES_SHOWN_MAX]:
-        print_failure(outcome, story[0], console, breaks_besides(story))
+    for number, story in enumerate(told if verbose else told[:STORIES_SHOWN_MAX]):
+        if verbose or number < STORIES_TOLD_MAX:
+            console.print()
+            print_failure(outcome, story, console, verbose)
+        else:
+            _say(console, clipped(f"{_title(story[0])}: {story[0].message}", LINE_MAX))
+    if not verbose and (hidden := len(told) - STORIES_SHOWN_MAX) > 0:
+        _say(console, f"{hidden} more stories, in {where or '-v'}")
+    if told:
         console.print()
-    hidden = len(told) - STORIES_SHOWN_MAX
-    if hidden > 0:
-        console.print(f"{hidden} more with other causes in {escape(where)}\n")
-    console.print(guarantee_table(outcome.rows, console.width))
-    console.print()
+    if verbose:
+        console.print(guarantee_table(outcome.rows, console.width))
+        console.print()
     if outcome.against is not None:
-        console.print(comparison_table(outcome))
-        console.print()
         for line in comparison_lines(outcome.against):
             _say(console, printable(line))
-        console.print()
-    if walked := walk_line(outcome.campaign.walked):
+    if verbose and (walked := walk_line(outcome.campaign.walked)):
         _say(console, printable(walked))
     for note in notes(outcome):
-        for line in (note.brief,) if note.brief else note.lines:
+        for line in note.lines if verbose else note.brief:
             _say(console, line)
     campaign = outcome.campaign
     runs = f"{campaign.runs:,} run{'' if campaign.runs == 1 else 's'}"
@@ -150,38 +147,38 @@ def print_outcome(outcome: VerdictOutcome, console: Console, where: str, headlin
     _say(console, Text.assemble(verdict, end, f"; {where}" if where else ""))
 
 
-def print_failure(outcome: VerdictOutcome, failure: Failure, console: Console, besides: str = "") -> None:
-    """Print the guarantee's sentence, the message, the evidence, the plan as sentences, the replay command."""
-    known = BY_ID[failure.guarantee]
-    head = Text(f"{known.id} {known.slug}", style=STYLES["violated"])
-    _say(console, Text.assemble(head, f" in {failure.kind.mode} mode on {failure.kind.storage}: {known.sentence}"))
+def _title(failure: Failure) -> str:
+    """The name of what a failure breaks, and where."""
+    return f"{failure.guarantee} {BY_ID[failure.guarantee].slug} in {failure.kind.mode} mode on {failure.kind.storage}"
+
+
+def print_failure(outcome: VerdictOutcome, story: Sequence[Failure], console: Console, verbose: bool = False) -> None:
+    """Print what a story's first failure breaks, what happened instead, what else it breaks, plan and replay command.
+
+    verbose: with the evidence, and however long the plan is.
+    """
+    failure = story[0]
+    _say(console, Text.assemble((_title(failure), STYLES["violated"]), f": {BY_ID[failure.guarantee].sentence}"))
     _say(console, brief(failure.message), 2)
-    if besides:
+    if besides := breaks_besides(story):
         _say(console, besides, 2)
-    _say(console, "evidence:", 2)
-    for line in in_context(failure.history, failure.evidence, around=0):
-        _say(console, line.text, 4)
+    if verbose:
+        _say(console, "evidence:", 2)
+        for line in in_context(failure.history, failure.evidence, around=0):
+            _say(console, line.text, 4)
     if failure.plan is not None:
         entries = f"{failure.entries} entries"
-        grown = f", {entries}, shrunk from {failure.entries_before}" if failure.entries_before else f", {entries}"
-        _say(console, f"plan (seed {failure.seed}{grown}):", 2)
-        for sentence in _abridged(plan_sentences(failure.plan)):
+        grown = f"{entries}, shrunk from {failure.entries_before}" if failure.entries_before else entries
+        sentences = plan_sentences(failure.plan)
+        shown = sentences if verbose or len(sentences) <= PLAN_SHOWN_MAX else ()
+        _say(console, f"plan (seed {failure.seed}, {grown})" + (":" if shown else ", in the report"), 2)
+        for sentence in shown:
             _say(console, brief(sentence), 4)
-        if failure.confirmed:
-            _say(console, printable(failure.confirmed), 2)
-        if unfinished := outcome.unfinished(failure):
-            _say(console, printable(unfinished), 2)
-    row = next((row for row in outcome.rows if (row.id, row.mode, row.storage) == failure.kind[:3]), None)
-    if row is not None:
-        console.print(f"  replay: {escape(row.replay)}", highlight=False, soft_wrap=True)  # On one line, for copying.
-
-
-def _abridged(sentences: Sequence[str]) -> Sequence[str]:
-    """The sentences of a plan; for a long plan, its beginning and its end, where the faults are."""
-    hidden = len(sentences) - 2 * PLAN_ENDS
-    if len(sentences) <= PLAN_SHOWN_MAX:
-        return sentences
-    return (*sentences[:PLAN_ENDS], f"... {hidden} more, all in report.html ...", *sentences[-PLAN_ENDS:])
+        for said in (failure.confirmed, outcome.unfinished(failure)):
+            if said:
+                _say(console, printable(said), 2)
+    replay = outcome.again[outcome.number(failure)]
+    console.print(f"  replay: {escape(replay)}", highlight=False, soft_wrap=True)  # On one line, for copying.
 
 
 def _say(console: Console, text: str | Text, indent: int = 0) -> None:

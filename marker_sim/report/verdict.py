@@ -197,11 +197,12 @@ def traced(outcome: VerdictOutcome) -> dict[str, tuple[History, tuple[int, ...]]
 
 
 def _ordered(failures: Iterable[Failure], differences: Differences | None) -> tuple[Failure, ...]:
-    """The failures, those that a baseline does not know first, so that they are the ones shown."""
-    if differences is None:
-        return tuple(failures)
-    new = {(known.guarantee, known.mode, known.storage, known.cause) for known in differences.unexpected}
-    return tuple(sorted(failures, key=lambda failure: failure.kind not in new))
+    """The failures, those that a baseline does not know and those that represent a story first: they are shown."""
+    found = tuple(failures)
+    told = {story[0].kind for story in stories(found)}
+    unexpected = differences.unexpected if differences else ()
+    new = {(known.guarantee, known.mode, known.storage, known.cause) for known in unexpected}
+    return tuple(sorted(found, key=lambda each: (each.kind not in new, each.kind not in told)))
 
 
 def _stored(number: int, failure: Failure, again: str, told: int) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.judges.verdict_row import VerdictRow
+from marker_sim.outcome.failure import stories
 from marker_sim.outcome.result import Campaign
 from marker_sim.plan import Plan, read_plan
 from marker_sim.report import write as writing
@@ -198,17 +199,62 @@ def test_the_browser_runs_the_one_script_of_the_page_and_nothing_else(tmp_path: 
     assert f"script-src 'sha256-{allowed}'" in page
 
 
-def test_the_terminal_shows_sentence_evidence_plan_and_replay() -> None:
+@pytest.mark.parametrize("verbose", [False, True])
+def test_the_terminal_shows_sentence_plan_and_replay_and_with_v_evidence_and_table(verbose: bool) -> None:
     out = StringIO()
     outcome = judge_campaign(campaign(), REFERENCE, None, Path("report"), ARGV)
-    print_outcome(outcome, Console(file=out, width=140), "report: report/report.html", headline(outcome))
+    print_outcome(outcome, Console(file=out, width=140), "report: report/report.html", headline(outcome), verbose)
     text = out.getvalue()
     assert text.startswith("violated: ") and "breaks 1 of" in text.splitlines()[0], "the verdict first, in words"
     assert BY_ID["G1"].sentence in text
-    assert "[2] 9.0 ms" in text and MARKER in text
+    assert "; most likely 1 defect" in text.splitlines()[0]
+    assert ("[2] 9.0 ms" in text) is verbose and MARKER in text
     assert "shrunk from 40" in text and "executor-0 waits 5 ms and creates marker" in text
     assert "replay: marker-sim replay report/plan.json" in text
-    assert re.search(r"G2\s+exists-is-durable\s+timeline\s+holds\s+s3\s+2\s+0", text)
+    assert bool(re.search(r"G2\s+exists-is-durable\s+timeline\s+holds\s+s3\s+2\s+0", text)) is verbose
+    assert verbose or text.count("\n") < 15, "a handful of lines"
+
+
+def test_stories_that_are_no_block_are_a_line_and_what_is_undecided_has_one_reason() -> None:
+    made, out = campaign(), StringIO()
+    failures = tuple(changed(made.failures[0], cause=f"cause {n}", message=f"it broke {n}") for n in range(12))
+    failures = tuple(replace(each, story=each.kind) for each in failures)
+    for guarantee in ("G3", "G4"):
+        made.statistics.add(history(), (Finding(guarantee=guarantee, applicable=True),))
+    outcome = judge_campaign(replace(made, failures=failures), REFERENCE, None, Path("report"), ARGV)
+    print_outcome(outcome, Console(file=out, width=140), "report: report/report.html", headline(outcome))
+    lines = out.getvalue().splitlines()
+    assert "most likely 12 defects" in lines[0]
+    assert sum("it broke" in line for line in lines) == 9 and sum("replay: " in line for line in lines) == 3
+    assert "G1 flushed-before-ack in timeline mode on s3: it broke 8" in lines
+    assert "3 more stories, in report: report/report.html" in lines
+    assert "inconclusive: G3 acked-marker-survives, G4 exact-set: no run had anything to judge" in lines
+
+
+@pytest.mark.parametrize(("other", "count"), [("'b' is not stored in u/2 at event 7", 1), ("'b' is listed twice", 2)])
+def test_what_is_told_in_the_same_words_of_other_names_is_one_story(other: str, count: int) -> None:
+    one = changed(campaign().failures[0], cause="unexplained", message="'a' is not stored in t/001 at event 12; x")
+    two = changed(replace(one, kind=one.kind._replace(storage="local")), message=other)
+    told = stories(replace(each, story=each.kind) for each in (one, two))
+    assert len(told) == count
+
+
+def test_the_plainest_small_plan_leads_its_story_and_the_report() -> None:
+    made = campaign()
+    faulty = replace(made.failures[0], entries_before=2)
+    run = faulty.history
+    probe = Event(0, 0, "kit", "kit", "observe", "phase", value="probe")
+    asked = replace(faulty, history=replace(run, events=(probe, *run.events[1:])), plan=Plan())
+    assert faulty.plan is not None
+    plain = replace(faulty, plan=replace(faulty.plan, ops=faulty.plan.ops * 9, faults=()))
+    large = replace(plain, entries_before=0, plan=replace(PLAN, faults=()))
+    kinds = [faulty.kind._replace(storage=name) for name in ("a", "b", "c", "d")]
+    found = [
+        replace(each, kind=k, story=kinds[0]) for each, k in zip((asked, faulty, plain, large), kinds, strict=True)
+    ]
+    assert [each.kind.storage for each in stories(found)[0]] == ["c", "b", "a", "d"]
+    outcome = judge_campaign(replace(made, failures=tuple(found)), REFERENCE, None, Path("report"), ARGV)
+    assert outcome.failures[0].kind.storage == "c", "plan.json is its plan"
 
 
 @pytest.mark.parametrize(
@@ -228,13 +274,14 @@ def test_violations_that_the_profile_allows_are_explained() -> None:
     made.statistics.add(history(), (Finding(guarantee="G9", applicable=True, judged=2, breaches=(breach,)),))
     outcome = judge_campaign(made, REFERENCE, None, Path("report"), ARGV)
     print_outcome(outcome, Console(file=out, width=140), "", headline(outcome))
-    assert (
-        "G9 type-recorded, timeline mode on s3, holds: the profile does not promise it under second-server (1)"
-        in out.getvalue()
-    )
+    assert "not promised, and violated: G9 type-recorded (1)\n" in out.getvalue()
+    print_outcome(outcome, Console(file=out, width=140), "", headline(outcome), verbose=True)
+    where = "G9 type-recorded, timeline mode on s3, holds"
+    assert f"{where}: the profile does not promise it under second-server (1)" in out.getvalue()
 
 
-def test_of_a_long_plan_the_terminal_shows_the_beginning_and_the_faults_at_its_end() -> None:
+@pytest.mark.parametrize("verbose", [False, True])
+def test_a_long_plan_is_in_the_report_and_on_a_terminal_with_v(verbose: bool) -> None:
     made, out = campaign(), StringIO()
     failure = made.failures[0]
     assert failure.plan is not None
@@ -242,10 +289,10 @@ def test_of_a_long_plan_the_terminal_shows_the_beginning_and_the_faults_at_its_e
     outcome = judge_campaign(
         replace(made, failures=(replace(failure, plan=plan),)), REFERENCE, None, Path("report"), ARGV
     )
-    print_outcome(outcome, Console(file=out, width=140), "report: report/report.html", headline(outcome))
-    sentences = plan_sentences(plan)
+    print_outcome(outcome, Console(file=out, width=140), "report: report/report.html", headline(outcome), verbose)
     text = out.getvalue()
-    assert f"... {len(sentences) - 24} more, all in report.html ..." in text and sentences[-1] in text
+    assert all((each in text) is verbose for each in plan_sentences(plan))
+    assert ("plan (seed 9, 61 entries, shrunk from 40), in the report" in text) is not verbose
 
 
 def test_storages_that_agree_share_a_row_and_others_do_not() -> None:

@@ -22,7 +22,9 @@ _GONE = re.compile(r"(?:gone from|no longer stored from|removed at) event (\d+)"
 _KILLED = re.compile(r"was killed at event (\d+)")
 _SILENT = re.compile(r"(\S+) answered nothing (?:after event (\d+)|since its start)")
 _LISTED = re.compile(r"markers were listed at event (\d+)")
-_REMOVED = re.compile(r"; (\S+) removed it during the deletion of .+, event (\d+)")
+_DID = re.compile(r"; ([^;]+?) (removed|wrote) (\S+)(?: in place)?(?: without \d+ of its names)? at event (\d+)")
+_IN_CALL = re.compile(r"(\S+) removed \S+ at event (\d+), during the deletion of .+? \(event (\d+)\)")
+_FAULT = re.compile(r"\(fault: .*? at event (\d+)")
 _FILES = re.compile(r"MARKERS\d+$")
 _NEVER = ("nor at any other time", "at no time")
 _FAULTS = {"put-failed": "storage", "exists-after-failed-flush": "storage", "after-failed-flush": "storage"}
@@ -107,9 +109,17 @@ def _of_others(events: Sequence[Event], breach: Breach) -> Iterator[str]:
         ended = next((e.kind for e in events if e.caused_by == listed and e.kind in ("ok", "info", "fail")), "")
         if events[listed].kind == "invoke" and not ended:
             yield f"the listing of event {listed} never ended"
-    for process, call in _REMOVED.findall(breach.message):
-        if arrived.get(int(call), events[int(call)].process) != process:
+    for process, at, call in _IN_CALL.findall(breach.message):
+        if arrived.get(int(call), events[int(call)].process) != process or not int(call) < int(at):
             yield f"the deletion of event {call} was asked of {arrived.get(int(call))}"
+    for who, how, file, at in _DID.findall(breach.message):
+        event = events[int(at)]
+        own = event.kind == "effect" and who in (event.process, "another program (the kit)")
+        if not own or (event.value is None) != (how == "removed") or not legible(event.path or "").endswith(file[-20:]):
+            yield f"event {at} is not that {who} {how} {file}"
+    for at in map(int, _FAULT.findall(breach.message)):
+        if events[at].kind != "fault" and events[at].operation != "started":
+            yield f"event {at} is no fault"
 
 
 def _cause(history: History, breach: Breach, about: tuple[str, str] | None) -> Iterator[str]:

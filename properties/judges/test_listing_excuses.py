@@ -302,5 +302,5 @@ def test_a_refused_request_that_changes_something_says_what_whenever_it_does() -
         if not late:
             story.end(invoke, "fail", error="400 no")
         breach = only(story, "G12")
-        assert breach.message.endswith("it was refused (400 no) and changed 't/elsewhere'")
+        assert breach.message.endswith(f"changed 't/elsewhere' at event {at}; server#1 wrote elsewhere at event {at}")
         assert breach.cause == "refused-and-done" and at in breach.evidence

@@ -51,7 +51,9 @@ def test_who_was_not_asked_to_delete_is_not_said_to_have_removed_it_in_a_deletio
     made.start("server#2")
     made.arrive(made.invoke("delete", instant="002"))
     made.put(f"{DIRECTORY}/MARKERS0", None, process, how="delete")
-    assert ("server#2 removed it during the deletion" in said(made, "G3")) is (process == "server#2")
+    assert ("during the deletion of another directory, t/.hoodie/.temp/002 (event" in said(made, "G3")) is (
+        process == "server#2"
+    )
 
 
 def test_a_name_that_comes_back_says_after_which_deletion() -> None:
@@ -89,7 +91,7 @@ def test_a_line_without_its_end_that_was_written_again_is_said_to_have_been_ther
     made.list()
     was = f"; from event {put} until event {again} it was in a last line that has no end, which is no marker"
     for guarantee in ("G4", "G11"):
-        assert said(made, guarantee).endswith(was), guarantee
+        assert was in said(made, guarantee), guarantee
 
 
 def test_an_empty_name_is_said_to_be_an_empty_line() -> None:
@@ -100,7 +102,7 @@ def test_an_empty_name_is_said_to_be_an_empty_line() -> None:
     made.flush("", marker("b"))
     made.end(asked, "ok", "created")
     told = [breach.message for breach in made.finding("G4").breaches]
-    assert any(each.endswith(f"; event {put} leaves an empty line, which is no marker") for each in told)
+    assert any(f"; event {put} leaves an empty line, which is no marker; server#1 wrote" in each for each in told)
 
 
 def test_an_attempt_that_ends_with_the_error_of_its_create_says_so() -> None:
@@ -133,7 +135,7 @@ def test_an_interrupted_rollback_says_whether_it_was_done_again(again: str) -> N
         "begun": f"; the last other one of it began at event {begun}",
         "never": "; no other one of it was begun",
     }
-    assert all(breach.message.endswith(what[again]) for breach in job.finding("G16").breaches)
+    assert all(what[again] in breach.message for breach in job.finding("G16").breaches)
     assert job.finding("G16").breaches
 
 
@@ -153,9 +155,7 @@ def test_a_file_of_others_in_a_marker_directory_is_no_marker_and_says_who_put_it
     put = job.put(f"{job.home('001')}/MARKERS0.tmp", b"", "kit")
     job.commit("001", job.attempt(A))
     job.write("002", "b")
-    assert f"'{job.home('001')}/MARKERS0.tmp', put by kit at event {put}, is left in its marker directory" in said(
-        job, "G18"
-    )
+    assert f"'{job.home('001')}/MARKERS0.tmp', put at event {put}, is left in its marker directory" in said(job, "G18")
 
 
 def test_an_unfinished_write_shows_how_its_driver_ended() -> None:
@@ -181,7 +181,7 @@ def test_only_a_listing_that_was_answered_has_listed(ended: str) -> None:
     job.data(A)
     if ended == "ok":
         how = f"a listing of its markers was invoked at event {listed}, which ended at event {done}"
-        assert said(job, "G20").endswith(f"after {how}")
+        assert f"after {how}; executor#1 wrote" in said(job, "G20")
     else:
         assert not job.finding("G20").breaches
 

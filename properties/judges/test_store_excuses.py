@@ -22,12 +22,16 @@ def test_an_answer_without_a_marker_says_when_it_was_there(answer: str) -> None:
     late = begun()
     late.end(late.ask(A), "ok", answer)
     came = late.flush(A)
-    assert only(late, guarantee).message.endswith(f"; it was stored at event {came}")
+    assert only(late, guarantee).message.endswith(
+        f"; it was stored at event {came}; server#1 wrote MARKERS0 at event {came}"
+    )
     early = begun()
     early.flush(A)
     gone = early.put(MARKERS0, b"")
     early.end(early.ask(A), "ok", answer)
-    assert only(early, guarantee).message.endswith(f"; it was gone from event {gone} on")
+    assert only(early, guarantee).message.endswith(
+        f"; it was gone from event {gone} on; server#1 wrote MARKERS0 without 1 of its names at event {gone}"
+    )
 
 
 @pytest.mark.parametrize("spoil", ["", "deletion", "kill", "never"])
@@ -107,7 +111,8 @@ def test_a_missing_name_is_reported_once_in_the_end_with_its_last_sight() -> Non
     gone = story.put(MARKERS0, b"")
     breach = only(story, "G4")
     lost = f"{A!r} was answered 'created' at event {answered} and is not stored in {DIRECTORY} in the end"
-    assert breach.message == f"{lost}; it was gone from event {gone} on"
+    by = f"server#1 wrote MARKERS0 without 1 of its names at event {gone}"
+    assert breach.message == f"{lost}; it was gone from event {gone} on; {by}"
     assert breach.evidence[-1] == story.last
 
 

@@ -262,7 +262,8 @@ def test_a_breach_of_a_commit_shows_effect_and_answer() -> None:
     changed = job.data(path, b"other")
     breach = job.breaks("G14")
     assert breach.evidence == (completed, answered, changed)
-    assert breach.message == f"t/001: the committed file 't/{path}' was removed or changed at event {changed}"
+    what = f"t/001: the committed file 't/{path}' was removed or changed at event {changed}"
+    assert breach.message == f"{what}; executor#1 wrote {path.rpartition('/')[2]} at event {changed}"
 
 
 def test_a_commit_that_names_what_is_not_stored_shows_its_answer() -> None:

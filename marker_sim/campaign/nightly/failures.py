@@ -62,7 +62,8 @@ class StoredFailure(FailureRecord):
     def links(self) -> frozenset[Hashable]:
         """The keys that it shares with failures of the same defect: a run, a cause."""
         where = (self.world, self.mode, self.storage)
-        return frozenset(("run", *where, seed) for seed in self.seeds) | cause_link(self.cause)
+        runs = (("run", *where, seed) for seed in self.seeds)
+        return frozenset({*runs, cause_link(self.guarantee, self.cause, self.message)})
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from ast import literal_eval
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -238,15 +238,15 @@ class NameLife(NamedTuple):
             return None
         return max((at for at in self.spans[1::2] if low < at <= high), default=None)
 
-    def around(self, moment: int) -> tuple[str, tuple[int, ...]]:
-        """For a name not stored at an event: the end of a sentence about when it was, and the events that show it."""
+    def around(self, moment: int) -> str:
+        """For a name not stored at an event: the end of a sentence about when it was."""
         came, gone = self.came(moment), self.gone(-1, moment)
         if gone is not None:
             again = f", and stored again at event {came}" if came is not None else ""
-            return f"; it was gone from event {gone} on{again}", (gone,)
+            return f"; it was gone from event {gone} on{again}"
         if came is not None:
-            return f"; it was stored at event {came}", (came,)
-        return (", nor at any other time", ()) if self.witnessed else (", and no reading of storage shows it", ())
+            return f"; it was stored at event {came}"
+        return ", nor at any other time" if self.witnessed else ", and no reading of storage shows it"
 
 
 def life_from_effects(effects: Iterable[Event], directory: str, name: str) -> NameLife:
@@ -265,18 +265,3 @@ def life_from_effects(effects: Iterable[Event], directory: str, name: str) -> Na
             if bool(files) != bool(len(spans) % 2):
                 spans.append(event.index)
     return NameLife(tuple(spans), witnessed=True)
-
-
-def taken_by(
-    remover: Event, directories: Iterable[Directory], own: str, asked: Callable[[RecordedCall], str]
-) -> tuple[str, tuple[int, ...]]:
-    """The deletion of another directory in which an effect took a name: the end of a sentence, and its event.
-
-    asked: the process that executes a call; removals by other processes do not belong to that call.
-    """
-    for directory in directories:
-        for call in directory.deletes if directory.path != own and remover.kind == "effect" else ():
-            if call.invoke < remover.index < call.done and asked(call) == remover.process:
-                what = f"; {remover.process} removed it during the deletion of {directory.path}, event {call.invoke}"
-                return what, (call.invoke,)
-    return "", ()

@@ -9,7 +9,7 @@ counts against G3 and not against G1 or G2. So one loss breaks one of them.
 
 from __future__ import annotations
 
-from marker_sim.history.index.calls import RecordedCall, taken_by
+from marker_sim.history.index.calls import RecordedCall
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER, DirectoryPresence, present
 from marker_sim.judges.causes import Causes
@@ -58,14 +58,13 @@ def _stored_at_answer(view: HistoryIndex, guarantee: str, answer: str) -> Findin
                 life = view.life_of(directory.path, name)
                 if life.stored(done):
                     continue  # It was lost between the answer and the reading, which breaks G3.
-                when, also = life.around(moment)
-                instead, source = causes.instead(directory, call, moment)
+                instead = causes.instead(directory, call, moment)
                 if answer == "exists" and not instead and life.gone(-1, moment) is None:
                     instead = causes.meant_by_exists(directory, call)
                 what = f'{name!r} was answered "{answer}" at event {done} and is not stored in {directory.path}'
-                message = what + (f" at event {moment}" if moment != done else "") + when + instead
+                message = what + (f" at event {moment}" if moment != done else "") + life.around(moment) + instead
                 cause = causes.of_loss(directory, call, moment)
-                breaches.append(breach_of(view, message, (invoke, done, moment), directory.path, cause, also + source))
+                breaches.append(breach_of(view, message, (invoke, done, moment), directory.path, cause))
     return Finding(guarantee=guarantee, applicable=True, judged=judged, breaches=tuple(breaches), eligible=eligible)
 
 
@@ -99,10 +98,8 @@ def acked_marker_survives(view: HistoryIndex) -> Finding:
                 if lost is not None and (call.name, lost[0]) not in reported:
                     reported.add((call.name, lost[0]))
                     cause = causes.of_loss(directory, call, lost[0])
-                    instead, source = causes.instead(directory, call, lost[0])
-                    evidence = (call.invoke, call.done, lost[0])
-                    message, also = lost[1] + instead, lost[2] + source
-                    breaches.append(breach_of(view, message, evidence, directory.path, cause, also))
+                    message = lost[1] + causes.instead(directory, call, lost[0])
+                    breaches.append(breach_of(view, message, (call.invoke, call.done, lost[0]), directory.path, cause))
             judged += decided
             if not decided and present(span, moment) is None:
                 view.excuse("deletion-open")
@@ -111,8 +108,8 @@ def acked_marker_survives(view: HistoryIndex) -> Finding:
 
 def _lost(
     view: HistoryIndex, home: DirectoryPresence, call: RecordedCall, moment: int, limit: int
-) -> tuple[int, str, tuple[int, ...]] | None:
-    """The loss of an answered marker before `limit`: event, message, further events to show.
+) -> tuple[int, str] | None:
+    """The loss of an answered marker before `limit`: event and message.
 
     moment: where presence is known first. One that was not stored at its answer breaks G1 or G2; where that is not
     known, since its server was killed before storage was read, it counts here.
@@ -127,16 +124,15 @@ def _lost(
         kill = view.killed(call.done, moment)
         if kill is not None:
             unseen = f"the first reading of storage after it, at event {moment}, does not show it"
-            return moment, f"{what}, and {unseen}; a server was killed at event {kill}, in between", (kill,)
+            return moment, f"{what}, and {unseen}; a server was killed at event {kill}, in between"
         to = present(span, next((start for start in span[::2] if start > moment), NEVER))
     if to is None or to >= limit:
         return None
     to = life.gone(call.done, to) or to
-    taken, also = taken_by(view.events[to], view.directories.values(), home.path, view.served_by)
     back = life.came(to)
     until = "on" if back is None else f"until event {back}"
     gone = f"is no longer stored in {home.path} from event {to} {until}, with no deletion invoked"
-    return to, f"{what} and {gone}{taken}", also
+    return to, f"{what} and {gone}"
 
 
 def rewrite_atomic(view: HistoryIndex) -> Finding:

@@ -133,15 +133,14 @@ def _missing_in_the_end(
             continue
         if call.name not in reported:
             reported.add(call.name)
-            when, also = view.life_of(directory.path, call.name).around(last)
-            instead, source = causes.instead(directory, call, last)
+            when = view.life_of(directory.path, call.name).around(last)
             message = (
                 f"{call.name!r} was answered {call.value!r} at event {call.done} and is not stored in {directory.path}"
-                f" in the end{when}{instead}"
+                f" in the end{when}{causes.instead(directory, call, last)}"
             )
             cause = causes.of_loss(directory, call, home.gone_from(call.name, call.done, last) or last)
             evidence = (call.invoke, call.done, min(last, view.end - 1))
-            breaches.append(breach_of(view, message, evidence, directory.path, cause, also + source))
+            breaches.append(breach_of(view, message, evidence, directory.path, cause))
     return breaches
 
 
@@ -203,16 +202,15 @@ def _second_creators(
                 evidence = (first.invoke, first.done, call.invoke, call.done)
                 looked = view.rest.home(directory.path).seen_at(first.done)
                 at = max(looked or call.done, call.invoke)
-                life, also = view.life_of(directory.path, call.name), tuple[int, ...]()
+                life = view.life_of(directory.path, call.name)
                 cause = "forgotten" if life.stored(at) else causes.of_loss(directory, first, at)
                 moment = max(first.done, call.invoke) if life.witnessed else at
                 if life.stored(moment):
                     message += f"; it was stored from event {life.since(moment)} on"
                 elif life.witnessed or looked is not None:
-                    when, also = life.around(moment)
-                    instead, source = causes.instead(directory, first, moment)
-                    message, also = f"{message}; it is not stored at event {moment}{when}{instead}", also + source
-                breaches.append(breach_of(view, message, evidence, directory.path, cause, also))
+                    instead = causes.instead(directory, first, moment)
+                    message += f"; it is not stored at event {moment}{life.around(moment)}{instead}"
+                breaches.append(breach_of(view, message, evidence, directory.path, cause))
         first = call
     return breaches
 

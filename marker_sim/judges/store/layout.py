@@ -31,10 +31,9 @@ def bounded_files(view: HistoryIndex) -> Finding:
         judged += 1
         direct = view.mode_of(path) == "direct"
         found = _direct_files(home) if direct else _batched_files(home, view.header.num_threads)
-        breaches += [
-            breach_of(view, f"{path} {what}", (at,), path, cause, next_answer(view, path, at, _name(view, path, at)))
-            for cause, what, at in found
-        ]
+        for cause, what, at in found:
+            answer = next_answer(view, path, at, _name(view, path, at))
+            breaches.append(breach_of(view, f"from event {at} on {path} {what}", (at,), path, cause, answer))
     return Finding(guarantee="G8", applicable=True, judged=judged, breaches=tuple(breaches))
 
 

@@ -116,7 +116,9 @@ def _stored_again(
                 how = "still stored" if span[at] < deletion.invoke else "stored again" if again else "stored"
                 when = "" if last == deletion else f", the last time at event {last.answered}"
                 what = f"{name!r} is {how} at event {shown} after {directory.path} was deleted{when}"
-                message = f"{what}, with no create since" + (f"; it was gone from event {to} on" if to != NEVER else "")
+                came = view.life_of(directory.path, name).since(shown) if view.reads else None
+                message = f"{what}, with no create since" + (f"; it was stored at event {came}" if came else "")
+                message += f"; it was gone from event {to} on" if to != NEVER else ""
                 evidence = (deletion.invoke, deletion.answered, shown)
                 instead, source = ("", ()) if name in creates else causes.asked_instead(directory, name, span[at])
                 cause = _back_by(span[at], deletion) if name in creates else causes.of_stranger(directory, name)
@@ -256,15 +258,14 @@ def _short(
         f" before it was invoked"
     )
     evidence = (call.invoke, call.done, listing.invoke, listing.done)
-    life, also = view.life_of(directory.path, call.name), tuple[int, ...]()
+    life = view.life_of(directory.path, call.name)
     if life.stored(listing.done):
         message += f"; it is stored from event {life.since(listing.done)} on"
     elif life.witnessed or life.gone(call.done, listing.done) is not None:
-        when, also = life.around(listing.done)
-        instead, source = causes.instead(directory, call, listing.done)
-        message, also = f"{message}; it is not stored at event {listing.done}{when}{instead}", also + source
+        instead = causes.instead(directory, call, listing.done)
+        message += f"; it is not stored at event {listing.done}{life.around(listing.done)}{instead}"
     cause = _left_out_by(view, causes, directory, listing, name, call)
-    return breach_of(view, message, evidence, directory.path, cause, also)
+    return breach_of(view, message, evidence, directory.path, cause)
 
 
 def _left_out_by(

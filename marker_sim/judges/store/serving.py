@@ -117,7 +117,7 @@ def _failed_probes(view: HistoryIndex) -> tuple[int, list[Breach]]:
         count += 1
         if call.outcome != "ok":
             ended = "was never answered" if call.outcome == "open" else f"ended {call.outcome}{_why(view, call)}"
-            message = f"a create that was sent after the last fault {ended}{silence.around(call)}"
+            message = f"the create of {call.name!r} that was sent after the last fault {ended}{silence.around(call)}"
             cause = _silenced_by(view, causes, directory, call, "refused")
             breaches.append(breach_of(view, message, (call.invoke, call.done), directory.path, cause))
     return count, breaches
@@ -164,8 +164,8 @@ def _unanswered(view: HistoryIndex) -> tuple[int, list[Breach]]:
         how = "not answered" if silent else f"answered ({call.value!r})" if isinstance(call.value, str) else "answered"
         late = "" if silent else f", so it came {(waited_ns - bound_ns) / 1e9:.3f} s late"
         message = (
-            f"a {call.operation} that reached {life.process} was {how} {waited_ns / 1e9:.1f} s after it was sent and"
-            f" all faults were over; the bound is {view.header.answer_bound_ms / 1e3:.1f} s{late}"
+            f"{_asked(directory, call)} that reached {life.process} was {how} {waited_ns / 1e9:.1f} s after it was sent"
+            f" and all faults were over; the bound is {view.header.answer_bound_ms / 1e3:.1f} s{late}"
             f"{silence.around(call)}"
         )
         cause = _silenced_by(view, causes, directory, call, "late")
@@ -222,6 +222,11 @@ def _unwell(view: HistoryIndex, call: RecordedCall, life: ServerLife) -> str:
 
 def _end_ns(view: HistoryIndex, call: RecordedCall) -> int:
     return view.time_ns(view.awaited_until(call))
+
+
+def _asked(directory: Directory, call: RecordedCall) -> str:
+    """A request as the subject of a sentence."""
+    return f"the create of {call.name!r}" if call.name else f"the {call.operation} of {directory.path}"
 
 
 def _why(view: HistoryIndex, call: RecordedCall) -> str:
@@ -284,7 +289,8 @@ def isolation(view: HistoryIndex) -> Finding:
         why = _why(view, call)
         ended = "failed with an error of its own" if why.startswith(" (raised ") else f"ended {call.outcome}"
         what = f"{took} {(end_ns - begin_ns) / 1e9:.1f} s" if late else ended + why
-        message = f"a {call.operation} of {directory.path} {what} during {fault.kind} of {fault.path}"
+        where = f"while storage failed only in another directory ({fault.path})"
+        message = f"{_asked(directory, call)} {what} {where}"
         cause = "never-answered" if view.timed_out(call) else "held-up" if late else "failed-along"
         breaches.append(breach_of(view, message, (fault.begin, call.invoke, call.done), None, cause))
     return Finding(guarantee="G7", applicable=True, judged=judged, breaches=tuple(breaches))

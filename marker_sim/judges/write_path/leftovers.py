@@ -174,7 +174,7 @@ def _left(view: HistoryIndex, path: WritePathIndex, files: list[str], moment: in
     """What a marker directory still holds at an event, and since when: the beginning of a sentence."""
     puts = (e.index for e in path.marker_effects if e.path == files[0] and e.index <= moment)
     put = max(puts, default=None) if not view.reads else None
-    since = f", put by {view.events[put].process} at event {put}," if put is not None else ""
+    since = f", put at event {put}," if put is not None else ""
     return f"{files[0]!r}{since} is left in its marker directory ({len(files)} file(s) in all)"
 
 

@@ -187,7 +187,8 @@ def _rollback_first(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list
             judged += 1
             if not over and key not in reported:
                 reported[key] = None
-                message = f"it was unfinished when {write.key[1]} began, and is not rolled back when that writes data"
+                message = f"it was unfinished when {write.key[1]} began, and not rolled back when that wrote data"
+                message += f" at event {touched}"
                 ended = view.ended(driver)
                 also = (ended if ended < write.begin.invoke else None,)
                 breaches.append(breach(view, key, message, index, write.begin.invoke, touched, also=also))
