@@ -145,9 +145,9 @@ def test_a_zombie_writes_its_file_when_its_instant_is_long_committed() -> None:
     late = judge(history, frozenset({"G20"}))[0].breaches
     assert len(late) == 1
     committed = next(e.index for e in history.events if e.operation == "commit" and e.kind == "ok")
-    assert committed < late[0].evidence[-1]
-    stray = history.events[late[0].evidence[-1]].path
-    assert [e for e in history.events if e.operation == "file" and e.path == stray], "nobody ever deletes it"
+    put = next(e for e in map(history.events.__getitem__, late[0].evidence) if e.kind == "effect")
+    assert committed < put.index
+    assert [e for e in history.events if e.operation == "file" and e.path == put.path], "nobody ever deletes it"
 
 
 def test_a_speculative_copy_succeeds_beside_the_first_attempt() -> None:

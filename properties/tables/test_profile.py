@@ -17,7 +17,7 @@ def test_every_guarantee_is_spoken_of_and_those_of_tables_are_applicable() -> No
         assert promise.source, guarantee
         assert promise.applicable == (BY_ID[guarantee].black_box is not None), guarantee
     promised = {under for under in FAULT_CLASSES if profile.promise("G18", "direct", "local", under).promised}
-    assert promised == set(FAULT_CLASSES) - {"client"}
+    assert promised == set(FAULT_CLASSES) - {"client", "power-loss"}
 
 
 def test_a_table_that_holds_is_inconclusive_only_where_nothing_happened() -> None:
