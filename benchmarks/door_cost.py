@@ -166,13 +166,14 @@ def _served(
 
 def _await(port: int, process: subprocess.Popen[bytes]) -> None:
     until = time.monotonic() + START_S
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     while time.monotonic() < until and process.poll() is None:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
         try:
             connection.request("GET", "/v1/hoodie/marker/dir/exists?markerdirpath=%2Fnone")
             connection.getresponse().read()
             return
         except OSError:
+            connection.close()
             time.sleep(0.1)
     raise SystemExit(f"the server does not answer within {START_S:g} s")
 
