@@ -39,7 +39,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=5.0)
     given = parser.parse_args()
     target, until = parse_target(given.sut), time.monotonic() + given.minutes * 60
-    profile = load_profile(given.profile or target.profile)
+    profile = load_profile(given.profile or target.can.profile)
     walk, lock, took = Walk(given.storage, THREADS, INTERVAL_MS, given.seed), threading.Lock(), list[float]()
 
     def lane(runs: RealRuns) -> None:
