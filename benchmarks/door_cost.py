@@ -27,6 +27,7 @@ from marker_sim.surroundings.requirements import find_java
 from marker_sim.targets.hudi import bundle, start_command
 from marker_sim.worlds.door.calls import Decision
 from marker_sim.worlds.door.door import Door
+from marker_sim.worlds.http.http_client import probe
 from marker_sim.worlds.http.servers import free_port
 
 TURNS, SECONDS, CLIENTS, HUDI_CLIENTS = 3, 3.0, 4, 64
@@ -166,16 +167,10 @@ def _served(
 
 def _await(port: int, process: subprocess.Popen[bytes]) -> None:
     until = time.monotonic() + START_S
-    while time.monotonic() < until and process.poll() is None:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-        try:
-            connection.request("GET", "/v1/hoodie/marker/dir/exists?markerdirpath=%2Fnone")
-            connection.getresponse().read()
-            return
-        except OSError:
-            connection.close()
-            time.sleep(0.1)
-    raise SystemExit(f"the server does not answer within {START_S:g} s")
+    while wrong := probe(port, "/none/.hoodie/.temp/1"):
+        if time.monotonic() > until or process.poll() is not None:
+            raise SystemExit(f"the server does not answer within {START_S:g} s: {wrong}")
+        time.sleep(0.1)
 
 
 def _load(port: int, clients: int, request: Callable[[int, int], tuple[str, str]]) -> float:

@@ -142,7 +142,7 @@ def make_merged_plan(
             faults += [*_outage(rng, storage, asked_for), *_hang_ups(rng, askers), *_again(seed, storage)]
     more += [] if small else readers(seed, storage, len(directories))
     more += repeated_listings(seed, max(odd, key=odd.count, default=0))
-    ops += map(_in_small, more) if small else more
+    ops += [replace(op, copies=min(op.copies, SMALL_CROWD)) for op in more] if small else more
     return Plan(
         mode="timeline",
         storage=storage,
@@ -162,10 +162,6 @@ def _crowds(
     more = [_accepted(op) for op in crowd(rng, storage, _clients(ops), directories, latin)]
     more += hot(rng, storage, _clients([*ops, *more]), directories)
     return more + spaced(rng, storage, _clients([*ops, *more]), directories, interval_ms)
-
-
-def _in_small(op: Op) -> Op:
-    return replace(op, copies=min(op.copies, SMALL_CROWD))
 
 
 def _quick(threads: tuple[int, ...], intervals_ms: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:

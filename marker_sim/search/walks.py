@@ -51,6 +51,10 @@ class Fate(NamedTuple):
     when: When = "before"
     settings: FaultSettings = FaultSettings()
 
+    def at(self, call: Call) -> Fault:
+        """The fault that makes a server's call meet it."""
+        return Fault(kind=self.kind, target="server", trigger=call._replace(when=self.when), settings=self.settings)
+
 
 def _errors(kind: FaultKind) -> tuple[Fate, ...]:
     """An error once, which libraries may hide by trying again, and some in a row."""
@@ -181,9 +185,7 @@ class Walk:
             for fate in fates_of(self.storage, call, self.power):
                 if fate.kind.row.kills:
                     turns[number] += 1
-                    due = trigger._replace(when=fate.when)
-                    fault = Fault(kind=fate.kind, target="server", trigger=due, settings=fate.settings)
-                    self._pairs.append(WalkPoint(PAIRS, number, fate.name, turns[number], fault, (death,)))
+                    self._pairs.append(WalkPoint(PAIRS, number, fate.name, turns[number], fate.at(trigger), (death,)))
 
     def _number(self, calls: tuple[StorageCall, ...]) -> None:
         """The points of a workload; then the next workload is the same with a death in the middle of this one."""
@@ -198,11 +200,9 @@ class Walk:
             turns[kind] += 1
             which = STARTING if call.starting else base
             for fate in fates_of(self.storage, call, self.power):
-                due = trigger._replace(when=fate.when)
-                fault = Fault(kind=fate.kind, target="server", trigger=due, settings=fate.settings)
                 dies = fate.kind.row.kills or call.operation not in CHANGES[self.storage]
                 more = deaths if dies else (*deaths, self._death_at_the_end())
-                self._left.append(WalkPoint(which, number, fate.name, turns[kind], fault, more))
+                self._left.append(WalkPoint(which, number, fate.name, turns[kind], fate.at(trigger), more))
         random.Random(f"walk/1/{self.seed}").shuffle(self._left)
         self._left.sort(key=lambda point: -point.turn)
         changing = [each for each, call in zip(triggers, calls, strict=True) if call.operation in CHANGES[self.storage]]
@@ -219,7 +219,6 @@ def workload(storage: str, threads: int, interval_ms: int, seed: int) -> Plan:
     """Creates in two directories, one after the other and a few at once; one is deleted and used again.
 
     The first creates are repeated at once, as by a client that had no answer.
-
     Its only fault shows the reads: the first one is a millisecond late.
     """
 

@@ -151,8 +151,9 @@ class Interceptor:
         A death or pause before the call is done when this returns: the caller does not apply the call of a killed
         process. Storage faults are recorded here and done by the caller.
         """
-        call = call._replace(starting=self._restarts(call.process))
-        if not call.starting and not self.serves(call.process):
+        if self._restarts(call.process):
+            call = call._replace(starting=True)
+        elif not self.serves(call.process):
             return None
         if call.process.startswith(SERVERS):
             self.calls.append(call)

@@ -63,14 +63,17 @@ def typed(directory: str) -> None:
     replace(f"{directory}/{TYPE}", TYPE_TEXT)
 
 
-def add(directory: str, name: str) -> bool:
-    """Whether a name is new in MARKERS0, which has it then. FileNotFoundError: another program removed something."""
-    path = f"{directory}/MARKERS0"
+def add(directory: str, name: str, file: str = "MARKERS0", publish: Callable[[str, bytes], object] = replace) -> bool:
+    """Whether a name is new in a marker file, which has it then. FileNotFoundError: another program removed something.
+
+    publish: gives the file at a path its content.
+    """
+    path = f"{directory}/{file}"
     typed(directory)
     known = lines(path)
     if name in known:
         return False
-    replace(path, text([*known, name]))
+    publish(path, text([*known, name]))
     check(directory, path, name)
     return True
 

@@ -17,7 +17,7 @@ from zlib import crc32
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # It is started as a program, wherever that is done.
 
-from scenarios.correct_servers.hudi_files import alone, check, fresh, insist, lines, remove, text, typed, write
+from scenarios.correct_servers.hudi_files import add, alone, fresh, insist, lines, remove, write
 from scenarios.correct_servers.plain_http import Markers, serve
 
 
@@ -31,19 +31,9 @@ class Linked(Markers):
 
     def create(self, directory: str, name: str) -> bool:
         """A new file is published by links."""
-        path = f"{directory}/MARKERS{crc32(name.encode()) % self._threads}"
-
-        def once() -> bool:
-            typed(directory)
-            known = lines(path)
-            if name in known:
-                return False
-            _publish(path, text([*known, name]))
-            check(directory, path, name)
-            return True
-
+        file = f"MARKERS{crc32(name.encode()) % self._threads}"
         with self._locks[directory]:
-            return insist(once)
+            return insist(lambda: add(directory, name, file, _publish))
 
     def names(self, directory: str) -> list[str]:
         """Of all files."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # It is started as a program, wherever that is done.
 
-from scenarios.correct_servers.hudi_files import check, fresh, insist, lines, locked, remove, text, typed, write
+from scenarios.correct_servers.hudi_files import add, fresh, insist, lines, locked, remove, write
 from scenarios.correct_servers.plain_http import Markers, serve
 
 
@@ -23,27 +23,9 @@ class Versions(Markers):
         self._root = root
 
     def create(self, directory: str, name: str) -> bool:
-        """The version before is removed at once."""
-        path = f"{directory}/MARKERS0"
-
-        def once() -> bool:
-            typed(directory)
-            known = lines(path)
-            if name in known:
-                return False
-            before = os.readlink(path) if os.path.islink(path) else ""
-            version, link = fresh(path, "version"), fresh(path, "link")
-            write(os.open(version, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), text([*known, name]))
-            os.symlink(os.path.basename(version), link)
-            os.rename(link, path)
-            if before:
-                with suppress(FileNotFoundError):
-                    os.unlink(f"{directory}/{before}")
-            check(directory, path, name)
-            return True
-
+        """A new version is published."""
         with locked(self._root, directory):
-            return insist(once)
+            return insist(lambda: add(directory, name, publish=_publish))
 
     def names(self, directory: str) -> list[str]:
         """As they are in storage; without the lock the version could be removed before it is opened."""
@@ -54,6 +36,18 @@ class Versions(Markers):
         """One file after the other."""
         with locked(self._root, directory):
             return remove(directory)
+
+
+def _publish(path: str, data: bytes) -> None:
+    """The version before is removed at once."""
+    before = os.readlink(path) if os.path.islink(path) else ""
+    version, link = fresh(path, "version"), fresh(path, "link")
+    write(os.open(version, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), data)
+    os.symlink(os.path.basename(version), link)
+    os.rename(link, path)
+    if before:
+        with suppress(FileNotFoundError):
+            os.unlink(f"{os.path.dirname(path)}/{before}")
 
 
 if __name__ == "__main__":

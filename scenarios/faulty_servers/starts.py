@@ -7,17 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+from scenarios.faulty_servers import remembering, server
+
 HERE = Path(__file__).resolve().parent
 BUILD_S = 300
 DEFECTS = {
-    "python": (
-        "marker-file-first",
-        "type-with-new-directory",
-        "temporary-adopted",
-        "removed-before-rename",
-        "answered-before-write",
-        "listing-error-is-empty",
-    ),
+    "python": server.DEFECTS[1:],
     "go": (
         "second-write-unchecked",
         "cut-line-is-a-name",
@@ -26,18 +21,7 @@ DEFECTS = {
         "deletion-error-logged",
         "unreadable-file-skipped",
     ),
-    "remembering": (
-        "whole-looking-line-adopted",
-        "lines-counted",
-        "lock-of-another-removed",
-        "deletion-done-again",
-        "prefix-forgotten",
-        "type-file-remembered",
-        "type-file-error-logged",
-        "recovery-before-lock",
-        "error-is-refusal",
-        "kept-though-not-renamed",
-    ),
+    "remembering": remembering.DEFECTS[1:],
 }
 SERVERS = {f"correct-{language}": (language, "") for language in DEFECTS} | {
     defect: (language, defect) for language, defects in DEFECTS.items() for defect in defects

@@ -71,6 +71,11 @@ class ServerFaultInjector:
         """Whether a server of this name has answered and lives."""
         return any(server.name == process for server in self.servers)
 
+    @property
+    def running(self) -> tuple[Server, ...]:
+        """The servers alive and the one that is started again."""
+        return (*self.servers, *filter(None, [self.starting]))
+
     def restarts(self, process: str) -> bool:
         """Whether the server of this name is started again after a death."""
         return self.starting is not None and self.starting.name == process
@@ -226,8 +231,7 @@ class ServerFaultInjector:
         kept = "names and lengths" if lengths else "names" if names else "nothing"
         with self.recorder.lock:
             self.recorder.fault(server.name, POWER_LOST, path=path, error=place)
-            living = [*self.servers, *filter(None, [self.starting])]
-            dying = [each for each in living if not each.ended]
+            dying = [each for each in self.running if not each.ended]
             for each in dying:
                 self.shoot(each, path, place)
             self.world.lose_power(names, lengths)

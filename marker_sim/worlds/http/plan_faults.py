@@ -212,9 +212,7 @@ class PlanFaults:
 
     def inject(self, armed: ArmedFault, call: StorageCall) -> None:
         """A fault is due at a call on storage; the recorder's lock is held, so nothing here waits."""
-        injector = self._injector
-        asked = [*injector.servers, *filter(None, [injector.starting])]
-        server = next((server for server in asked if server.name == call.process), None)
+        server = next((server for server in self._injector.running if server.name == call.process), None)
         if server is not None and not server.ended:
             self._begin(server, armed.fault, call)
 
