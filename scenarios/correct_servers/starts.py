@@ -87,13 +87,16 @@ SERVERS = {
             "versions": "",
         }.items()
     },
-    "python-one-key": Start(
-        needs="python",
-        source="one_key.py",
-        command="{python} -S {source} {port} {storage}",
-        reader="{python} -S {source} --names {dir}",
-        storage="s3",
-    ),
+    **{
+        f"python-{name}": Start(
+            needs="python",
+            source=f"{name.replace('-', '_')}.py",
+            command="{python} -S {source} {port} {storage}",
+            reader="{python} -S {source} --names {dir}",
+            storage="s3",
+        )
+        for name in ("generations", "one-key")
+    },
 }
 
 
