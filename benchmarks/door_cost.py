@@ -28,7 +28,7 @@ from marker_sim.targets.hudi import bundle, start_command
 from marker_sim.worlds.door.calls import Decision
 from marker_sim.worlds.door.door import Door
 from marker_sim.worlds.http.http_client import probe
-from marker_sim.worlds.http.servers import free_port
+from marker_sim.worlds.http.servers import lease_port
 
 TURNS, SECONDS, CLIENTS, HUDI_CLIENTS = 3, 3.0, 4, 64
 START_S = 60.0
@@ -132,7 +132,7 @@ def _of_go(work: Path, behind: bool) -> float:
 
 
 def _of_hudi(work: Path, command: str, behind: bool) -> float:
-    port = free_port()
+    port, _ = lease_port()
 
     def load(process: subprocess.Popen[bytes], root: Path) -> float:
         place = urllib.parse.quote(str(root / "t" / ".hoodie" / ".temp" / "1"))

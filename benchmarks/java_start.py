@@ -16,13 +16,13 @@ import time
 from marker_sim.targets.hudi import VERSIONS, find_jars, start_command
 from marker_sim.targets.jvm.java_start import quick_start
 from marker_sim.worlds.http.http_client import probe
-from marker_sim.worlds.http.servers import Command, free_port
+from marker_sim.worlds.http.servers import Command, lease_port
 
 
 def starts_in(command: str) -> float:
     """Seconds until a server answers."""
     with tempfile.TemporaryDirectory() as folder:
-        port = free_port()
+        port, _ = lease_port()
         values = {"port": str(port), "threads": "2", "interval_ms": "50", "storage": folder}
         began = time.monotonic()
         server = subprocess.Popen(

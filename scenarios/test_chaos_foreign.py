@@ -69,8 +69,10 @@ def test_a_directory_takes_other_versions_of_a_server_and_no_other_system(
     for sut in ("reference", "hudi:1.2.0"):
         assert main(["chaos", "--sut", sut, *directory, then]) == 2
         assert "belongs to --sut http; give another --dir" in capsys.readouterr().err
+    assert main(["chaos", "--profile", "http-power-loss", *directory, then]) == 2
+    assert "is judged by --profile http; give another --dir" in capsys.readouterr().err
     nights = json.loads((tmp_path / "chaos" / "summary.json").read_text())["nights"]
-    assert set(nights[0]["stream_runs"]) - {"canary"} == {"foreign-local"}
+    assert set(nights[0]["stream_runs"]) <= {"canary", "foreign-local"}, "its command says nothing of S3"
 
 
 @pytest.mark.parametrize(
@@ -82,6 +84,7 @@ def test_a_directory_takes_other_versions_of_a_server_and_no_other_system(
         (("--sut", "hudi:1.2.0", "--stages", "swarm"), "whose night has one stage; leave it out"),
         (("--sut", "hudi:1.2.0", "--storage", "hdfs"), "--storage was given 'hdfs'; write local, s3 or both"),
         (("--storage", "s3"), "--storage was given with --sut reference, whose stages run on all; leave it out"),
+        (("--sut", "hudi:1.2.0", "--profile", "hadi"), "profile 'hadi' cannot be read"),
         (("--sut", "hudi:9.9.9"), "hudi:9.9.9 has no bundle"),
         (("--sut", "http", "--start", "x {port} {endpoint}", "--storage", "both"), "leave {endpoint} out"),
         (("--sut", "hudi:1.2.0", "--s3-endpoint", "http://127.0.0.1:9"), "with --storage local; write --storage s3"),

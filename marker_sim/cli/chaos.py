@@ -27,6 +27,7 @@ from marker_sim.cli import options as given
 from marker_sim.cli.output import Progress
 from marker_sim.cli.request import SEED_MAX, parse_duration, parse_jobs, parse_seed, parse_server
 from marker_sim.errors import EXIT_INTERRUPTED, UsageError
+from marker_sim.judges.promises.profiles import SHIPPED, load_profile
 from marker_sim.report.table import output_console, plain_table, print_line
 from marker_sim.surroundings.spark_session import parse_master
 from marker_sim.surroundings.time_limit import REST_S, TimeLimit
@@ -52,6 +53,7 @@ def chaos(
     dir_format: given.Form = None,
     identity: given.Identity = False,
     batch_threads: given.BatchThreads = None,
+    profile: given.Promises = None,
     s3_endpoint: given.S3Endpoint = None,
     s3_bucket: given.S3Bucket = None,
     seed: Annotated[str | None, typer.Option(metavar="N", help="Seed of a new directory.")] = None,
@@ -77,6 +79,7 @@ def chaos(
         spark_master=parse_master(spark_master),
         stages=None if stages is None else parse_stages(stages),
         new_night=new_night,
+        profile=None if profile is None else _lasting(profile),
         server=server,
         storages=storages,
     )
@@ -110,6 +113,12 @@ def _foreign(
     storages = tuple(REAL_STORAGES) if storage == BOTH else (storage,)
     options = [parse_server(words, target, each, os.environ) for each in storages]
     return options[0], storages
+
+
+def _lasting(profile: str) -> str:
+    """A profile as a night from another directory finds it again; UsageError for none."""
+    load_profile(profile)
+    return profile if profile in SHIPPED else str(Path(profile).resolve())
 
 
 def _print(totals: Totals, directory: Path, console: Console) -> None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import socket
 import socketserver
 import subprocess
 import sys
+from itertools import chain, count
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from marker_sim.names import MarkerDirectory
 from marker_sim.surroundings.supervisor import StartedProgram
 from marker_sim.worlds.http.clients import Requests
 from marker_sim.worlds.http.http_client import HttpConnection
-from marker_sim.worlds.http.servers import Server
+from marker_sim.worlds.http.servers import Server, lease_port
 from marker_sim.worlds.recorder import Recorder
 
 PLACE = MarkerDirectory("t", "001")
@@ -42,3 +47,26 @@ def test_what_a_client_would_ask_when_the_run_is_over_is_neither_sent_nor_in_the
         assert requests.send(*asked, over=lambda: True) is None and recorder.events == []
         ended = requests.send(*asked, over=lambda: False)
         assert ended is not None and [event.kind for event in recorder.events] == ["invoke", "observe", "info"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ports are leased by abstract names, which Linux has")
+def test_a_port_that_one_server_will_have_is_given_to_no_other_before_it_is_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    port, lease = lease_port()
+    drawn = chain([port, port], count(port + 1))
+    real = socket.socket.getsockname
+
+    class Probe(socket.socket):
+        def getsockname(self) -> Any:
+            return ("127.0.0.1", next(drawn)) if self.family == socket.AF_INET else real(self)
+
+    monkeypatch.setattr(socket, "socket", Probe)
+    other, more = lease_port()
+    assert other > port, "the kernel gave the first one twice more, for no server has bound it yet"
+    lease.close()
+    drawn = chain([port], count(port + 1))
+    again, third = lease_port()
+    assert again == port
+    more.close()
+    third.close()

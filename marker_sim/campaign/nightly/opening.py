@@ -110,7 +110,8 @@ def schedule(
 class NightRequest:
     """The options of `chaos`.
 
-    sut, seed, stages, server: None for those of the directory, or the defaults.
+    sut, profile, seed, stages, server: None for those of the directory, or the defaults.
+    profile: a shipped name or an absolute path.
     server: how a foreign server is started.
     storages: of a system whose runs take real time, () for those of the directory.
     spark_master: whose executors do the units, None for processes on this machine.
@@ -126,6 +127,7 @@ class NightRequest:
     new_night: bool = False
     server: ServerOptions | None = None
     storages: tuple[str, ...] = ()
+    profile: str | None = None
     spark_master: str | None = None
 
 
@@ -145,11 +147,16 @@ def opened(ledger: Ledger, request: NightRequest, draw_seed: Callable[[], int]) 
     if ledger.empty:
         sut = request.sut or DEFAULT
         seed = draw_seed() if request.seed is None else request.seed
-        words = {"schema": SCHEMA, "sut": sut, "profile": parse_target(sut).can.profile, "seed": seed}
+        profile = request.profile or parse_target(sut).can.profile
+        words = {"schema": SCHEMA, "sut": sut, "profile": profile, "seed": seed}
         own = {} if request.server is None else {"server": request.server.to_dict(), "storages": request.storages}
         totals.add(ledger.append("chaos", **words, **own))
     if request.sut is not None and not same_system(request.sut, totals.sut):
         raise UsageError(f"{place} belongs to --sut {totals.sut}; give another --dir for {request.sut}")
+    if request.profile not in (None, totals.profile):
+        raise UsageError(
+            f"{place} is judged by --profile {totals.profile}; give another --dir for --profile {request.profile}"
+        )
     if request.seed not in (None, totals.seed):
         raise UsageError(
             f"{place} began with --seed {totals.seed} and goes on from there, so that no plan is run twice; leave"
@@ -226,13 +233,12 @@ def _missing_here() -> dict[str, str]:
 def _missing_on_servers(totals: Totals) -> dict[str, str]:
     """The streams that cannot run here, with the reason; fetches what the others need. UsageError: no storage fits."""
     found: dict[str, str] = {}
-    can = parse_target(totals.sut).can
     for stream, storage in FOREIGN.items():
         if storage not in totals.storages:
             found[stream] = "--storage leaves it out"
             continue
         scratch = Path(tempfile.gettempdir())
-        request = request_on(totals.sut, storage, totals.server, can.profile, 0, scratch)
+        request = request_on(totals.sut, storage, totals.server, totals.profile, 0, scratch)
         try:
             request.target.prepare(request, lambda line: None)
         except HarnessError as error:

@@ -19,6 +19,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 import uuid
@@ -76,11 +77,15 @@ class Server:
     """One life of a server process. `name` is the process of the history, `started` the index of its first event.
 
     door: the port that clients ask: its own, or that of a proxy before it.
+    lease: of `lease_port`, until the server is killed.
     """
 
-    def __init__(self, name: str, port: int, program: StartedProgram, log: Path) -> None:
+    def __init__(
+        self, name: str, port: int, program: StartedProgram, log: Path, lease: socket.socket | None = None
+    ) -> None:
         self.name = name
         self.port = port
+        self._lease = lease
         self.door = port
         self.log = log
         self.started = -1
@@ -123,6 +128,8 @@ class Server:
             self.program.popen.wait(END_TIMEOUT_S)
         except subprocess.TimeoutExpired as error:
             raise HarnessError(f"process {self.program.pid} of {self.name} did not end after SIGKILL") from error
+        if self._lease is not None:
+            self._lease.close()
 
     def last_lines(self) -> str:
         """The end of its output, for messages."""
@@ -217,7 +224,7 @@ class Fleet:
             self._count += 1
             name = f"server-{self._count}"
         around = surroundings(name)
-        port, workdir = free_port(), self._workdir / slot
+        (port, lease), workdir = lease_port(), self._workdir / slot
         log = self._logs / f"{name}.log"
         values = {
             "port": str(port),
@@ -238,7 +245,7 @@ class Fleet:
                 program = around.start(words, mine, process=name, stdout=output)
         except OSError as error:
             raise _not_started(words[0], error) from error
-        server = Server(name, port, program, log)
+        server = Server(name, port, program, log, lease)
         self._servers.append(server)
         return server
 
@@ -287,11 +294,23 @@ class _PortTaken(Exception):
     """A server reports that its port is in use; the text is its last output."""
 
 
-def free_port() -> int:
-    """A port that was free a moment ago on 127.0.0.1."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def lease_port() -> tuple[int, socket.socket]:
+    """A port that was free a moment ago on 127.0.0.1; no other kit on this machine chooses it while the socket is open.
+
+    Without that, two campaigns may choose one port before either server has it, and one asks the server of the other.
+    """
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = int(probe.getsockname()[1])
+        lease = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        try:
+            if sys.platform == "linux":  # An abstract name, which ends with the process that has it.
+                lease.bind(f"\0marker-sim/port/{port}")
+        except OSError:
+            lease.close()
+            continue
+        return port, lease
 
 
 def _not_started(program: str, error: OSError) -> HarnessError:
