@@ -295,10 +295,7 @@ class _PortTaken(Exception):
 
 
 def lease_port() -> tuple[int, socket.socket]:
-    """A port that was free a moment ago on 127.0.0.1; no other kit on this machine chooses it while the socket is open.
-
-    Without that, two campaigns may choose one port before either server has it, and one asks the server of the other.
-    """
+    """A port that was free a moment ago on 127.0.0.1; no other kit on this machine chooses it while the socket is open."""
     while True:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
