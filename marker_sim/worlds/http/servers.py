@@ -295,7 +295,7 @@ class _PortTaken(Exception):
 
 
 def lease_port() -> tuple[int, socket.socket]:
-    """A port that was free a moment ago on 127.0.0.1; no other kit on this machine chooses it while the socket is open."""
+    """A port of 127.0.0.1 that was free a moment ago; no other kit here chooses it until the socket is closed."""
     while True:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
