@@ -124,6 +124,31 @@ def test_of_a_large_history_the_surroundings_of_evidence_and_faults_are_shown_an
     assert len(json.dumps(drawn)) < 300_000
 
 
+def test_all_evidence_is_shown_also_where_it_is_much_and_scattered() -> None:
+    story = _large()[0]
+    evidence = tuple(range(0, len(story.events), len(story.events) // 60))
+    shown = {event["i"] for event in picture(HistoryIndex(story.history()), evidence, most=100)["events"]}
+    assert set(evidence) <= shown
+
+
+def test_lanes_that_the_evidence_does_not_touch_are_folded_and_those_of_the_kit_are_named() -> None:
+    story = Story()
+    story.start()
+    created = story.create(marker("a"))
+    story.ask(marker("b"), process="probe#1")
+    story.observe("phase", value="end")
+    lost = story.put(f"{DIRECTORY}/MARKERS0", b"")
+    view = HistoryIndex(story.history())
+    lanes = {lane["name"]: lane["open"] for lane in picture(view, (created, lost))["lanes"]}
+    assert lanes == {"client": True, "server#1": True, "kit: its probe": False, "kit: its reads": False}
+    assert all(lane["open"] for lane in picture(view, ())["lanes"]), "without evidence no lane matters more"
+    story.ask(marker("c"), process="probe#2")
+    for number in range(LANES_MAX):
+        story.ask(marker(f"m{number}"), process=f"client-{number}")
+    lanes = {lane["name"]: lane["open"] for lane in picture(HistoryIndex(story.history()), (lost,))["lanes"]}
+    assert lanes["server#1"] and sum(lanes.values()) == 1 and "2 × kit: its probe" in lanes
+
+
 def test_many_clients_share_a_lane() -> None:
     story = Story()
     story.start()
@@ -143,21 +168,21 @@ def test_hostile_names_become_printable() -> None:
     assert all(character.isprintable() for character in text) and r"\\udcff" in text
 
 
-def test_the_map_of_faults_tells_struck_empty_and_impossible_cells_apart() -> None:
+def test_the_map_of_faults_shows_what_struck_and_says_what_is_missing() -> None:
     rows = (
         MatrixRow(
             kind="kill", met={"server: idle": 1, "driver: begin": 12_345}, unmet=("server: listing",), impossible={}
         ),
-        MatrixRow(kind="late", met={}, unmet=("driver: begin",), impossible={"server: idle": "no call is made there"}),
+        MatrixRow(
+            kind="torn", met={"server: idle": 7}, unmet=(), impossible={"driver: begin": "no call is made there"}
+        ),
+        MatrixRow(kind="late", met={}, unmet=("driver: begin", "driver: stage", "client: idle"), impossible={}),
     )
     drawn = heat_map(rows)
-    assert drawn.roles == (("server", 2), ("driver", 1)) and drawn.phases == ("idle", "listing", "begin")
-    (_, struck, kill), (_, none, late) = drawn.rows
-    assert (struck, none) == (12_346, 0)
-    assert [(cell.state, cell.shade, cell.shown) for cell in kill] == [
-        ("met", 1, "1"),
-        ("unmet", 0, "0"),
-        ("met", 5, "12k"),
-    ]
-    assert [cell.state for cell in late] == ["impossible", "impossible", "unmet"]
-    assert "no call is made there" in late[0].says and "a server cannot have this fault" in late[1].says
+    assert drawn.roles == (("server", 1), ("driver", 1)) and drawn.phases == ("idle", "begin"), "a column is empty"
+    (kill, struck, cells), (torn, _, others) = drawn.rows
+    assert (kill, struck, torn) == ("kill", 12_346, "torn")
+    assert [cell and (cell.shade, cell.shown) for cell in (*cells, *others)] == [(1, "1"), (5, "12k"), (2, "7"), None]
+    assert cells[1] is not None and cells[1].says == "kill in driver: begin: 12,345 times"
+    assert drawn.missing == (("kill", "server: listing"), ("late", "driver: begin, stage; client: idle"))
+    assert (drawn.never, drawn.struck, drawn.possible) == (("late",), 3, 7)

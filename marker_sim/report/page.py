@@ -99,7 +99,7 @@ def render_page(outcome: VerdictOutcome) -> str:
         walk=printable(walk_line(campaign.walked)),
         fates=list(dict.fromkeys(fate for each in campaign.walked for fate in each.fates)),
         heat=heat_map(campaign.fault_rows),
-        faults=sorted(campaign.statistics.faults.items()),
+        faults=campaign.statistics.faults.most_common(),
         reached=sorted(campaign.statistics.reached.items()),
         operations=sorted(campaign.statistics.operations.items()),
     )

@@ -172,7 +172,7 @@ def _lanes(events: Sequence[Event], touched: set[str]) -> list[dict[str, Any]]:
     lanes: dict[str, dict[str, Any]] = {}
     for process, role in roles.items():
         alone = len(roles) <= LANES_MAX or (process in touched and len(lanes) < LANES_MAX)
-        group = "probe" if process.startswith("probe") else role
+        group = next((own for own in _OWN if process.startswith(own)), role)
         key = f"process {process}" if alone else f"role {group}"
         opened = alone and (process in touched or not touched)
         lane = lanes.setdefault(key, {"name": "", "role": group, "processes": [], "rows": 1, "open": opened})

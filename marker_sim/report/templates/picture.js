@@ -294,7 +294,7 @@ class Picture {
       f: () => this.next((at) => this.faulty.has(events[at].i), back), F: () => this.next((at) => this.faulty.has(events[at].i), -1),
     };
     // These scroll the page until something of the story was chosen.
-    if (key.target.closest?.(".picture, .proofs, .cards")) Object.assign(acts, {
+    if (key.target.closest?.(".picture, .proofs")) Object.assign(acts, {
       ArrowUp: () => this.next((at) => events[at].lane === lane, -1), ArrowDown: () => this.next((at) => events[at].lane === lane),
       Home: () => this.move(0), End: () => this.move(last),
     });
@@ -438,7 +438,10 @@ function shown(section) {
 function again() { for (const [place, picture] of pictures) if (place.offsetParent) picture.redraw(); }
 
 addEventListener("keydown", (key) => current?.key(key));
-addEventListener("hashchange", open_story);
+addEventListener("hashchange", () => {
+  open_story();
+  if (document.activeElement === document.body) current?.svg.focus({ preventScroll: true });
+});
 addEventListener("resize", again);
 addEventListener("beforeprint", () => {
   for (const section of sections) { section.hidden = false; shown(section); }
