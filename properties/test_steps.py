@@ -9,7 +9,7 @@ from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.report.steps import sentence_of, steps_of, time_text
 from properties.judges.build import DIRECTORY, Story, marker
 
-CALLS = ("create", "list", "list-data", "list-log", "exists", "delete", "hostile")
+CALLS = ("create", "list", "list-data", "list-log", "exists", "delete")
 STEPS = ("begin", "rollback", "sweep", "attempt", "finalize", "commit", "write")
 SEEN = ("started", "exited", "arrived", "mode", "phase", "snapshot", "file", "raw-file", "rows", "entry", "data-file")
 CALLED: tuple[tuple[Kind, Value], ...] = (
@@ -75,6 +75,18 @@ def test_a_reading_of_a_file_says_what_it_held() -> None:
     assert _said("observe", "file", b"a\nb\n", path) == f"p{{}} read {path}: 2 names"
     assert _said("observe", "file", None, path) == f"p{{}} read {path}: it was not there"
     assert _said("observe", "file", b"{}", "t/x.commit") == "p{} read t/x.commit: 2 bytes"
+
+
+def test_a_hostile_request_is_told_with_the_name_that_it_asked_for() -> None:
+    story = Story()
+    story.start()
+    asked = story.invoke("hostile", DIRECTORY, "b\na.marker.CREATE")
+    refused = story.end(asked, "fail", error="400")
+    said = [step.text for step in steps_of(HistoryIndex(story.history()), (asked, refused), "")]
+    assert said == [
+        f"client asked for a hostile marker, 'b\\na.marker.CREATE' in {DIRECTORY}",
+        "client got an error for a hostile marker, 'b\\na.marker.CREATE': 400",
+    ]
 
 
 def _said(kind: Kind, operation: str, value: Value, path: str = "a/{x}") -> str:

@@ -18,7 +18,7 @@ NAMES_SAID_MAX = 3
 # What a client asks for, and what a process of the write path does: sentences have different verbs for the two.
 _ASKED = {
     "create": "marker {name}",
-    "hostile": "marker {name}",
+    "hostile": "a hostile marker, {name}",
     "list": "the list of {directory}",
     "list-data": "the data files of {directory}",
     "list-log": "the log files of {directory}",
@@ -115,9 +115,9 @@ def sentence_of(view: HistoryIndex, event: Event) -> str:
         return f"{who} {'removed' if event.value is None else 'wrote'} {path}"
     asked = event.operation in _ASKED
     form = _SEEN.get(event.operation, "{who}: {what}{holds}{why}") if event.kind == "observe" else ""
-    directory = f"{event.table}{TEMP}{event.instant}" if event.table is not None else "no directory"
+    directory = f"{event.table}{TEMP}{event.instant}"
     words = (_ASKED if asked else _DONE).get(event.operation, "{operation} {path}").format(
-        name=legible(repr(event.path or "")), directory=directory, table=event.table, instant=event.instant,
+        name=_name(view, event), directory=directory, table=event.table, instant=event.instant,
         operation=event.operation, path=path,
     )  # fmt: skip
     return (form or _VERBS[asked][event.kind]).format(
@@ -125,11 +125,20 @@ def sentence_of(view: HistoryIndex, event: Event) -> str:
         path=path,
         table=event.table,
         what=words.strip(),
-        where=f" in {directory}" if event.operation in ("create", "hostile") else "",
+        where={"create": f" in {directory}", "hostile": f" in {path}"}.get(event.operation, ""),
         answer=_answer(event),
         holds=_held(event),
         why=f": {event.error}" if event.error else "",
     )
+
+
+def _name(view: HistoryIndex, event: Event) -> str:
+    """The marker that a call names; a hostile request has it as its value, and the directory as its path."""
+    if event.operation != "hostile":
+        return legible(repr(event.path or ""))
+    known = event.caused_by is not None and event.kind != "invoke" and event.caused_by < view.end
+    name = view.events[event.caused_by or 0].value if known else event.value
+    return legible(name if isinstance(name, str) and name[:1] in ("'", '"') else repr(name))
 
 
 def _answer(event: Event) -> str:
@@ -141,7 +150,7 @@ def _answer(event: Event) -> str:
             return f"{len(names):,} name{'' if len(names) == 1 else 's'}{few}"
         case None:
             return "an answer"
-    return legible(repr(event.value)).replace("'", '"') if event.kind == "ok" else str(event.value)
+    return f'"{legible(str(event.value))}"' if event.kind == "ok" else str(event.value)
 
 
 def _held(event: Event) -> str:

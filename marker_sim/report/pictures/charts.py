@@ -108,6 +108,7 @@ WIDTH, TIME_WIDTH, HEIGHT = 320, 380, 120
 WINDOWS_MAX = 200
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 10, 8, 18
 _BAR_MAX = 34
+_LETTER = 6.0  # Its width at most.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,8 +235,9 @@ def time_chart(
     labels = [*_scale([(height_of(tick), _tick(tick, unit)) for tick in ticks])]
     step = _round_up(until / 6)
     for number in range(int(until / step) + 1):
-        x = _rounded(_LEFT + number * step * scale)
-        labels.append(ChartLabel(x=x, y=HEIGHT - 5, text=f"{number * step:g} s", anchor="middle"))
+        x, text = _LEFT + number * step * scale, f"{number * step:g} s"
+        x = _rounded(min(x, width - len(text) * _LETTER / 2))
+        labels.append(ChartLabel(x=x, y=HEIGHT - 5, text=text, anchor="middle"))
     keys = (*((kind, what) for kind, what, _ in lines), *([("window", "fault")] if shaded else []))
     grid = tuple(_rounded(height_of(tick)) for tick in ticks)
     return Chart(

@@ -3,7 +3,7 @@
 "use strict";
 const DATA = JSON.parse(document.getElementById("data").textContent);
 const ROW = 20, TICKS = 12, PAD = 4, AXIS = 34, FOLDED = 20;
-const PROVEN = 30, DOT = 18, LEAST = 1.2, ASIDE = 0.12, LETTER = 6.3, FILES = 120;
+const PROVEN = 30, DOT = 18, LEAST = 0.4, ASIDE = 0.12, LETTER = 6.7, FILES = 120, LOST = 4;
 
 function html(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
@@ -247,7 +247,7 @@ class Picture {
     let free = 0;
     events.forEach((event, n) => {
       const said = seconds ? `${(event.t / 1000).toFixed(2)} s` : `${event.t.toFixed(1)} ms`, half = said.length * LETTER / 2;
-      const x = Math.max(this.at[n], half);
+      const x = Math.max(this.at[n], half + 2);
       if (x - half < free || x + half > this.width) return;
       free = x + half + 12;
       parts.push(svg("text", { class: "time", x, y: AXIS - 6 }, said));
@@ -341,9 +341,11 @@ class Picture {
       const row = html("li", { class: style }, html("b", {}, sign), " ", html(name.proof ? "mark" : "span", { title: name.name }, brief(name.name)), " ", html("small", {}, said));
       (name.proof ? first : style === "violated" ? lost : others).push(row);
     }
-    const rows = [...first, ...lost], list = (items) => html("ul", { class: "answered" }, ...items);
-    const folded = others.length > 3 ? [html("details", {}, html("summary", {}, `and ${others.length} that are stored, deleted or unknown`), list(others))] : [list(others)];
-    return [html("h4", {}, "Answered until then"), ...(rows.length + others.length ? [list(rows), ...folded] : [html("p", { class: "soft" }, "no marker")])];
+    const list = (items) => html("ul", { class: "answered" }, ...items);
+    const folded = (items, said) => (items.length ? [html("details", {}, html("summary", {}, `and ${items.length} ${said}`), list(items))] : []);
+    const rest = others.length > 3 ? folded(others, "that are stored, deleted or unknown") : [list(others)];
+    const all = [list([...first, ...lost.slice(0, LOST)]), ...folded(lost.slice(LOST), "more that are NOT stored"), ...rest];
+    return [html("h4", {}, "Answered until then"), ...(first.length + lost.length + others.length ? all : [html("p", { class: "soft" }, "no marker")])];
   }
 
   stored(moment) {
