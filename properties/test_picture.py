@@ -140,13 +140,13 @@ def test_lanes_that_the_evidence_does_not_touch_are_folded_and_those_of_the_kit_
     lost = story.put(f"{DIRECTORY}/MARKERS0", b"")
     view = HistoryIndex(story.history())
     lanes = {lane["name"]: lane["open"] for lane in picture(view, (created, lost))["lanes"]}
-    assert lanes == {"client": True, "server#1": True, "kit: its probe": False, "kit: its reads": False}
+    assert lanes == {"client": True, "server#1": True, "kit's probe": False, "kit's reads": False}
     assert all(lane["open"] for lane in picture(view, ())["lanes"]), "without evidence no lane matters more"
     story.ask(marker("c"), process="probe#2")
     for number in range(LANES_MAX):
         story.ask(marker(f"m{number}"), process=f"client-{number}")
     lanes = {lane["name"]: lane["open"] for lane in picture(HistoryIndex(story.history()), (lost,))["lanes"]}
-    assert lanes["server#1"] and sum(lanes.values()) == 1 and "2 × kit: its probe" in lanes
+    assert lanes["server#1"] and sum(lanes.values()) == 1 and "2 × kit's probe" in lanes
 
 
 def test_many_clients_share_a_lane() -> None:

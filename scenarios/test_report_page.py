@@ -237,7 +237,7 @@ def test_a_large_plan_is_folded_and_only_lanes_of_the_evidence_are_open(
     shown = dict(browser.run(lanes))
     assert [name for name, opened in shown.items() if opened == "true"] == ["executor-1", "server#2"]
     (clients,) = (name for name in shown if name.startswith("▸ 61 ×"))
-    assert "▸ kit: its probe" in shown
+    assert "▸ kit's probe" in shown
     tall = browser.run("current.height")
     place = list(shown).index(clients)
     browser.run(f"document.querySelectorAll('#story-1 .labels button')[{place}].click()")

@@ -29,7 +29,7 @@ FAULTS_OF_KIND_MAX = 12
 TEXT_MAX = 400
 _COMPLETIONS = ("ok", "fail", "info")
 # Lanes of the kit itself, which are no part of what is judged.
-_OWN = {"kit": "kit: its reads", "probe": "kit: its probe"}
+_OWN = {"kit": "kit's reads", "probe": "kit's probe"}
 _ROLES = ("driver", "executor", "client", "timeline-server", "server", "storage", "kit")
 
 
