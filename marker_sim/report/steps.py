@@ -22,11 +22,11 @@ _ASKED = {
     "list": "the list of {directory}",
     "list-data": "the data files of {directory}",
     "list-log": "the log files of {directory}",
-    "exists": "whether {directory} exists",
+    "exists": "the existence of {directory}",
     "delete": "the deletion of {directory}",
 }
 _DONE = {
-    "begin": "a write of {table}",
+    "begin": "the opening of a write of {table}",
     "write": "a write of {table}",
     "attempt": "an attempt to write {name}",
     "rollback": "the rollback of {table}/{instant}",
