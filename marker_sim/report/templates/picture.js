@@ -236,10 +236,10 @@ class Picture {
     parts.push(svg("path", { class: `tick ${event.kind}${harm ? " harm" : ""}`, "data-from": event.i, d: shape, transform: `translate(${x} ${y})${size}` }));
     if (!harm) return;
     const said = `✗ ${this.harm.get(event.i)}`, wide = said.length * LETTER;
-    const left = x + 7 + wide > this.width ? x - 7 - wide : x + 7;
+    const before = x + 7 + wide > this.width, left = before ? x - 7 - wide : x + 7;
     if (left < (this.named.get(`harm ${lane.y}`) ?? 0)) return; // The step has the same in words.
     this.named.set(`harm ${lane.y}`, left + wide);
-    parts.push(svg("text", { class: "harm-name", x: left, y: lane.y + 15 }, said));
+    parts.push(svg("text", { class: "harm-name", x: before ? x - 7 : left, y: lane.y + 15, "text-anchor": before ? "end" : "start" }, said));
   }
 
   times(parts) {
