@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.report.pictures.load import SLICES_MAX, load_charts, load_slices
 from properties.judges.build import Story, marker
 
@@ -37,7 +38,7 @@ def test_each_answer_counts_in_the_slice_in_which_it_came() -> None:
 
 
 def test_faults_are_windows_of_both_charts_and_a_slice_without_answers_is_a_gap() -> None:
-    rate, latency = load_charts(_story().history())
+    rate, latency = load_charts(HistoryIndex(_story().history()))
     for chart in (rate, latency):
         (window,) = [mark for mark in chart.marks if mark.kind == "window"]
         assert window.says == "pause server#1" and window.width > chart.width / 2
@@ -58,14 +59,14 @@ def test_the_time_without_a_server_is_a_window() -> None:
     story.kill("server#2")
     story.wait(1_000)
     story.end(story.ask(marker("b")), "ok", "created")
-    windows = {mark.says: mark for mark in load_charts(story.history())[0].marks if mark.kind == "window"}
+    windows = {mark.says: mark for mark in load_charts(HistoryIndex(story.history()))[0].marks if mark.kind == "window"}
     assert sorted(windows) == ["kill server#1", "kill server#2", "no server"]
     assert windows["no server"].width > 100 > 5 > windows["kill server#2"].width, "another server lived"
 
 
 def test_simulated_runs_and_runs_without_answers_have_no_charts() -> None:
-    assert load_charts(_story("simulated").history()) == ()
+    assert load_charts(HistoryIndex(_story("simulated").history())) == ()
     story = Story(world="foreign", witness="reads", storage="local")
     story.start()
     story.ask(marker("a"))
-    assert load_charts(story.history()) == ()
+    assert load_charts(HistoryIndex(story.history())) == ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.names import encode_names
 from marker_sim.outcome.result import MatrixRow
 from marker_sim.report.pictures.charts import heat_map
@@ -33,7 +34,7 @@ def test_each_operation_is_a_bar_in_the_lane_of_its_process_with_its_outcome() -
     story.end(first, "ok", "created")
     story.end(second, "fail", error="503 throttled")
     story.ask(marker("c"), process="executor-2")
-    drawn = picture(story.history(), (first,))
+    drawn = picture(HistoryIndex(story.history()), (first,))
     lanes = [lane["name"] for lane in drawn["lanes"]]
     bars = {bar["name"]: bar for bar in drawn["bars"]}
     assert [bars[marker(stem)]["outcome"] for stem in "abc"] == ["ok", "fail", "open"]
@@ -49,7 +50,7 @@ def test_storage_is_known_at_each_moment() -> None:
     created = story.create(marker("a"))
     both = story.create(marker("b"))
     deleted = story.delete()
-    drawn = picture(story.history(), (created,))
+    drawn = picture(HistoryIndex(story.history()), (created,))
     batch = f"{DIRECTORY}/MARKERS0"
     assert _held(drawn, 1) == {}
     assert _held(drawn, created)[batch] == (len(encode_names([marker("a")])), [marker("a")])
@@ -63,11 +64,11 @@ def test_what_was_answered_stands_beside_the_intervals_in_which_it_was_stored() 
     story.start()
     created = story.create(marker("a"))
     lost = story.put(f"{DIRECTORY}/MARKERS0", b"")
-    (name,) = picture(story.history(), (created,))["names"]
+    (name,) = picture(HistoryIndex(story.history()), (created,))["names"]
     assert name["answers"] == [[created, "created"]] and name["proof"]
     assert name["stored"] == [created - 1, lost] and name["deleted"] == []
     again = story.delete()
-    (name,) = picture(story.history(), (created,))["names"]
+    (name,) = picture(HistoryIndex(story.history()), (created,))["names"]
     assert name["deleted"] == [again - 3]
 
 
@@ -77,7 +78,7 @@ def test_where_storage_is_read_a_name_is_known_at_the_reads() -> None:
     story.look()
     story.create(marker("a"))
     looked = story.look(marker("a"))
-    drawn = picture(story.history(), (looked,))
+    drawn = picture(HistoryIndex(story.history()), (looked,))
     (name,) = drawn["names"]
     assert drawn["reads"] and name["seen"][-1] == looked and name["stored"] == [looked]
     assert _held(drawn, looked)[f"{DIRECTORY}/MARKERS0"][1] == [marker("a")]
@@ -90,7 +91,7 @@ def test_fault_windows_lie_in_the_lane_of_their_process() -> None:
     story.create(marker("a"))
     end = story.fault("pause", value="end")
     at = story.kill()
-    drawn = picture(story.history(), (at,))
+    drawn = picture(HistoryIndex(story.history()), (at,))
     windows = [(fault["kind"], fault["from"], fault["to"]) for fault in drawn["faults"]]
     assert windows == [("pause", begin, end), ("kill", at, at)]
     assert {drawn["lanes"][fault["lane"]]["name"] for fault in drawn["faults"]} == {"server#1"}
@@ -111,7 +112,7 @@ def _large() -> tuple[Story, int]:
 
 def test_of_a_large_history_the_surroundings_of_evidence_and_faults_are_shown_and_the_rest_is_counted() -> None:
     story, proof = _large()
-    drawn = picture(story.history(), (proof,), most=200)
+    drawn = picture(HistoryIndex(story.history()), (proof,), most=200)
     moments = [event["i"] for event in drawn["events"]]
     assert len(moments) <= 200 and proof in moments and moments == sorted(moments)
     assert {event.index for event in story.events if event.kind == "fault"} <= set(moments)
@@ -123,11 +124,36 @@ def test_of_a_large_history_the_surroundings_of_evidence_and_faults_are_shown_an
     assert len(json.dumps(drawn)) < 300_000
 
 
+def test_all_evidence_is_shown_also_where_it_is_much_and_scattered() -> None:
+    story = _large()[0]
+    evidence = tuple(range(0, len(story.events), len(story.events) // 60))
+    shown = {event["i"] for event in picture(HistoryIndex(story.history()), evidence, most=100)["events"]}
+    assert set(evidence) <= shown
+
+
+def test_lanes_that_the_evidence_does_not_touch_are_folded_and_those_of_the_kit_are_named() -> None:
+    story = Story()
+    story.start()
+    created = story.create(marker("a"))
+    story.ask(marker("b"), process="probe#1")
+    story.observe("phase", value="end")
+    lost = story.put(f"{DIRECTORY}/MARKERS0", b"")
+    view = HistoryIndex(story.history())
+    lanes = {lane["name"]: lane["open"] for lane in picture(view, (created, lost))["lanes"]}
+    assert lanes == {"client": True, "server#1": True, "kit's probe": False, "kit's reads": False}
+    assert all(lane["open"] for lane in picture(view, ())["lanes"]), "without evidence no lane matters more"
+    story.ask(marker("c"), process="probe#2")
+    for number in range(LANES_MAX):
+        story.ask(marker(f"m{number}"), process=f"client-{number}")
+    lanes = {lane["name"]: lane["open"] for lane in picture(HistoryIndex(story.history()), (lost,))["lanes"]}
+    assert lanes["server#1"] and sum(lanes.values()) == 1 and "2 × kit's probe" in lanes
+
+
 def test_many_clients_share_a_lane() -> None:
     story = Story()
     story.start()
     asked = [story.ask(marker(f"m{number}"), process=f"client-{number}") for number in range(100)]
-    drawn = picture(story.history(), (asked[50],))
+    drawn = picture(HistoryIndex(story.history()), (asked[50],))
     assert len(drawn["lanes"]) <= LANES_MAX + 1 and drawn["lanes"][0]["name"] == "client-50"
     assert len(drawn["bars"]) == 100 and max(lane["rows"] for lane in drawn["lanes"]) <= ROWS_MAX
 
@@ -138,25 +164,25 @@ def test_hostile_names_become_printable() -> None:
     name = "</script><b>\n\u2028\udcff\x00'\""
     story.put(f"{DIRECTORY}/{name}", b"")
     asked = story.end(story.ask(name), "ok", "created")
-    text = json.dumps(picture(story.history(), (asked,)), ensure_ascii=False)
+    text = json.dumps(picture(HistoryIndex(story.history()), (asked,)), ensure_ascii=False)
     assert all(character.isprintable() for character in text) and r"\\udcff" in text
 
 
-def test_the_map_of_faults_tells_struck_empty_and_impossible_cells_apart() -> None:
+def test_the_map_of_faults_shows_what_struck_and_says_what_is_missing() -> None:
     rows = (
         MatrixRow(
             kind="kill", met={"server: idle": 1, "driver: begin": 12_345}, unmet=("server: listing",), impossible={}
         ),
-        MatrixRow(kind="late", met={}, unmet=("driver: begin",), impossible={"server: idle": "no call is made there"}),
+        MatrixRow(
+            kind="torn", met={"server: idle": 7}, unmet=(), impossible={"driver: begin": "no call is made there"}
+        ),
+        MatrixRow(kind="late", met={}, unmet=("driver: begin", "driver: stage", "client: idle"), impossible={}),
     )
     drawn = heat_map(rows)
-    assert drawn.roles == (("server", 2), ("driver", 1)) and drawn.phases == ("idle", "listing", "begin")
-    (_, struck, kill), (_, none, late) = drawn.rows
-    assert (struck, none) == (12_346, 0)
-    assert [(cell.state, cell.shade, cell.shown) for cell in kill] == [
-        ("met", 1, "1"),
-        ("unmet", 0, "0"),
-        ("met", 5, "12k"),
-    ]
-    assert [cell.state for cell in late] == ["impossible", "impossible", "unmet"]
-    assert "no call is made there" in late[0].says and "a server cannot have this fault" in late[1].says
+    assert drawn.roles == (("server", 1), ("driver", 1)) and drawn.phases == ("idle", "begin"), "a column is empty"
+    (kill, struck, cells), (torn, _, others) = drawn.rows
+    assert (kill, struck, torn) == ("kill", 12_346, "torn")
+    assert [cell and (cell.shade, cell.shown) for cell in (*cells, *others)] == [(1, "1"), (5, "12k"), (2, "7"), None]
+    assert cells[1] is not None and cells[1].says == "kill in driver: begin: 12,345 times"
+    assert drawn.missing == (("kill", "server: listing"), ("late", "driver: begin, stage; client: idle"))
+    assert (drawn.never, drawn.struck, drawn.possible) == (("late",), 3, 7)

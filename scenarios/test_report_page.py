@@ -1,24 +1,18 @@
-"""The pages in a real Chromium: what a reader sees without scrolling, and what they do when they are used."""
+"""report.html in a real Chromium: what a reader sees without scrolling, and what it does when it is used."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from marker_sim.campaign.nightly.failures import name_of
-from marker_sim.campaign.nightly.page import write_summary
-from marker_sim.campaign.nightly.totals import Totals
 from marker_sim.history import History
 from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.outcome.failure import FIXED, VIOLATED, FailureRecord
 from marker_sim.report.page import render_page
 from marker_sim.report.verdict import judge_campaign
-from properties.cli.campaigns import campaign, changed
+from properties.cli.campaigns import PLAN, campaign, changed
 from properties.judges.build import DIRECTORY, Story, marker
 from scenarios.browser import MISSING, Browser
 
@@ -75,6 +69,33 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Where a report on a plan of 30 operations is: a long name, 60 clients, and a marker that is overwritten."""
+    story, name = Story(), marker(f"lost-{'a long part ' * 12}")
+    story.start()
+    asked = story.ask(name, process="executor-1")
+    story.flush(name)
+    answered = story.end(asked, "ok", "created")
+    for number in range(60):
+        calls = [story.ask(marker(f"m{number}-{each}"), process=f"client-{number}") for each in range(3)]
+        for call in calls:
+            story.end(call, "ok", "created")
+    lost = story.put(f"{DIRECTORY}/MARKERS0", b"", process="server#2", how="overwrite-end")
+    story.ask(marker("at-the-end"), process="probe#1")
+    made = campaign()
+    failure = changed(
+        made.failures[0], evidence=(asked, answered, lost), message=f"it is gone; overwritten at event {lost}"
+    )
+    plan = replace(PLAN, ops=PLAN.ops * 30)
+    failure = replace(failure, history=story.history(), plan=plan, large="there was no time left")
+    made = replace(made, failures=(failure,))
+    outcome = judge_campaign(made, load_profile("reference"), None, Path("r"), ("verify",))
+    path = tmp_path_factory.mktemp("large") / "report.html"
+    path.write_text(render_page(outcome), encoding="utf-8")
+    return path.as_uri()
+
+
+@pytest.fixture(scope="module")
 def holding(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Where a report without failures is."""
     run = _lost(marker("a"))[0]
@@ -91,9 +112,8 @@ def test_a_run_that_holds_has_the_picture_of_its_last_run_with_the_same_controls
 ) -> None:
     browser.errors.clear()
     browser.open(holding)
-    assert browser.run("document.querySelectorAll('.card, .proofs button, .violated').length") == 0
+    assert browser.run("document.querySelectorAll('.card, .proofs li, .violated').length") == 0
     assert browser.run("document.querySelectorAll('#run .bar').length") == 4
-    assert browser.run(f"({IN_VIEW})('#run .stage')") == [True]
     now = "document.querySelector('#run .now').textContent"
     assert "fault kill" in browser.run(now), "the cursor does not stand where the first fault began"
     browser.run("document.querySelector('#run svg').focus()")
@@ -115,7 +135,7 @@ def test_verdict_cards_and_evidence_are_in_sight_without_scrolling(browser: Brow
     browser.errors.clear()
     browser.open(page)
     assert browser.errors == []
-    for selector, count in (("h1", 1), (".card", 2), ("#story-1 .proofs button", 3), ("#story-1 .proof-dot", 3)):
+    for selector, count in (("h1", 1), (".card", 2), ("#story-1 .proofs li", 3), ("#story-1 .proof-dot", 3)):
         assert browser.run(f"({IN_VIEW})({selector!r})") == [True] * count, selector
     assert browser.run("document.documentElement.scrollHeight") < 4_000
 
@@ -147,7 +167,8 @@ def test_the_cursor_shows_what_was_answered_and_is_not_stored(browser: Browser, 
     browser.open(page)
     panel = "document.querySelector('#story-1 .panel').innerText"
     assert "NOT stored" in browser.run(panel)
-    browser.run("document.querySelector('#story-1 .proofs button').click()")
+    browser.run("document.querySelector('#story-1 .proofs a').click()")
+    browser.run(SETTLED)
     at_answer = browser.run(panel)
     assert "NOT stored" not in at_answer and "MARKERS0" in at_answer and at_answer.count(marker("a")) == 2
     browser.run("document.querySelector('#story-1 svg').focus()")
@@ -155,6 +176,113 @@ def test_the_cursor_shows_what_was_answered_and_is_not_stored(browser: Browser, 
     assert "no marker" in browser.run(panel)
     browser.press("f")
     assert "fault kill" in browser.run("document.querySelector('#story-1 .now').textContent")
+
+
+def test_keys_work_at_once_and_after_a_card_was_chosen_and_the_address_follows_the_cursor(
+    browser: Browser, page: str
+) -> None:
+    browser.open(page)
+    address, now = "location.hash", "document.querySelector('.story:not([hidden]) p.now').textContent"
+    assert browser.run(address) == "", "the address changes without a reader"
+    browser.press("e")
+    first = browser.run(address)
+    event = int(first.removeprefix("#story-1@"))
+    assert browser.run(now).startswith(f"At event {event} ")
+    browser.press("ArrowRight")
+    assert browser.run(address) == f"#story-1@{event + 1}"
+    browser.run("{ const card = document.querySelectorAll('.card')[1]; card.focus(); card.click(); }")
+    browser.run(SETTLED)
+    browser.press("f")
+    assert browser.run(address).startswith("#story-2@") and "fault kill" in browser.run(now)
+    browser.press("Home")
+    assert browser.run(address) == "#story-2@0"
+    browser.press("ArrowDown")
+    assert browser.run(address) != "#story-2@0"
+    browser.open(f"{page}{first}")
+    assert browser.run(now).startswith(f"At event {event} ")
+    browser.press("/")
+    browser.press("e")
+    assert browser.run("document.activeElement.value") == "e" and browser.run(address) == first
+
+
+def test_evidence_is_sentences_that_are_not_cut_and_each_moves_the_cursor(browser: Browser, large: str) -> None:
+    whole = """[...document.querySelectorAll('#story-1 .proofs a')].every((each) => {
+      const { right, bottom } = each.parentElement.getBoundingClientRect();
+      return [...each.getClientRects()].every((one) => one.right <= right + 1 && one.bottom <= bottom + 1);
+    })"""
+    for width in (1280, 390):
+        browser.open(large, width=width, height=844)
+        said = browser.run("[...document.querySelectorAll('#story-1 .proofs li')].map((each) => each.innerText)")
+        assert 'executor-1 was answered "created" for marker' in said[1] and "a long part " * 12 in said[1]
+        assert "server#2 wrote MARKERS0 in place without 1 of its names" in said[2]
+        assert browser.run(whole), width
+        browser.run("document.querySelectorAll('#story-1 .proofs a')[1].click()")
+        browser.run(SETTLED)
+        chosen = browser.run("[...document.querySelectorAll('#story-1 .proofs li')].map((each) => each.ariaCurrent)")
+        assert chosen == ["false", "true", "false"]
+
+
+def test_a_large_plan_is_folded_and_only_lanes_of_the_evidence_are_open(
+    browser: Browser, large: str, page: str
+) -> None:
+    lanes = "[...document.querySelectorAll('#story-1 .labels button')].map((one) => [one.innerText, one.ariaExpanded])"
+    browser.open(large)
+    assert browser.run("document.querySelector('#story-1 .plan').open") is False
+    shown = dict(browser.run(lanes))
+    assert [name for name, opened in shown.items() if opened == "true"] == ["executor-1", "server#2"]
+    (clients,) = (name for name in shown if name.startswith("▸ 61 ×"))
+    assert "▸ kit's probe" in shown
+    tall = browser.run("current.height")
+    place = list(shown).index(clients)
+    browser.run(f"document.querySelectorAll('#story-1 .labels button')[{place}].click()")
+    assert browser.run("current.height") > tall and browser.run(lanes)[place] == [clients.removeprefix("▸ "), "true"]
+    browser.open(page)
+    assert browser.run("document.querySelector('#story-1 .plan').open") is True
+
+
+def test_what_did_the_harm_is_marked_in_the_evidence_and_on_the_picture(browser: Browser, large: str) -> None:
+    browser.open(large)
+    assert browser.run("document.querySelectorAll('#story-1 .proofs .harm').length") == 1
+    assert browser.run("document.querySelector('#story-1 .harm-name').textContent").startswith("✗ wrote MARKERS0")
+    assert browser.run("document.querySelectorAll('#story-1 .tick.harm, #story-1 .proof-dot.harm').length") == 2
+    assert "NOT stored" in browser.run("document.querySelector('#story-1 .answered').innerText"), "not at the harm"
+
+
+OVERLAPS = """['.time', '.fault-name', '.harm-name', '.proof-dot', '.labels button'].flatMap((kind) => {
+  const shown = [...document.querySelectorAll(`.story:not([hidden]) ${kind}`)];
+  const found = shown.map((one) => one.getBoundingClientRect());
+  const meet = (one, other) => one.left < other.right - 1 && other.left < one.right - 1
+    && one.top < other.bottom - 1 && other.top < one.bottom - 1;
+  return found.flatMap((one, n) => found.slice(n + 1).filter((other) => meet(one, other)).map(() => kind));
+})"""
+CUT = """[...document.querySelectorAll('.story:not([hidden]) .time, .story:not([hidden]) .harm-name')]
+  .map((each) => each.getBBox()).filter((box) => box.x < -1 || box.x + box.width > current.width + 1).length"""
+
+
+def test_labels_of_a_picture_do_not_overlap(browser: Browser, large: str, page: str, holding: str) -> None:
+    for address in (large, page, holding):
+        for width in (1280, 390):
+            browser.open(address, width=width, height=844)
+            for act in ("0", "current.scale(4)", "{ current.timed = true; current.redraw(); }"):
+                browser.run(act)
+                assert browser.run(OVERLAPS) == [], (address, width, act)
+                assert browser.run(CUT) == 0, (address, width, act)
+
+
+def test_an_operation_says_under_the_pointer_whether_its_marker_was_stored(browser: Browser, page: str) -> None:
+    browser.open(page)
+    bar = "document.querySelector('#story-1 .bar.ok rect')"
+    browser.run(f"{bar}.dispatchEvent(new MouseEvent('mousemove', {{ bubbles: true }}))")
+    assert "; then ✓ stored" in browser.run("current.tip.textContent")
+
+
+def test_a_report_that_holds_begins_with_what_was_tried(browser: Browser, holding: str) -> None:
+    browser.open(holding)
+    order = browser.run("[...document.querySelectorAll('main > section')].map((each) => each.id)")
+    assert order[0] == "counts" and order[-1] == "run"
+    tried = browser.run("document.querySelector('#counts > p').innerText")
+    assert tried.startswith("1 run in timeline mode on s3, with 2 calls (create 2) and 1 injected fault (kill 1).")
+    assert browser.run("document.querySelectorAll('header .notes').length") == 0
 
 
 def test_search_makes_the_rest_faint_and_shortens_the_table(browser: Browser, page: str) -> None:
@@ -196,87 +324,3 @@ def test_a_narrow_window_and_a_dark_one_show_all_of_it(browser: Browser, page: s
     assert browser.run(light) is False
     browser.open(page)
     assert browser.run(light) is True
-
-
-def _record(guarantee: str, cause: str, seed: int, message: str = "it broke") -> dict[str, Any]:
-    where: dict[str, Any] = {"guarantee": guarantee, "mode": "timeline", "storage": "s3", "world": "server"}
-    return asdict(
-        FailureRecord(**where, seed=seed, message=message, text="", evidence=(), plan={}, shrunk=True, cause=cause)
-    )
-
-
-@pytest.fixture(scope="module")
-def nights(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Four nights of two versions: a cause in three of them, one that is fixed, and one with a hostile name."""
-    lost, late = _record("G1", "lost", 1), _record("G6", "late", 2)
-    bad = _record("G12", "bad", 3, HOSTILE)
-    seen: tuple[list[dict[str, Any]], ...] = ([lost, lost, late], [], [lost], [bad] * 7)
-    totals = Totals()
-    totals.add({"kind": "chaos", "sut": "hudi:1.0", "profile": "hudi", "seed": 5})
-    for number, sightings in enumerate(seen, start=1):
-        version = "1.0" if number < 3 else "1.1"
-        about = {"sut": f"hudi:{version}", "sut_version": version, "kit_version": "0", "missing": ["spark: no Java"]}
-        begun = {
-            "kind": "night",
-            "night": number,
-            "at": "2026-01-01T01:00",
-            "budget_s": 60.0,
-            "stages": {"foreign": 100},
-        }
-        totals.add(begun | about)
-        unit: dict[str, Any] = {
-            "kind": "unit",
-            "night": number,
-            "at": "now",
-            "stream": "foreign-s3",
-            "first": number,
-            "count": 1,
-        }
-        counts: dict[str, Any] = {"runs": 40 * number, "judged": {"G1": 900, "G6": 50 * number}, "faults": {"kill": 3}}
-        counts |= {"violations": {each["guarantee"]: 1 for each in sightings}, "seconds": 9.0}
-        totals.add(unit | counts | {"sightings": sightings})
-        if number in (2, 4):
-            statuses = ((late, FIXED), (lost, VIOLATED)) if number == 2 else ()
-            for record, status in statuses:
-                name = name_of(FailureRecord(**record))
-                totals.add({"kind": "replayed", "night": number, "name": name, "status": status, "at": "now"})
-        totals.add({"kind": "end", "night": number, "clock_s": 55.0})
-    directory = tmp_path_factory.mktemp("nights")
-    totals.failures.write(directory)
-    write_summary(totals, directory)
-    return directory
-
-
-def test_the_page_of_nights_shows_each_cause_with_its_nights_and_links_its_failures(
-    browser: Browser, nights: Path
-) -> None:
-    browser.errors.clear()
-    browser.open((nights / "summary.html").as_uri())
-    assert "breaks G12 in night 4" in browser.run("document.querySelector('h1').innerText")
-    rows = browser.run(
-        "[...document.querySelectorAll('.causes tbody tr')].map((row) => row.innerText.split(/[\\n\\t]+/))"
-    )
-    assert [row[-7:] for row in rows] == [
-        ["night 1", "night 3", "3", "2", "✗", "1", "0"],
-        ["night 4", "night 4", "1", "0", "0", "0", "7"],
-        ["night 1", "night 1", "1", "1", "0", "0", "0"],
-    ]
-    assert rows[2][0].startswith("✓ fixed: G6")
-    bars = browser.run("[...document.querySelectorAll('.chart rect title')].map((each) => each.textContent)")
-    assert "night 1: 2 new" in bars and "night 3: 1 seen before" in bars and "night 4: 160 runs" in bars
-    links = browser.run("[...document.querySelectorAll('article a')].map((each) => each.href)")
-    assert len(links) == 2 and all(Path(unquote(urlsplit(link).path)).is_file() for link in links)
-    versions = browser.run("[...document.querySelectorAll('.versions thead th')].map((each) => each.firstChild?.data)")
-    assert versions[1:] == ["hudi:1.0", "hudi:1.1"]
-    assert browser.errors == []
-
-
-def test_the_page_of_nights_keeps_hostile_names_as_text_and_fits_a_telephone(browser: Browser, nights: Path) -> None:
-    browser.errors.clear()
-    for dark in (False, True):
-        browser.open((nights / "summary.html").as_uri(), width=390, height=844, dark=dark)
-        assert browser.run("document.documentElement.scrollWidth") == 390
-        assert browser.run("typeof hacked + document.querySelectorAll('img, script').length") == "undefined0"
-    assert "<img src=x" in browser.run("document.body.innerText")
-    assert browser.run("document.querySelectorAll('a:not([href])').length") == 0
-    assert browser.errors == []

@@ -117,7 +117,7 @@ def failure_description(stored: StoredPlan, sut: str | None) -> FailureDescripti
     )
     evidence: tuple[str, ...] = ()
     if stored.history is not None and stored.evidence:
-        evidence = tuple(line.text for line in in_context(read_history(stored.history), stored.evidence, AROUND))
+        evidence = in_context(read_history(stored.history), stored.evidence, AROUND)
     return FailureDescription(
         guarantee=stored.guarantee,
         plan=stored.plan,

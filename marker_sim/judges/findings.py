@@ -94,9 +94,8 @@ def breach_of(
     proof = sorted({index for index in evidence if 0 <= index < view.end})
     low, high = (proof[0], proof[-1]) if proof else (0, view.end)
     under, fault = view.blamed(low, high, directory)
-    named = map(int, _NAMED.findall(message))
-    message += _deeds(view, named, fault)
-    shown = {*proof, *also, *map(int, _NAMED.findall(message))}
+    message += _deeds(view, named_events(message), fault)
+    shown = {*proof, *also, *named_events(message)}
     shown |= {fault, *(view.answers.get(index) for index in shown if index is not None)}
     evidence = tuple(sorted(index for index in shown if index is not None and index < view.end))
     return Breach(message=legible(message), evidence=evidence, under=under, cause=cause)
@@ -118,32 +117,43 @@ def next_answer(view: HistoryIndex, directory: str, at: int, name: str = "") -> 
 def _deeds(view: HistoryIndex, named: Iterable[int], fault: int | None) -> str:
     """What events did, in their order, and the fault under which they did it: the end of a sentence."""
     found = sorted({index for index in named if 0 <= index < view.end})
-    clauses = [words for index in found if (words := _words(view, view.events[index]))]
-    under = "" if fault is None or fault in found else _words(view, view.events[fault])
+    clauses = [words for index in found if (words := deed_of(view, view.events[index]))]
+    under = "" if fault is None or fault in found else deed_of(view, view.events[fault])
     return "".join(f"; {clause}" for clause in clauses) + (f" (fault: {under})" if under else "")
 
 
-def _words(view: HistoryIndex, event: Event) -> str:
+def named_events(message: str) -> tuple[int, ...]:
+    """The indices of the events that a sentence about a violation names, in its order."""
+    return tuple(map(int, _NAMED.findall(message)))
+
+
+def deed_of(view: HistoryIndex, event: Event) -> str:
+    """The clause that says what an event did, with "at event N" in it; "" for one that only shows a state."""
     at, path = f"event {event.index}", event.path or ""
     if event.kind == "fault":
         words = _FAULTS.get(event.operation) or _OF_FAMILY.get(_FAMILIES.get(event.operation, ""), "{2} of {0} at {1}")
         return words.format(event.process, at, event.operation)
     if event.kind == "effect" and (directory_of(path) is not None or _TIMELINE not in path):
         who = _KIT if event.process == "kit" else event.process
-        return f"{who} {_did(view, event)} at {at}{_during(view, event)}"
+        return f"{who} {change_of(view, event)} at {at}{_during(view, event)}"
     if event.kind == "observe" and event.operation == "started":
         return f"{event.process} started at {at}"
     asked = event.kind == "invoke" and event.operation == "delete"
     return f"{event.process} asked for the deletion at {at}{_during(view, event)}" if asked else ""
 
 
-def _did(view: HistoryIndex, event: Event) -> str:
-    path = event.path or ""
-    file = legible(path.rpartition("/")[2])
+def names_lost(view: HistoryIndex, event: Event) -> int:
+    """The number of markers that are no longer stored from an event on."""
+    home = view.rest.homes.get(directory_of(event.path or "") or "")
+    return sum(event.index in life[1::2] for life in home.spans.values()) if home else 0
+
+
+def change_of(view: HistoryIndex, event: Event) -> str:
+    """What an effect on storage did to which file: "wrote MARKERS0 without 2 of its names"."""
+    file = legible((event.path or "").rpartition("/")[2])
     if event.value is None:
         return f"removed {file}"
-    home = view.rest.homes.get(directory_of(path) or "")
-    lost = sum(event.index in life[1::2] for life in home.spans.values()) if home else 0
+    lost = names_lost(view, event)
     without = f" without {lost} of its names" if lost else ""
     return f"wrote {file}{'' if event.operation == 'put' else ' in place'}{without}"
 

@@ -4,6 +4,7 @@ verdict.py      the content of verdict.json and the exit code
 table.py        the terminal's table and failures
 notes.py        what was undecided, not reached, left out or failed; two systems on the same plans
 words.py        plans and events as sentences
+steps.py        the evidence of a violation as steps
 page.py         report.html, one file that needs no network
 write.py        writes the report's files, each whole or not at all; the verdict as JUnit XML
 columns.py      history.parquet, both ways

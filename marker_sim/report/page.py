@@ -1,17 +1,23 @@
 """report.html: everything a person needs to believe or doubt a verdict, in one file that needs no network.
 
-page.html.j2 is its text, page.css its look, picture.js draws the pictures of picture.py.
+page.html.j2 is its text, page.css its look, picture.js draws the pictures of picture.py. A violation has the sentence
+of the terminal, and its evidence as steps; where nothing was violated, the page begins with what was tried.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from markupsafe import Markup, escape
+
 from marker_sim import __version__
 from marker_sim.history import History
+from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.judges.guarantees import BY_ID, Guarantee
 from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.outcome.failure import Failure, breaks_besides
@@ -20,19 +26,23 @@ from marker_sim.report.notes import comparison_lines, comparison_rows, names, no
 from marker_sim.report.pictures.charts import heat_map
 from marker_sim.report.pictures.load import load_charts
 from marker_sim.report.pictures.picture import EVENTS_MAX, picture
+from marker_sim.report.steps import steps_of
 from marker_sim.report.table import merged, under_text
 from marker_sim.report.templates import render
 from marker_sim.report.verdict import VerdictOutcome, traced
-from marker_sim.report.words import in_context, plan_sentences, printable
+from marker_sim.report.words import plan_sentences, printable
 
-EVENTS_AROUND = 3
 EVENTS_OF_ALL = 8_000
 _EVENTS_LEAST = 60
 SENTENCES_OF_RUN = 40
+PLAN_OPEN_MAX = 20  # Entries; the plan of more is folded.
+KINDS_SAID_MAX = 4
+_EVENT = re.compile(r"\b(event (\d{1,18}))\b")
 # Worlds whose failures can be shown without the kit: of a server, and of a job on Spark.
 SCRIPTS = {"foreign": "show.sh", "spark": "show.py"}
 # Most severe first; a row of several modes and storages has the most severe verdict of its parts.
 VERDICTS = ("violated", "inconclusive", "not-promised", "holds", "not-applicable")
+_SHOWN = ("violated", "inconclusive", "holds", "not-promised", "not-applicable")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,34 +70,64 @@ def render_page(outcome: VerdictOutcome) -> str:
     campaign = outcome.campaign
     most = max(_EVENTS_LEAST, min(EVENTS_MAX, EVENTS_OF_ALL // max(1, len(told))))
     drawn = traced(outcome)
+    views = [HistoryIndex(history) for history, _ in drawn.values()]
+    causes = [_story(outcome, story, views[at], f"story-{at + 1}") for at, story in enumerate(told)]
+    harms = [{step.index: step.harm for step in cause["steps"] if step.harm} for cause in causes]
     return render(
         "report/templates/page.html.j2",
         script="picture.js",
         under=under_text,
-        pictures=[picture(history, evidence, most) for history, evidence in drawn.values()],
-        loads=[load_charts(history) for history, _ in drawn.values()],
+        pictures=[
+            picture(view, evidence, most, harm)
+            for view, (_, evidence), harm in zip(views, drawn.values(), harms or [{}], strict=False)
+        ],
+        loads=[load_charts(view) for view in views],
         traces=list(drawn),
         run=None if told or campaign.last is None else _run(campaign.last),
         outcome=outcome,
         campaign=campaign,
         kit_version=__version__,
         headline=printable(headline(outcome)),
+        tried=_tried(outcome),
         notes=notes(outcome),
         against=outcome.against and names(outcome.against),
         compared=outcome.against and comparison_rows(outcome.rows, outcome.against),
         compared_lines=outcome.against and [printable(line) for line in comparison_lines(outcome.against)],
         guarantees=summaries(outcome.rows),
-        stories=[
-            (_failure(outcome, story[0]), breaks_besides(story), [_failure(outcome, each) for each in story[1:]])
-            for story in told
-        ],
+        causes=causes,
+        plan_open=PLAN_OPEN_MAX,
         walk=printable(walk_line(campaign.walked)),
         fates=list(dict.fromkeys(fate for each in campaign.walked for fate in each.fates)),
         heat=heat_map(campaign.fault_rows),
-        faults=sorted(campaign.statistics.faults.items()),
+        faults=campaign.statistics.faults.most_common(),
         reached=sorted(campaign.statistics.reached.items()),
         operations=sorted(campaign.statistics.operations.items()),
     )
+
+
+def _tried(outcome: VerdictOutcome) -> str:
+    """What the campaign did, as a sentence: runs, calls, faults, judgements."""
+    campaign, rows = outcome.campaign, [row for row in outcome.rows if row.judged]
+    calls = Counter({name: sum(counts.values()) for name, counts in campaign.statistics.operations.items()})
+    faults, judged = campaign.statistics.faults, sum(row.judged for row in rows)
+    modes = " and ".join(dict.fromkeys(row.mode for row in rows if row.mode != "both"))
+    places = ", ".join(dict.fromkeys(row.storage for row in rows))
+    where = f" in {modes} mode on {places}" if rows else ""
+    canary = campaign.canary
+    caught = canary and canary.caught and f" {canary.guarantee} caught a planted defect, {canary.mutant}."
+    return printable(
+        f"{campaign.runs:,} run{'' if campaign.runs == 1 else 's'}{where}, with {_counted(calls, 'call')} and"
+        f" {_counted(faults, 'injected fault')}. {judged:,} judgements of"
+        f" {len({row.id for row in rows})} guarantees.{caught or ''}"
+    )
+
+
+def _counted(counts: Counter[str], what: str) -> str:
+    """A total with its most frequent kinds: "120 calls (create 100, list 20)"."""
+    total, more = counts.total(), len(+counts) - KINDS_SAID_MAX
+    kinds = [f"{name} {count:,}" for name, count in counts.most_common(KINDS_SAID_MAX) if count]
+    kinds += [f"{more} more kinds"] if more > 0 else []
+    return f"{total:,} {what}{'' if total == 1 else 's'}" + (f" ({', '.join(kinds)})" if kinds else "")
 
 
 def _run(history: History) -> dict[str, Any]:
@@ -137,30 +177,59 @@ def _stories(outcome: VerdictOutcome) -> str:
 
 
 def summaries(rows: Iterable[VerdictRow]) -> list[GuaranteeSummary]:
-    """A summary of each guarantee, those with the worst verdict first."""
+    """A summary of each guarantee, those with the worst verdict first; what was promised comes before the rest."""
     found = []
     for guarantee, same in groupby(merged(rows), key=lambda row: row.id):
         members = tuple(same)
         gravest = min((row.verdict for row in members), key=VERDICTS.index)
         found.append(GuaranteeSummary(known=BY_ID[guarantee], verdict=gravest, rows=members))
-    return sorted(found, key=lambda each: VERDICTS.index(each.verdict))
+    return sorted(found, key=lambda each: _SHOWN.index(each.verdict))
 
 
-def _failure(outcome: VerdictOutcome, failure: Failure) -> dict[str, Any]:
+def _story(outcome: VerdictOutcome, story: Sequence[Failure], view: HistoryIndex, place: str) -> dict[str, Any]:
+    """A cause: the failure that represents it, how often it was seen, and what else it breaks."""
+    told, *others = story
+    return _failure(outcome, told, view, place) | {
+        "besides": breaks_besides(story),
+        "also": [_failure(outcome, each, HistoryIndex(each.history), "") for each in others],
+    }
+
+
+def _failure(outcome: VerdictOutcome, failure: Failure, view: HistoryIndex, place: str) -> dict[str, Any]:
+    """A failure. place: the section in which its events have a picture, "" for none."""
     replay, script = outcome.again[outcome.number(failure)], SCRIPTS.get(failure.history.header.world, "")
+    message, row = printable(failure.message), outcome.row_of(failure)
     return {
         "guarantee": BY_ID[failure.guarantee],
         "mode": failure.kind.mode,
         "storage": failure.kind.storage,
-        "message": printable(failure.message),
+        "brief": message.partition("; ")[0],
+        "message": _linked(message, place),
+        "often": row and row.causes.get(failure.kind.cause, 0),
+        "judged": row and row.judged,
         "seed": failure.seed,
-        "lines": in_context(failure.history, failure.evidence, around=EVENTS_AROUND),
-        "events": len(failure.history.events),
+        "steps": steps_of(view, failure.evidence, failure.message),
         "plan": [printable(sentence) for sentence in plan_sentences(failure.plan)] if failure.plan else [],
         "entries": failure.entries,
         "entries_before": failure.entries_before,
+        "besides": "",
         "confirmed": printable(failure.confirmed),
         "unfinished": printable(outcome.unfinished(failure)),
         "replay": replay,
         "script": f"{replay} --script {script}" if failure.plan and script else "",
     }
+
+
+def _linked(message: str, place: str) -> Markup:
+    """The sentence of a violation, its first clause strong, with links from its events to the picture."""
+    made = []
+    for number, part in enumerate(message.partition("; ")):
+        words = _EVENT.split(part)
+        text = Markup()
+        for at in range(0, len(words), 3):
+            text += escape(words[at])
+            if at + 2 < len(words):
+                link = Markup('<a href="#{}@{}">{}</a>') if place else Markup("{2}")
+                text += link.format(place, words[at + 2], words[at + 1])
+        made.append(text if number else Markup("<strong>{}</strong>").format(text))
+    return Markup().join(made)

@@ -165,7 +165,7 @@ def print_failure(outcome: VerdictOutcome, story: Sequence[Failure], console: Co
     if verbose:
         _say(console, "evidence:", 2)
         for line in in_context(failure.history, failure.evidence, around=0):
-            _say(console, line.text, 4)
+            _say(console, line, 4)
     if failure.plan is not None:
         entries = f"{failure.entries} entries"
         grown = f"{entries}, shrunk from {failure.entries_before}" if failure.entries_before else entries

@@ -72,6 +72,10 @@ class VerdictOutcome:
         """The position of a failure among all of them."""
         return next(number for number, each in enumerate(self.failures) if each is failure)
 
+    def row_of(self, failure: Failure) -> VerdictRow | None:
+        """The row that a failure is counted in; None where its guarantee was not asked for."""
+        return next((row for row in self.rows if (row.id, row.mode, row.storage) == failure.kind[:3]), None)
+
     def to_dict(self) -> dict[str, Any]:
         """The JSON content of verdict.json."""
         campaign = self.campaign

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import partial
 
 from marker_sim.faults import Call, Fault, FaultKind, FaultSettings
@@ -205,27 +204,7 @@ def clipped(text: str, most: int) -> str:
     return shown if len(shown) <= most else f"{shown[: most - 1]}…"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """One event in the form in which it is shown.
-
-    proves: it is evidence.
-    gap: events before it are left out.
-    """
-
-    text: str
-    proves: bool
-    gap: bool
-
-
-def in_context(history: History, evidence: tuple[int, ...], around: int = 2) -> tuple[Line, ...]:
-    """The evidence and up to `around` events on both sides of each, in order and without repetition."""
+def in_context(history: History, evidence: tuple[int, ...], around: int) -> tuple[str, ...]:
+    """The evidence and up to `around` events on both sides of each as lines, in order and without repetition."""
     wanted = {index + offset for index in evidence for offset in range(-around, around + 1)}
-    lines: list[Line] = []
-    before = -1
-    for event in history.events:
-        if event.index in wanted:
-            gap = event.index != before + 1
-            lines.append(Line(text=printable(format_event(event)), proves=event.index in evidence, gap=gap))
-            before = event.index
-    return tuple(lines)
+    return tuple(printable(format_event(event)) for event in history.events if event.index in wanted)

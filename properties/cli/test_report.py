@@ -181,7 +181,7 @@ def test_the_page_is_one_file_that_needs_no_network_and_escapes_what_it_shows(tm
     assert "<b>f</b>" not in page and "&lt;b&gt;f&lt;/b&gt;" in page
     assert BY_ID["G1"].sentence.replace('"', "&#34;") in page
     assert f"marker-sim replay {tmp_path}/plan.json" in page
-    assert page.count('class="proof"') == 3
+    assert page.count("data-proof=") == 3 and "executor-0 was answered &#34;created&#34; for marker" in page
     assert "it is killed and starts again 20 ms later" in page
 
 

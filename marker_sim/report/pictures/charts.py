@@ -1,7 +1,7 @@
 """Small charts for the pages, computed here and drawn by the macros of macros.html.j2 as SVG; no script.
 
 Coordinates are of a view WIDTH wide and HEIGHT high, which scales with the page. Each mark has its values in words.
-Faults by phase are a map: how often each kind struck in each phase, and which cells are empty or impossible.
+Faults by phase are a map of those that struck, and a list of the possible ones that did not.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ SHADES = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeatCell:
-    """One fault kind in one phase.
+    """A cell of a map.
 
-    state: "met", "unmet" for possible and not reached, or "impossible".
+    state: "met" or "unmet".
     shade: 1 to SHADES by the logarithm of the count, 0 for none.
     shown: the count in at most four characters. says: all of it in words.
     """
@@ -34,39 +34,60 @@ class HeatCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeatMap:
-    """A map. roles: each with its number of phases. phases: without the role. rows: by kind, with the total."""
+    """The phases in which faults struck, without empty rows and columns, and what is missing.
+
+    roles: each with its number of phases. phases: without the role.
+    rows: by kind, with the total and a cell for each phase, None where the fault did not strike.
+    missing: each kind with the possible phases in which it did not strike. never: kinds that did not strike at all.
+    struck, possible: pairs of a kind and a phase.
+    """
 
     roles: tuple[tuple[str, int], ...]
     phases: tuple[str, ...]
-    rows: tuple[tuple[str, int, tuple[HeatCell, ...]], ...]
+    rows: tuple[tuple[str, int, tuple[HeatCell | None, ...]], ...]
+    missing: tuple[tuple[str, str], ...]
+    never: tuple[str, ...]
+    struck: int
+    possible: int
 
 
 def heat_map(rows: Sequence[MatrixRow]) -> HeatMap:
-    """The map of a campaign, a column for each phase that at least one kind can strike in, grouped by role."""
-    known = dict.fromkeys(phase for row in rows for phase in (*row.unmet, *row.met, *row.impossible))
+    """The map of a campaign, its columns grouped by role."""
+    known = dict.fromkeys(phase for row in rows for phase in row.met)
     columns = [*(phase for phase in PHASES if phase in known), *(phase for phase in known if phase not in PHASES)]
     roles = list(dict.fromkeys(phase.partition(":")[0] for phase in columns))
     columns.sort(key=lambda phase: roles.index(phase.partition(":")[0]))
     most = max((count for row in rows for count in row.met.values()), default=1)
     counts = [sum(phase.partition(":")[0] == role for phase in columns) for role in roles]
+    struck = sum(len(row.met) for row in rows)
     return HeatMap(
         roles=tuple(zip(roles, counts, strict=True)),
         phases=tuple(phase.partition(": ")[2] for phase in columns),
         rows=tuple(
-            (row.kind, sum(row.met.values()), tuple(_cell(row, phase, most) for phase in columns)) for row in rows
+            (row.kind, sum(row.met.values()), tuple(_cell(row, phase, most) for phase in columns))
+            for row in rows
+            if row.met
         ),
+        missing=tuple((row.kind, _phases(row.unmet)) for row in rows if row.unmet),
+        never=tuple(row.kind for row in rows if not row.met),
+        struck=struck,
+        possible=struck + sum(len(row.unmet) for row in rows),
     )
 
 
-def _cell(row: MatrixRow, phase: str, most: int) -> HeatCell:
+def _phases(phases: Sequence[str]) -> str:
+    """Phases by role: "server: idle, listing; driver: begin"."""
+    by_role: dict[str, list[str]] = {}
+    for phase in phases:
+        role, _, name = phase.partition(": ")
+        by_role.setdefault(role, []).append(name)
+    return "; ".join(f"{role}: {', '.join(names)}" for role, names in by_role.items())
+
+
+def _cell(row: MatrixRow, phase: str, most: int) -> HeatCell | None:
     count = row.met.get(phase, 0)
-    if count:
-        times = "once" if count == 1 else f"{count:,} times"
-        return met_cell(count, most, f"{row.kind} in {phase}: {times}")
-    if phase in row.unmet:
-        return HeatCell(state="unmet", shade=0, shown="0", says=f"{row.kind} in {phase}: possible, not reached")
-    why = row.impossible.get(phase, f"a {phase.partition(':')[0]} cannot have this fault")
-    return HeatCell(state="impossible", shade=0, shown="", says=f"{row.kind} in {phase}: impossible, {why}")
+    times = "once" if count == 1 else f"{count:,} times"
+    return met_cell(count, most, f"{row.kind} in {phase}: {times}") if count else None
 
 
 def met_cell(count: int, most: int, says: str) -> HeatCell:
@@ -87,6 +108,7 @@ WIDTH, TIME_WIDTH, HEIGHT = 320, 380, 120
 WINDOWS_MAX = 200
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 10, 8, 18
 _BAR_MAX = 34
+_LETTER = 6.0  # Its width at most.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,8 +235,9 @@ def time_chart(
     labels = [*_scale([(height_of(tick), _tick(tick, unit)) for tick in ticks])]
     step = _round_up(until / 6)
     for number in range(int(until / step) + 1):
-        x = _rounded(_LEFT + number * step * scale)
-        labels.append(ChartLabel(x=x, y=HEIGHT - 5, text=f"{number * step:g} s", anchor="middle"))
+        x, text = _LEFT + number * step * scale, f"{number * step:g} s"
+        x = _rounded(min(x, width - len(text) * _LETTER / 2))
+        labels.append(ChartLabel(x=x, y=HEIGHT - 5, text=text, anchor="middle"))
     keys = (*((kind, what) for kind, what, _ in lines), *([("window", "fault")] if shaded else []))
     grid = tuple(_rounded(height_of(tick)) for tick in ticks)
     return Chart(

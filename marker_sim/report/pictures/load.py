@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from marker_sim.history import Event, History
+from marker_sim.history import Event
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.report.pictures.charts import Chart, ChartWindow, time_chart
 from marker_sim.report.pictures.picture import completions
@@ -84,15 +84,14 @@ def _down(index: HistoryIndex) -> Iterator[tuple[int, int, str]]:
         until = max(until or 0, life.end)
 
 
-def load_charts(history: History) -> tuple[Chart, ...]:
+def load_charts(index: HistoryIndex) -> tuple[Chart, ...]:
     """Charts of operations per second and of latencies; none for a simulated run."""
-    if history.header.world == "simulated":
+    if index.header.world == "simulated":
         return ()
-    slices = load_slices(history.events)
+    slices = load_slices(index.events)
     if not slices:
         return ()
-    events, first_ns = history.events, history.events[0].time_ns
-    index = HistoryIndex(history)
+    events, first_ns = index.events, index.events[0].time_ns
     windows = []
     faults = ((span.begin, span.end, f"{span.kind} {span.process}") for span in index.faults)
     for begin, end, said in (*_down(index), *faults):

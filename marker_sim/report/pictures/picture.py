@@ -1,19 +1,20 @@
 """What the picture of a failure shows, computed from its history: lanes, bars, fault windows, ticks and storage.
 
 Times are milliseconds, moments are indices of events; a missing end is None. A history with more events than are shown
-is cut to those around its evidence and its faults, and each gap names the events left out. All texts are
-printable and clipped. Drawn by picture.js.
+is cut to those around its evidence and its faults, and each gap names the events left out. Lanes that the evidence does
+not touch are folded. All texts are printable and clipped. Drawn by picture.js.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from sys import maxsize
+from types import MappingProxyType
 from typing import Any
 
-from marker_sim.history import Event, History
+from marker_sim.history import Event
 from marker_sim.history.index.calls import FaultSpan
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER
@@ -27,19 +28,21 @@ ROWS_MAX = 12
 FAULTS_OF_KIND_MAX = 12
 TEXT_MAX = 400
 _COMPLETIONS = ("ok", "fail", "info")
+# Lanes of the kit itself, which are no part of what is judged.
+_OWN = {"kit": "kit's reads", "probe": "kit's probe"}
 _ROLES = ("driver", "executor", "client", "timeline-server", "server", "storage", "kit")
 
 
-def picture(history: History, evidence: Sequence[int], most: int = EVENTS_MAX) -> dict[str, Any]:
-    """The picture as JSON-ready data. most: the largest number of events shown."""
-    events = history.events
-    index = HistoryIndex(history)
+def picture(
+    index: HistoryIndex, evidence: Sequence[int], most: int = EVENTS_MAX, harm: Mapping[int, str] = MappingProxyType({})
+) -> dict[str, Any]:
+    """The picture as JSON-ready data. most: the largest number of events shown; harm: what did the harm, in words."""
+    events = index.events
     proofs = [number for number in dict.fromkeys(evidence) if 0 <= number < len(events)]
     shown = shown_events(events, proofs, most)
     kept = set(shown)
     spans = [span for span in index.faults if span.begin in kept or span.end in kept]
-    important = {events[number].process for number in proofs} | {span.process for span in spans}
-    lanes = _lanes([events[number] for number in shown], important)
+    lanes = _lanes([events[number] for number in shown], {events[number].process for number in proofs})
     lane_of = {process: number for number, lane in enumerate(lanes) for process in lane["processes"]}
     bars = _bars(events, kept, lane_of, lanes)
     concerned = [number for bar in bars for number in (bar["from"], bar["to"]) if number is not None]
@@ -48,6 +51,7 @@ def picture(history: History, evidence: Sequence[int], most: int = EVENTS_MAX) -
         "total": len(events),
         "gaps": gaps_between(events, shown),
         "evidence": proofs,
+        "harm": [[number, clipped(words, 120)] for number, words in harm.items()],
         "lanes": lanes,
         "bars": bars,
         "faults": [_window(span, lane_of, events) for span in spans],
@@ -56,7 +60,7 @@ def picture(history: History, evidence: Sequence[int], most: int = EVENTS_MAX) -
             for life in index.lives.values()
             if life.process in lane_of
         ],
-        "files": stored_files(history, shown),
+        "files": stored_files(index, shown),
         "names": answered_names(index, shown, sorted({*proofs, *concerned}), proofs),
         "reads": index.reads,
     }
@@ -72,7 +76,7 @@ def shown_events(events: Sequence[Event], evidence: Sequence[int], most: int) ->
     related |= {event.index for event in events if event.caused_by in proved and event.kind in _COMPLETIONS}
     centres += sorted(number for number in related - proved if number is not None)
     around = max(2, most // (4 * max(2, len(centres))))
-    chosen = _near(centres, around, len(events))
+    chosen = _near(centres, around, len(events)) | set(evidence[:most])
     ordered = sorted(evidence) or [0]
     faults = [event.index for event in events if event.kind == "fault"]
     kinds: Counter[str] = Counter()
@@ -159,19 +163,24 @@ def answer_text(end: Event | None) -> str:
     return "" if end is None else clipped(end.error or ("" if end.value is None else repr(end.value)), 120)
 
 
-def _lanes(events: Sequence[Event], important: set[str]) -> list[dict[str, Any]]:
-    """A lane for each process, those of evidence and faults first; if there are too many, others share one by role."""
-    roles = ordered_processes(events, important)
+def _lanes(events: Sequence[Event], touched: set[str]) -> list[dict[str, Any]]:
+    """A lane for each process, those of the evidence first; if there are too many, others share one by role.
+
+    Lanes of other processes than those of the evidence are not open, where there is evidence.
+    """
+    roles = ordered_processes(events, touched)
     lanes: dict[str, dict[str, Any]] = {}
     for process, role in roles.items():
-        alone = len(roles) <= LANES_MAX or (process in important and len(lanes) < LANES_MAX)
-        key = f"process {process}" if alone else f"role {role}"
-        lane = lanes.setdefault(key, {"name": "", "role": role, "processes": [], "rows": 1})
+        alone = len(roles) <= LANES_MAX or (process in touched and len(lanes) < LANES_MAX)
+        group = next((own for own in _OWN if process.startswith(own)), role)
+        key = f"process {process}" if alone else f"role {group}"
+        opened = alone and (process in touched or not touched)
+        lane = lanes.setdefault(key, {"name": "", "role": group, "processes": [], "rows": 1, "open": opened})
         lane["processes"].append(process)
     for lane in lanes.values():
-        one = lane["processes"][0]
-        many = len(lane["processes"])
-        lane["name"] = clipped(one, 60) if many == 1 else f"{many} more: {lane['role']}"
+        many, own = len(lane["processes"]), _OWN.get(lane["role"])
+        one = own or clipped(lane["processes"][0], 60)
+        lane["name"] = one if many == 1 else f"{many} × {own or lane['role']}"
     return list(lanes.values())
 
 

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
-from marker_sim.history import Event, History
+from marker_sim.history import Event
 from marker_sim.history.index.calls import Directory
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import directory_of, present
@@ -25,7 +25,7 @@ UNKNOWN = -1
 _AUDITED = ("entry", "data-file", "marker-file")
 
 
-def stored_files(history: History, shown: Sequence[int]) -> dict[str, Any]:
+def stored_files(index: HistoryIndex, shown: Sequence[int]) -> dict[str, Any]:
     """The files that the shown events change, with all their states.
 
     paths and names: by number.
@@ -33,9 +33,9 @@ def stored_files(history: History, shown: Sequence[int]) -> dict[str, Any]:
         where the file holds none; how many; whether it is being written in place].
     others: [moment, files that are not distinguished].
     """
-    effects = history.header.witness == "effects"
+    effects = index.header.witness == "effects"
     kept = set(shown)
-    tracked = _tracked(history, shown, effects)
+    tracked = _tracked(index.events, shown, effects)
     names: dict[str, int] = {}
     states: list[list[Any]] = []
     before: dict[str, Any] = {}
@@ -43,7 +43,7 @@ def stored_files(history: History, shown: Sequence[int]) -> dict[str, Any]:
     present: set[str] = set()
     others: list[list[int]] = []
     audit: set[str] = set()
-    for event in history.events:
+    for event in index.events:
         if event.index in kept and waiting:
             for path, (content, writing) in waiting.items():
                 _state(states, before, names, event.index - 1, tracked[path], path, content, writing)
@@ -69,10 +69,10 @@ def stored_files(history: History, shown: Sequence[int]) -> dict[str, Any]:
     }
 
 
-def _tracked(history: History, shown: Sequence[int], effects: bool) -> dict[str, int]:
+def _tracked(events: Sequence[Event], shown: Sequence[int], effects: bool) -> dict[str, int]:
     found: dict[str, int] = {}
     for number in shown:
-        for path, _, _ in _changes(history.events[number], effects, set(), {}):
+        for path, _, _ in _changes(events[number], effects, set(), {}):
             if len(found) < FILES_MAX:
                 found.setdefault(path, len(found))
     return found

@@ -2,8 +2,8 @@
    held at the cursor. marker_sim/report/pictures/picture.py says what the data means. No framework; without it the page is text. */
 "use strict";
 const DATA = JSON.parse(document.getElementById("data").textContent);
-const ROW = 20, TICKS = 12, PAD = 4, AXIS = 34;
-const PROVEN = 30, LEAST = 1.2, FILES = 120;
+const ROW = 20, TICKS = 12, PAD = 4, AXIS = 34, FOLDED = 20;
+const PROVEN = 30, DOT = 18, LEAST = 0.4, ASIDE = 0.12, LETTER = 6.7, FILES = 120, LOST = 4;
 
 function html(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
@@ -33,25 +33,40 @@ class Picture {
     Object.assign(this, { place, data, number, zoom: 1, timed: false, matches: null });
     this.moments = data.events.map((event) => event.i);
     this.proof = new Map(data.evidence.map((moment, at) => [moment, at + 1]));
+    this.harm = new Map(data.harm);
     this.faulty = new Set(data.faults.flatMap((fault) => [fault.from, fault.to]));
-    // At the end of the evidence; where there is none, where the first fault began.
-    this.cursor = Math.max(0, upTo(this.moments, data.evidence.length ? Math.max(...data.evidence) : data.faults[0]?.from ?? 0) - 1);
-    this.lay();
+    this.lanes = data.lanes.map((lane) => ({ ...lane }));
+    const section = place.closest(".story");
+    this.home = section.id;
+    this.steps = [...section.querySelectorAll(".told [data-proof]")];
+    this.cursor = Math.max(0, upTo(this.moments, this.first()) - 1);
     this.build();
     this.redraw();
   }
 
-  redraw() { this.draw(); this.move(this.cursor); }
+  /* Where the cursor stands first: where the evidence shows an answered marker that is not stored, else where the harm
+     was done, else at the end of the evidence; without evidence where the first fault began. */
+  first() {
+    const { evidence, names, faults, harm } = this.data, own = names.filter((name) => name.proof);
+    const lost = evidence.find((moment) => own.some((name) => this.state(name, moment)?.[2] === "violated"));
+    return lost ?? harm[0]?.[0] ?? (evidence.length ? Math.max(...evidence) : faults[0]?.from ?? 0);
+  }
 
-  /* The height of each lane. */
+  redraw() { this.lay(); this.draw(); this.move(this.cursor, false); }
+
+  /* Where each lane stands; a folded one is a line. */
   lay() {
     let y = AXIS;
-    this.lanes = this.data.lanes.map((lane) => {
-      const made = { ...lane, y, height: lane.rows * ROW + TICKS + 2 * PAD };
-      y += made.height;
-      return made;
-    });
+    for (const [n, lane] of this.lanes.entries()) {
+      Object.assign(lane, { y, height: lane.open ? lane.rows * ROW + TICKS + 2 * PAD : FOLDED });
+      y += lane.height;
+      this.labels[n].setAttribute("style", `top:${lane.y}px;height:${lane.height}px`);
+      this.labels[n].setAttribute("aria-expanded", String(lane.open));
+      this.labels[n].textContent = `${lane.open ? "" : "▸ "}${lane.name}`;
+    }
     this.height = y + 4;
+    this.svg.setAttribute("height", this.height);
+    this.column.style.height = `${this.height}px`;
   }
 
   build() {
@@ -82,24 +97,19 @@ class Picture {
     const zooms = html("span", { class: "zooms" }, html("label", {}, time, " by time"),
       button("−", { title: "zoom out (-)" }, () => this.scale(0.5)), button("+", { title: "zoom in (+)" }, () => this.scale(2)));
     const tools = html("div", { class: "tools" }, this.search, this.byProcess, this.byKind, this.byInstant, this.byPath, this.found, zooms);
-    const proofs = data.evidence.map((moment, at) => {
-      const label = [html("b", {}, String(at + 1)), ` ${this.event(moment)?.text ?? `event ${moment}`}`];
-      return button(label, { "data-proof": moment }, () => this.move(this.moments.indexOf(moment)));
-    });
-    const labels = this.lanes.map((lane) =>
-      html("span", { style: `top:${lane.y}px;height:${lane.height}px`, title: lane.name }, lane.name));
+    this.labels = this.lanes.map((lane) =>
+      button([], { title: `${lane.name}: fold or open` }, () => { lane.open = !lane.open; this.redraw(); }));
     const said = `Timeline of ${data.events.length} events in ${this.lanes.length} lanes. Arrow keys move from event to event;`
       + " the events stand in a table below.";
-    this.svg = svg("svg", { height: this.height, tabindex: 0, role: "img", "aria-label": said });
+    this.svg = svg("svg", { tabindex: 0, role: "img", "aria-label": said });
     this.scroll = html("div", { class: "strip" }, this.svg);
     this.now = html("p", { class: "now", "aria-live": "polite" });
     this.panel = html("div", { class: "panel" });
     this.tip = html("div", { class: "tip", hidden: "" });
-    const column = html("div", { class: "labels", "aria-hidden": "true", style: `height:${this.height}px` }, ...labels);
-    const lanes = html("div", { class: "lanes" }, column, this.scroll);
-    this.place.append(html("div", { class: "proofs", role: "group", "aria-label": "evidence" }, ...proofs), tools,
-      html("div", { class: "stage" }, lanes, html("div", { class: "side" }, this.now, this.panel)), this.legend(), this.table(), this.tip);
-    this.svg.addEventListener("keydown", (key) => this.key(key));
+    this.column = html("div", { class: "labels" }, ...this.labels);
+    const lanes = html("div", { class: "lanes" }, this.column, this.scroll);
+    this.place.append(html("div", { class: "stage" }, lanes, html("div", { class: "side" }, this.now, this.panel)),
+      this.legend(), tools, this.table(), this.tip);
     this.svg.addEventListener("click", (click) => this.move(this.nearest(click)));
     this.svg.addEventListener("mousemove", (mouse) => this.hover(mouse));
     this.svg.addEventListener("mouseleave", () => { this.tip.hidden = true; });
@@ -109,7 +119,7 @@ class Picture {
     const { gaps, total } = this.data, left = gaps.reduce((sum, gap) => sum + gap.count, 0), swatch = (kind) => html("i", { class: `swatch ${kind}` });
     return html("p", { class: "key" }, swatch("ok"), " ok  ", swatch("fail"), " fail  ", swatch("info"), " unknown or open  ",
       "▲ stored  ▼ deleted  ▪ observed  ", swatch("window"), " fault. ",
-      "Keys: ← → event, ↑ ↓ the same lane, e evidence, f fault, + − zoom, / search.",
+      "Keys: ← → event, e evidence, f fault, + − zoom, / search; ↑ ↓ the same lane, after a click here.",
       left ? ` ${left.toLocaleString("en")} of ${total.toLocaleString("en")} events are left out (┊): shown are those around`
         + (this.proof.size ? " the evidence and the faults." : " the faults, and the last ones.") : "");
   }
@@ -122,9 +132,9 @@ class Picture {
     const before = new Set(gaps.map((gap) => gap.before));
     const wide = events.map((event) => (this.proof.has(event.i) || (this.faulty.has(event.i) && this.faulty.size < 40) ? 1 : 0));
     const special = wide.reduce((sum, each) => sum + each, 0), even = room / (events.length + gaps.length);
-    const weight = (event) => (event.kind === "observe" ? 0.35 : 1);
+    const weight = (event) => (event.kind === "observe" ? 0.35 : 1) * (this.lanes[event.lane].open ? 1 : ASIDE);
     const shares = events.reduce((sum, event, n) => sum + (wide[n] ? 0 : weight(event)), gaps.length);
-    const proven = Math.max(even, Math.min(PROVEN, room / 3 / Math.max(1, special)));
+    const proven = Math.max(even, DOT, Math.min(PROVEN, room / 3 / Math.max(1, special)));
     const other = Math.max(LEAST * Math.min(1, this.zoom), (room - special * proven) / Math.max(1, shares));
     let x = 8;
     this.at = events.map((event, n) => {
@@ -168,10 +178,13 @@ class Picture {
       line.append(svg("desc", {}, `${gap.count.toLocaleString("en")} events left out: ${gap.told}`));
       parts.push(line);
     }
+    let dotted = -DOT;
     for (const [moment, n] of this.proof) {
-      const x = this.x(moment);
-      add("line", { class: "proof-line", x1: x, x2: x, y1: 14, y2: this.height });
-      add("circle", { class: "proof-dot", cx: x, cy: 9, r: 8 });
+      const x = this.x(moment), kind = this.harm.has(moment) ? " harm" : "";
+      add("line", { class: `proof-line${kind}`, x1: x, x2: x, y1: 14, y2: this.height });
+      if (x - dotted < DOT - 2) continue; // By time, events of one moment share the dot of the first.
+      dotted = x;
+      add("circle", { class: `proof-dot${kind}`, cx: x, cy: 9, r: 8 });
       add("text", { class: "proof-number", x, y: 13 }, String(n));
     }
     data.bars.forEach((bar) => this.bar(bar, parts));
@@ -194,6 +207,7 @@ class Picture {
       svg("line", { x1: from, x2: from, y1: lane.y, y2: lane.y + lane.height }), svg("desc", {}, `${fault.kind} ${fault.path} ${fault.settings}`));
     parts.push(group);
     if (this.data.faults.length >= 30 && this.zoom <= 2) return;
+    if (fault.lane !== null && !this.lanes[fault.lane].open) return;
     // The names of a lane stand side by side; one that would stand far from its fault is left to the pointer.
     const wide = 7 * (fault.kind.length + 2), x = Math.max(Math.min(from + 4, this.width - wide), this.named.get(lane.y) ?? 0);
     if (x > from + 90) return;
@@ -202,31 +216,41 @@ class Picture {
   }
 
   bar(bar, parts) {
-    const from = this.x(bar.from), to = Math.max(from + 3, this.x(bar.to, true)), y = this.lanes[bar.lane].y + PAD + bar.row * ROW;
+    const lane = this.lanes[bar.lane], from = this.x(bar.from), to = Math.max(from + 3, this.x(bar.to, true));
+    const y = lane.y + (lane.open ? PAD + bar.row * ROW : 2);
     const group = svg("g", { class: `bar ${bar.outcome}`, "data-from": bar.from, "data-to": bar.to ?? "" });
     const sign = { ok: "", fail: "✕ ", info: "? ", open: "? " }[bar.outcome];
-    group.append(svg("rect", { x: from, y: y + 1, width: to - from, height: ROW - 3, rx: 3 }),
+    group.append(svg("rect", { x: from, y: y + 1, width: to - from, height: lane.open ? ROW - 3 : 6, rx: lane.open ? 3 : 1 }),
       svg("desc", {}, `${bar.operation} ${bar.name}: ${bar.to === null ? "never answered" : `${bar.outcome} ${bar.answer}, ${bar.ms} ms`}`));
     const most = Math.floor((to - from - 6) / 6.1), label = `${sign}${bar.operation} ${bar.name.split("/").pop()}`;
     const short = label.length > most ? label.slice(0, Math.max(1, most - 1)) + (most > 3 ? "…" : "") : label;
-    if (most >= 3 || (most >= 1 && sign)) group.append(svg("text", { x: from + 4, y: y + 13 }, short));
+    if (lane.open && (most >= 3 || (most >= 1 && sign))) group.append(svg("text", { x: from + 4, y: y + 13 }, short));
     parts.push(group);
   }
 
   tick(event, n, parts) {
     if (event.kind !== "effect" && event.kind !== "observe") return;
-    const lane = this.lanes[event.lane], x = this.at[n], y = lane.y + lane.height - TICKS / 2 - PAD;
+    const lane = this.lanes[event.lane], x = this.at[n], y = lane.y + lane.height - TICKS / 2 - (lane.open ? PAD : 0);
     const shape = event.kind === "observe" ? "M-1.5-1.5h3v3h-3z" : event.operation === "delete" ? "M-4-4h8l-4 8z" : "M-4 4h8l-4-8z";
-    parts.push(svg("path", { class: `tick ${event.kind}`, "data-from": event.i, d: shape, transform: `translate(${x} ${y})` }));
+    const harm = this.harm.has(event.i), size = harm ? " scale(1.5)" : "";
+    parts.push(svg("path", { class: `tick ${event.kind}${harm ? " harm" : ""}`, "data-from": event.i, d: shape, transform: `translate(${x} ${y})${size}` }));
+    if (!harm) return;
+    const said = `✗ ${this.harm.get(event.i)}`, wide = said.length * LETTER;
+    const before = x + 7 + wide > this.width, left = before ? x - 7 - wide : x + 7;
+    if (left < (this.named.get(`harm ${lane.y}`) ?? 0)) return; // The step has the same in words.
+    this.named.set(`harm ${lane.y}`, left + wide);
+    parts.push(svg("text", { class: "harm-name", x: before ? x - 7 : left, y: lane.y + 15, "text-anchor": before ? "end" : "start" }, said));
   }
 
   times(parts) {
-    let last = -1e9;
-    this.data.events.forEach((event, n) => {
-      if (this.at[n] - last < 76 || this.at[n] > this.width - 40) return;
-      last = Math.max(this.at[n], 32);
-      const said = event.t >= 10000 ? `${(event.t / 1000).toFixed(2)} s` : `${event.t.toFixed(1)} ms`;
-      parts.push(svg("text", { class: "time", x: last, y: AXIS - 6 }, said));
+    const { events } = this.data, seconds = events[events.length - 1]?.t >= 10000;
+    let free = 0;
+    events.forEach((event, n) => {
+      const said = seconds ? `${(event.t / 1000).toFixed(2)} s` : `${event.t.toFixed(1)} ms`, half = said.length * LETTER / 2;
+      const x = Math.max(this.at[n], half + 2);
+      if (x - half < free || x + half > this.width) return;
+      free = x + half + 12;
+      parts.push(svg("text", { class: "time", x, y: AXIS - 6 }, said));
     });
   }
 
@@ -236,12 +260,19 @@ class Picture {
   }
 
   hover(mouse) {
-    const title = mouse.target.closest?.("g, line")?.querySelector("desc"), event = this.data.events[this.nearest(mouse)];
+    const what = mouse.target.closest?.("g, line"), title = what?.querySelector("desc"), event = this.data.events[this.nearest(mouse)];
     if (!event) return;
-    this.tip.textContent = (title ? `${title.textContent}\n` : "") + event.text;
+    this.tip.textContent = (title ? `${title.textContent}${this.came(Number(what.dataset.to))}\n` : "") + event.text;
     this.tip.hidden = false;
     this.tip.style.left = `${Math.max(4, Math.min(mouse.clientX + 14, innerWidth - this.tip.offsetWidth - 8))}px`;
     this.tip.style.top = `${mouse.clientY + 18}px`;
+  }
+
+  /* Of an answer: whether storage held its marker at that moment. */
+  came(moment) {
+    const name = moment && this.data.names.find((each) => each.answers.some(([at]) => at === moment));
+    const [sign, said] = (name && this.state(name, moment)) || [];
+    return sign ? `; then ${sign} ${said}` : "";
   }
 
   /* The next event in a direction that fits. */
@@ -254,22 +285,26 @@ class Picture {
   }
 
   key(key) {
-    if (key.ctrlKey || key.metaKey || key.altKey) return;
-    const { events } = this.data, last = events.length - 1, back = key.shiftKey ? -1 : 1;
+    if (key.ctrlKey || key.metaKey || key.altKey || key.target.closest?.("input, select, textarea")) return;
+    const { events } = this.data, last = events.length - 1, back = key.shiftKey ? -1 : 1, lane = events[this.cursor]?.lane;
     const acts = {
       ArrowLeft: () => this.move(Math.max(0, this.cursor - 1)), ArrowRight: () => this.move(Math.min(last, this.cursor + 1)),
-      ArrowUp: () => this.next((at) => events[at].lane === events[this.cursor].lane, -1), ArrowDown: () => this.next((at) => events[at].lane === events[this.cursor].lane),
-      Home: () => this.move(0), End: () => this.move(last), "/": () => this.search.focus(), "+": () => this.scale(2), "-": () => this.scale(0.5),
+      "/": () => this.search.focus(), "+": () => this.scale(2), "-": () => this.scale(0.5),
       e: () => this.next((at) => this.proof.has(events[at].i), back), E: () => this.next((at) => this.proof.has(events[at].i), -1),
       f: () => this.next((at) => this.faulty.has(events[at].i), back), F: () => this.next((at) => this.faulty.has(events[at].i), -1),
     };
+    // These scroll the page until something of the story was chosen.
+    if (key.target.closest?.(".picture, .proofs")) Object.assign(acts, {
+      ArrowUp: () => this.next((at) => events[at].lane === lane, -1), ArrowDown: () => this.next((at) => events[at].lane === lane),
+      Home: () => this.move(0), End: () => this.move(last),
+    });
     if (acts[key.key]) { key.preventDefault(); acts[key.key](); }
   }
 
   scale(factor) { this.zoom = Math.min(64, Math.max(1, this.zoom * factor)); this.redraw(); }
 
-  /* Put the cursor on a shown event and say what storage held then. */
-  move(at) {
+  /* Put the cursor on a shown event and say what storage held then. follow: the address does, too. */
+  move(at, follow = true) {
     const event = this.data.events[at];
     if (!event) return;
     this.cursor = at;
@@ -279,25 +314,38 @@ class Picture {
     const proof = this.proof.has(event.i) ? html("span", { class: "violated" }, ` evidence ${this.proof.get(event.i)}`) : "";
     this.now.replaceChildren(html("b", {}, `At event ${event.i}`), proof, ` ${event.text}`);
     const moment = String(event.i);
-    for (const each of this.place.querySelectorAll("[data-proof]")) each.setAttribute("aria-pressed", String(each.dataset.proof === moment));
+    for (const each of this.steps) each.setAttribute("aria-current", String(each.dataset.proof === moment));
+    if (follow) history.replaceState(null, "", `#${this.home}@${moment}`);
     for (const { dataset, classList } of this.svg.querySelectorAll(".bar")) classList.toggle("now", [dataset.from, dataset.to].includes(moment));
     this.panel.replaceChildren(...this.answered(event.i), ...this.stored(event.i));
   }
 
+  /* What a name was answered up to a moment, and whether it was stored then; null before its first answer. */
+  state(name, moment) {
+    const given = name.answers.filter((answer) => answer[0] <= moment).pop();
+    if (!given) return null;
+    const gone = name.deleted.find((each) => each > given[0] && each <= moment) !== undefined;
+    const reads = this.data.reads ? name.seen[upTo(name.seen, moment) - 1] : moment;
+    const held = reads !== undefined && upTo(name.stored, reads) % 2 === 1;
+    const [sign, said, style] = reads === undefined || (this.data.reads && reads < given[0] && !held) ? ["?", "storage was not read since", "inconclusive"]
+      : held ? ["✓", "stored", "holds"] : gone ? ["–", "its directory was deleted", "soft"] : ["✗", "NOT stored", "violated"];
+    return [sign, said, style, `${given[1]} at ${given[0]}; ${said}`];
+  }
+
+  /* Those of the evidence first, then what is not stored; the others are folded. */
   answered(moment) {
-    const rows = [];
+    const first = [], lost = [], others = [];
     for (const name of this.data.names) {
-      const given = name.answers.filter((answer) => answer[0] <= moment).pop();
-      if (!given) continue;
-      const gone = name.deleted.find((each) => each > given[0] && each <= moment) !== undefined;
-      const reads = this.data.reads ? name.seen[upTo(name.seen, moment) - 1] : moment;
-      const held = reads !== undefined && upTo(name.stored, reads) % 2 === 1;
-      const [sign, said, style] = reads === undefined || (this.data.reads && reads < given[0] && !held) ? ["?", "storage was not read since", "inconclusive"]
-        : held ? ["✓", "stored", "holds"] : gone ? ["–", "its directory was deleted", "soft"] : ["✗", "NOT stored", "violated"];
-      const row = html("li", { class: style }, html("b", {}, sign), " ", html(name.proof ? "mark" : "span", { title: name.name }, brief(name.name)), " ", html("small", {}, `${given[1]} at ${given[0]}; ${said}`));
-      if (style === "violated") rows.unshift(row); else rows.push(row);
+      const [sign, , style, said] = this.state(name, moment) ?? [];
+      if (!sign) continue;
+      const row = html("li", { class: style }, html("b", {}, sign), " ", html(name.proof ? "mark" : "span", { title: name.name }, brief(name.name)), " ", html("small", {}, said));
+      (name.proof ? first : style === "violated" ? lost : others).push(row);
     }
-    return [html("h4", {}, "Answered until then"), rows.length ? html("ul", { class: "answered" }, ...rows) : html("p", { class: "soft" }, "no marker")];
+    const list = (items) => html("ul", { class: "answered" }, ...items);
+    const folded = (items, said) => (items.length ? [html("details", {}, html("summary", {}, `and ${items.length} ${said}`), list(items))] : []);
+    const rest = others.length > 3 ? folded(others, "that are stored, deleted or unknown") : [list(others)];
+    const all = [list([...first, ...lost.slice(0, LOST)]), ...folded(lost.slice(LOST), "more that are NOT stored"), ...rest];
+    return [html("h4", {}, "Answered until then"), ...(first.length + lost.length + others.length ? all : [html("p", { class: "soft" }, "no marker")])];
   }
 
   stored(moment) {
@@ -373,12 +421,14 @@ class Picture {
 /* One story at a time, by the fragment of the address: #story-2, or #story-2@17 with the cursor at event 17. */
 const pictures = new Map(), sections = [...document.querySelectorAll(".story")];
 
+let current;
+
 function open_story() {
   const [wanted, moment] = location.hash.slice(1).split("@"), chosen = sections.find((each) => each.id === wanted) ?? sections[0];
   for (const section of sections) section.hidden = section !== chosen;
   for (const card of document.querySelectorAll(".card")) card.setAttribute("aria-current", String(card.getAttribute("href") === `#${chosen?.id}`));
-  const picture = chosen && shown(chosen);
-  if (picture && moment) picture.move(Math.max(0, upTo(picture.moments, Number(moment)) - 1));
+  current = chosen && shown(chosen);
+  if (current && moment) current.move(Math.max(0, upTo(current.moments, Number(moment)) - 1), false);
 }
 
 function shown(section) {
@@ -389,7 +439,11 @@ function shown(section) {
 
 function again() { for (const [place, picture] of pictures) if (place.offsetParent) picture.redraw(); }
 
-addEventListener("hashchange", open_story);
+addEventListener("keydown", (key) => current?.key(key));
+addEventListener("hashchange", () => {
+  open_story();
+  if (document.activeElement === document.body) current?.svg.focus({ preventScroll: true });
+});
 addEventListener("resize", again);
 addEventListener("beforeprint", () => {
   for (const section of sections) { section.hidden = false; shown(section); }
