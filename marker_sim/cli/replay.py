@@ -33,20 +33,38 @@ from marker_sim.campaign.replay import (
 from marker_sim.campaign.sources.played import Processes
 from marker_sim.cli import options as given
 from marker_sim.cli.request import parse_duration, parse_number
-from marker_sim.cli.stored import StoredPlan, failure_of_chaos, failures_at, has_ledger, pruning, stored_files
-from marker_sim.cli.verify import confirm
+from marker_sim.cli.stored import (
+    StoredPlan,
+    failure_of_chaos,
+    failures_at,
+    has_ledger,
+    is_for_servers,
+    missing,
+    pruning,
+    stored_files,
+)
+from marker_sim.cli.verify import confirm, measure_curve
 from marker_sim.errors import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED, HarnessError, UsageError
 from marker_sim.judges.promises.profiles import Profile, load_profile
 from marker_sim.judges.violations import violation
-from marker_sim.outcome.failure import CANNOT_RUN, FIXED, NONE_SMALLER, NOT_REPRODUCED, SERVER, SPARK, VIOLATED
+from marker_sim.outcome.failure import (
+    CANNOT_RUN,
+    FIXED,
+    NONE_SMALLER,
+    NOT_REPRODUCED,
+    SERVER,
+    SPARK,
+    VIOLATED,
+    Failure,
+)
+from marker_sim.reading import either
 from marker_sim.report.table import output_console, print_line
 from marker_sim.report.words import plan_sentences
 from marker_sim.report.write import write_smaller
 from marker_sim.search.shrinking.shrinker import SMALL
-from marker_sim.surroundings.requirements import lacking
 from marker_sim.surroundings.time_limit import REST_S, TimeLimit
 from marker_sim.targets.table import parse_target
-from marker_sim.targets.target import SERVERS, TABLES, ServerOptions
+from marker_sim.targets.target import ServerOptions
 
 UNKNOWN = "there is no record beside it that it ever broke one"
 LEAST_S = 1.0
@@ -55,6 +73,8 @@ REAL_TIMES = 3
 SERVER_TIMES = 10
 TABLE_TIMES = SPARK_TIMES = 3
 NOTHING_KNOWN = "no failure known"
+CURVE_FILES = (".html", ".json")
+NO_CURVE = "no curve: it needs a violation of one simulated run of a deterministic system"
 WORDS = {
     VIOLATED: "still violated",
     CANNOT_RUN: "cannot run",
@@ -74,6 +94,7 @@ class Wanted:
     real: run plans that are still violated with real processes too.
     times: how often each plan is run, None for once, `REAL_TIMES` for a failure found with real processes,
         `SERVER_TIMES` for one of a foreign server, `TABLE_TIMES` for one of a table and `SPARK_TIMES` for Spark jobs.
+    curves: takes the failures whose curve is measured, None for no curves.
     """
 
     sut: str | None = None
@@ -81,6 +102,7 @@ class Wanted:
     every: bool = False
     real: bool = False
     times: int | None = None
+    curves: list[Failure] | None = None
 
 
 def replay(
@@ -90,6 +112,7 @@ def replay(
     every: Annotated[bool, typer.Option("--all", help="Replay every stored failure, not one per cause.")] = False,
     times: given.Times = None,
     real: given.Real = False,
+    curve: given.Curve = False,
     script: given.Script = False,
     markdown: given.Markdown = False,
     file: given.HandedOver = None,
@@ -106,14 +129,24 @@ def replay(
     """
     if script or markdown:
         given_too = [name for name, value in (("--script and --markdown", script and markdown), ("--keep", keep),
-                     ("--times", times), ("--real", real)) if value]  # fmt: skip
+                     ("--times", times), ("--real", real), ("--curve", curve)) if value]  # fmt: skip
         from marker_sim.cli.handing_over import hand_over  # Which needs an HTTP client.
 
         return hand_over(path, sut, script, every, file, given_too)
-    if file is not None:
-        raise UsageError(f"{file} was given as well; a second path is what --script or --markdown writes, so add one")
+    if file is not None and not curve:
+        raise UsageError(
+            f"{file} was given as well; a second path is what --script, --markdown or --curve writes, so add one"
+        )
+    if file is not None and file.suffix not in CURVE_FILES:
+        raise UsageError(f"{file} was given with --curve; write a path that ends in {either(CURVE_FILES)}")
     count = None if times is None else parse_number(times, "--times", TIMES_MAX)
-    return run_again(path, Wanted(sut=sut, keep=keep, every=every, real=real, times=count), output_console())
+    wanted = Wanted(sut=sut, keep=keep, every=every, real=real, times=count, curves=[] if curve else None)
+    code = run_again(path, wanted, output_console())
+    if file is not None and wanted.curves:
+        from marker_sim.cli.handing_over import write_curves
+
+        write_curves(wanted.curves, file)
+    return code
 
 
 def run_again(path: Path, wanted: Wanted, console: Console) -> int:
@@ -215,6 +248,10 @@ def _run_one(stored: StoredPlan, wanted: Wanted, console: Console) -> str:
         if wanted.real and stored.world == "simulated":
             said = confirm(shown.own_plan, system, shown.guarantee, profile, again.times)
             print_lines(console, said, indent="  ")
+        if wanted.curves is not None:
+            measured = measure_curve(shown, system, profile) if stored.world == "simulated" else None
+            print_lines(console, measured.curve.sentence if measured and measured.curve else NO_CURVE, indent="  ")
+            wanted.curves.extend([measured] if measured else [])
     elif again.status == NOT_REPRODUCED:
         why = UNKNOWN if stored.guarantee is None and stored.world == SERVER else again.why
         print_lines(console, f"NOT REPRODUCED{often}: {where}; {why}")
@@ -248,37 +285,6 @@ def profile_of(stored: StoredPlan, system: str) -> Profile:
     if system == stored.sut and stored.profile is not None:
         return stored.profile
     return load_profile(parse_target(system).can.profile)
-
-
-def is_for_servers(stored: StoredPlan, system: str) -> bool:
-    """Whether a hand-written plan, for which no report names a world, runs on a server."""
-    can, plan = parse_target(system).can, stored.plan
-    if stored.guarantee is not None or plan is None or plan.writes or can.world != SERVERS:
-        return False
-    return plan.mode in can.modes and plan.storage in can.storages
-
-
-def missing(stored: StoredPlan, system: str) -> str:
-    """The reason why a failure cannot be run here, "" when it can."""
-    target = parse_target(system)
-    of_table = stored.plan is not None and stored.plan.shape is not None
-    if stored.plan is not None and of_table != (target.can.world == TABLES):
-        return (
-            f"its plan is of a table that Hudi writes, which {system} does not; give --sut hudi-spark:VERSION"
-            if of_table
-            else f"its plan is of a marker store, and {system} writes tables"
-        )
-    if stored.world == SERVER and stored.plan is not None:
-        if target.can.plans:
-            return ""
-        if stored.server is None and "start" not in target.can.refuses:
-            return "nothing beside it says how the server is started; replay the report directory that it comes from"
-        return ""
-    if stored.plan is None or not target.can.plans:
-        return stored.hint or f"{system} runs in real time, where a simulated plan does not determine a run"
-    part = {"real": f"real processes on {stored.plan.storage}", SPARK: SPARK}.get(stored.world)
-    why = lacking(part) if part else ""
-    return f"it needs {why}" if why else ""
 
 
 def print_lines(console: Console, text: str, indent: str = "") -> None:

@@ -5,7 +5,7 @@ page.html.j2 is its text, page.css its look, picture.js draws the pictures of pi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -18,6 +18,7 @@ from marker_sim.outcome.failure import Failure, breaks_besides
 from marker_sim.plan import Plan
 from marker_sim.report.notes import comparison_lines, comparison_rows, names, notes, walk_line
 from marker_sim.report.pictures.charts import heat_map
+from marker_sim.report.pictures.lanes import LanePicture, lane_picture
 from marker_sim.report.pictures.load import load_charts
 from marker_sim.report.pictures.picture import EVENTS_MAX, picture
 from marker_sim.report.table import merged, under_text
@@ -161,6 +162,23 @@ def _failure(outcome: VerdictOutcome, failure: Failure) -> dict[str, Any]:
         "entries_before": failure.entries_before,
         "confirmed": printable(failure.confirmed),
         "unfinished": printable(outcome.unfinished(failure)),
+        "curve": None if failure.curve is None else drawn_curve(failure),
         "replay": replay,
         "script": f"{replay} --script {script}" if failure.plan and script else "",
     }
+
+
+def drawn_curve(failure: Failure) -> tuple[LanePicture, str]:
+    """The picture of a failing run with its curve, and the sentence below it."""
+    sentence = failure.curve.sentence if failure.curve is not None else failure.message
+    return lane_picture(failure.history, failure.evidence, failure.curve), printable(sentence)
+
+
+def render_curves(failures: Sequence[Failure]) -> str:
+    """A page with the picture of each failing run, its curve and its plan."""
+    many = "" if len(failures) == 1 else f"; {len(failures)} failures"
+    return render(
+        "report/templates/curve.html.j2",
+        headline=f"{failures[0].guarantee} {BY_ID[failures[0].guarantee].slug}: when it became likely{many}",
+        curves=[(*drawn_curve(each), [*map(printable, plan_sentences(each.own_plan))]) for each in failures],
+    )

@@ -207,16 +207,20 @@ def _ordered(failures: Iterable[Failure], differences: Differences | None) -> tu
 
 def _stored(number: int, failure: Failure, again: str, told: int) -> dict[str, Any]:
     """The JSON form of a failure: its files, and its plan, "" where there is none; told: its story's number."""
-    return failure.kind._asdict() | {
-        "message": failure.message,
-        "evidence": list(failure.evidence),
-        "confirmed": failure.confirmed,
-        "large": failure.large,
-        "entries_before": failure.entries_before,
-        "plan": plan_name(number, failure) if failure.plan else "",
-        "replay": again,
-        "story": told,
-    }
+    return (
+        failure.kind._asdict()
+        | {
+            "message": failure.message,
+            "evidence": list(failure.evidence),
+            "confirmed": failure.confirmed,
+            "large": failure.large,
+            "entries_before": failure.entries_before,
+            "plan": plan_name(number, failure) if failure.plan else "",
+            "replay": again,
+            "story": told,
+        }
+        | ({} if failure.curve is None else {"curve": failure.curve.to_dict()})
+    )
 
 
 def _show(row: VerdictRow, failures: tuple[Failure, ...], commands: tuple[str, ...], again: str) -> VerdictRow:

@@ -85,6 +85,7 @@ def write_smaller(directory: Path, name: str, broken: Failure, profile: Profile,
         own = [entry for entry in content.get("failures", ()) if entry["plan"] == name]
         rows = [row for row in content["guarantees"] for entry in own if row["replay"] == entry["replay"]]
         for entry in own:
+            entry.pop("curve", None)  # Of the run that is replaced.
             entry.update(seen)
         for row in rows:
             row.update(message=seen["message"], evidence=seen["evidence"])

@@ -95,6 +95,15 @@ class ActorState:
         self.pending = sorted([*self.pending, fault], key=lambda f: f.n)
         self.next_step = min(self.next_step, fault.n)
 
+    def draw_anew(self, name: str, jitter: int) -> tuple[Fault, ...]:
+        """Take latencies from another stream, and give back the faults that were still to arm."""
+        unarmed = (*self.pending, *(fault for waiting in self.sited.values() for fault in waiting))
+        for waiting in self.sited.values():
+            waiting.clear()  # In place, because an arrival may be going through one of them.
+        self.pending, self.sited = [], {}
+        self.draw = random.Random(f"{jitter}/{name}").random
+        return unarmed
+
 
 class Scheduler:
     """The event queue, virtual clock and history of one run.
@@ -113,6 +122,7 @@ class Scheduler:
         self._steps_max = steps_max
         self.closed = False
         self.events: list[Event] = []
+        self._awaited: tuple[int, Callable[[], None]] = (-1, self.close)
         self.states: list[ActorState] = []
         self._heap: list[_Entry] = []
         self._inserted = 0
@@ -156,7 +166,13 @@ class Scheduler:
         index = len(events)
         row = (index, self.now_ns, process, role, kind, operation, table, instant, path, value, error, caused_by)
         events.append(_new(Event, row))
+        if index == self._awaited[0]:
+            self._awaited[1]()
         return index
+
+    def when_recorded(self, index: int, call: Callable[[], None]) -> None:
+        """Call a function as soon as the event with this index is recorded; one such function at a time."""
+        self._awaited = index, call
 
     def at(self, time_ns: int, call: Callable[[Any], None], argument: Any = None) -> None:
         """Run `call(argument)` in the hub at a virtual time."""
