@@ -20,7 +20,7 @@ from marker_sim.outcome.curve import CurvePoint, LikelihoodCurve, likelihood_cur
 from marker_sim.outcome.failure import Failure, Kind
 from marker_sim.plan import Plan
 from marker_sim.search.shrinking.candidates import without_one
-from marker_sim.search.shrinking.shrinker import RUNS_MAX, shrink
+from marker_sim.search.shrinking.shrinker import RUNS_MAX, Watch, shrink
 from marker_sim.system import System
 from marker_sim.worlds.simulated.cluster import Branch, Cluster
 from marker_sim.worlds.simulated.watchdog import watched
@@ -135,18 +135,31 @@ def curve_of(failure: Failure, system: System, profile: Profile, seed: int = 0) 
 
 
 def smaller(
-    kind: Kind, plan: Plan, system: System, profile: Profile, budget_s: float, runs_max: int = RUNS_MAX
+    kind: Kind,
+    plan: Plan,
+    system: System,
+    profile: Profile,
+    budget_s: float,
+    runs_max: int = RUNS_MAX,
+    watch: Watch | None = None,
 ) -> Failure | None:
-    """The failure of the smallest plan found; None for a plan that does not fail again."""
+    """The failure of the smallest plan found; None for a plan that does not fail again. watch: gets each candidate."""
     small = plan
     if budget_s > 0:
-        small = make_small(plan, system, kind.guarantee, profile, kind.cause, budget_s, runs_max)
+        small = make_small(plan, system, kind.guarantee, profile, kind.cause, budget_s, runs_max, watch)
     seen = failure_of(kind, small, system, profile)
     return seen and replace(seen, entries_before=plan.entries)
 
 
 def make_small(
-    plan: Plan, system: System, guarantee: str, profile: Profile, cause: str, budget_s: float, runs_max: int = RUNS_MAX
+    plan: Plan,
+    system: System,
+    guarantee: str,
+    profile: Profile,
+    cause: str,
+    budget_s: float,
+    runs_max: int = RUNS_MAX,
+    watch: Watch | None = None,
 ) -> Plan:
     """The smallest plan found that breaks a guarantee by a cause, or without an entry that the cause depends on.
 
@@ -167,7 +180,10 @@ def make_small(
         return [(breach, _subject(history, breach)) for breach in broken if cause in ("", breach.cause)]
 
     def fails(candidate: Plan) -> bool:
-        return bool(breaches(candidate, cause))
+        failed = bool(breaches(candidate, cause))
+        if watch is not None:
+            watch(candidate, failed)
+        return failed
 
     while True:
         plan = shrink(plan, fails, left, until - time.monotonic())

@@ -12,7 +12,7 @@ page of the report stays as the campaign left it.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -24,14 +24,15 @@ from marker_sim.campaign.played_shrinking import SmallPlan
 from marker_sim.campaign.replay import (
     LONG_S,
     Replayed,
+    ShrinkingSoFar,
     on_servers,
-    shrink_on_servers,
-    shrink_simulated,
+    shrink_again,
     simulated,
     with_processes,
 )
 from marker_sim.campaign.sources.played import Processes
 from marker_sim.cli import options as given
+from marker_sim.cli.output import Progress
 from marker_sim.cli.request import parse_duration, parse_number
 from marker_sim.cli.stored import (
     StoredPlan,
@@ -44,12 +45,21 @@ from marker_sim.cli.stored import (
     stored_files,
 )
 from marker_sim.cli.verify import confirm, measure_curve
-from marker_sim.errors import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED, HarnessError, UsageError
+from marker_sim.errors import (
+    EXIT_HARNESS,
+    EXIT_HOLDS,
+    EXIT_INCONCLUSIVE,
+    EXIT_INTERRUPTED,
+    EXIT_VIOLATED,
+    HarnessError,
+    UsageError,
+)
 from marker_sim.judges.promises.profiles import Profile, load_profile
 from marker_sim.judges.violations import violation
 from marker_sim.outcome.failure import (
     CANNOT_RUN,
     FIXED,
+    INTERRUPTED,
     NONE_SMALLER,
     NOT_REPRODUCED,
     SERVER,
@@ -60,7 +70,7 @@ from marker_sim.outcome.failure import (
 from marker_sim.reading import either
 from marker_sim.report.table import output_console, print_line
 from marker_sim.report.words import plan_sentences
-from marker_sim.report.write import write_smaller
+from marker_sim.report.write import note_ended, write_smaller
 from marker_sim.search.shrinking.shrinker import SMALL
 from marker_sim.surroundings.time_limit import REST_S, TimeLimit
 from marker_sim.targets.table import parse_target
@@ -73,6 +83,7 @@ REAL_TIMES = 3
 SERVER_TIMES = 10
 TABLE_TIMES = SPARK_TIMES = 3
 NOTHING_KNOWN = "no failure known"
+NOTHING_LEFT = "nothing was left to try when it was made small, so it was only run again"
 CURVE_FILES = (".html", ".json")
 NO_CURVE = "no curve: it needs a violation of one simulated run of a deterministic system"
 WORDS = {
@@ -299,14 +310,15 @@ def shrink(
 ) -> int:
     """Go on making stored failures smaller, one for each cause, on the system that showed them.
 
-    A smaller plan takes the place of the earlier one, which is kept in earlier/ of the report. Exit codes as those of
-    replay: 1 it is still violated, smaller or not, 4 it cannot run, 3 it was not reproduced, 0 it is fixed.
+    A smaller plan takes the place of the earlier one, which is kept in earlier/ of the report; the next shrink goes on
+    from there, and only runs a plan for which nothing was left to try. Ctrl-C ends it and keeps what was found. Exit
+    codes as those of replay: 1 it is still violated, smaller or not, 4 it cannot run, 3 it was not reproduced.
     """
     budget_s, console = parse_duration(budget, "--budget"), output_console()
     chosen: dict[tuple[str, str], StoredPlan] = {}
     for stored in _failures(path):
         chosen.setdefault(stored.defect, stored)
-    with TimeLimit() as limit:
+    with TimeLimit() as limit, Progress() as shown:
         for system in sorted({stored.sut for stored in chosen.values()}):
             limit.set(REST_S, f"loading {system}")
             parse_target(system).load()
@@ -315,7 +327,10 @@ def shrink(
         for number, stored in enumerate(chosen.values()):
             left_s = max(LEAST_S, (until - time.monotonic()) / (len(chosen) - number))
             try:
-                results.append(_shrink_one(stored, left_s, console))
+                results.append(_shrink_one(stored, left_s, console, shown))
+            except KeyboardInterrupt:
+                conclude(results, console)
+                return EXIT_INTERRUPTED
             except HarnessError as error:
                 print_lines(console, f"CANNOT RUN: {stored.name}: {error}")
                 results.append(CANNOT_RUN)
@@ -334,12 +349,18 @@ def _failures(path: Path) -> tuple[StoredPlan, ...]:
     return found
 
 
-def _shrink_one(stored: StoredPlan, budget_s: float, console: Console) -> str:
+def _shrink_one(stored: StoredPlan, budget_s: float, console: Console, say: Callable[[str], None]) -> str:
+    """Make a failure smaller and store it; returns its status. KeyboardInterrupt is raised once that is done."""
     why = missing(stored, stored.sut)
     if why or stored.plan is None:
         print_lines(console, f"CANNOT RUN: {stored.name}: {why or stored.hint}")
         return CANNOT_RUN
-    small, runs = _smaller(stored, profile := profile_of(stored, stored.sut), budget_s)
+    watch = ShrinkingSoFar(stored.plan, lambda line: say(f"{stored.guarantee}: {line}"))
+    assert stored.report is not None and stored.guarantee is not None
+    real = stored.world == SERVER and not parse_target(stored.sut).can.plans
+    server, profile = stored.server or ServerOptions() if real else None, profile_of(stored, stored.sut)
+    asked = (profile, stored.guarantee, stored.cause, budget_s, watch, stored.ended)
+    small, runs = shrink_again(stored.plan, stored.sut, server, *asked)
     if small is None:
         again = "`marker-sim replay` says whether it is fixed"
         print_lines(console, f"NOT REPRODUCED, 0 of {runs}: {stored.name}: {stored.sut}; {again}")
@@ -347,25 +368,26 @@ def _shrink_one(stored: StoredPlan, budget_s: float, console: Console) -> str:
     before, after = stored.plan.entries, small.plan.entries
     said = f"; {small.sentence}" if small.sentence else ""
     if small.told is None or after >= before:
-        print_lines(console, f"NO SMALLER: {stored.name}: {before} entries: {small.stopped or NONE_SMALLER}{said}")
-        return VIOLATED
-    assert stored.report is not None
+        why = NOTHING_LEFT if stored.ended else small.stopped or NONE_SMALLER
+        print_lines(console, f"NO SMALLER: {stored.name}: {before} entries: {why}{said}")
+        if small.stopped == NONE_SMALLER:
+            note_ended(stored.report, stored.plan_name)
+        return _status(small)
     broken = small.broken[small.told]
     seen = {
         "message": broken.breach.message, "evidence": list(broken.breach.evidence), "confirmed": small.sentence,
         "entries_before": max(before, stored.entries_before), "large": small.stopped if after > SMALL else "",
+        "ended": not small.stopped,
     }  # fmt: skip
     aside = write_smaller(stored.report, stored.plan_name, replace(broken, plan=small.plan), profile, seen)
     print_lines(console, f"SMALLER: {stored.name}: {before} entries before, {after} now{said}")
     print_lines(console, "\n".join(plan_sentences(small.plan)), indent="  ")
     rest = f"; it may become smaller yet: {small.stopped}" if seen["large"] else ""
     print_lines(console, f"the earlier plan is in {aside}{rest}", indent="  ")
+    return _status(small)
+
+
+def _status(small: SmallPlan) -> str:
+    if small.stopped == INTERRUPTED:
+        raise KeyboardInterrupt
     return VIOLATED
-
-
-def _smaller(stored: StoredPlan, profile: Profile, budget_s: float) -> tuple[SmallPlan | None, int]:
-    assert stored.plan is not None and stored.guarantee is not None
-    if stored.world == SERVER and not parse_target(stored.sut).can.plans:
-        server = stored.server or ServerOptions()
-        return shrink_on_servers(stored.plan, stored.sut, server, profile, stored.guarantee, stored.cause, budget_s)
-    return shrink_simulated(stored.plan, stored.sut, profile, stored.guarantee, stored.cause, budget_s)

@@ -51,6 +51,7 @@ class StoredPlan:
     message: what was seen; evidence: the events that prove it, of the history in a file.
     often: how often its plan breaks it, "" if this was not counted.
     entries_before: of the plan that it was made small from, 0 where it was not.
+    ended: whether `shrink` had nothing left to try for its plan.
     version: of the system; kit_version: of the kit that found it.
     """
 
@@ -73,6 +74,7 @@ class StoredPlan:
     history: Path | None = None
     often: str = ""
     entries_before: int = 0
+    ended: bool = False
     version: str = ""
     kit_version: str = ""
 
@@ -241,6 +243,7 @@ def _stored(entry: dict[str, Any], verdict: dict[str, Any], plan: Plan | None, d
         history=next((each for each in histories if each.is_file()), None),
         often=entry.get("confirmed", ""),
         entries_before=entry.get("entries_before", 0),
+        ended=entry.get("ended", False),
         version=verdict.get("sut_version", ""),
         kit_version=verdict.get("kit_version", ""),
         profile=_profile(verdict.get("profile", {}), directory),

@@ -7,7 +7,7 @@ the share rises most, until the rise is at one event.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -82,7 +82,7 @@ class LikelihoodCurve:
 def likelihood_curve(
     guarantee: str,
     seed: int,
-    events: tuple[Event, ...],
+    events: Sequence[Event],
     until: int,
     points: int,
     measure: Callable[[int], CurvePoint],

@@ -23,6 +23,7 @@ FIXED = "fixed"
 NOT_REPRODUCED = "not-reproduced"
 CANNOT_RUN = "cannot-run"
 NO_TIME = "there was no time left"
+INTERRUPTED = "it was interrupted"
 NONE_SMALLER = "no smaller plan was found that breaks it"
 # What differs between two violations of one kind: names, numbers, paths.
 _PARTICULAR = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^\s;:,()]*[\d/][^\s;:,()]*")

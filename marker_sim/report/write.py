@@ -98,6 +98,18 @@ def write_smaller(directory: Path, name: str, broken: Failure, profile: Profile,
     return aside
 
 
+def note_ended(directory: Path, name: str) -> None:
+    """Note in verdict.json that nothing is left to try for the stored failure with the plan `name`."""
+    verdict = directory / "verdict.json"
+    with writing(directory), ExitStack() as stack:
+        hold(directory, stack)
+        content = json.loads(verdict.read_bytes())
+        for entry in content.get("failures", ()):
+            if entry["plan"] == name:
+                entry["ended"] = True
+        write_text(verdict, json.dumps(content, indent=1) + "\n")
+
+
 def write_junit(outcome: VerdictOutcome, target: Path) -> None:
     """Write the verdict as JUnit XML; HarnessError when that fails."""
     with writing(target):
