@@ -58,7 +58,7 @@ class Replayed:
 
 
 def simulated(
-    plan: Plan, sut: str, guarantee: str | None, cause: str, profile: Profile, times: int = 1, steady: bool = True
+    plan: Plan, system: System, guarantee: str | None, cause: str, profile: Profile, times: int = 1, steady: bool = True
 ) -> Replayed:
     """The result of a plan in the simulated world, where one run decides whether a deterministic system breaks it.
 
@@ -66,7 +66,7 @@ def simulated(
     cause: of its breach; a breach of another cause counts if there was none of this cause.
     steady: whether the system seemed deterministic when the plan was stored.
     """
-    system, shown, also, count = load_system(sut), None, tuple[str, ...](), 0
+    shown, also, count = None, tuple[str, ...](), 0
     for _ in range(times):
         history, findings = findings_of(plan, system, guarantee)
         judged = ((each.guarantee, _breach(each, plan, profile, guarantee, cause)) for each in findings)

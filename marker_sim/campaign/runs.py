@@ -103,6 +103,18 @@ def failure_of(kind: Kind, plan: Plan, system: System, profile: Profile) -> Fail
     return None if breach is None else Failure(kind=kind, breach=breach, history=history, plan=plan)
 
 
+def with_curve(failure: Failure, system: System, profile: Profile) -> Failure:
+    """The failure with its curve; as it was, where that has none, a branch of its run does not end, or runs are slow
+    because the system is a program.
+    """
+    if system.outside is not None:
+        return failure
+    try:
+        return replace(failure, curve=curve_of(failure, system, profile))
+    except HarnessError:
+        return failure
+
+
 def curve_of(failure: Failure, system: System, profile: Profile, seed: int = 0) -> LikelihoodCurve | None:
     """The probability of a simulated failure along its run; equal arguments give equal curves.
 

@@ -30,6 +30,7 @@ from marker_sim.campaign.replay import (
     simulated,
     with_processes,
 )
+from marker_sim.campaign.runs import with_curve
 from marker_sim.campaign.sources.played import Processes
 from marker_sim.cli import options as given
 from marker_sim.cli.output import Progress
@@ -44,7 +45,7 @@ from marker_sim.cli.stored import (
     pruning,
     stored_files,
 )
-from marker_sim.cli.verify import confirm, measure_curve
+from marker_sim.cli.verify import confirm
 from marker_sim.errors import (
     EXIT_HARNESS,
     EXIT_HOLDS,
@@ -56,6 +57,7 @@ from marker_sim.errors import (
 )
 from marker_sim.judges.promises.profiles import Profile, load_profile
 from marker_sim.judges.violations import violation
+from marker_sim.loading import load_system
 from marker_sim.outcome.failure import (
     CANNOT_RUN,
     FIXED,
@@ -260,9 +262,9 @@ def _run_one(stored: StoredPlan, wanted: Wanted, console: Console) -> str:
             said = confirm(shown.own_plan, system, shown.guarantee, profile, again.times)
             print_lines(console, said, indent="  ")
         if wanted.curves is not None:
-            measured = measure_curve(shown, system, profile) if stored.world == "simulated" else None
-            print_lines(console, measured.curve.sentence if measured and measured.curve else NO_CURVE, indent="  ")
-            wanted.curves.extend([measured] if measured else [])
+            measured = with_curve(shown, load_system(system), profile) if stored.world == "simulated" else shown
+            print_lines(console, measured.curve.sentence if measured.curve else NO_CURVE, indent="  ")
+            wanted.curves.extend([measured] if measured.curve else [])
     elif again.status == NOT_REPRODUCED:
         why = UNKNOWN if stored.guarantee is None and stored.world == SERVER else again.why
         print_lines(console, f"NOT REPRODUCED{often}: {where}; {why}")
@@ -288,7 +290,7 @@ def _again(stored: StoredPlan, system: str, profile: Profile, times: int | None)
     if stored.world == SPARK:
         return on_servers(plan, system, None, profile, guarantee, cause, times or SPARK_TIMES)
     steady = stored.deterministic or system != stored.sut
-    return simulated(plan, system, guarantee, cause, profile, times or 1, steady)
+    return simulated(plan, load_system(system), guarantee, cause, profile, times or 1, steady)
 
 
 def profile_of(stored: StoredPlan, system: str) -> Profile:

@@ -20,24 +20,23 @@ import typer
 from marker_sim.campaign.comparison import Comparison, compare, its_share
 from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.replay import with_processes
-from marker_sim.campaign.runs import MODES_AGREE, curve_of
+from marker_sim.campaign.runs import MODES_AGREE
 from marker_sim.campaign.sources.played import Processes
 from marker_sim.cli import options as given
 from marker_sim.cli.output import Progress, say
 from marker_sim.cli.request import parse_request
 from marker_sim.errors import EXIT_HARNESS, EXIT_VIOLATED, HarnessError, UsageError
 from marker_sim.judges.promises.profiles import Profile
-from marker_sim.outcome.failure import Failure
 from marker_sim.outcome.result import Campaign
 from marker_sim.plan import Plan
 from marker_sim.report.directory import open_report
 from marker_sim.report.page import headline
 from marker_sim.report.table import output_console, print_outcome
-from marker_sim.report.verdict import VerdictOutcome, judge_campaign
+from marker_sim.report.verdict import judge_campaign, with_leading_curve
 from marker_sim.report.write import write_junit, write_outcome
 from marker_sim.surroundings.requirements import lacking
 from marker_sim.surroundings.time_limit import REST_S, TimeLimit
-from marker_sim.targets.table import DEFAULT, parse_target
+from marker_sim.targets.table import DEFAULT
 from marker_sim.targets.target import REAL_STORAGES, CampaignRequest
 
 REPORT = "marker-sim-report"
@@ -133,8 +132,10 @@ def _verify(request: CampaignRequest, as_json: bool, junit: Path | None, limit: 
         campaign, request.profile, request.baseline, request.report, request.argv, request.guarantees
     )
     outcome = replace(outcome, against=comparison)
-    if request.target.can.plans and request.runs is None and request.budget_s >= CONFIRM_FROM_S and outcome.stories:
-        outcome = _with_curve(outcome, request)
+    worth = outcome.failures and request.runs is None and request.budget_s >= CONFIRM_FROM_S
+    system = request.target.load() if worth else None
+    if system is not None:
+        outcome = with_leading_curve(outcome, system)
     trouble = ""
     try:
         if comparison is not None and request.against is not None:
@@ -203,25 +204,6 @@ def _confirmed(campaign: Campaign, request: CampaignRequest, progress: Callable[
     said = confirm(failure.plan, request.target.sut, failure.guarantee, request.profile)
     failures = (*campaign.failures[:number], replace(failure, confirmed=said), *campaign.failures[number + 1 :])
     return replace(campaign, failures=failures)
-
-
-def _with_curve(outcome: VerdictOutcome, request: CampaignRequest) -> VerdictOutcome:
-    """The outcome with the curve of the failure that is shown first."""
-    leading = outcome.stories[0][0]
-    measured = measure_curve(leading, request.target.sut, request.profile) or leading
-    return replace(outcome, failures=tuple(measured if each is leading else each for each in outcome.failures))
-
-
-def measure_curve(failure: Failure, sut: str, profile: Profile) -> Failure | None:
-    """A simulated failure with its curve, None where it has none."""
-    system = parse_target(sut).load()
-    if system is None or failure.plan is None:
-        return None
-    try:
-        curve = curve_of(failure, system, profile)
-    except HarnessError:  # A branch that does not end says nothing of the failure.
-        return None
-    return None if curve is None else replace(failure, curve=curve)
 
 
 def confirm(plan: Plan, sut: str, guarantee: str, profile: Profile, times: int = 1) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from marker_sim import __version__
 from marker_sim.campaign.comparison import Comparison
+from marker_sim.campaign.runs import with_curve
 from marker_sim.errors import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_INTERRUPTED, EXIT_VIOLATED
 from marker_sim.history import History
 from marker_sim.judges.baselines.baseline import Differences, Known, compare
@@ -19,6 +20,7 @@ from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.outcome.failure import Failure, stories
 from marker_sim.outcome.result import Campaign
 from marker_sim.outcome.statistics import overall
+from marker_sim.system import System
 
 SCHEMA = 1
 
@@ -151,6 +153,15 @@ def judge_campaign(
         failures=failures,
         again=commands,
     )
+
+
+def with_leading_curve(outcome: VerdictOutcome, system: System) -> VerdictOutcome:
+    """The outcome with the curve of the failure that is shown first, if its plans are simulated by `system`."""
+    leading = outcome.stories[0][0] if outcome.stories else None
+    if leading is None or leading.plan is None:
+        return outcome
+    measured = with_curve(leading, system, outcome.profile)
+    return replace(outcome, failures=tuple(measured if each is leading else each for each in outcome.failures))
 
 
 def _decided(row: VerdictRow, campaign: Campaign) -> VerdictRow:

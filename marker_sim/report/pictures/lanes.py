@@ -60,7 +60,7 @@ def lane_picture(history: History, evidence: Sequence[int], curve: LikelihoodCur
     def place(kind: str, process: str, begin: int, end: int, says: str) -> None:
         if process in lane_of:
             begin, end = min(begin, last), min(end, last)
-            x, wide = _LEFT + begin * scale, max(1.5, (end - begin) * scale)
+            x, wide = _LEFT + begin * scale, max(1.5, (end - begin) * scale - 1)
             tall, y = (_LANE, lane_of[process]) if kind == "fault" else (_BAR, lane_of[process] + (_LANE - _BAR) / 2)
             marks.append(ChartMark(kind=kind, x=round(x, 1), y=y, width=round(wide, 1), height=tall, says=says))
 
