@@ -6,8 +6,6 @@ A plan determines a run, a run leaves a history, judges turn histories into verd
 itself takes no time; their types are in __init__.pyi.
 """
 
-from importlib import import_module
-
 __version__ = "0.1.0"
 _MODULES = {
     "marker_sim.interface.calls": ("judge", "replay", "verify"),
@@ -50,6 +48,8 @@ __all__ = [name for names in _MODULES.values() for name in names]
 
 
 def __getattr__(name: str) -> object:
+    from importlib import import_module
+
     for module, names in _MODULES.items():
         if name in names:
             return getattr(import_module(module), name)

@@ -103,12 +103,16 @@ def _parse(text: str) -> Target | None:
     return PythonTarget(sut=text, can=OF_FACTORY) if module and factory else None
 
 
+def _parse_reference(text: str) -> Target | None:
+    return PythonTarget(sut=text) if text == "reference" else None
+
+
 def _parse_mutant(text: str) -> Target | None:
     name, _, mutant = text.partition(":")
     return PythonTarget(sut=text) if name == "mutant" and mutant else None
 
 
-REFERENCE = TargetRow("reference", lambda text: PythonTarget(sut=text) if text == "reference" else None, plans=True)
+REFERENCE: TargetRow = TargetRow("reference", _parse_reference, plans=True)
 # The reference with one line of its source broken on purpose, by the name in the catalogue.
 MUTANT: TargetRow = TargetRow("mutant:NAME", _parse_mutant, plans=True)
 ROW: TargetRow = TargetRow("package.module:factory", _parse, plans=True)
