@@ -31,7 +31,7 @@ class Branch(NamedTuple):
     """Where a run leaves the one of its plan, and what it draws from then on.
 
     events: the number of events that stay; the last of them is where it leaves.
-    seed: of the latencies of all later steps, and of the step at which each fault strikes that is not armed yet.
+    seed: of the latencies of all later steps, and of the step of each fault that did not strike yet.
     steps: how many steps each name of the plan may make, for these faults.
 
     The workload and the settings of faults stay those of the plan.

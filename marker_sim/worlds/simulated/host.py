@@ -59,7 +59,7 @@ class SimulatedHost:
         return self.actors[name]
 
     def draw_anew(self, seed: int, steps: Mapping[str, int]) -> None:
-        """Draw the latencies of all later steps, and the step of each fault that is not armed yet, from a seed.
+        """Draw the latencies of all later steps, and the step of each fault that did not strike yet, from a seed.
 
         steps: how many steps a name may make; a fault strikes at one of those that are left to its target.
         """

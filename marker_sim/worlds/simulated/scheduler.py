@@ -96,13 +96,14 @@ class ActorState:
         self.next_step = min(self.next_step, fault.n)
 
     def draw_anew(self, name: str, jitter: int) -> tuple[Fault, ...]:
-        """Take latencies from another stream, and give back the faults that were still to arm."""
-        unarmed = (*self.pending, *(fault for waiting in self.sited.values() for fault in waiting))
-        for waiting in self.sited.values():
-            waiting.clear()  # In place, because an arrival may be going through one of them.
-        self.pending, self.sited = [], {}
+        """Take latencies from another stream, and give back the faults that did not strike yet."""
+        open_faults = (self.pending, *self.sited.values(), self.storage_faults, self.wire_faults)
+        left = tuple(fault for faults in open_faults for fault in faults)
+        for faults in open_faults:
+            faults.clear()  # In place, because an arrival may be going through one of them.
+        self.sited = {}
         self.draw = random.Random(f"{jitter}/{name}").random
-        return unarmed
+        return left
 
 
 class Scheduler:
