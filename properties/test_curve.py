@@ -17,7 +17,7 @@ from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.outcome.curve import CurvePoint, LikelihoodCurve, likelihood_curve
 from marker_sim.outcome.failure import Failure, Kind
-from marker_sim.plan import Op, Plan, write_plan
+from marker_sim.plan import Op, Plan, Task, Write, write_plan
 from marker_sim.report.page import render_curves
 from marker_sim.report.pictures.lanes import WIDTH, lane_picture
 from marker_sim.worlds.simulated.cluster import Branch
@@ -79,6 +79,38 @@ def test_the_curve_rises_when_the_second_server_starts_and_is_the_same_again(fai
     assert curve.event in (began - 1, began) and curve.before.share <= 0.4 and curve.points[-1].share == 1
     assert curve.sentence.startswith(f"P(G2 violated) rises from {curve.before.share:.2g} to ")
     assert f"at event {curve.event}: [{curve.event}] " in curve.sentence
+
+
+@pytest.mark.parametrize(
+    ("name", "guarantee", "writes", "fault", "moment"),
+    [
+        (
+            "instant-removed-first",  # Decided by the driver's death between two steps of its rollback.
+            "G16",
+            (Write(tasks=(Task(group="f0"),), abandon=True), Write(tasks=(Task(group="f1"),))),
+            Fault.of(FaultKind.KILL, "driver", Step(12)),
+            "driver#1 fault kill",
+        ),
+        (
+            "entry-written-in-place",  # Decided when the entry is there and empty: what follows is torn.
+            "G14",
+            tuple(Write(tasks=(Task(group=f"f{number}"),)) for number in range(3)),
+            Fault.of(FaultKind.TORN_WRITE, "driver", Step(9)),
+            "driver#1 effect overwrite-begin t/.hoodie/19700101000000000.commit",
+        ),
+    ],
+    ids=["kill", "torn-write"],
+)
+def test_a_planted_defect_is_decided_by_the_event_that_is_known_to_decide_it(
+    name: str, guarantee: str, writes: tuple[Write, ...], fault: Fault, moment: str
+) -> None:
+    plan = Plan(mode="direct", storage="local", writes=writes, faults=(fault,))
+    system = load_mutant(find_mutant(name))
+    found = failure_of(Kind(guarantee, plan.mode, plan.storage, ""), plan, system, PROFILE)
+    assert found is not None
+    curve = curve_of(found, system, PROFILE)
+    assert curve is not None and moment in curve.moment
+    assert curve.before.share <= 0.4 and curve.after.share == 1 and " rises from " in curve.sentence
 
 
 def test_without_anything_to_decide_it_is_likely_from_the_beginning() -> None:

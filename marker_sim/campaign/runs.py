@@ -29,7 +29,8 @@ MODES_AGREE = "G21"
 CURVE_RUNS = 20  # Of each point of a curve.
 CURVE_POINTS = 40
 CURVE_POINTS_MIN = 8
-CURVE_STEPS = 1_000_000  # Of all runs of a curve; a plan with long runs has fewer points.
+CURVE_STEPS = 1_000_000  # Of all runs of a curve; a plan with long runs has fewer points,
+CURVE_STEPS_OF_RUN = 20_000  # and one with very long runs no curve, which would take minutes.
 NOT_SERVED = "mode that the system does not serve"
 LEFT_OUT = "run left out: the system needs what the storage does not offer"
 Subject = tuple[str | None, str | None, str | None]  # A table, an instant, and a name or path.
@@ -118,7 +119,8 @@ def with_curve(failure: Failure, system: System, profile: Profile) -> Failure:
 def curve_of(failure: Failure, system: System, profile: Profile, seed: int = 0) -> LikelihoodCurve | None:
     """The probability of a simulated failure along its run; equal arguments give equal curves.
 
-    None where a run of its plan does not show it: it is of two runs, or the system is not deterministic.
+    None where a run of its plan does not show it, because it is of two runs or the system is not deterministic, and for
+    runs of more than `CURVE_STEPS_OF_RUN` steps.
     """
     plan, guarantee = failure.own_plan, failure.guarantee
     if guarantee == MODES_AGREE:
@@ -127,6 +129,8 @@ def curve_of(failure: Failure, system: System, profile: Profile, seed: int = 0) 
     for each in (cluster, calm):
         with watched(lambda each=each: each.scheduler.steps):  # type: ignore[misc]
             each.run()
+    if cluster.scheduler.steps > CURVE_STEPS_OF_RUN:
+        return None
     made = (cluster.host.steps_of_faults, calm.host.steps_of_faults)
     steps = {name: max(each.get(name, 0) for each in made) for name in sorted({*made[0], *made[1]})}
     events = failure.history.events

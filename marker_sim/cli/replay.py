@@ -87,7 +87,7 @@ TABLE_TIMES = SPARK_TIMES = 3
 NOTHING_KNOWN = "no failure known"
 NOTHING_LEFT = "nothing was left to try when it was made small, so it was only run again"
 CURVE_FILES = (".html", ".json")
-NO_CURVE = "no curve: it needs a violation of one simulated run of a deterministic system"
+NO_CURVE = "no curve: it needs a violation of one simulated run, not too long, of a deterministic system in Python"
 WORDS = {
     VIOLATED: "still violated",
     CANNOT_RUN: "cannot run",
