@@ -9,7 +9,7 @@ itself takes no time; their types are in __init__.pyi.
 __version__ = "0.1.0"
 _MODULES = {
     "marker_sim.interface.calls": ("judge", "replay", "verify"),
-    "marker_sim.interface.verdict": ("BrokenPromise", "Verdict"),
+    "marker_sim.interface.verdict": ("Defect", "Verdict"),
     "marker_sim.campaign.machine": ("attack", "machine_for"),
     "marker_sim.campaign.machine_operations": ("MarkerMachine",),
     "marker_sim.campaign.machine_rules": ("WritePathMachine",),

@@ -9,7 +9,7 @@ from marker_sim.errors import UsageError as UsageError
 from marker_sim.interface.calls import judge as judge
 from marker_sim.interface.calls import replay as replay
 from marker_sim.interface.calls import verify as verify
-from marker_sim.interface.verdict import BrokenPromise as BrokenPromise
+from marker_sim.interface.verdict import Defect as Defect
 from marker_sim.interface.verdict import Verdict as Verdict
 from marker_sim.loading import load_system as load_system
 from marker_sim.markers.store import Context as Context
@@ -46,3 +46,4 @@ from marker_sim.seams import WireError as WireError
 from marker_sim.system import System as System
 
 __version__: str
+__all__: list[str]

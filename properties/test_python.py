@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import cast
 from xml.etree import ElementTree
 
 import pytest
@@ -16,11 +17,11 @@ import pytest
 import marker_sim
 from marker_sim.cli import main
 from marker_sim.markers.direct import DirectMarkers, direct_markers
+from marker_sim.markers.store import Factory
 from marker_sim.plan import Plan, write_plan
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "python.md"
-PLACE = {"modes": ["direct"], "storages": ["s3"]}
 
 
 class EmptyList(DirectMarkers):
@@ -28,6 +29,11 @@ class EmptyList(DirectMarkers):
 
     def list_all(self) -> tuple[str, ...]:
         return ()
+
+
+def judged(system: str | Factory = "reference", runs: int = 24) -> marker_sim.Verdict:
+    """A verdict of few runs in one place."""
+    return marker_sim.verify(system, runs=runs, modes=["direct"], storages=["s3"])
 
 
 class WrongExists(DirectMarkers):
@@ -39,7 +45,7 @@ class WrongExists(DirectMarkers):
 
 @pytest.fixture(scope="module")
 def violated() -> marker_sim.Verdict:
-    return marker_sim.verify(EmptyList, runs=24, **PLACE)
+    return judged(EmptyList)
 
 
 def _blocks(path: Path) -> list[str]:
@@ -102,7 +108,7 @@ def test_a_class_that_no_other_process_can_import_is_judged_alike(violated: mark
         pass
 
     async def cell() -> marker_sim.Verdict:
-        return marker_sim.verify(Local, runs=24, **PLACE)
+        return judged(Local)
 
     local = asyncio.run(cell())  # As in a notebook, whose event loop is running.
     assert [each.plan for each in local.violations] == [each.plan for each in violated.violations]
@@ -116,7 +122,7 @@ def test_a_notebook_gets_a_picture_that_is_well_formed(violated: marker_sim.Verd
     first = violated.violations[0]
     assert first.sentence in text and f"{first.guarantee} {first.slug}" in text
     assert tree.find(".//svg/rect") is not None and all(step in text for step in first.steps)
-    good = marker_sim.verify(runs=12, **PLACE)
+    good = judged(runs=12)
     assert not good.violated and "<svg" not in good._repr_html_() and good.reasons
     ElementTree.fromstring(good._repr_html_().replace("<br>", "<br/>"))
 
@@ -136,7 +142,7 @@ def test_a_verdict_is_written_as_a_report_that_the_command_line_replays(
 def test_wrong_arguments_are_one_sentence_each(tmp_path: Path) -> None:
     write_plan(Plan(), tmp_path / "plan.json")
     for wrong, said in (
-        (lambda: marker_sim.verify(5), "is 5; give a class or function that takes one Context"),
+        (lambda: marker_sim.verify(cast(Factory, 5)), "is 5; give a class or function that takes one Context"),
         (lambda: marker_sim.verify("hudi:1.0.2"), "runs in real time"),
         (lambda: marker_sim.verify("http"), "runs in real time"),
         (lambda: marker_sim.verify(runs=0), "runs was given 0"),

@@ -31,7 +31,7 @@ TEXT_WIDTH = 160
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BrokenPromise:
+class Defect:
     """A defect: the guarantee that shows it best, and a run that does.
 
     guarantee, slug: its id and name, "G2" and "exists-is-durable". sentence: what is promised.
@@ -90,7 +90,7 @@ class Verdict:
         return self.conclusion == "inconclusive"
 
     @property
-    def violations(self) -> tuple[BrokenPromise, ...]:
+    def violations(self) -> tuple[Defect, ...]:
         """The defects, as far as they can be told apart, the one to read first at the beginning."""
         return tuple(_promise(*story) for story in self.outcome.stories)
 
@@ -145,9 +145,9 @@ class Verdict:
         )
 
 
-def _promise(failure: Failure, *others: Failure) -> BrokenPromise:
+def _promise(failure: Failure, *others: Failure) -> Defect:
     known = BY_ID[failure.guarantee]
-    return BrokenPromise(
+    return Defect(
         guarantee=known.id,
         slug=known.slug,
         sentence=known.sentence,

@@ -92,7 +92,7 @@ class Cluster(ClusterRun):
         if any(fault.kind is FaultKind.POWER_LOST for fault in plan.faults):
             self.store.unsynced = []
         if branch is not None:
-            self.scheduler.when_recorded(branch.events - 1, lambda: host.draw_anew(branch.seed, branch.steps))
+            self.scheduler.awaited = (branch.events - 1, lambda: host.draw_anew(branch.seed, branch.steps))
 
     def run(self) -> History:
         """Play the phases and close the history."""

@@ -123,7 +123,7 @@ class Scheduler:
         self._steps_max = steps_max
         self.closed = False
         self.events: list[Event] = []
-        self._awaited: tuple[int, Callable[[], None]] = (-1, self.close)
+        self.awaited: tuple[int, Callable[[], None]] = (-1, self.close)  # Called once that event is there.
         self.states: list[ActorState] = []
         self._heap: list[_Entry] = []
         self._inserted = 0
@@ -167,13 +167,9 @@ class Scheduler:
         index = len(events)
         row = (index, self.now_ns, process, role, kind, operation, table, instant, path, value, error, caused_by)
         events.append(_new(Event, row))
-        if index == self._awaited[0]:
-            self._awaited[1]()
+        if index == self.awaited[0]:
+            self.awaited[1]()
         return index
-
-    def when_recorded(self, index: int, call: Callable[[], None]) -> None:
-        """Call a function as soon as the event with this index is recorded; one such function at a time."""
-        self._awaited = index, call
 
     def at(self, time_ns: int, call: Callable[[Any], None], argument: Any = None) -> None:
         """Run `call(argument)` in the hub at a virtual time."""
