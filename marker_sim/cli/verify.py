@@ -135,7 +135,9 @@ def _verify(request: CampaignRequest, as_json: bool, junit: Path | None, limit: 
     worth = outcome.failures and request.runs is None and request.budget_s >= CONFIRM_FROM_S
     system = request.target.load() if worth else None
     if system is not None:
-        outcome = with_leading_curve(outcome, system)
+        with Progress() as shown:
+            shown("measuring at which event the first failure became likely")
+            outcome = with_leading_curve(outcome, system)
     trouble = ""
     try:
         if comparison is not None and request.against is not None:
