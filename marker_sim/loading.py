@@ -1,4 +1,4 @@
-"""Loads systems that run plans: the reference, mutants, any factory as `package.module:factory`, programs.
+"""Loads systems that run plans: the reference, mutants, any factory, by `package.module:factory` or itself, programs.
 
 A factory takes a Context and returns a MarkerStore (markers/store.py). It is tried in the modes asked for: as the store
 of executors and driver in direct mode, as the timeline server's store in timeline mode. An attribute that is a System
@@ -12,11 +12,14 @@ import os
 import sys
 from dataclasses import replace
 from inspect import signature
+from reprlib import repr as shortened
+from typing import Any
 
 from marker_sim.command.pool import PREFIX
 from marker_sim.command.system import program_system
 from marker_sim.errors import UsageError
 from marker_sim.markers.checked import Refuse, checked, refuse_at_once
+from marker_sim.markers.store import Factory
 from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.system import System, reference
 
@@ -24,11 +27,13 @@ from marker_sim.system import System, reference
 NAMES = ("reference", "mutant:NAME", "package.module:factory", "command:COMMAND")
 
 
-def load_system(sut: str, refuse: Refuse = refuse_at_once) -> System:
-    """The system with a name; UsageError says what is accepted.
+def load_system(sut: str | Factory | System, refuse: Refuse = refuse_at_once) -> System:
+    """The system with a name, of a factory or as it is; UsageError says what is accepted.
 
     refuse: receives the sentence about a foreign store that breaks the contract of return values.
     """
+    if not isinstance(sut, str):
+        return _of_factory(sut, f"the system {name_of(sut)}", name_of(sut), refuse)
     if sut == "reference":
         return reference()
     if sut.startswith("mutant:"):
@@ -46,14 +51,37 @@ def load_system(sut: str, refuse: Refuse = refuse_at_once) -> System:
         # Also SystemExit: a script without a main guard would end the kit, perhaps with exit code 0.
         why = str(error) if isinstance(error, ImportError) else f"{type(error).__name__}: {error}"
         raise UsageError(f"--sut {sut}: module {module_name!r} cannot be imported ({why})") from error
-    target = getattr(module, attribute, None)
+    target: Any = getattr(module, attribute, None)
+    if not isinstance(target, System) and not _takes_one(target):
+        raise UsageError(f"--sut {sut}: {module_name} has no factory {attribute!r}; it needs a callable of one Context")
+    return _of_factory(target, f"--sut {sut}", sut, refuse)
+
+
+def name_of(system: Factory | System) -> str:
+    """The name of a factory or system: that by which it can be loaded, for a factory that other processes find."""
+    if isinstance(system, System):
+        return system.name
+    module = getattr(system, "__module__", None) or type(system).__module__
+    name = getattr(system, "__qualname__", None) or type(system).__qualname__
+    return f"{module}:{name}"
+
+
+def can_be_loaded(system: Factory | System) -> bool:
+    """Whether other processes find a factory by its name: what `__main__`, a notebook or a function has they do not."""
+    module, _, name = name_of(system).partition(":")
+    return module != "__main__" and name != "" and getattr(sys.modules.get(module), name, None) is system
+
+
+def _of_factory(target: Factory | System, given: str, name: str, refuse: Refuse) -> System:
+    """The system of a factory, whose answers are checked. given: how it was given, for sentences."""
     if not isinstance(target, System):
-        if not _takes_one(target):
+        if not callable(target) or not _takes_one(target):
             raise UsageError(
-                f"--sut {sut}: {module_name} has no factory {attribute!r}; it needs a callable of one Context"
+                f"{given} is {shortened(target)}; give a class or function that takes one Context and returns a store,"
+                " for every simulated process makes one"
             )
-        target = System(name=sut, direct=target, server=target, layout="names", profile="python")
-    direct, server = (each and checked(each, sut, refuse) for each in (target.direct, target.server))
+        target = System(name=name, direct=target, server=target, layout="names", profile="python")
+    direct, server = (each and checked(each, given, refuse) for each in (target.direct, target.server))
     return replace(target, direct=direct, server=server)
 
 

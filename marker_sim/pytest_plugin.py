@@ -23,7 +23,7 @@ import pytest
 from marker_sim.errors import UsageError
 
 if TYPE_CHECKING:
-    from marker_sim.conformance import Judging
+    from marker_sim.interface.conformance import Judging
 
 SEED_MAX = 2**31 - 1
 REFERENCE = "reference"
@@ -93,7 +93,7 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
     used = any("marker_sut" in getattr(item, "fixturenames", ()) for item in items)
     if used or not config.stash[_ADD_CONFORMANCE]:
         return
-    from marker_sim.conformance import items_of
+    from marker_sim.interface.conformance import items_of
 
     items += items_of(session, _judging(config))
 
@@ -109,7 +109,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     played = sorted({said for each in reports for name, said in each.user_properties if name == "marker-sim"})
     if not played:
         return
-    from marker_sim.conformance import not_played
+    from marker_sim.interface.conformance import not_played
 
     terminalreporter.section("marker-sim")
     for line in (*played, not_played(_judging(config))):
@@ -129,7 +129,7 @@ def chaos_seed(pytestconfig: pytest.Config) -> int:
 
 
 def _judging(config: pytest.Config) -> Judging:
-    from marker_sim.conformance import parse_judging
+    from marker_sim.interface.conformance import parse_judging
 
     try:
         return parse_judging(_sut(config), config.getoption("--expect"), config.stash[_CHAOS_SEED])

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from marker_sim.cli import main
-from marker_sim.conformance import judge_place, parse_judging
 from marker_sim.faults import FAULT_CLASSES
+from marker_sim.interface.conformance import judge_place, parse_judging
 from marker_sim.plan import PLACES
 from properties.test_machine import ATTACKED
 from properties.volume import CI_ONLY, PROFILE

@@ -47,7 +47,7 @@ LAYERS = (
     ("marker_sim.report",),
     ("marker_sim.campaign.nightly",),
     ("marker_sim.tables.audit", "marker_sim.scale"),
-    ("marker_sim.conformance",),
+    ("marker_sim.interface",),
     ("marker_sim.cli", "marker_sim.pytest_plugin"),
     ("marker_sim.__main__",),
 )

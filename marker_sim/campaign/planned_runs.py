@@ -54,7 +54,7 @@ from marker_sim.plan import Plan
 from marker_sim.search.shrinking.shrinker import RUNS_MAX
 from marker_sim.surroundings.worker_pool import Keeper, WorkerPool, in_order, workers
 from marker_sim.system import System
-from marker_sim.targets.python import served, served_places, try_every_call
+from marker_sim.targets.python import LoadedTarget, served, served_places, try_every_call
 from marker_sim.targets.table import parse_target
 
 DESK = "marker_sim.campaign.planned_runs:SearchDesk"
@@ -172,7 +172,8 @@ class PlannedRuns(Keeper):
     def check(self) -> None:
         """Compare some runs with the same plans in another process."""
         request = self._request
-        if request.canaries and request.budget_s >= ELSEWHERE_MIN_S and not self._search.trouble:
+        elsewhere = not isinstance(request.target, LoadedTarget)
+        if elsewhere and request.canaries and request.budget_s >= ELSEWHERE_MIN_S and not self._search.trouble:
             times, differences = differ_elsewhere(request.target.sut, self._again, self._digests)
             statistics = self._search.statistics
             statistics.reruns["elsewhere"] += times

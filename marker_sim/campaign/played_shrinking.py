@@ -25,10 +25,10 @@ from marker_sim.errors import HarnessError
 from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import Profile
-from marker_sim.outcome.failure import NO_TIME, NONE_SMALLER, Failure, Kind, failures_in
+from marker_sim.outcome.failure import INTERRUPTED, NO_TIME, NONE_SMALLER, Failure, Kind, failures_in
 from marker_sim.plan import Plan
 from marker_sim.search.shrinking import by_history, jobs
-from marker_sim.search.shrinking.shrinker import shrink
+from marker_sim.search.shrinking.shrinker import Watch, shrink
 from marker_sim.targets.target import PlayedRun
 
 BESIDE = 2  # Runs at the same time.
@@ -79,10 +79,12 @@ class PlayedShrinker:
     again: runs a plan until a time (time.monotonic), on fresh servers if asked for, with probes at its end or not; from
         several threads at a time.
     at_once: from how many threads, when runs wait most of the time; 1 for runs that are slow.
+    watch: receives each candidate.
     """
 
-    def __init__(self, again: Again, profile: Profile, at_once: int = BESIDE) -> None:
+    def __init__(self, again: Again, profile: Profile, at_once: int = BESIDE, watch: Watch | None = None) -> None:
         self._again = again
+        self._watch = watch
         self._at_once = at_once
         self._profile = profile
         self._fresh = False
@@ -98,6 +100,7 @@ class PlayedShrinker:
 
         seen: runs of plans in which it broke.
         over: until when the last runs may go on.
+        An interrupt ends it with what was found by then, if there is a `watch`; else it is raised.
         """
         began = time.monotonic()
         ordered = sorted(seen, key=lambda broken: (broken.own_plan.asked, broken.own_plan.entries))[:PLANS_MAX]
@@ -109,13 +112,20 @@ class PlayedShrinker:
         def fails(candidate: Plan, last: float) -> bool:
             failing = self._failing(candidate, last, until)
             kept.extend([] if failing is None else [failing])
+            if self._watch is not None:
+                self._watch(candidate, failing is not None)
             return failing is not None
 
-        self._first(ordered, fails, began + (until - began) * EVIDENCE_SHARE)
-        last = until - self._closing_s(kept[-1].plan, until - began)
-        left_s = max(0.0, last - time.monotonic())
-        shrink(kept[-1].plan, lambda plan: fails(plan, last), RUNS_MAX, left_s, simulated=False)
-        ended = not self._has_room(kept[-1].plan, last)
+        try:
+            self._first(ordered, fails, began + (until - began) * EVIDENCE_SHARE)
+            last = until - self._closing_s(kept[-1].plan, until - began)
+            left_s = max(0.0, last - time.monotonic())
+            shrink(kept[-1].plan, lambda plan: fails(plan, last), RUNS_MAX, left_s, simulated=False)
+            ended = not self._has_room(kept[-1].plan, last)
+        except KeyboardInterrupt:
+            if self._watch is None:
+                raise
+            return replace(kept[-1], stopped=INTERRUPTED)
         small = self._most_reliable(kept, until if over is None else over)
         none = NONE_SMALLER if small.plan == kept[0].plan else ""
         return replace(small, stopped=NO_TIME if ended else none)

@@ -19,6 +19,7 @@ from marker_sim.judges.promises.profiles import Profile
 from marker_sim.loading import load_system
 from marker_sim.outcome.failure import (
     FIXED,
+    INTERRUPTED,
     NO_TIME,
     NONE_SMALLER,
     NOT_REPRODUCED,
@@ -57,7 +58,7 @@ class Replayed:
 
 
 def simulated(
-    plan: Plan, sut: str, guarantee: str | None, cause: str, profile: Profile, times: int = 1, steady: bool = True
+    plan: Plan, system: System, guarantee: str | None, cause: str, profile: Profile, times: int = 1, steady: bool = True
 ) -> Replayed:
     """The result of a plan in the simulated world, where one run decides whether a deterministic system breaks it.
 
@@ -65,7 +66,7 @@ def simulated(
     cause: of its breach; a breach of another cause counts if there was none of this cause.
     steady: whether the system seemed deterministic when the plan was stored.
     """
-    system, shown, also, count = load_system(sut), None, tuple[str, ...](), 0
+    shown, also, count = None, tuple[str, ...](), 0
     for _ in range(times):
         history, findings = findings_of(plan, system, guarantee)
         judged = ((each.guarantee, _breach(each, plan, profile, guarantee, cause)) for each in findings)
@@ -155,13 +156,37 @@ def _real_runs(
             yield runs
 
 
-def shrink_on_servers(
-    plan: Plan, sut: str, server: ServerOptions | None, profile: Profile, guarantee: str, cause: str, budget_s: float
-) -> tuple[SmallPlan | None, int]:
-    """The smaller plan found where `on_servers` runs it; None when the plan did not fail there again.
+class ShrinkingSoFar:
+    """Says how far shrinking is, and keeps the smallest plan that failed (`Watch`). say: gets a line a candidate."""
 
-    Also the number of runs until then.
+    def __init__(self, plan: Plan, say: Callable[[str], None]) -> None:
+        self.plan = plan
+        self._before, self._tried, self._say = plan.entries, 0, say
+
+    def __call__(self, plan: Plan, failed: bool) -> None:
+        self._tried += 1
+        self.plan = plan if failed else self.plan
+        many = "1 plan" if self._tried == 1 else f"{self._tried:,} plans"
+        self._say(f"{many} tried; {self._before} entries before, {self.plan.entries} now")
+
+
+def shrink_again(
+    plan: Plan,
+    sut: str,
+    server: ServerOptions | None,
+    profile: Profile,
+    guarantee: str,
+    cause: str,
+    budget_s: float,
+    watch: ShrinkingSoFar,
+    ended: bool = False,
+) -> tuple[SmallPlan | None, int]:
+    """The smaller plan found where it failed, simulated if `server` is None; None when it did not fail there again.
+
+    Also the number of runs until then. ended: nothing was left to try when it was made small, so it is only run.
     """
+    if server is None:
+        return _shrink_simulated(plan, sut, profile, guarantee, cause, budget_s, watch, ended), 1
     began, runs_made = time.monotonic(), 0
     until = began + budget_s - CLOSING_S
     with _real_runs(plan, sut, server, profile, budget_s) as runs:
@@ -172,26 +197,40 @@ def shrink_on_servers(
             runs_made += 1
             broken = broken_in(again.history, plan, profile)
             found = sorted((kind for kind in broken if kind[0] == guarantee), key=lambda kind: kind[3] != cause)
+            if found and ended:
+                shown = {found[0]: broken[found[0]]}
+                return SmallPlan(plan=plan, broken=shown, told=found[0], failed=1, runs=runs_made), runs_made
             if found:
-                shrinker = PlayedShrinker(runs.again, profile, runs.at_once)
+                shrinker = PlayedShrinker(runs.again, profile, runs.at_once, watch)
                 return shrinker.shrink(found[0], [broken[found[0]]], until), runs_made
     return None, runs_made
 
 
-def shrink_simulated(
-    plan: Plan, sut: str, profile: Profile, guarantee: str, cause: str, budget_s: float
-) -> tuple[SmallPlan | None, int]:
-    """The smaller plan found in the simulated world, where one run decides; None when it did not fail there again."""
+def _shrink_simulated(
+    plan: Plan,
+    sut: str,
+    profile: Profile,
+    guarantee: str,
+    cause: str,
+    budget_s: float,
+    watch: ShrinkingSoFar,
+    ended: bool,
+) -> SmallPlan | None:
+    """The smaller plan found in the simulated world, where one run decides."""
     system, began = load_system(sut), time.monotonic()
     seen = failure_of(Kind(guarantee, plan.mode, plan.storage, cause), plan, system, profile)
     if seen is None:
-        return None, 1
+        return None
     kind = seen.kind._replace(cause=seen.breach.cause)
-    small = smaller(kind, plan, system, profile, budget_s, sys.maxsize) or seen
-    kind, ended = kind._replace(cause=small.breach.cause), time.monotonic() - began >= budget_s
-    why = NO_TIME if ended else NONE_SMALLER if small.plan == plan else ""
+    small, why = seen, ""
+    try:
+        small = (None if ended else smaller(kind, plan, system, profile, budget_s, sys.maxsize, watch)) or seen
+    except KeyboardInterrupt:
+        small, why = failure_of(kind, watch.plan, system, profile) or seen, INTERRUPTED
+    kind, late = kind._replace(cause=small.breach.cause), time.monotonic() - began >= budget_s
+    why = why or (NO_TIME if late else NONE_SMALLER if small.plan == plan else "")
     broken = {kind: replace(small, kind=kind)}
-    return SmallPlan(plan=small.own_plan, broken=broken, told=kind, failed=0, runs=0, stopped=why), 1
+    return SmallPlan(plan=small.own_plan, broken=broken, told=kind, failed=0, runs=0, stopped=why)
 
 
 def undecided(

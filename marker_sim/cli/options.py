@@ -109,8 +109,16 @@ Script = Annotated[
 Markdown = Annotated[
     bool, typer.Option("--markdown", help="Run nothing; write a text for an issue tracker, with that script.")
 ]
+Curve = Annotated[
+    bool,
+    typer.Option("--curve", help="Also measure at which event a simulated violation became likely (seconds each)."),
+]
 HandedOver = Annotated[
-    Path | None, typer.Argument(metavar="FILE", help="File for --script or --markdown; a folder for several stories.")
+    Path | None,
+    typer.Argument(
+        metavar="FILE",
+        help="File for --script or --markdown, a folder for several stories; .html or .json for --curve.",
+    ),
 ]
 Stages = Annotated[str | None, typer.Option(metavar="NAME:SHARE,...", help="Any of swarm, exhaustive, real, spark.")]
 ChaosStorage = Annotated[str | None, typer.Option(metavar="STORAGE", help="Of a foreign system: local, s3 or both.")]

@@ -12,7 +12,7 @@ page of the report stays as the campaign left it.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -24,29 +24,59 @@ from marker_sim.campaign.played_shrinking import SmallPlan
 from marker_sim.campaign.replay import (
     LONG_S,
     Replayed,
+    ShrinkingSoFar,
     on_servers,
-    shrink_on_servers,
-    shrink_simulated,
+    shrink_again,
     simulated,
     with_processes,
 )
+from marker_sim.campaign.runs import with_curve
 from marker_sim.campaign.sources.played import Processes
 from marker_sim.cli import options as given
+from marker_sim.cli.output import Progress
 from marker_sim.cli.request import parse_duration, parse_number
-from marker_sim.cli.stored import StoredPlan, failure_of_chaos, failures_at, has_ledger, pruning, stored_files
+from marker_sim.cli.stored import (
+    StoredPlan,
+    failure_of_chaos,
+    failures_at,
+    has_ledger,
+    is_for_servers,
+    missing,
+    pruning,
+    stored_files,
+)
 from marker_sim.cli.verify import confirm
-from marker_sim.errors import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED, HarnessError, UsageError
+from marker_sim.errors import (
+    EXIT_HARNESS,
+    EXIT_HOLDS,
+    EXIT_INCONCLUSIVE,
+    EXIT_INTERRUPTED,
+    EXIT_VIOLATED,
+    HarnessError,
+    UsageError,
+)
 from marker_sim.judges.promises.profiles import Profile, load_profile
 from marker_sim.judges.violations import violation
-from marker_sim.outcome.failure import CANNOT_RUN, FIXED, NONE_SMALLER, NOT_REPRODUCED, SERVER, SPARK, VIOLATED
+from marker_sim.loading import load_system
+from marker_sim.outcome.failure import (
+    CANNOT_RUN,
+    FIXED,
+    INTERRUPTED,
+    NONE_SMALLER,
+    NOT_REPRODUCED,
+    SERVER,
+    SPARK,
+    VIOLATED,
+    Failure,
+)
+from marker_sim.reading import either
 from marker_sim.report.table import output_console, print_line
 from marker_sim.report.words import plan_sentences
-from marker_sim.report.write import write_smaller
+from marker_sim.report.write import note_ended, write_smaller
 from marker_sim.search.shrinking.shrinker import SMALL
-from marker_sim.surroundings.requirements import lacking
 from marker_sim.surroundings.time_limit import REST_S, TimeLimit
 from marker_sim.targets.table import parse_target
-from marker_sim.targets.target import SERVERS, TABLES, ServerOptions
+from marker_sim.targets.target import ServerOptions
 
 UNKNOWN = "there is no record beside it that it ever broke one"
 LEAST_S = 1.0
@@ -55,6 +85,9 @@ REAL_TIMES = 3
 SERVER_TIMES = 10
 TABLE_TIMES = SPARK_TIMES = 3
 NOTHING_KNOWN = "no failure known"
+NOTHING_LEFT = "nothing was left to try when it was made small, so it was only run again"
+CURVE_FILES = (".html", ".json")
+NO_CURVE = "no curve: it needs a violation of one simulated run, not too long, of a deterministic system in Python"
 WORDS = {
     VIOLATED: "still violated",
     CANNOT_RUN: "cannot run",
@@ -74,6 +107,7 @@ class Wanted:
     real: run plans that are still violated with real processes too.
     times: how often each plan is run, None for once, `REAL_TIMES` for a failure found with real processes,
         `SERVER_TIMES` for one of a foreign server, `TABLE_TIMES` for one of a table and `SPARK_TIMES` for Spark jobs.
+    curves: takes the failures whose curve is measured, None for no curves.
     """
 
     sut: str | None = None
@@ -81,6 +115,7 @@ class Wanted:
     every: bool = False
     real: bool = False
     times: int | None = None
+    curves: list[Failure] | None = None
 
 
 def replay(
@@ -90,6 +125,7 @@ def replay(
     every: Annotated[bool, typer.Option("--all", help="Replay every stored failure, not one per cause.")] = False,
     times: given.Times = None,
     real: given.Real = False,
+    curve: given.Curve = False,
     script: given.Script = False,
     markdown: given.Markdown = False,
     file: given.HandedOver = None,
@@ -106,14 +142,24 @@ def replay(
     """
     if script or markdown:
         given_too = [name for name, value in (("--script and --markdown", script and markdown), ("--keep", keep),
-                     ("--times", times), ("--real", real)) if value]  # fmt: skip
+                     ("--times", times), ("--real", real), ("--curve", curve)) if value]  # fmt: skip
         from marker_sim.cli.handing_over import hand_over  # Which needs an HTTP client.
 
         return hand_over(path, sut, script, every, file, given_too)
-    if file is not None:
-        raise UsageError(f"{file} was given as well; a second path is what --script or --markdown writes, so add one")
+    if file is not None and not curve:
+        raise UsageError(
+            f"{file} was given as well; a second path is what --script, --markdown or --curve writes, so add one"
+        )
+    if file is not None and file.suffix not in CURVE_FILES:
+        raise UsageError(f"{file} was given with --curve; write a path that ends in {either(CURVE_FILES)}")
     count = None if times is None else parse_number(times, "--times", TIMES_MAX)
-    return run_again(path, Wanted(sut=sut, keep=keep, every=every, real=real, times=count), output_console())
+    wanted = Wanted(sut=sut, keep=keep, every=every, real=real, times=count, curves=[] if curve else None)
+    code = run_again(path, wanted, output_console())
+    if file is not None and wanted.curves:
+        from marker_sim.cli.handing_over import write_curves
+
+        write_curves(wanted.curves, file)
+    return code
 
 
 def run_again(path: Path, wanted: Wanted, console: Console) -> int:
@@ -215,6 +261,10 @@ def _run_one(stored: StoredPlan, wanted: Wanted, console: Console) -> str:
         if wanted.real and stored.world == "simulated":
             said = confirm(shown.own_plan, system, shown.guarantee, profile, again.times)
             print_lines(console, said, indent="  ")
+        if wanted.curves is not None:
+            measured = with_curve(shown, load_system(system), profile) if stored.world == "simulated" else shown
+            print_lines(console, measured.curve.sentence if measured.curve else NO_CURVE, indent="  ")
+            wanted.curves.extend([measured] if measured.curve else [])
     elif again.status == NOT_REPRODUCED:
         why = UNKNOWN if stored.guarantee is None and stored.world == SERVER else again.why
         print_lines(console, f"NOT REPRODUCED{often}: {where}; {why}")
@@ -240,7 +290,7 @@ def _again(stored: StoredPlan, system: str, profile: Profile, times: int | None)
     if stored.world == SPARK:
         return on_servers(plan, system, None, profile, guarantee, cause, times or SPARK_TIMES)
     steady = stored.deterministic or system != stored.sut
-    return simulated(plan, system, guarantee, cause, profile, times or 1, steady)
+    return simulated(plan, load_system(system), guarantee, cause, profile, times or 1, steady)
 
 
 def profile_of(stored: StoredPlan, system: str) -> Profile:
@@ -248,37 +298,6 @@ def profile_of(stored: StoredPlan, system: str) -> Profile:
     if system == stored.sut and stored.profile is not None:
         return stored.profile
     return load_profile(parse_target(system).can.profile)
-
-
-def is_for_servers(stored: StoredPlan, system: str) -> bool:
-    """Whether a hand-written plan, for which no report names a world, runs on a server."""
-    can, plan = parse_target(system).can, stored.plan
-    if stored.guarantee is not None or plan is None or plan.writes or can.world != SERVERS:
-        return False
-    return plan.mode in can.modes and plan.storage in can.storages
-
-
-def missing(stored: StoredPlan, system: str) -> str:
-    """The reason why a failure cannot be run here, "" when it can."""
-    target = parse_target(system)
-    of_table = stored.plan is not None and stored.plan.shape is not None
-    if stored.plan is not None and of_table != (target.can.world == TABLES):
-        return (
-            f"its plan is of a table that Hudi writes, which {system} does not; give --sut hudi-spark:VERSION"
-            if of_table
-            else f"its plan is of a marker store, and {system} writes tables"
-        )
-    if stored.world == SERVER and stored.plan is not None:
-        if target.can.plans:
-            return ""
-        if stored.server is None and "start" not in target.can.refuses:
-            return "nothing beside it says how the server is started; replay the report directory that it comes from"
-        return ""
-    if stored.plan is None or not target.can.plans:
-        return stored.hint or f"{system} runs in real time, where a simulated plan does not determine a run"
-    part = {"real": f"real processes on {stored.plan.storage}", SPARK: SPARK}.get(stored.world)
-    why = lacking(part) if part else ""
-    return f"it needs {why}" if why else ""
 
 
 def print_lines(console: Console, text: str, indent: str = "") -> None:
@@ -293,14 +312,15 @@ def shrink(
 ) -> int:
     """Go on making stored failures smaller, one for each cause, on the system that showed them.
 
-    A smaller plan takes the place of the earlier one, which is kept in earlier/ of the report. Exit codes as those of
-    replay: 1 it is still violated, smaller or not, 4 it cannot run, 3 it was not reproduced, 0 it is fixed.
+    A smaller plan takes the place of the earlier one, which is kept in earlier/ of the report; the next shrink goes on
+    from there, and only runs a plan for which nothing was left to try. Ctrl-C ends it and keeps what was found. Exit
+    codes as those of replay: 1 it is still violated, smaller or not, 4 it cannot run, 3 it was not reproduced.
     """
     budget_s, console = parse_duration(budget, "--budget"), output_console()
     chosen: dict[tuple[str, str], StoredPlan] = {}
     for stored in _failures(path):
         chosen.setdefault(stored.defect, stored)
-    with TimeLimit() as limit:
+    with TimeLimit() as limit, Progress() as shown:
         for system in sorted({stored.sut for stored in chosen.values()}):
             limit.set(REST_S, f"loading {system}")
             parse_target(system).load()
@@ -309,7 +329,10 @@ def shrink(
         for number, stored in enumerate(chosen.values()):
             left_s = max(LEAST_S, (until - time.monotonic()) / (len(chosen) - number))
             try:
-                results.append(_shrink_one(stored, left_s, console))
+                results.append(_shrink_one(stored, left_s, console, shown))
+            except KeyboardInterrupt:
+                conclude(results, console)
+                return EXIT_INTERRUPTED
             except HarnessError as error:
                 print_lines(console, f"CANNOT RUN: {stored.name}: {error}")
                 results.append(CANNOT_RUN)
@@ -328,12 +351,18 @@ def _failures(path: Path) -> tuple[StoredPlan, ...]:
     return found
 
 
-def _shrink_one(stored: StoredPlan, budget_s: float, console: Console) -> str:
+def _shrink_one(stored: StoredPlan, budget_s: float, console: Console, say: Callable[[str], None]) -> str:
+    """Make a failure smaller and store it; returns its status. KeyboardInterrupt is raised once that is done."""
     why = missing(stored, stored.sut)
     if why or stored.plan is None:
         print_lines(console, f"CANNOT RUN: {stored.name}: {why or stored.hint}")
         return CANNOT_RUN
-    small, runs = _smaller(stored, profile := profile_of(stored, stored.sut), budget_s)
+    watch = ShrinkingSoFar(stored.plan, lambda line: say(f"{stored.guarantee}: {line}"))
+    assert stored.report is not None and stored.guarantee is not None
+    real = stored.world == SERVER and not parse_target(stored.sut).can.plans
+    server, profile = stored.server or ServerOptions() if real else None, profile_of(stored, stored.sut)
+    asked = (profile, stored.guarantee, stored.cause, budget_s, watch, stored.ended)
+    small, runs = shrink_again(stored.plan, stored.sut, server, *asked)
     if small is None:
         again = "`marker-sim replay` says whether it is fixed"
         print_lines(console, f"NOT REPRODUCED, 0 of {runs}: {stored.name}: {stored.sut}; {again}")
@@ -341,25 +370,26 @@ def _shrink_one(stored: StoredPlan, budget_s: float, console: Console) -> str:
     before, after = stored.plan.entries, small.plan.entries
     said = f"; {small.sentence}" if small.sentence else ""
     if small.told is None or after >= before:
-        print_lines(console, f"NO SMALLER: {stored.name}: {before} entries: {small.stopped or NONE_SMALLER}{said}")
-        return VIOLATED
-    assert stored.report is not None
+        why = NOTHING_LEFT if stored.ended else small.stopped or NONE_SMALLER
+        print_lines(console, f"NO SMALLER: {stored.name}: {before} entries: {why}{said}")
+        if small.stopped == NONE_SMALLER:
+            note_ended(stored.report, stored.plan_name)
+        return _status(small)
     broken = small.broken[small.told]
     seen = {
         "message": broken.breach.message, "evidence": list(broken.breach.evidence), "confirmed": small.sentence,
         "entries_before": max(before, stored.entries_before), "large": small.stopped if after > SMALL else "",
+        "ended": not small.stopped,
     }  # fmt: skip
     aside = write_smaller(stored.report, stored.plan_name, replace(broken, plan=small.plan), profile, seen)
     print_lines(console, f"SMALLER: {stored.name}: {before} entries before, {after} now{said}")
     print_lines(console, "\n".join(plan_sentences(small.plan)), indent="  ")
     rest = f"; it may become smaller yet: {small.stopped}" if seen["large"] else ""
     print_lines(console, f"the earlier plan is in {aside}{rest}", indent="  ")
+    return _status(small)
+
+
+def _status(small: SmallPlan) -> str:
+    if small.stopped == INTERRUPTED:
+        raise KeyboardInterrupt
     return VIOLATED
-
-
-def _smaller(stored: StoredPlan, profile: Profile, budget_s: float) -> tuple[SmallPlan | None, int]:
-    assert stored.plan is not None and stored.guarantee is not None
-    if stored.world == SERVER and not parse_target(stored.sut).can.plans:
-        server = stored.server or ServerOptions()
-        return shrink_on_servers(stored.plan, stored.sut, server, profile, stored.guarantee, stored.cause, budget_s)
-    return shrink_simulated(stored.plan, stored.sut, profile, stored.guarantee, stored.cause, budget_s)

@@ -25,11 +25,12 @@ from marker_sim.errors import UsageError
 from marker_sim.judges.findings import UNEXPLAINED
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.judges.promises.profiles import SHIPPED, Profile, load_profile, parse_profile
-from marker_sim.outcome.failure import FIXED, SERVER
+from marker_sim.outcome.failure import FIXED, SERVER, SPARK
 from marker_sim.plan import Plan, read_plan
 from marker_sim.report.verdict import SCHEMA
-from marker_sim.targets.table import DEFAULT
-from marker_sim.targets.target import ServerOptions
+from marker_sim.surroundings.requirements import lacking
+from marker_sim.targets.table import DEFAULT, parse_target
+from marker_sim.targets.target import SERVERS, TABLES, ServerOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +51,7 @@ class StoredPlan:
     message: what was seen; evidence: the events that prove it, of the history in a file.
     often: how often its plan breaks it, "" if this was not counted.
     entries_before: of the plan that it was made small from, 0 where it was not.
+    ended: whether `shrink` had nothing left to try for its plan.
     version: of the system; kit_version: of the kit that found it.
     """
 
@@ -72,6 +74,7 @@ class StoredPlan:
     history: Path | None = None
     often: str = ""
     entries_before: int = 0
+    ended: bool = False
     version: str = ""
     kit_version: str = ""
 
@@ -126,6 +129,37 @@ def failures_at(path: Path) -> tuple[StoredPlan, ...]:
             return (StoredPlan(name=path.name, sut=verdict["sut"], guarantee=None, plan=plan, **_world(verdict)),)
     world = SERVER if plan.shape is not None else "simulated"
     return (StoredPlan(name=path.name, sut=DEFAULT, guarantee=None, plan=plan, world=world),)
+
+
+def is_for_servers(stored: StoredPlan, system: str) -> bool:
+    """Whether a hand-written plan, for which no report names a world, runs on a server."""
+    can, plan = parse_target(system).can, stored.plan
+    if stored.guarantee is not None or plan is None or plan.writes or can.world != SERVERS:
+        return False
+    return plan.mode in can.modes and plan.storage in can.storages
+
+
+def missing(stored: StoredPlan, system: str) -> str:
+    """The reason why a failure cannot be run here, "" when it can."""
+    target = parse_target(system)
+    of_table = stored.plan is not None and stored.plan.shape is not None
+    if stored.plan is not None and of_table != (target.can.world == TABLES):
+        return (
+            f"its plan is of a table that Hudi writes, which {system} does not; give --sut hudi-spark:VERSION"
+            if of_table
+            else f"its plan is of a marker store, and {system} writes tables"
+        )
+    if stored.world == SERVER and stored.plan is not None:
+        if target.can.plans:
+            return ""
+        if stored.server is None and "start" not in target.can.refuses:
+            return "nothing beside it says how the server is started; replay the report directory that it comes from"
+        return ""
+    if stored.plan is None or not target.can.plans:
+        return stored.hint or f"{system} runs in real time, where a simulated plan does not determine a run"
+    part = {"real": f"real processes on {stored.plan.storage}", SPARK: SPARK}.get(stored.world)
+    why = lacking(part) if part else ""
+    return f"it needs {why}" if why else ""
 
 
 def _finding_at(path: Path) -> StoredPlan | None:
@@ -209,6 +243,7 @@ def _stored(entry: dict[str, Any], verdict: dict[str, Any], plan: Plan | None, d
         history=next((each for each in histories if each.is_file()), None),
         often=entry.get("confirmed", ""),
         entries_before=entry.get("entries_before", 0),
+        ended=entry.get("ended", False),
         version=verdict.get("sut_version", ""),
         kit_version=verdict.get("kit_version", ""),
         profile=_profile(verdict.get("profile", {}), directory),

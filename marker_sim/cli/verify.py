@@ -32,7 +32,7 @@ from marker_sim.plan import Plan
 from marker_sim.report.directory import open_report
 from marker_sim.report.page import headline
 from marker_sim.report.table import output_console, print_outcome
-from marker_sim.report.verdict import judge_campaign
+from marker_sim.report.verdict import judge_campaign, with_leading_curve
 from marker_sim.report.write import write_junit, write_outcome
 from marker_sim.surroundings.requirements import lacking
 from marker_sim.surroundings.time_limit import REST_S, TimeLimit
@@ -132,6 +132,12 @@ def _verify(request: CampaignRequest, as_json: bool, junit: Path | None, limit: 
         campaign, request.profile, request.baseline, request.report, request.argv, request.guarantees
     )
     outcome = replace(outcome, against=comparison)
+    worth = outcome.failures and request.runs is None and request.budget_s >= CONFIRM_FROM_S
+    system = request.target.load() if worth else None
+    if system is not None:
+        with Progress() as shown:
+            shown("measuring at which event the first failure became likely")
+            outcome = with_leading_curve(outcome, system)
     trouble = ""
     try:
         if comparison is not None and request.against is not None:

@@ -29,19 +29,22 @@ def refuse_at_once(sentence: str) -> NoReturn:
     raise WrongReturn(sentence)
 
 
-def checked(factory: Factory, sut: str, refuse: Refuse) -> Factory:
-    """The factory, with stores that check every answer. refuse: gets the sentence about a wrong answer."""
+def checked(factory: Factory, given: str, refuse: Refuse) -> Factory:
+    """The factory, with stores that check every answer.
+
+    given: how it was given, with which the sentence about a wrong answer begins; refuse: gets that sentence.
+    """
 
     def make(context: Context) -> MarkerStore:
         store = factory(context)
         missing = [name for name in METHODS if not callable(getattr(store, name, None))]
         if missing:
             refuse(
-                f"--sut {sut}: the factory returned {shortened(store)}, which has no method {', '.join(missing)};"
+                f"{given}: the factory returned {shortened(store)}, which has no method {', '.join(missing)};"
                 f" return a store with {', '.join(METHODS)}"
             )
         kind = _IdentifiedStore if takes_identity(type(store)) else _CheckedStore
-        return kind(store, sut, refuse)
+        return kind(store, given, refuse)
 
     return make
 
@@ -49,9 +52,9 @@ def checked(factory: Factory, sut: str, refuse: Refuse) -> Factory:
 class _CheckedStore:
     """A store whose answers are checked."""
 
-    def __init__(self, store: MarkerStore, sut: str, refuse: Refuse) -> None:
+    def __init__(self, store: MarkerStore, given: str, refuse: Refuse) -> None:
         self._store: Any = store
-        self._sut = sut
+        self._given = given
         self._refuse = refuse
 
     def create(self, name: str) -> Created:
@@ -95,7 +98,7 @@ class _CheckedStore:
         return names
 
     def _wrong(self, method: str, value: Any, expected: str) -> NoReturn:
-        self._refuse(f"--sut {self._sut}: {method} returned {shortened(value)}; return {expected}")
+        self._refuse(f"{self._given}: {method} returned {shortened(value)}; return {expected}")
 
 
 class _IdentifiedStore(_CheckedStore):

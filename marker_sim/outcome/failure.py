@@ -14,6 +14,7 @@ from marker_sim.history import History
 from marker_sim.judges.findings import UNEXPLAINED, Breach, Finding
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.judges.violations import violation
+from marker_sim.outcome.curve import LikelihoodCurve
 from marker_sim.plan import Plan
 
 # Results of running a stored plan again.
@@ -22,6 +23,7 @@ FIXED = "fixed"
 NOT_REPRODUCED = "not-reproduced"
 CANNOT_RUN = "cannot-run"
 NO_TIME = "there was no time left"
+INTERRUPTED = "it was interrupted"
 NONE_SMALLER = "no smaller plan was found that breaks it"
 # What differs between two violations of one kind: names, numbers, paths.
 _PARTICULAR = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^\s;:,()]*[\d/][^\s;:,()]*")
@@ -53,6 +55,7 @@ class Failure:
     large: why its plan was not made small, or may become smaller yet; "" for a small one.
     story: the kind of the failure with which it most likely shares its defect; its own for the one that represents the
         story, None if unknown.
+    curve: the probability along its run, None where it was not measured.
     """
 
     kind: Kind
@@ -64,6 +67,7 @@ class Failure:
     confirmed: str = ""
     large: str = ""
     story: Kind | None = None
+    curve: LikelihoodCurve | None = None
 
     @property
     def guarantee(self) -> str:

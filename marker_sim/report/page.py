@@ -24,6 +24,7 @@ from marker_sim.outcome.failure import Failure, breaks_besides
 from marker_sim.plan import Plan
 from marker_sim.report.notes import comparison_lines, comparison_rows, names, notes, walk_line
 from marker_sim.report.pictures.charts import heat_map
+from marker_sim.report.pictures.lanes import LanePicture, lane_picture
 from marker_sim.report.pictures.load import load_charts
 from marker_sim.report.pictures.picture import EVENTS_MAX, picture
 from marker_sim.report.steps import steps_of
@@ -215,6 +216,7 @@ def _failure(outcome: VerdictOutcome, failure: Failure, view: HistoryIndex, plac
         "besides": "",
         "confirmed": printable(failure.confirmed),
         "unfinished": printable(outcome.unfinished(failure)),
+        "curve": None if failure.curve is None else drawn_curve(failure),
         "replay": replay,
         "script": f"{replay} --script {script}" if failure.plan and script else "",
     }
@@ -233,3 +235,19 @@ def _linked(message: str, place: str) -> Markup:
                 text += link.format(place, words[at + 2], words[at + 1])
         made.append(text if number else Markup("<strong>{}</strong>").format(text))
     return Markup().join(made)
+
+
+def drawn_curve(failure: Failure) -> tuple[LanePicture, str]:
+    """The picture of a failing run with its curve, and the sentence below it."""
+    sentence = failure.curve.sentence if failure.curve is not None else failure.message
+    return lane_picture(failure.history, failure.evidence, failure.curve), printable(sentence)
+
+
+def render_curves(failures: Sequence[Failure]) -> str:
+    """A page with the picture of each failing run, its curve and its plan."""
+    many = "" if len(failures) == 1 else f"; {len(failures)} failures"
+    return render(
+        "report/templates/curve.html.j2",
+        headline=f"{failures[0].guarantee} {BY_ID[failures[0].guarantee].slug}: when it became likely{many}",
+        curves=[(*drawn_curve(each), [*map(printable, plan_sentences(each.own_plan))]) for each in failures],
+    )

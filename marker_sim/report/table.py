@@ -174,7 +174,8 @@ def print_failure(outcome: VerdictOutcome, story: Sequence[Failure], console: Co
         _say(console, f"plan (seed {failure.seed}, {grown})" + (":" if shown else ", in the report"), 2)
         for sentence in shown:
             _say(console, brief(sentence), 4)
-        for said in (failure.confirmed, outcome.unfinished(failure)):
+        likely = failure.curve.sentence if failure.curve is not None else ""
+        for said in (failure.confirmed, likely, outcome.unfinished(failure)):
             if said:
                 _say(console, printable(said), 2)
     replay = outcome.again[outcome.number(failure)]

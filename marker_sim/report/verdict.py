@@ -11,6 +11,7 @@ from typing import Any
 
 from marker_sim import __version__
 from marker_sim.campaign.comparison import Comparison
+from marker_sim.campaign.runs import with_curve
 from marker_sim.errors import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_INTERRUPTED, EXIT_VIOLATED
 from marker_sim.history import History
 from marker_sim.judges.baselines.baseline import Differences, Known, compare
@@ -19,6 +20,7 @@ from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.outcome.failure import Failure, stories
 from marker_sim.outcome.result import Campaign
 from marker_sim.outcome.statistics import overall
+from marker_sim.system import System
 
 SCHEMA = 1
 
@@ -157,6 +159,15 @@ def judge_campaign(
     )
 
 
+def with_leading_curve(outcome: VerdictOutcome, system: System) -> VerdictOutcome:
+    """The outcome with the curve of the failure that is shown first, if its plans are simulated by `system`."""
+    leading = outcome.stories[0][0] if outcome.stories else None
+    if leading is None or leading.plan is None:
+        return outcome
+    measured = with_curve(leading, system, outcome.profile)
+    return replace(outcome, failures=tuple(measured if each is leading else each for each in outcome.failures))
+
+
 def _decided(row: VerdictRow, campaign: Campaign) -> VerdictRow:
     """A row with the places that decide it; it is inconclusive until all of them were reached."""
     own = [each for each in campaign.deciding if each.decides(row.id, row.mode)]
@@ -211,16 +222,20 @@ def _ordered(failures: Iterable[Failure], differences: Differences | None) -> tu
 
 def _stored(number: int, failure: Failure, again: str, told: int) -> dict[str, Any]:
     """The JSON form of a failure: its files, and its plan, "" where there is none; told: its story's number."""
-    return failure.kind._asdict() | {
-        "message": failure.message,
-        "evidence": list(failure.evidence),
-        "confirmed": failure.confirmed,
-        "large": failure.large,
-        "entries_before": failure.entries_before,
-        "plan": plan_name(number, failure) if failure.plan else "",
-        "replay": again,
-        "story": told,
-    }
+    return (
+        failure.kind._asdict()
+        | {
+            "message": failure.message,
+            "evidence": list(failure.evidence),
+            "confirmed": failure.confirmed,
+            "large": failure.large,
+            "entries_before": failure.entries_before,
+            "plan": plan_name(number, failure) if failure.plan else "",
+            "replay": again,
+            "story": told,
+        }
+        | ({} if failure.curve is None else {"curve": failure.curve.to_dict()})
+    )
 
 
 def _show(row: VerdictRow, failures: tuple[Failure, ...], commands: tuple[str, ...], again: str) -> VerdictRow:

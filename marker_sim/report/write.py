@@ -85,6 +85,7 @@ def write_smaller(directory: Path, name: str, broken: Failure, profile: Profile,
         own = [entry for entry in content.get("failures", ()) if entry["plan"] == name]
         rows = [row for row in content["guarantees"] for entry in own if row["replay"] == entry["replay"]]
         for entry in own:
+            entry.pop("curve", None)  # Of the run that is replaced.
             entry.update(seen)
         for row in rows:
             row.update(message=seen["message"], evidence=seen["evidence"])
@@ -95,6 +96,18 @@ def write_smaller(directory: Path, name: str, broken: Failure, profile: Profile,
             _write(file, partial(write_parquet, kept))
         write_text(verdict, json.dumps(content, indent=1) + "\n")
     return aside
+
+
+def note_ended(directory: Path, name: str) -> None:
+    """Note in verdict.json that nothing is left to try for the stored failure with the plan `name`."""
+    verdict = directory / "verdict.json"
+    with writing(directory), ExitStack() as stack:
+        hold(directory, stack)
+        content = json.loads(verdict.read_bytes())
+        for entry in content.get("failures", ()):
+            if entry["plan"] == name:
+                entry["ended"] = True
+        write_text(verdict, json.dumps(content, indent=1) + "\n")
 
 
 def write_junit(outcome: VerdictOutcome, target: Path) -> None:

@@ -68,4 +68,4 @@ def _parse(text: str) -> Target | None:
     return CommandTarget(sut=text) if text == NAME or text.startswith(PREFIX) else None
 
 
-ROW = TargetRow("command:COMMAND", _parse, plans=True)
+ROW: TargetRow = TargetRow("command:COMMAND", _parse, plans=True)

@@ -135,4 +135,4 @@ def check_program(option: str, text: str) -> None:
         raise HarnessError(f"{option}: the program {program!r} {there}; give its full path or put it on PATH")
 
 
-ROW = TargetRow("http", lambda text: HttpTarget() if text == "http" else None, note=" (with --start)")
+ROW: TargetRow = TargetRow("http", lambda text: HttpTarget() if text == "http" else None, note=" (with --start)")

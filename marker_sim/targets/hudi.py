@@ -143,4 +143,4 @@ def _parse(text: str) -> Target | None:
     return None if found is None else HudiTarget(sut=found.sut, version=found.version, built=found.jar)
 
 
-ROW = TargetRow("hudi:VERSION|PATH", _parse)
+ROW: TargetRow = TargetRow("hudi:VERSION|PATH", _parse)

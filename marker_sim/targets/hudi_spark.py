@@ -71,4 +71,4 @@ def _parse(text: str) -> Target | None:
     return None if found is None else HudiSparkTarget(sut=found.sut, version=found.version, built=found.jar)
 
 
-ROW = TargetRow("hudi-spark:VERSION|PATH", _parse)
+ROW: TargetRow = TargetRow("hudi-spark:VERSION|PATH", _parse)

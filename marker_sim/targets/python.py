@@ -6,11 +6,12 @@ The reference and its mutants are such systems too; loading.py imports all of th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from marker_sim.errors import UsageError
 from marker_sim.history import History
-from marker_sim.loading import load_system
+from marker_sim.loading import can_be_loaded, load_system, name_of
+from marker_sim.markers.store import Factory
 from marker_sim.plan import STORAGES, Op, Plan
 from marker_sim.system import System
 from marker_sim.targets.target import CampaignRequest, Target, TargetCapabilities, TargetRow
@@ -51,6 +52,26 @@ class PythonTarget(Target):
             try_every_call(system, *place)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedTarget(PythonTarget):
+    """A system that is given itself and not by name; other processes cannot load it."""
+
+    system: System
+    can: TargetCapabilities = OF_FACTORY
+
+    def load(self) -> System:
+        """The system."""
+        return self.system
+
+
+def target_of(system: Factory | System) -> PythonTarget:
+    """The target of a factory or a system; by its name where other processes find it. UsageError for anything else."""
+    if not isinstance(system, System) and can_be_loaded(system):
+        return PythonTarget(sut=name_of(system), can=OF_FACTORY)
+    loaded = load_system(system)
+    return LoadedTarget(sut=loaded.name, system=loaded, can=replace(OF_FACTORY, profile=loaded.profile))
+
+
 def try_every_call(system: System, mode: str, storage: str) -> History:
     """The history of a plan without faults that makes every call; UsageError for an answer against the contract."""
     cluster = Cluster(Plan(mode=mode, storage=storage, ops=EVERY_CALL), system)
@@ -82,12 +103,16 @@ def _parse(text: str) -> Target | None:
     return PythonTarget(sut=text, can=OF_FACTORY) if module and factory else None
 
 
+def _parse_reference(text: str) -> Target | None:
+    return PythonTarget(sut=text) if text == "reference" else None
+
+
 def _parse_mutant(text: str) -> Target | None:
     name, _, mutant = text.partition(":")
     return PythonTarget(sut=text) if name == "mutant" and mutant else None
 
 
-REFERENCE = TargetRow("reference", lambda text: PythonTarget(sut=text) if text == "reference" else None, plans=True)
+REFERENCE: TargetRow = TargetRow("reference", _parse_reference, plans=True)
 # The reference with one line of its source broken on purpose, by the name in the catalogue.
-MUTANT = TargetRow("mutant:NAME", _parse_mutant, plans=True)
-ROW = TargetRow("package.module:factory", _parse, plans=True)
+MUTANT: TargetRow = TargetRow("mutant:NAME", _parse_mutant, plans=True)
+ROW: TargetRow = TargetRow("package.module:factory", _parse, plans=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from marker_sim.campaign.replay import ShrinkingSoFar
 from marker_sim.cli import main
 from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.history import read_jsonl
@@ -64,7 +65,30 @@ def test_a_failure_becomes_smaller_in_its_place_and_the_earlier_one_is_kept(
     assert history.events[failure["evidence"][-1]].path in failure["message"]
     assert main(["replay", str(home)]) == 1
     assert main(["shrink", str(home), "--budget", "60s"]) == 1
-    assert "NO SMALLER: " in capsys.readouterr().out and len([*(home / "earlier").iterdir()]) == 1
+    assert "nothing was left to try when it was made small" in capsys.readouterr().out
+    assert len([*(home / "earlier").iterdir()]) == 1
+
+
+def test_an_interrupted_search_keeps_what_it_found_and_the_next_one_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, tried = report(tmp_path / "r", LARGE), ShrinkingSoFar.__call__
+
+    def interrupt(self: ShrinkingSoFar, plan: Plan, failed: bool) -> None:
+        tried(self, plan, failed)
+        if failed:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("marker_sim.cli.output.QUIET_EVERY_S", 0.0)
+        patched.setattr(ShrinkingSoFar, "__call__", interrupt)
+        assert main(["shrink", str(home), "--budget", "60s"]) == 130
+    out, err = capsys.readouterr()
+    smaller = read_plan(home / "plan.json").entries
+    assert out.startswith("SMALLER: G2 ") and smaller < LARGE.entries
+    assert f"{LARGE.entries} entries before, {smaller} now" in err and "plans tried" in err
+    assert main(["shrink", str(home), "--budget", "60s"]) == 1
+    assert f"{smaller} entries before" in capsys.readouterr().out and read_plan(home / "plan.json").entries <= 4
 
 
 def test_a_failure_that_is_not_seen_again_is_left_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -195,7 +195,8 @@ def stored(task: NightlyTask) -> Line:
     failure = task.failure
     assert failure is not None
     profile, steady = load_profile(failure.profile), failure.deterministic
-    again = simulated(plan_of(failure), failure.sut, failure.guarantee, failure.cause, profile, steady=steady)
+    system = load_system(failure.sut)
+    again = simulated(plan_of(failure), system, failure.guarantee, failure.cause, profile, steady=steady)
     return {"status": again.status, "trouble": again.why}
 
 

@@ -51,6 +51,7 @@ from marker_sim.search.shrinking.jobs import are_jobs
 from marker_sim.search.shrinking.jobs import smaller as smaller_jobs
 
 Fails = Callable[[Plan], bool]
+Watch = Callable[[Plan, bool], None]  # Receives each plan that was tried, and whether it failed.
 RUNS_MAX = 4_000
 DELAYS_MS = (5, 12, 25, 50, 62, 75, 100)
 BUDGET_S = 10.0

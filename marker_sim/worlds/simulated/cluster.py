@@ -5,8 +5,9 @@ scheduler.py, storage.py, wire.py and host.py have the others.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from greenlet import getcurrent
 
@@ -26,6 +27,21 @@ from marker_sim.worlds.simulated.scheduler import MS, Process
 FOREIGN = {"proxy": "no proxy stands between these processes", "job": "these executors are not Spark's"}
 
 
+class Branch(NamedTuple):
+    """Where a run leaves the one of its plan, and what it draws from then on.
+
+    events: the number of events that stay; the last of them is where it leaves.
+    seed: of the latencies of all later steps, and of the step of each fault that did not strike yet.
+    steps: how many steps each name of the plan may make, for these faults.
+
+    The workload and the settings of faults stay those of the plan.
+    """
+
+    events: int
+    seed: int
+    steps: Mapping[str, int]
+
+
 def why_not(fault: Fault) -> str:
     """The reason why simulated processes cannot have a fault, "" when they can."""
     if isinstance(fault.trigger, Call):
@@ -33,9 +49,9 @@ def why_not(fault: Fault) -> str:
     return FOREIGN.get(fault.kind.row.family, "")
 
 
-def run(plan: Plan, system: System) -> History:
+def run(plan: Plan, system: System, branch: Branch | None = None) -> History:
     """Execute a plan in the simulated world; equal arguments give equal histories, byte for byte."""
-    return Cluster(plan, system).run()
+    return Cluster(plan, system, branch).run()
 
 
 def by_steps(plan: Plan, system: System) -> Plan:
@@ -63,7 +79,7 @@ class Cluster(ClusterRun):
 
     host: SimulatedHost
 
-    def __init__(self, plan: Plan, system: System) -> None:
+    def __init__(self, plan: Plan, system: System, branch: Branch | None = None) -> None:
         for fault in plan.faults:
             if why := why_not(fault):
                 raise UsageError(f"fault {fault.kind.value!r} cannot be simulated: {why}")
@@ -75,6 +91,8 @@ class Cluster(ClusterRun):
         self.store.tear = self.faults.tear
         if any(fault.kind is FaultKind.POWER_LOST for fault in plan.faults):
             self.store.unsynced = []
+        if branch is not None:
+            self.scheduler.awaited = (branch.events - 1, lambda: host.draw_anew(branch.seed, branch.steps))
 
     def run(self) -> History:
         """Play the phases and close the history."""

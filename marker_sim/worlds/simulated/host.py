@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from marker_sim.faults import Fault, FaultKind
+from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.plan import PROBE, Plan, Write
 from marker_sim.worlds.cluster.lives import ClientLife, ExecutorLife, Life, WriteDriverLife
 from marker_sim.worlds.cluster.run import ClusterRun
@@ -25,6 +27,7 @@ class SimulatedHost:
 
     faults: those of the plan so far.
     make_storage: the Storage seam of a process.
+    steps_of_faults: the steps that each name of the plan made until all faults were healed.
     """
 
     limit_ms = 900_000
@@ -44,6 +47,7 @@ class SimulatedHost:
         self.faults = plan.faults
         self.make_storage: Callable[[Process], SimStorage] = partial(SimStorage, self.store)
         self._jitter = plan.jitter
+        self.steps_of_faults: dict[str, int] = {}
         self._lives: dict[str, int] = {}
         self._kit = Process("kit", "kit", ActorState("kit", (), 0))
 
@@ -53,6 +57,22 @@ class SimulatedHost:
             faults = () if name == PROBE else tuple(f for f in self.faults if f.target == name)
             self.actors[name] = ActorState(name, faults, self._jitter)
         return self.actors[name]
+
+    def draw_anew(self, seed: int, steps: Mapping[str, int]) -> None:
+        """Draw the latencies of all later steps, and the step of each fault that did not strike yet, from a seed.
+
+        steps: how many steps a name may make; a fault strikes at one of those that are left to its target.
+        """
+        self._jitter, drawn = seed, random.Random(f"{seed}/faults")
+
+        def moved(fault: Fault, made: int) -> Fault:
+            last = steps.get(fault.target, 0)
+            return replace(fault, trigger=Step(drawn.randint(made + 1, last))) if last > made else fault
+
+        self.faults = tuple(moved(fault, 0) if fault.target not in self.actors else fault for fault in self.faults)
+        for name, state in self.actors.items():
+            for fault in state.draw_anew(name, seed):
+                state.expect(moved(fault, state.steps))
 
     # Processes.
 
@@ -152,6 +172,7 @@ class SimulatedHost:
 
     def heal(self) -> None:
         """Disarm all faults."""
+        self.steps_of_faults = {name: state.steps for name, state in self.actors.items()}
         for state in self.actors.values():
             state.pending, state.next_step, state.sited = [], 0, {}
             state.storage_faults.clear()

@@ -95,6 +95,16 @@ class ActorState:
         self.pending = sorted([*self.pending, fault], key=lambda f: f.n)
         self.next_step = min(self.next_step, fault.n)
 
+    def draw_anew(self, name: str, jitter: int) -> tuple[Fault, ...]:
+        """Take latencies from another stream, and give back the faults that did not strike yet."""
+        open_faults = (self.pending, *self.sited.values(), self.storage_faults, self.wire_faults)
+        left = tuple(fault for faults in open_faults for fault in faults)
+        for faults in open_faults:
+            faults.clear()  # In place, because an arrival may be going through one of them.
+        self.sited = {}
+        self.draw = random.Random(f"{jitter}/{name}").random
+        return left
+
 
 class Scheduler:
     """The event queue, virtual clock and history of one run.
@@ -113,6 +123,7 @@ class Scheduler:
         self._steps_max = steps_max
         self.closed = False
         self.events: list[Event] = []
+        self.awaited: tuple[int, Callable[[], None]] = (-1, self.close)  # Called once that event is there.
         self.states: list[ActorState] = []
         self._heap: list[_Entry] = []
         self._inserted = 0
@@ -156,6 +167,8 @@ class Scheduler:
         index = len(events)
         row = (index, self.now_ns, process, role, kind, operation, table, instant, path, value, error, caused_by)
         events.append(_new(Event, row))
+        if index == self.awaited[0]:
+            self.awaited[1]()
         return index
 
     def at(self, time_ns: int, call: Callable[[Any], None], argument: Any = None) -> None:
