@@ -1,25 +1,31 @@
 """The walk of a server alone, for as long as it may take: each storage call of a short workload and what came of it.
 
-    python benchmarks/server_walk.py --sut hudi:1.2.0 --minutes 8
+    python benchmarks/server_walk.py --sut hudi:1.2.0 --minutes 8 --out DIR
     python benchmarks/server_walk.py --sut http --start 'server --port {port} --dir {storage}' --storage s3
 
 A campaign spends most of its time on other plans and on making small what it found; this says how complete a walk is
-and what breaks, a line for each call at which something broke. Ends with 1 when a promise was broken.
+and what breaks, a line for each call at which something broke. Ends with 1 when a promise was broken. --out writes a
+report with the smallest plan of each kind of violation: `replay`, `shrink` and `scenarios.findings --take` read it.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 import threading
 import time
 from collections import Counter
 from pathlib import Path
 
-from marker_sim.campaign.played_shrinking import broken_in
+from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.outcome.result import KEPT, NOT_MET
+from marker_sim.outcome.failure import Failure, Kind, failures_in
+from marker_sim.outcome.result import KEPT, NOT_MET, Campaign
+from marker_sim.outcome.statistics import Statistics
 from marker_sim.report.notes import walk_line
+from marker_sim.report.verdict import judge_campaign
+from marker_sim.report.write import write_outcome
 from marker_sim.search.walks import Walk
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest, RealRuns, ServerOptions
@@ -37,10 +43,13 @@ def main() -> int:
     parser.add_argument("--profile", default="", help="the target's own when it is not given")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=5.0)
+    parser.add_argument("--out", type=Path, help="directory of the report")
     given = parser.parse_args()
-    target, until = parse_target(given.sut), time.monotonic() + given.minutes * 60
+    target, began = parse_target(given.sut), time.monotonic()
+    until = began + given.minutes * 60
     profile = load_profile(given.profile or target.can.profile)
     walk, lock, took = Walk(given.storage, THREADS, INTERVAL_MS, given.seed), threading.Lock(), list[float]()
+    statistics, found = Statistics(), dict[Kind, Failure]()
 
     def lane(runs: RealRuns) -> None:
         while time.monotonic() < until:
@@ -51,13 +60,18 @@ def main() -> int:
                     return  # Another lane has the last one.
                 time.sleep(POLL_S)
                 continue
-            began = time.monotonic()
-            played = runs.again(plan, began + RUN_S)
+            start = time.monotonic()
+            played = runs.again(plan, start + RUN_S)
             assert isinstance(played, PlayedPlan)
-            kinds = broken_in(played.history, plan, profile)
+            findings = judge(played.history, None)
+            broken = failures_in(played.history, findings, profile, plan)
             with lock:
-                took.append(time.monotonic() - began)
-                walk.took(plan, played.calls, plan.faults[-1] in played.struck, {kind.guarantee for kind in kinds})
+                took.append(time.monotonic() - start)
+                walk.took(plan, played.calls, plan.faults[-1] in played.struck, {kind.guarantee for kind in broken})
+                statistics.add(played.history, findings)
+                for kind, failure in broken.items():
+                    if kind not in found or failure.entries < found[kind].entries:
+                        found[kind] = failure
 
     with tempfile.TemporaryDirectory() as folder:
         request = CampaignRequest(
@@ -71,6 +85,15 @@ def main() -> int:
             for thread in threads:
                 thread.join()
     rows = walk.rows()
+    if given.out is not None:
+        campaign = Campaign(
+            sut=given.sut, sut_version=target.version, seed=given.seed, duration_s=time.monotonic() - began,
+            statistics=statistics, failures=tuple(found.values()), last=None, walked=rows,
+            server=ServerOptions(start=given.start).to_dict(),
+        )  # fmt: skip
+        outcome = judge_campaign(campaign, profile, None, given.out, ("python", *sys.argv))
+        write_outcome(outcome, given.out)
+        print(f"{len(found)} kinds of violations are stored in {given.out}")
     print(f"{len(took)} points, {sum(took) / len(took):.2f} s each in one of {LANES} lanes")
     print(walk_line(rows))
     bases = Counter(row.base for row in rows)

@@ -7,6 +7,7 @@ fault at a call of a server to its storage, are refused in a sentence.
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from marker_sim.errors import UsageError
 from marker_sim.faults import FaultKind
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.plan import COPY, Op, Plan
-from marker_sim.report.scripts.shell_steps import not_in_a_shell, quoted, steps_of
+from marker_sim.report.scripts.shell_steps import faults_at_calls, not_in_a_shell, quoted, steps_of
 from marker_sim.report.templates import resource
 from marker_sim.report.words import plan_sentences, printable
 from marker_sim.targets.hudi import NAME as HUDI
@@ -27,7 +28,7 @@ from marker_sim.targets.hudi import SETTINGS, launcher_of, service_command
 from marker_sim.targets.target import ServerOptions
 
 BOUND_S = 15
-CLIENTS_S, LASTING_S = 8, 13
+CLIENTS_S = 8
 TRIES, ENOUGH = 10, 3  # For a plan that depends on timing: number of tries, and of required violations.
 WAITING = frozenset(("G6", "G7"))  # A try that shows one of them takes long.
 LOST = frozenset(("G1", "G2", "G3", "G4", "G11"))  # A lost name breaks one of them, depending on when it is noticed.
@@ -99,6 +100,8 @@ def shell_script(failure: FailureDescription) -> str:
     claims |= LOST if claims & LOST else set()
     hudi, s3 = failure.sut.partition(":")[0] == HUDI, plan.storage == "s3"
     faults_ms = sum(fault.settings.for_ms + max(0, fault.settings.restart_ms) for fault in plan.faults)
+    at_calls = faults_at_calls(plan)
+    program = render_script("servers_door.py.j2", door=door_program()).rstrip("\n")
     at_answers = bool(claims & {"G1", "G2"}) and not server.reader
     return render_script(
         "script.sh.j2",
@@ -124,11 +127,19 @@ def shell_script(failure: FailureDescription) -> str:
         uses=steps.uses,
         at_answers=at_answers,
         stops=at_answers or "pause_server" in steps.uses,
-        clients_s=LASTING_S if "obstruct" in steps.uses else CLIENTS_S,
+        clients_s=CLIENTS_S,
+        door=len(at_calls),
+        door_faults=quoted(json.dumps(at_calls)),
+        door_program=program,
         known="\n".join(f"    create {place} {quoted(name)}" for place, name in _known(plan)) or "    :",
         claims=" ".join(sorted(claims, key=lambda name: int(name[1:]))),
         rules=resource("script.awk").rstrip("\n"),
     )  # fmt: skip
+
+
+def door_program() -> str:
+    """The part of a script in Python at which calls of a program stop."""
+    return resource("door.py.j2").rstrip("\n")
 
 
 def render_script(template: str, **content: Any) -> str:

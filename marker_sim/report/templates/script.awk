@@ -20,7 +20,10 @@ $2 == "started" { living++; mixed[$3] = living > 1; if (living > 1) { for (k in 
 $2 == "kill" { ended($3); delete alive[$3]; for (k in owed) died[k] = 1 }
 $2 == "exited" { ended($3); delete alive[$3]; breach("G6", "a server ended by itself") }
 $2 == "fault" { faults += $3 == "begin" ? 1 : -1; calm = $1 }
-$2 == "obstacle" { blocked[$3] = $4; blocks = 0; for (p in blocked) blocks += blocked[p] }
+$2 == "obstacle" {
+    blocked[$3] = $4; blocks = 0; for (p in blocked) blocks += blocked[p]
+    if ($4) for (id in open) if (!blocked[place[id]]) apart[id] = 1  # They wait in a healthy directory.
+}
 $2 == "removed" { forget($3); outside[$3] = 1; for (k in gone) { split(k, s, SUBSEP); if (s[1] == $3) delete gone[k] } }
 $2 == "begin" {
     id = $3; op[id] = $4; p = place[id] = $5; life[id] = $6; request[id] = $7; name[id] = plain($8); since[id] = $1; line[id] = NR
