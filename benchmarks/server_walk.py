@@ -11,6 +11,8 @@ report with the smallest plan of each kind of violation: `replay`, `shrink` and 
 from __future__ import annotations
 
 import argparse
+import json
+import re
 import sys
 import tempfile
 import threading
@@ -18,11 +20,13 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from marker_sim.faults import FaultKind
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.outcome.failure import Failure, Kind, failures_in
 from marker_sim.outcome.result import KEPT, NOT_MET, Campaign
 from marker_sim.outcome.statistics import Statistics
+from marker_sim.plan import Plan
 from marker_sim.report.notes import walk_line
 from marker_sim.report.verdict import judge_campaign
 from marker_sim.report.write import write_outcome
@@ -44,6 +48,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--out", type=Path, help="directory of the report")
+    parser.add_argument("--only", default="", metavar="REGEX", help="only points whose fault, as in plans, matches")
     given = parser.parse_args()
     target, began = parse_target(given.sut), time.monotonic()
     until = began + given.minutes * 60
@@ -55,6 +60,9 @@ def main() -> int:
         while time.monotonic() < until:
             with lock:
                 plan = walk.next()
+                while plan is not None and not wanted(plan, given.only):
+                    walk.took(plan, (), False, ())
+                    plan = walk.next()
             if plan is None:
                 if len(took) > 2:
                     return  # Another lane has the last one.
@@ -95,7 +103,8 @@ def main() -> int:
         write_outcome(outcome, given.out)
         print(f"{len(found)} kinds of violations are stored in {given.out}")
     print(f"{len(took)} points, {sum(took) / len(took):.2f} s each in one of {LANES} lanes")
-    print(walk_line(rows))
+    if not given.only:
+        print(walk_line(rows))
     bases = Counter(row.base for row in rows)
     print("calls: " + "; ".join(f"{base} {count}" for base, count in bases.items()))
     broken = Counter(
@@ -104,6 +113,12 @@ def main() -> int:
     for (what, fate, call), count in sorted(broken.items()):
         print(f"{what}: {fate} at {call}" + (f", {count} times" if count > 1 else ""))
     return int(bool(broken))
+
+
+def wanted(plan: Plan, only: str) -> bool:
+    """Whether a plan's point is to be tried; the runs that number the calls always are."""
+    fault = plan.faults[-1]
+    return fault.kind is FaultKind.SLOW_STORAGE or re.search(only, json.dumps(fault.to_dict())) is not None
 
 
 if __name__ == "__main__":
