@@ -35,7 +35,7 @@ from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest, RealRuns, ServerOptions
 from marker_sim.worlds.http.planned_run import PlayedPlan
 
-LANES, THREADS, INTERVAL_MS, RUN_S, POLL_S = 2, 2, 25, 60.0, 0.02
+LANES, INTERVAL_MS, RUN_S, POLL_S = 2, 25, 60.0, 0.02
 
 
 def main() -> int:
@@ -46,6 +46,7 @@ def main() -> int:
     parser.add_argument("--storage", default="local")
     parser.add_argument("--profile", default="", help="the target's own when it is not given")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=2, help="of batches; with one, runs differ less")
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--out", type=Path, help="directory of the report")
     parser.add_argument("--only", default="", metavar="REGEX", help="only points whose fault, as in plans, matches")
@@ -53,7 +54,7 @@ def main() -> int:
     target, began = parse_target(given.sut), time.monotonic()
     until = began + given.minutes * 60
     profile = load_profile(given.profile or target.can.profile)
-    walk, lock, took = Walk(given.storage, THREADS, INTERVAL_MS, given.seed), threading.Lock(), list[float]()
+    walk, lock, took = Walk(given.storage, given.threads, INTERVAL_MS, given.seed), threading.Lock(), list[float]()
     statistics, found = Statistics(), dict[Kind, Failure]()
 
     def lane(runs: RealRuns) -> None:

@@ -27,13 +27,14 @@ RUN_S = 120.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """The time that each command was given of which a report came, "" for none or the default; it does not say that.
+    """What a report does not say of the commands of which it came.
 
-    budget: of `verify`; minutes: of `benchmarks/server_walk.py`, which it was instead. shrunk: of `shrink` after it.
+    budget: of `verify`, "" for the default. walk: the words of `benchmarks/server_walk.py`, which it was instead.
+    shrunk: the budget of `shrink` after it, "" for none.
     """
 
     budget: str = ""
-    minutes: str = ""
+    walk: str = ""
     shrunk: str = ""
 
 
@@ -61,14 +62,14 @@ def taken(path: Path, name: str, found: Found) -> StoredFinding:
             f"{path} breaks {told.guarantee} by {stored.cause or 'no known cause'}, which is"
             f" {' or '.join(sorted(stories)) or 'no story'}; say which with --story"
         )
-    words = ["python", "benchmarks/server_walk.py"] if found.minutes else ["marker-sim", "verify"]
+    words = ["python", "benchmarks/server_walk.py"] if found.walk else ["marker-sim", "verify"]
     words += ["--sut", told.sut, "--storage", told.plan.storage, "--seed", str(verdict["seed"])]
-    words += ["--minutes", found.minutes, "--out", "DIR"] if found.minutes else []
+    words += [*shlex.split(found.walk), "--out", "DIR"] if found.walk else []
     words += ["--budget", found.budget] if found.budget else []
     command, name = shlex.join(words), name or stories.pop()
     judged = [row["id"] for row in verdict["guarantees"]]
     few = len(judged) < len(GUARANTEES) // 2
-    command += f" --guarantees {','.join(judged)}" if few and not found.minutes else ""
+    command += f" --guarantees {','.join(judged)}" if few and not found.walk else ""
     command += f"; marker-sim shrink DIR/{path.relative_to(report)} --budget {found.shrunk}" if found.shrunk else ""
     old = next((each for each in read_findings() if each.name == name), StoredFinding(name=name))
     return StoredFinding(

@@ -1,8 +1,9 @@
 """A stored plan as a shell script that shows the violation without the kit: bash with curl, kill and cat.
 
 The script starts the server, makes the requests of the plan, does its faults, looks at what is stored, and decides by
-itself (`script.awk`): 1 violated, 0 held, 3 when a step could not be done. Plans that a shell cannot run, mostly with a
-fault at a call of a server to its storage, are refused in a sentence.
+itself (`script.awk`): 1 violated, 0 held, 3 when a step could not be done. Where a fault is due at a call of the server
+on local files, the server is started through `servers_door.py.j2`, at which its calls stop. Plans that a script cannot
+run, mostly with a fault at a request to S3, are refused in a sentence.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ LOST = frozenset(("G1", "G2", "G3", "G4", "G11"))  # A lost name breaks one of t
 JUDGED = tuple(f"G{number}" for number in range(1, 13))
 _NO_NAME = "\0\1\2"  # The log has 1 for a line break and 2 for a tab.
 _CLOSED = "Unlike the plan, this script closes connections where the plan resets them; a shell cannot reset one."
+_DOOR = "Calls of the server on its files stop at a seccomp listener in Python 3, which Linux has since 5.19."
 _HOW = (
     "It needs bash 5, curl and awk on Linux, listens on 127.0.0.1, works in a new directory (KEEP=1 keeps it) and ends",
     "what it started. Exit codes: 1 violated, 0 held, 3 a step could not be done.",
@@ -190,6 +192,7 @@ def _head(failure: FailureDescription, hudi: bool, s3: bool) -> list[str]:
         *settings,
         f"TRIES is how often the steps are tried, or until {ENOUGH} tries showed it; {TRIES} where luck is needed.",
         *_HOW,
+        *([_DOOR] if faults_at_calls(failure.plan) else []),
     ]
 
 

@@ -25,7 +25,7 @@ from marker_sim.worlds.spark.session import JVM
 
 JUDGED = ("G14", "G15", "G16", "G18", "G19", "G24", "G25")
 _HOW = (
-    "Set BUNDLE to the Hudi bundle jar (hudi-spark3.5-bundle_2.12-VERSION.jar); it needs Linux 5.5 or later, seccomp's",
+    "Set BUNDLE to the Hudi bundle jar (hudi-spark3.5-bundle_2.12-VERSION.jar); it needs Linux 5.19, seccomp's",
     "listener, Java 17 and a Python that has PySpark 3.5. Drivers die exactly in the calls that are named below; what",
     "else they have done by then differs from try to try. It works in new directories and removes them; TRIES is how",
     "often it tries at most (5). Exit codes: 1 violated, 0 held, 3 a step could not be done.",
