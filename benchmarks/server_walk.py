@@ -18,11 +18,13 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from marker_sim.faults import FaultKind
 from marker_sim.judges import judge
-from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.judges.promises.profiles import Profile, load_profile
 from marker_sim.outcome.failure import Failure, Kind, failures_in
 from marker_sim.outcome.result import KEPT, NOT_MET, Campaign
 from marker_sim.outcome.statistics import Statistics
@@ -51,59 +53,28 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="directory of the report")
     parser.add_argument("--only", default="", metavar="REGEX", help="only points whose fault, as in plans, matches")
     given = parser.parse_args()
-    target, began = parse_target(given.sut), time.monotonic()
-    until = began + given.minutes * 60
+    began, target = time.monotonic(), parse_target(given.sut)
     profile = load_profile(given.profile or target.can.profile)
-    walk, lock, took = Walk(given.storage, given.threads, INTERVAL_MS, given.seed), threading.Lock(), list[float]()
-    statistics, found = Statistics(), dict[Kind, Failure]()
-
-    def lane(runs: RealRuns) -> None:
-        while time.monotonic() < until:
-            with lock:
-                plan = walk.next()
-                while plan is not None and not wanted(plan, given.only):
-                    walk.took(plan, (), False, ())
-                    plan = walk.next()
-            if plan is None:
-                if len(took) > 2:
-                    return  # Another lane has the last one.
-                time.sleep(POLL_S)
-                continue
-            start = time.monotonic()
-            played = runs.again(plan, start + RUN_S)
-            assert isinstance(played, PlayedPlan)
-            findings = judge(played.history, None)
-            broken = failures_in(played.history, findings, profile, plan)
-            with lock:
-                took.append(time.monotonic() - start)
-                walk.took(plan, played.calls, plan.faults[-1] in played.struck, {kind.guarantee for kind in broken})
-                statistics.add(played.history, findings)
-                for kind, failure in broken.items():
-                    if kind not in found or failure.entries < found[kind].entries:
-                        found[kind] = failure
-
+    walk = Walk(given.storage, given.threads, INTERVAL_MS, given.seed)
+    made = WalkRuns(walk=walk, profile=profile, only=given.only, until=began + given.minutes * 60)
     with tempfile.TemporaryDirectory() as folder:
         request = CampaignRequest(
             target=target, modes=("timeline",), storages=(given.storage,), seed=given.seed,
             profile=profile, budget_s=given.minutes * 60, server=ServerOptions(start=given.start), report=Path(folder),
         )  # fmt: skip
-        with request.target.real_runs(request, lambda line: None) as runs:
-            threads = [threading.Thread(target=lane, args=(runs,)) for _ in range(LANES)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
+        with request.target.real_runs(request, lambda line: None) as runs, ThreadPoolExecutor(LANES) as lanes:
+            list(lanes.map(made.lane, [runs] * LANES))
     rows = walk.rows()
     if given.out is not None:
         campaign = Campaign(
             sut=given.sut, sut_version=target.version, seed=given.seed, duration_s=time.monotonic() - began,
-            statistics=statistics, failures=tuple(found.values()), last=None, walked=rows,
+            statistics=made.statistics, failures=tuple(made.found.values()), last=None, walked=rows,
             server=ServerOptions(start=given.start).to_dict(),
         )  # fmt: skip
         outcome = judge_campaign(campaign, profile, None, given.out, ("python", *sys.argv))
         write_outcome(outcome, given.out)
-        print(f"{len(found)} kinds of violations are stored in {given.out}")
-    print(f"{len(took)} points, {sum(took) / len(took):.2f} s each in one of {LANES} lanes")
+        print(f"{len(made.found)} kinds of violations are stored in {given.out}")
+    print(f"{len(made.took)} points, {sum(made.took) / len(made.took):.2f} s each in one of {LANES} lanes")
     if not given.only:
         print(walk_line(rows))
     bases = Counter(row.base for row in rows)
@@ -116,10 +87,57 @@ def main() -> int:
     return int(bool(broken))
 
 
-def wanted(plan: Plan, only: str) -> bool:
-    """Whether a plan's point is to be tried; the runs that number the calls always are."""
-    fault = plan.faults[-1]
-    return fault.kind is FaultKind.SLOW_STORAGE or re.search(only, json.dumps(fault.to_dict())) is not None
+@dataclass(slots=True, kw_only=True)
+class WalkRuns:
+    """The runs of a walk in several lanes, until a time (time.monotonic).
+
+    only: a regular expression of faults as plans have them. took: seconds of each run. found: the smallest plan of each
+    kind of violation.
+    """
+
+    walk: Walk
+    profile: Profile
+    only: str
+    until: float
+    took: list[float] = field(default_factory=list)
+    statistics: Statistics = field(default_factory=Statistics)
+    found: dict[Kind, Failure] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def lane(self, runs: RealRuns) -> None:
+        """Run plans, one after the other."""
+        while time.monotonic() < self.until:
+            with self._lock:
+                plan = self._next()
+            if plan is not None:
+                self._run(plan, runs)
+            elif len(self.took) > 2:
+                return  # Another lane has the last one.
+            else:
+                time.sleep(POLL_S)
+
+    def _next(self) -> Plan | None:
+        """The next plan whose point is wanted; the runs that number the calls always are."""
+        while (plan := self.walk.next()) is not None:
+            fault = plan.faults[-1]
+            if fault.kind is FaultKind.SLOW_STORAGE or re.search(self.only, json.dumps(fault.to_dict())):
+                return plan
+            self.walk.took(plan, (), False, ())
+        return None
+
+    def _run(self, plan: Plan, runs: RealRuns) -> None:
+        start = time.monotonic()
+        played = runs.again(plan, start + RUN_S)
+        assert isinstance(played, PlayedPlan)
+        findings = judge(played.history, None)
+        broken = failures_in(played.history, findings, self.profile, plan)
+        with self._lock:
+            self.took.append(time.monotonic() - start)
+            self.walk.took(plan, played.calls, plan.faults[-1] in played.struck, {kind.guarantee for kind in broken})
+            self.statistics.add(played.history, findings)
+            for kind, failure in broken.items():
+                if kind not in self.found or failure.entries < self.found[kind].entries:
+                    self.found[kind] = failure
 
 
 if __name__ == "__main__":

@@ -11,10 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import server_walk
 from marker_sim.campaign.played_shrinking import broken_in
-from marker_sim.cli.stored import failures_at
-from marker_sim.faults import FaultKind
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.outcome.result import KEPT, NOT_MET, WalkedCall
 from marker_sim.plan import Plan
@@ -23,7 +20,6 @@ from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.target import CampaignRequest, RealRuns, ServerOptions
 from properties.volume import volume
 from scenarios.correct_servers.starts import HERE, start
-from scenarios.test_http import START
 from scenarios.test_plans_on_servers import real_runs
 
 RUN_S = 60.0
@@ -140,18 +136,3 @@ def test_files_of_a_private_format_outside_of_tables_are_walked(tmp_path: Path, 
     rows = walk.rows()
     assert {row.call.partition(" ")[2] for row in rows} & {"/markers.log", "/markers.sqlite-wal"}
     assert {what for row in rows for what in row.fates.values()} - {"", NOT_MET} == {KEPT}
-
-
-def test_a_walk_of_some_points_stores_what_it_broke_for_replay(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out, start = tmp_path / "out", f"{START} --broken torn-in-place"
-    words = ["--sut", "http", "--start", start, "--minutes", "0.3", "--only", '"torn-write".*10/MARKERS']
-    monkeypatch.setattr(sys, "argv", ["server_walk.py", *words, "--out", str(out)])
-    assert server_walk.main() == 1
-    assert " within at write walk/.hoodie/.temp/10/MARKERS#" in capsys.readouterr().out
-    stored = failures_at(out)
-    assert "G3" in {each.guarantee for each in stored}
-    kinds = {each.plan.faults[-1].kind for each in stored if each.plan is not None}
-    assert FaultKind.TORN_WRITE in kinds <= {FaultKind.TORN_WRITE, FaultKind.SLOW_STORAGE}, "or a run that numbers"
-    assert all(each.server is not None and each.server.start == start for each in stored)

@@ -79,10 +79,12 @@ class PlayedShrinker:
     again: runs a plan until a time (time.monotonic), on fresh servers if asked for, with probes at its end or not; from
         several threads at a time.
     at_once: from how many threads, when runs wait most of the time; 1 for runs that are slow.
+    cause: by which alone smaller plans may break it, "" for any.
     """
 
-    def __init__(self, again: Again, profile: Profile, at_once: int = BESIDE) -> None:
+    def __init__(self, again: Again, profile: Profile, at_once: int = BESIDE, cause: str = "") -> None:
         self._again = again
+        self._cause = cause
         self._at_once = at_once
         self._profile = profile
         self._fresh = False
@@ -206,7 +208,9 @@ class PlayedShrinker:
 
     def _counted(self, plan: Plan, seen: Sequence[dict[Kind, Failure]]) -> SmallPlan:
         """A plan with the number of its runs and of those that failed."""
-        wanted = [[kind for kind in broken if kind[0] in self._wanted] for broken in seen]
+        wanted = [
+            [kind for kind in broken if kind[0] in self._wanted and self._cause in ("", kind.cause)] for broken in seen
+        ]
         told = Counter(kind for kinds in wanted for kind in kinds).most_common(1)
         return SmallPlan(
             plan=plan,

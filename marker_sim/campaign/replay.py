@@ -156,11 +156,18 @@ def _real_runs(
 
 
 def shrink_on_servers(
-    plan: Plan, sut: str, server: ServerOptions | None, profile: Profile, guarantee: str, cause: str, budget_s: float
+    plan: Plan,
+    sut: str,
+    server: ServerOptions | None,
+    profile: Profile,
+    guarantee: str,
+    cause: str,
+    budget_s: float,
+    same_cause: bool = False,
 ) -> tuple[SmallPlan | None, int]:
     """The smaller plan found where `on_servers` runs it; None when the plan did not fail there again.
 
-    Also the number of runs until then.
+    Also the number of runs until then. same_cause: only those count that break it by this cause.
     """
     began, runs_made = time.monotonic(), 0
     until = began + budget_s - CLOSING_S
@@ -172,8 +179,8 @@ def shrink_on_servers(
             runs_made += 1
             broken = broken_in(again.history, plan, profile)
             found = sorted((kind for kind in broken if kind[0] == guarantee), key=lambda kind: kind[3] != cause)
-            if found:
-                shrinker = PlayedShrinker(runs.again, profile, runs.at_once)
+            if found and (not same_cause or found[0].cause == cause):
+                shrinker = PlayedShrinker(runs.again, profile, runs.at_once, cause if same_cause else "")
                 return shrinker.shrink(found[0], [broken[found[0]]], until), runs_made
     return None, runs_made
 

@@ -290,6 +290,9 @@ def print_lines(console: Console, text: str, indent: str = "") -> None:
 def shrink(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="A report directory of verify, or a plan in one.")],
     budget: Annotated[str, typer.Option(metavar="TIME", help="Time for all of it: 30s, 5m, 1h.")] = "5m",
+    same_cause: Annotated[
+        bool, typer.Option("--same-cause", help="Servers: keep to the cause of the failure.")
+    ] = False,
 ) -> int:
     """Go on making stored failures smaller, one for each cause, on the system that showed them.
 
@@ -309,7 +312,7 @@ def shrink(
         for number, stored in enumerate(chosen.values()):
             left_s = max(LEAST_S, (until - time.monotonic()) / (len(chosen) - number))
             try:
-                results.append(_shrink_one(stored, left_s, console))
+                results.append(_shrink_one(stored, left_s, console, same_cause))
             except HarnessError as error:
                 print_lines(console, f"CANNOT RUN: {stored.name}: {error}")
                 results.append(CANNOT_RUN)
@@ -328,12 +331,12 @@ def _failures(path: Path) -> tuple[StoredPlan, ...]:
     return found
 
 
-def _shrink_one(stored: StoredPlan, budget_s: float, console: Console) -> str:
+def _shrink_one(stored: StoredPlan, budget_s: float, console: Console, same_cause: bool) -> str:
     why = missing(stored, stored.sut)
     if why or stored.plan is None:
         print_lines(console, f"CANNOT RUN: {stored.name}: {why or stored.hint}")
         return CANNOT_RUN
-    small, runs = _smaller(stored, profile := profile_of(stored, stored.sut), budget_s)
+    small, runs = _smaller(stored, profile := profile_of(stored, stored.sut), budget_s, same_cause)
     if small is None:
         again = "`marker-sim replay` says whether it is fixed"
         print_lines(console, f"NOT REPRODUCED, 0 of {runs}: {stored.name}: {stored.sut}; {again}")
@@ -357,9 +360,9 @@ def _shrink_one(stored: StoredPlan, budget_s: float, console: Console) -> str:
     return VIOLATED
 
 
-def _smaller(stored: StoredPlan, profile: Profile, budget_s: float) -> tuple[SmallPlan | None, int]:
+def _smaller(stored: StoredPlan, profile: Profile, budget_s: float, same_cause: bool) -> tuple[SmallPlan | None, int]:
     assert stored.plan is not None and stored.guarantee is not None
     if stored.world == SERVER and not parse_target(stored.sut).can.plans:
-        server = stored.server or ServerOptions()
-        return shrink_on_servers(stored.plan, stored.sut, server, profile, stored.guarantee, stored.cause, budget_s)
+        system = stored.plan, stored.sut, stored.server or ServerOptions(), profile
+        return shrink_on_servers(*system, stored.guarantee, stored.cause, budget_s, same_cause)
     return shrink_simulated(stored.plan, stored.sut, profile, stored.guarantee, stored.cause, budget_s)

@@ -274,14 +274,12 @@ class Causes:
         if view.reads:
             return view.killed(low, high) is not None or self.put_failed(path, low, high)
         writer, written = view.events[high].process, view.events[high].path or ""
-        # It stays so when its writer dies before the next version; within a first write that death is at its path.
         until = next((when for when, _ in self._versions(path)[written] if when > high), view.end)
-        high = until if view.events[high].operation in _BEFORE_ITS_END else high
+        late = written if view.events[high].operation not in _BEFORE_ITS_END else None  # Died within a first write.
         return any(
-            fault.process == writer
-            and (low < fault.begin <= high or (low < fault.begin <= until and fault.path == written))
-            and (fault.kind in DEADLY or (fault.path == written and fault.storage and fault.kind not in _HARMLESS))
+            fault.process == writer and low < fault.begin <= (until if late in (None, fault.path) else high)
             for fault in view.faults
+            if fault.kind in DEADLY or (fault.path == written and fault.storage and fault.kind not in _HARMLESS)
         )
 
     def unreadable(self, directory: Directory, at: int) -> bool:

@@ -47,7 +47,7 @@ def main() -> int:
     )
     parser.add_argument("--budget", default="", help="that the campaign of the plan that is taken had")
     parser.add_argument("--walk", default="", help="the words of the walk of the plan that is taken, instead")
-    parser.add_argument("--shrunk", default="", help="the budget of `shrink` for the plan that is taken")
+    parser.add_argument("--shrunk", default="", help="the words of `shrink` for the plan that is taken")
     parser.add_argument("--count", type=int, metavar="K", help="run each plan K times, and no script")
     asked = parser.parse_args()
     try:
@@ -59,8 +59,8 @@ def main() -> int:
 
 def _done(asked: argparse.Namespace) -> int:
     if asked.take is not None:
-        found = Found(budget=asked.budget, walk=asked.walk, shrunk=asked.shrunk)
-        new = taken(asked.take, asked.story, found)
+        how = Found(budget=asked.budget, walk=asked.walk, shrunk=asked.shrunk)
+        new = taken(asked.take, asked.story, how)
         write_finding(new)
         print(f"{new.name}: {new.guarantee} {new.cause}, {new.told.plan.entries} entries")
         return 0

@@ -30,7 +30,7 @@ class Found:
     """What a report does not say of the commands of which it came.
 
     budget: of `verify`, "" for the default. walk: the words of `benchmarks/server_walk.py`, which it was instead.
-    shrunk: the budget of `shrink` after it, "" for none.
+    shrunk: the words of `shrink` after it, "" for none.
     """
 
     budget: str = ""
@@ -70,7 +70,7 @@ def taken(path: Path, name: str, found: Found) -> StoredFinding:
     judged = [row["id"] for row in verdict["guarantees"]]
     few = len(judged) < len(GUARANTEES) // 2
     command += f" --guarantees {','.join(judged)}" if few and not found.walk else ""
-    command += f"; marker-sim shrink DIR/{path.relative_to(report)} --budget {found.shrunk}" if found.shrunk else ""
+    command += f"; marker-sim shrink DIR/{path.relative_to(report)} {found.shrunk}" if found.shrunk else ""
     old = next((each for each in read_findings() if each.name == name), StoredFinding(name=name))
     return StoredFinding(
         name=name,
@@ -107,5 +107,6 @@ def counted(stored: StoredFinding, sut: str, storage: str, runs: int) -> StoredF
                 broken = broken_in(opened.again(plan, time.monotonic() + RUN_S, True).history, plan, profile)
                 failed += any((kind.guarantee, kind.cause) == wanted for kind in broken)
     often = f"{failed} of {runs}"
-    own = {"often": f"breaks in {often} runs"} if (sut, storage) == (stored.sut, stored.told.plan.storage) else {}
-    return replace(stored, counts={**stored.counts, f"{target.version} {storage}": often}, **own)
+    found = (sut, storage) == (stored.sut, stored.told.plan.storage)
+    said = f"breaks in {often} runs" if found else stored.often
+    return replace(stored, counts={**stored.counts, f"{target.version} {storage}": often}, often=said)

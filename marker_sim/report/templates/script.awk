@@ -9,6 +9,7 @@ function data(text) { sub(/\.marker\.[A-Z]+$/, "", text); return text }
 function forget(p,    k, s) {  # From now on a deletion may act there.
     for (k in owed) { split(k, s, SUBSEP); if (s[1] == p) delete owed[k] }
     for (k in made) { split(k, s, SUBSEP); if (s[1] == p) delete made[k] }
+    for (k in taken) { split(k, s, SUBSEP); if (s[1] == p) delete taken[k] }
     for (k in open) if (place[k] == p) tainted[k] = 1
 }
 function ended(l,    id) {  # A server life is over, and so is what it may have been deleting.
@@ -35,7 +36,7 @@ $2 == "begin" {
     } else if ($4 == "delete") {
         for (k in asked) { split(k, s, SUBSEP); if (s[1] == p && !busy[k]) leaves[id, s[2]] = 1 }
         forget(p); deleting[p]++
-    } else if ($4 == "hostile") {
+    } else if ($4 ~ /^hostile/) {
         odd[k] = 1; data_asked[p, data(name[id])] = 1  # It need not be taken, and may be.
     } else {
         for (k in owed) { split(k, s, SUBSEP); if (s[1] == p) due[id, s[2]] = owed[k] }
@@ -66,7 +67,8 @@ $2 == "end" {
             deleted[p] = NR
             for (k in leaves) { split(k, s, SUBSEP); if (s[1] == id && newer[p, s[2]] < line[id]) gone[p, s[2]] = 1 }
         }
-    } else if (o == "hostile") {
+    } else if (o ~ /^hostile/) {
+        if (o == "hostile" && ok && !deleting[p]) taken[k] = $4
         if ($4 !~ /^(HTTP 4|refused)/) breach("G12", "a hostile name was answered " $4)
     } else if ($4 == "list") {
         split("", present)
@@ -113,6 +115,10 @@ $2 == "looked" {
             breach(g, short(n) " was answered " owed[k2] ", and is not stored " (g ~ /[12]/ ? "at that moment" : was[k2] ? "any more" : died[k2] ? "after a kill" : "in the end"))
         }
         if (s[1] == id) delete expected[k]
+    }
+    for (k in taken) {
+        split(k, s, SUBSEP)
+        if (s[1] == p && why[id] == "end" && !outside[p] && !(s[2] in present)) breach("G4", short(s[2]) " was answered " taken[k] ", and is not stored in the end")
     }
     for (n in present) was[p, n] = (p, n) in owed
     if ($4 > threads) breach("G8", $4 " marker files, and " threads " is the most")
