@@ -349,6 +349,7 @@ def _shrink_one(stored: StoredPlan, budget_s: float, console: Console, same_caus
     assert stored.report is not None
     broken = small.broken[small.told]
     seen = {
+        "guarantee": small.told.guarantee, "cause": small.told.cause,
         "message": broken.breach.message, "evidence": list(broken.breach.evidence), "confirmed": small.sentence,
         "entries_before": max(before, stored.entries_before), "large": small.stopped if after > SMALL else "",
     }  # fmt: skip

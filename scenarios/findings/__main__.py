@@ -38,7 +38,11 @@ def main() -> int:
     parser.add_argument("stories", nargs="*", metavar="STORY", help="anchors of docs/findings.md; default: all")
     parser.add_argument("--on", default="", metavar="VERSION-STORAGE,...")
     parser.add_argument("--tries", type=int, help="how often a script tries at most; default: what it says itself")
-    parser.add_argument("--missing", action="store_true", help="only where the script did not run as it is now")
+    parser.add_argument(
+        "--missing",
+        action="store_true",
+        help="only what was not run as it is now, or not counted",
+    )
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--take", type=Path, metavar="PLAN")
@@ -73,6 +77,8 @@ def _done(asked: argparse.Namespace) -> int:
         if name not in stored:
             raise UsageError(f"{name} is no stored finding; there are {', '.join(stored)}")
         for sut, storage in _places(stored[name], asked.on, bool(asked.count)):
+            if asked.count and asked.missing and f"{sut.partition(':')[2]} {storage}" in stored[name].counts:
+                continue
             if asked.count:
                 stored[name] = counted(stored[name], sut, storage, asked.count)
                 write_finding(stored[name])
