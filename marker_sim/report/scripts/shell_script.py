@@ -37,6 +37,7 @@ JUDGED = tuple(f"G{number}" for number in range(1, 13))
 _NO_NAME = "\0\1\2"  # The log has 1 for a line break and 2 for a tab.
 _CLOSED = "Unlike the plan, this script closes connections where the plan resets them; a shell cannot reset one."
 _DOOR = "Calls of the server on its files stop at a seccomp listener in Python 3, which Linux has since 5.19."
+_FRONT = "The server reaches S3 through a program in Python 3, which refuses the requests that are named above."
 _HOW = (
     "It needs bash 5, curl and awk on Linux, listens on 127.0.0.1, works in a new directory (KEEP=1 keeps it) and ends",
     "what it started. Exit codes: 1 violated, 0 held, 3 a step could not be done.",
@@ -103,7 +104,8 @@ def shell_script(failure: FailureDescription) -> str:
     hudi, s3 = failure.sut.partition(":")[0] == HUDI, plan.storage == "s3"
     faults_ms = sum(fault.settings.for_ms + max(0, fault.settings.restart_ms) for fault in plan.faults)
     at_calls = faults_at_calls(plan)
-    program = render_script("servers_door.py.j2", door=door_program()).rstrip("\n")
+    template = "servers_front.py.j2" if s3 else "servers_door.py.j2"
+    program = render_script(template, door=door_program()).rstrip("\n")
     at_answers = bool(claims & {"G1", "G2"}) and not server.reader
     return render_script(
         "script.sh.j2",
@@ -130,7 +132,8 @@ def shell_script(failure: FailureDescription) -> str:
         at_answers=at_answers,
         stops=at_answers or "pause_server" in steps.uses,
         clients_s=CLIENTS_S,
-        door=len(at_calls),
+        door=0 if s3 else len(at_calls),
+        front=len(at_calls) if s3 else 0,
         door_faults=quoted(json.dumps(at_calls)),
         door_program=program,
         known="\n".join(f"    create {place} {quoted(name)}" for place, name in _known(plan)) or "    :",
@@ -192,7 +195,7 @@ def _head(failure: FailureDescription, hudi: bool, s3: bool) -> list[str]:
         *settings,
         f"TRIES is how often the steps are tried, or until {ENOUGH} tries showed it; {TRIES} where luck is needed.",
         *_HOW,
-        *([_DOOR] if faults_at_calls(failure.plan) else []),
+        *([_FRONT if s3 else _DOOR] if faults_at_calls(failure.plan) else []),
     ]
 
 

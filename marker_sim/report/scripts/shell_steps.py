@@ -90,6 +90,9 @@ def not_in_a_shell(fault: Fault, plan: Plan) -> str:
     if fault.target == "server":
         if at_a_call(fault):
             if plan.storage != "local":
+                trigger, settings = fault.trigger, fault.settings
+                if fault.kind is FaultKind.SERVER_ERROR and isinstance(trigger, Call) and not settings.applied:
+                    return "a script does not know when a server is starting" if trigger.starting else ""
                 return "curl and kill do not see the n-th call of a server to its storage"
             if not READS.isdisjoint(call_of(fault).operations):
                 return "a script does not stop the reads of a server"
@@ -111,7 +114,7 @@ def faults_at_calls(plan: Plan) -> list[dict[str, Any]]:
         elif kind is FaultKind.SLOW_STORAGE:
             does |= {"late_ms": settings.late_ms, "calls": settings.calls}
         elif isinstance(fault.trigger, Call):
-            full = kind is FaultKind.DISK_FULL
+            full = kind is FaultKind.DISK_FULL  # On S3 the error is 500, whatever its number.
             does |= {"error": ENOSPC if full else EIO, "calls": settings.calls, "applied": settings.applied}
             does |= {"full": True, "half": settings.calls > 1} if full else {}
         else:
