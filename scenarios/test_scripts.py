@@ -285,16 +285,27 @@ def test_what_was_found_on_s3_is_shown_on_any_s3(tmp_path: Path, lake: str) -> N
     assert bash(script, tmp_path, ENDPOINT=lake, START=START_S3)[0] == 0
 
 
+def test_a_script_refuses_a_request_in_front_of_any_s3(tmp_path: Path, lake: str) -> None:
+    refused = Fault.of(FaultKind.SERVER_ERROR, "server", Call("MARKERS0", ("put",)))
+    script = shell_script(told("G1", plan(create(NAMES[0]), faults=(refused,), storage="s3"), START_S3))
+    broken = f"{START_S3} --broken swallows-failure"
+    code, said = bash(script, tmp_path, ENDPOINT=lake, START=broken, TRIES="1")
+    assert code == 1 and "# S3 answers the put of t0/.hoodie/.temp/001/MARKERS0 with 500" in said, said
+    code, said = bash(script, tmp_path, ENDPOINT=lake, TRIES="1")
+    assert code == 0 and "with 500" in said, said
+    assert bash(script, tmp_path)[0] == 3, "without an S3 nothing can be refused"
+
+
 @pytest.mark.parametrize(
     ("made", "why"),
     [
         (
             plan(
                 create(NAMES[0]),
-                faults=(Fault.of(FaultKind.SERVER_ERROR, "server", Call("", ("put",))),),
+                faults=(Fault.of(FaultKind.TIMEOUT_APPLIED, "server", Call("", ("put",))),),
                 storage="s3",
             ),
-            "do not see the n-th call of a server to its storage (server-error of server)",
+            "do not see the n-th call of a server to its storage (timeout-applied of server)",
         ),
         (
             plan(create(NAMES[0]), faults=(Fault.of(FaultKind.KILL, "server", Site("server: batch file read", 1)),)),
