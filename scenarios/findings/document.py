@@ -114,6 +114,11 @@ def _table(stored: Sequence[StoredFinding], titles: dict[str, str]) -> str:
         plan, run = Plan.from_dict(each.plan), each.ran[0] if each.ran else None
         origin = "by hand" if each.by_hand else "a walk" if "walk" in each.command else "a campaign"
         shown = "the shell cannot" if each.no_script else _last(run) if run else "not run"
-        often = ", ".join(f"{how} on {where}" for where, how in each.counts.items())
+        often = "; ".join(f"{how} ({', '.join(_versions(each, how))})" for how in dict.fromkeys(each.counts.values()))
         lines.append(f"| {link} | {origin}, {each.version} {plan.storage} | {plan.entries} | {often} | {shown} |")
     return "\n".join(lines)
+
+
+def _versions(stored: StoredFinding, how: str) -> list[str]:
+    """The versions on which a plan failed so often."""
+    return sorted(place.partition(" ")[0] for place, often in stored.counts.items() if often == how)
