@@ -1,31 +1,43 @@
 """The walk of a server alone, for as long as it may take: each storage call of a short workload and what came of it.
 
-    python benchmarks/server_walk.py --sut hudi:1.2.0 --minutes 8
+    python benchmarks/server_walk.py --sut hudi:1.2.0 --minutes 8 --out DIR
     python benchmarks/server_walk.py --sut http --start 'server --port {port} --dir {storage}' --storage s3
 
 A campaign spends most of its time on other plans and on making small what it found; this says how complete a walk is
-and what breaks, a line for each call at which something broke. Ends with 1 when a promise was broken.
+and what breaks, a line for each call at which something broke. Ends with 1 when a promise was broken. --out writes a
+report with the smallest plan of each kind of violation: `replay`, `shrink` and `scenarios.findings --take` read it.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import re
+import sys
 import tempfile
 import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from marker_sim.campaign.played_shrinking import broken_in
-from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.outcome.result import KEPT, NOT_MET
+from marker_sim.faults import FaultKind
+from marker_sim.judges import judge
+from marker_sim.judges.promises.profiles import Profile, load_profile
+from marker_sim.outcome.failure import Failure, Kind, failures_in
+from marker_sim.outcome.result import KEPT, NOT_MET, Campaign
+from marker_sim.outcome.statistics import Statistics
+from marker_sim.plan import Plan
 from marker_sim.report.notes import walk_line
+from marker_sim.report.verdict import judge_campaign
+from marker_sim.report.write import write_outcome
 from marker_sim.search.walks import Walk
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest, RealRuns, ServerOptions
 from marker_sim.worlds.http.planned_run import PlayedPlan
 
-LANES, THREADS, INTERVAL_MS, RUN_S, POLL_S = 2, 2, 25, 60.0, 0.02
+LANES, INTERVAL_MS, RUN_S, POLL_S = 2, 25, 60.0, 0.02
 
 
 def main() -> int:
@@ -36,43 +48,35 @@ def main() -> int:
     parser.add_argument("--storage", default="local")
     parser.add_argument("--profile", default="", help="the target's own when it is not given")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=2, help="of batches; with one, runs differ less")
     parser.add_argument("--minutes", type=float, default=5.0)
+    parser.add_argument("--out", type=Path, help="directory of the report")
+    parser.add_argument("--only", default="", metavar="REGEX", help="only points whose fault, as in plans, matches")
     given = parser.parse_args()
-    target, until = parse_target(given.sut), time.monotonic() + given.minutes * 60
+    began, target = time.monotonic(), parse_target(given.sut)
     profile = load_profile(given.profile or target.can.profile)
-    walk, lock, took = Walk(given.storage, THREADS, INTERVAL_MS, given.seed), threading.Lock(), list[float]()
-
-    def lane(runs: RealRuns) -> None:
-        while time.monotonic() < until:
-            with lock:
-                plan = walk.next()
-            if plan is None:
-                if len(took) > 2:
-                    return  # Another lane has the last one.
-                time.sleep(POLL_S)
-                continue
-            began = time.monotonic()
-            played = runs.again(plan, began + RUN_S)
-            assert isinstance(played, PlayedPlan)
-            kinds = broken_in(played.history, plan, profile)
-            with lock:
-                took.append(time.monotonic() - began)
-                walk.took(plan, played.calls, plan.faults[-1] in played.struck, {kind.guarantee for kind in kinds})
-
+    walk = Walk(given.storage, given.threads, INTERVAL_MS, given.seed)
+    made = WalkRuns(walk=walk, profile=profile, only=given.only, until=began + given.minutes * 60)
     with tempfile.TemporaryDirectory() as folder:
         request = CampaignRequest(
             target=target, modes=("timeline",), storages=(given.storage,), seed=given.seed,
             profile=profile, budget_s=given.minutes * 60, server=ServerOptions(start=given.start), report=Path(folder),
         )  # fmt: skip
-        with request.target.real_runs(request, lambda line: None) as runs:
-            threads = [threading.Thread(target=lane, args=(runs,)) for _ in range(LANES)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
+        with request.target.real_runs(request, lambda line: None) as runs, ThreadPoolExecutor(LANES) as lanes:
+            list(lanes.map(made.lane, [runs] * LANES))
     rows = walk.rows()
-    print(f"{len(took)} points, {sum(took) / len(took):.2f} s each in one of {LANES} lanes")
-    print(walk_line(rows))
+    if given.out is not None:
+        campaign = Campaign(
+            sut=given.sut, sut_version=target.version, seed=given.seed, duration_s=time.monotonic() - began,
+            statistics=made.statistics, failures=tuple(made.found.values()), last=None, walked=rows,
+            server=ServerOptions(start=given.start).to_dict(),
+        )  # fmt: skip
+        outcome = judge_campaign(campaign, profile, None, given.out, ("python", *sys.argv))
+        write_outcome(outcome, given.out)
+        print(f"{len(made.found)} kinds of violations are stored in {given.out}")
+    print(f"{len(made.took)} points, {sum(made.took) / len(made.took):.2f} s each in one of {LANES} lanes")
+    if not given.only:
+        print(walk_line(rows))
     bases = Counter(row.base for row in rows)
     print("calls: " + "; ".join(f"{base} {count}" for base, count in bases.items()))
     broken = Counter(
@@ -81,6 +85,59 @@ def main() -> int:
     for (what, fate, call), count in sorted(broken.items()):
         print(f"{what}: {fate} at {call}" + (f", {count} times" if count > 1 else ""))
     return int(bool(broken))
+
+
+@dataclass(slots=True, kw_only=True)
+class WalkRuns:
+    """The runs of a walk in several lanes, until a time (time.monotonic).
+
+    only: a regular expression of faults as plans have them. took: seconds of each run. found: the smallest plan of each
+    kind of violation.
+    """
+
+    walk: Walk
+    profile: Profile
+    only: str
+    until: float
+    took: list[float] = field(default_factory=list)
+    statistics: Statistics = field(default_factory=Statistics)
+    found: dict[Kind, Failure] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def lane(self, runs: RealRuns) -> None:
+        """Run plans, one after the other."""
+        while time.monotonic() < self.until:
+            with self._lock:
+                plan = self._next()
+            if plan is not None:
+                self._run(plan, runs)
+            elif len(self.took) > 2:
+                return  # Another lane has the last one.
+            else:
+                time.sleep(POLL_S)
+
+    def _next(self) -> Plan | None:
+        """The next plan whose point is wanted; the runs that number the calls always are."""
+        while (plan := self.walk.next()) is not None:
+            fault = plan.faults[-1]
+            if fault.kind is FaultKind.SLOW_STORAGE or re.search(self.only, json.dumps(fault.to_dict())):
+                return plan
+            self.walk.took(plan, (), False, ())
+        return None
+
+    def _run(self, plan: Plan, runs: RealRuns) -> None:
+        start = time.monotonic()
+        played = runs.again(plan, start + RUN_S)
+        assert isinstance(played, PlayedPlan)
+        findings = judge(played.history, None)
+        broken = failures_in(played.history, findings, self.profile, plan)
+        with self._lock:
+            self.took.append(time.monotonic() - start)
+            self.walk.took(plan, played.calls, plan.faults[-1] in played.struck, {kind.guarantee for kind in broken})
+            self.statistics.add(played.history, findings)
+            for kind, failure in broken.items():
+                if kind not in self.found or failure.entries < self.found[kind].entries:
+                    self.found[kind] = failure
 
 
 if __name__ == "__main__":

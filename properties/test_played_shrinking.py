@@ -65,6 +65,15 @@ def test_the_result_is_the_smallest_plan_that_fails_nearly_always(lucky: int, en
     assert (made.plan.entries, made.failed, made.runs) == (entries, 10, 10)
 
 
+def test_a_smaller_plan_that_breaks_it_by_another_cause_does_not_count_where_one_was_asked_for() -> None:
+    found = broken_in(run(PLAN, MUTANT), PLAN, PROFILE)
+    kind, broken = next((kind, each) for kind, each in found.items() if kind[0] == "G4")
+    for cause, entries in ((kind.cause, 1), ("no-text", PLAN.entries)):
+        shrinker = PlayedShrinker(Server(0, 0).again, PROFILE, cause=cause)
+        made = shrinker.shrink(kind, [broken], time.monotonic() + 60)
+        assert made.plan.entries == entries and (made.failed == made.runs) is (entries == 1)
+
+
 class Slow:
     """A faulty system whose runs take a second of a clock that the test has, and are cut when their time is over."""
 

@@ -201,8 +201,43 @@ def test_a_server_that_is_killed_within_a_rewrite_has_lost_what_it_answered(tmp_
     )
     code, said = bash(script, tmp_path)
     assert code == 1 and "G3 acked-marker-survives: " in said.splitlines()[-1], said
+    assert "$ kill -9 $SERVER # t0/.hoodie/.temp/001/MARKERS0" in said and " within its write" in said
     code, said = bash(script, tmp_path, START=START, TRIES="1")
-    assert code == 3 and "CANNOT: no marker file was written in the way" in said, "a server that replaces its files"
+    assert code == 0 and " within its write" in said, (
+        "a server that replaces its files dies in one that has no name yet"
+    )
+
+
+IN_PLACE = f"{START} --broken torn-in-place"
+
+
+@pytest.mark.parametrize(
+    ("fault", "shows"),
+    [
+        (Fault.of(FaultKind.KILL, "server", Call("MARKERS0", ("write",), 2)), "# t0/.hoodie/.temp/001/MARKERS0"),
+        (Fault.of(FaultKind.KILL, "server", Call("MARKERS", ("put",), 3, "after")), " after its "),
+        (Fault.of(FaultKind.IO_ERROR, "server", Call("MARKERS0", ("write",), 2)), "fails with Input/output error"),
+        (
+            Fault.of(FaultKind.IO_ERROR, "server", Call("MARKERS0", ("cut",), 1), applied=True),
+            "# openat of t0/.hoodie/.temp/001/MARKERS0 fails with Input/output error",
+        ),
+        (
+            Fault.of(FaultKind.DISK_FULL, "server", Call("MARKERS0", ("write",), 2), calls=2),
+            "fails with No space left on device",
+        ),
+        (Fault.of(FaultKind.SLOW_STORAGE, "server", Call("MARKERS0", ("write",), 2), late_ms=300), "is 300 ms late"),
+    ],
+)
+def test_a_fault_meets_its_call_in_a_script(tmp_path: Path, fault: Fault, shows: str) -> None:
+    made = plan(*(create(name) for name in NAMES), faults=(fault,))
+    _, said = bash(shell_script(told("G4", made, IN_PLACE)), tmp_path, TRIES="1")
+    assert shows in said, said
+
+
+def test_a_script_whose_server_makes_no_such_call_has_no_verdict(tmp_path: Path) -> None:
+    never = Fault.of(FaultKind.KILL, "server", Call("MARKERS7", ("write",)))
+    code, said = bash(shell_script(told("G4", plan(create(NAMES[0]), faults=(never,)), START)), tmp_path, TRIES="1")
+    assert code == 3 and "CANNOT: the server made no call that a fault was meant for" in said, said
 
 
 def test_a_file_that_a_living_server_is_writing_is_not_looked_at_for_an_answer(tmp_path: Path) -> None:
@@ -250,20 +285,31 @@ def test_what_was_found_on_s3_is_shown_on_any_s3(tmp_path: Path, lake: str) -> N
     assert bash(script, tmp_path, ENDPOINT=lake, START=START_S3)[0] == 0
 
 
+def test_a_script_refuses_a_request_in_front_of_any_s3(tmp_path: Path, lake: str) -> None:
+    refused = Fault.of(FaultKind.SERVER_ERROR, "server", Call("MARKERS0", ("put",)))
+    script = shell_script(told("G1", plan(create(NAMES[0]), faults=(refused,), storage="s3"), START_S3))
+    broken = f"{START_S3} --broken swallows-failure"
+    code, said = bash(script, tmp_path, ENDPOINT=lake, START=broken, TRIES="1")
+    assert code == 1 and "# S3 answers the put of t0/.hoodie/.temp/001/MARKERS0 with 500" in said, said
+    code, said = bash(script, tmp_path, ENDPOINT=lake, TRIES="1")
+    assert code == 0 and "with 500" in said, said
+    assert bash(script, tmp_path)[0] == 3, "without an S3 nothing can be refused"
+
+
 @pytest.mark.parametrize(
     ("made", "why"),
     [
         (
             plan(
                 create(NAMES[0]),
-                faults=(Fault.of(FaultKind.SERVER_ERROR, "server", Call("", ("put",))),),
+                faults=(Fault.of(FaultKind.TIMEOUT_APPLIED, "server", Call("", ("put",))),),
                 storage="s3",
             ),
-            "do not see the n-th call of a server to its storage (server-error of server)",
+            "do not see the n-th call of a server to its storage (timeout-applied of server)",
         ),
         (
-            plan(create(NAMES[0]), faults=(Fault.of(FaultKind.KILL, "server", Site("server: batch file put", 1)),)),
-            "do not see the call of a server to its storage at which it happens (kill of server)",
+            plan(create(NAMES[0]), faults=(Fault.of(FaultKind.KILL, "server", Site("server: batch file read", 1)),)),
+            "a script does not stop the reads of a server (kill of server)",
         ),
         (plan(create("a\x01b.marker.CREATE")), "one of the bytes 0, 1 and 2"),
     ],

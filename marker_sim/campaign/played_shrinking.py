@@ -80,11 +80,15 @@ class PlayedShrinker:
         several threads at a time.
     at_once: from how many threads, when runs wait most of the time; 1 for runs that are slow.
     watch: receives each candidate.
+    cause: by which alone smaller plans may break it, "" for any.
     """
 
-    def __init__(self, again: Again, profile: Profile, at_once: int = BESIDE, watch: Watch | None = None) -> None:
+    def __init__(
+        self, again: Again, profile: Profile, at_once: int = BESIDE, watch: Watch | None = None, cause: str = ""
+    ) -> None:
         self._again = again
         self._watch = watch
+        self._cause = cause
         self._at_once = at_once
         self._profile = profile
         self._fresh = False
@@ -216,7 +220,9 @@ class PlayedShrinker:
 
     def _counted(self, plan: Plan, seen: Sequence[dict[Kind, Failure]]) -> SmallPlan:
         """A plan with the number of its runs and of those that failed."""
-        wanted = [[kind for kind in broken if kind[0] in self._wanted] for broken in seen]
+        wanted = [
+            [kind for kind in broken if kind[0] in self._wanted and self._cause in ("", kind.cause)] for broken in seen
+        ]
         told = Counter(kind for kinds in wanted for kind in kinds).most_common(1)
         return SmallPlan(
             plan=plan,

@@ -180,10 +180,12 @@ def shrink_again(
     budget_s: float,
     watch: ShrinkingSoFar,
     ended: bool = False,
+    same_cause: bool = False,
 ) -> tuple[SmallPlan | None, int]:
     """The smaller plan found where it failed, simulated if `server` is None; None when it did not fail there again.
 
     Also the number of runs until then. ended: nothing was left to try when it was made small, so it is only run.
+    same_cause: on servers, only plans count that break it by this cause.
     """
     if server is None:
         return _shrink_simulated(plan, sut, profile, guarantee, cause, budget_s, watch, ended), 1
@@ -197,11 +199,13 @@ def shrink_again(
             runs_made += 1
             broken = broken_in(again.history, plan, profile)
             found = sorted((kind for kind in broken if kind[0] == guarantee), key=lambda kind: kind[3] != cause)
+            if same_cause:
+                found = [kind for kind in found if kind.cause == cause]
             if found and ended:
                 shown = {found[0]: broken[found[0]]}
                 return SmallPlan(plan=plan, broken=shown, told=found[0], failed=1, runs=runs_made), runs_made
             if found:
-                shrinker = PlayedShrinker(runs.again, profile, runs.at_once, watch)
+                shrinker = PlayedShrinker(runs.again, profile, runs.at_once, watch, cause if same_cause else "")
                 return shrinker.shrink(found[0], [broken[found[0]]], until), runs_made
     return None, runs_made
 

@@ -309,6 +309,7 @@ def print_lines(console: Console, text: str, indent: str = "") -> None:
 def shrink(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="A report directory of verify, or a plan in one.")],
     budget: Annotated[str, typer.Option(metavar="TIME", help="Time for all of it: 30s, 5m, 1h.")] = "5m",
+    same_cause: Annotated[bool, typer.Option("--same-cause", help="Servers: keep to the failure's cause.")] = False,
 ) -> int:
     """Go on making stored failures smaller, one for each cause, on the system that showed them.
 
@@ -329,7 +330,7 @@ def shrink(
         for number, stored in enumerate(chosen.values()):
             left_s = max(LEAST_S, (until - time.monotonic()) / (len(chosen) - number))
             try:
-                results.append(_shrink_one(stored, left_s, console, shown))
+                results.append(_shrink_one(stored, left_s, console, shown, same_cause))
             except KeyboardInterrupt:
                 conclude(results, console)
                 return EXIT_INTERRUPTED
@@ -351,7 +352,9 @@ def _failures(path: Path) -> tuple[StoredPlan, ...]:
     return found
 
 
-def _shrink_one(stored: StoredPlan, budget_s: float, console: Console, say: Callable[[str], None]) -> str:
+def _shrink_one(
+    stored: StoredPlan, budget_s: float, console: Console, say: Callable[[str], None], same_cause: bool
+) -> str:
     """Make a failure smaller and store it; returns its status. KeyboardInterrupt is raised once that is done."""
     why = missing(stored, stored.sut)
     if why or stored.plan is None:
@@ -361,7 +364,7 @@ def _shrink_one(stored: StoredPlan, budget_s: float, console: Console, say: Call
     assert stored.report is not None and stored.guarantee is not None
     real = stored.world == SERVER and not parse_target(stored.sut).can.plans
     server, profile = stored.server or ServerOptions() if real else None, profile_of(stored, stored.sut)
-    asked = (profile, stored.guarantee, stored.cause, budget_s, watch, stored.ended)
+    asked = (profile, stored.guarantee, stored.cause, budget_s, watch, stored.ended, same_cause)
     small, runs = shrink_again(stored.plan, stored.sut, server, *asked)
     if small is None:
         again = "`marker-sim replay` says whether it is fixed"
@@ -372,14 +375,15 @@ def _shrink_one(stored: StoredPlan, budget_s: float, console: Console, say: Call
     if small.told is None or after >= before:
         why = NOTHING_LEFT if stored.ended else small.stopped or NONE_SMALLER
         print_lines(console, f"NO SMALLER: {stored.name}: {before} entries: {why}{said}")
-        if small.stopped == NONE_SMALLER:
+        if small.stopped == NONE_SMALLER and not same_cause:
             note_ended(stored.report, stored.plan_name)
         return _status(small)
     broken = small.broken[small.told]
     seen = {
+        "guarantee": small.told.guarantee, "cause": small.told.cause,
         "message": broken.breach.message, "evidence": list(broken.breach.evidence), "confirmed": small.sentence,
         "entries_before": max(before, stored.entries_before), "large": small.stopped if after > SMALL else "",
-        "ended": not small.stopped,
+        "ended": not (small.stopped or same_cause),
     }  # fmt: skip
     aside = write_smaller(stored.report, stored.plan_name, replace(broken, plan=small.plan), profile, seen)
     print_lines(console, f"SMALLER: {stored.name}: {before} entries before, {after} now{said}")

@@ -274,12 +274,12 @@ class Causes:
         if view.reads:
             return view.killed(low, high) is not None or self.put_failed(path, low, high)
         writer, written = view.events[high].process, view.events[high].path or ""
-        if view.events[high].operation in _BEFORE_ITS_END:  # It stays so when its writer dies before the next version.
-            high = next((when for when, _ in self._versions(path)[written] if when > high), view.end)
+        until = next((when for when, _ in self._versions(path)[written] if when > high), view.end)
+        late = written if view.events[high].operation not in _BEFORE_ITS_END else None  # Died within a first write.
         return any(
-            fault.process == writer and low < fault.begin <= high and (fault.kind in DEADLY or fault.path == written)
+            fault.process == writer and low < fault.begin <= (until if late in (None, fault.path) else high)
             for fault in view.faults
-            if fault.kind in DEADLY or (fault.storage and fault.kind not in _HARMLESS)
+            if fault.kind in DEADLY or (fault.path == written and fault.storage and fault.kind not in _HARMLESS)
         )
 
     def unreadable(self, directory: Directory, at: int) -> bool:

@@ -118,7 +118,7 @@ def test_a_driver_dies_exactly_in_the_call_that_is_named(tmp_path: Path, part: s
     call, torn, left = PARTS[part]
     fault = Fault.of(FaultKind.TORN_WRITE if torn else FaultKind.KILL, "driver", call)
     script = SimpleNamespace(**runpy.run_path(str(_written(tmp_path))))
-    door = script.Door(tmp_path, _kill(fault))
+    door = script.Door(tmp_path, [_kill(fault)])
     program = subprocess.Popen(
         [sys.executable, "-I", "-S", "-c", WRITES], cwd=tmp_path, start_new_session=True,
         preexec_fn=door.enter,  # noqa: PLW1509

@@ -3,6 +3,7 @@
     python -m scenarios.findings [STORY ...] [--on 1.2.0-local,1.0.2-s3]    run the scripts, write the documents
     python -m scenarios.findings --write | --check                          run nothing; --check writes nothing either
     python -m scenarios.findings --take REPORT/failures/PLAN.json           store a failure of a report for its story
+    python -m scenarios.findings STORY --count 4 [--on 1.2.0-local]         run the plans, and store how often they fail
 
 A script runs where its plan was found, and where it ran before; --on names more. It needs Java, curl, bash 5 and Hudi's
 bundle, and moto for what was found on S3.
@@ -24,7 +25,7 @@ from marker_sim.report.scripts.shell_script import shell_script
 from marker_sim.report.write import write_text
 from scenarios.findings.document import DOCS, differences, documents
 from scenarios.findings.stored_finding import ScriptRun, StoredFinding, read_findings, steps_digest, write_finding
-from scenarios.findings.taking import taken
+from scenarios.findings.taking import Found, counted, taken
 from scenarios.plain_shell import run_script, s3_store, same_in_every_run, settings_of_hudi
 
 TIMEOUT_S = 900
@@ -37,7 +38,11 @@ def main() -> int:
     parser.add_argument("stories", nargs="*", metavar="STORY", help="anchors of docs/findings.md; default: all")
     parser.add_argument("--on", default="", metavar="VERSION-STORAGE,...")
     parser.add_argument("--tries", type=int, help="how often a script tries at most; default: what it says itself")
-    parser.add_argument("--missing", action="store_true", help="only where the script did not run as it is now")
+    parser.add_argument(
+        "--missing",
+        action="store_true",
+        help="only what was not run as it is now, or not counted",
+    )
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--take", type=Path, metavar="PLAN")
@@ -45,6 +50,9 @@ def main() -> int:
         "--story", default="", help="of the plan that is taken; default: as the shipped baselines have it"
     )
     parser.add_argument("--budget", default="", help="that the campaign of the plan that is taken had")
+    parser.add_argument("--walk", default="", help="the words of the walk of the plan that is taken, instead")
+    parser.add_argument("--shrunk", default="", help="the words of `shrink` for the plan that is taken")
+    parser.add_argument("--count", type=int, metavar="K", help="run each plan K times, and no script")
     asked = parser.parse_args()
     try:
         return _done(asked)
@@ -55,7 +63,8 @@ def main() -> int:
 
 def _done(asked: argparse.Namespace) -> int:
     if asked.take is not None:
-        new = taken(asked.take, asked.story, asked.budget)
+        how = Found(budget=asked.budget, walk=asked.walk, shrunk=asked.shrunk)
+        new = taken(asked.take, asked.story, how)
         write_finding(new)
         print(f"{new.name}: {new.guarantee} {new.cause}, {new.told.plan.entries} entries")
         return 0
@@ -67,7 +76,14 @@ def _done(asked: argparse.Namespace) -> int:
     for name in asked.stories or (() if asked.write else tuple(stored)):
         if name not in stored:
             raise UsageError(f"{name} is no stored finding; there are {', '.join(stored)}")
-        for sut, storage in _places(stored[name], asked.on):
+        for sut, storage in _places(stored[name], asked.on, bool(asked.count)):
+            if asked.count and asked.missing and f"{sut.partition(':')[2]} {storage}" in stored[name].counts:
+                continue
+            if asked.count:
+                stored[name] = counted(stored[name], sut, storage, asked.count)
+                write_finding(stored[name])
+                print(name, sut, stored[name].counts, flush=True)
+                continue
             same = ((run.sut, run.storage, run.steps) for run in stored[name].ran)
             if asked.missing and (sut, storage, stored[name].steps) in same:
                 continue
@@ -78,11 +94,12 @@ def _done(asked: argparse.Namespace) -> int:
     return 0
 
 
-def _places(stored: StoredFinding, more: str) -> list[tuple[str, str]]:
-    """Where a script is to be run: a version and a storage each."""
-    if stored.plan is None or stored.no_script:
+def _places(stored: StoredFinding, more: str, plans: bool) -> list[tuple[str, str]]:
+    """Where a script is to be run, or a plan: a version and a storage each."""
+    if stored.plan is None or (stored.no_script and not plans):
         return []
-    own = [(stored.sut, stored.told.plan.storage), *((run.sut, run.storage) for run in stored.ran)]
+    own = [(stored.sut, stored.told.plan.storage)]
+    own += [] if plans else [(run.sut, run.storage) for run in stored.ran]
     named = [
         (f"hudi:{version}", storage)
         for version, _, storage in (word.rpartition("-") for word in more.split(","))

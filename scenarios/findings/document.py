@@ -100,21 +100,25 @@ def _anchor(title: str) -> str:
 
 
 def _table(stored: Sequence[StoredFinding], titles: dict[str, str]) -> str:
+    """A row for each finding, in the order of their stories."""
     lines = [
-        "| finding | breaks | plan of | entries | fails in | its script | in | seconds from `verify` to it |",
+        "| finding | breaks | local | S3 | plan of | entries | fails in | its script |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for each in sorted(stored, key=lambda finding: (finding.plan is None, finding.name)):
-        link = f"[{titles.get(each.name, each.name)}](#{each.name})"
+    order = list(titles)
+    for each in sorted(stored, key=lambda finding: order.index(finding.name) if finding.name in order else len(order)):
+        link = f"[{titles.get(each.name, each.name)}](#{each.name}) | {each.promises} | {each.local} | {each.s3}"
         if each.plan is None:
-            lines.append(f"| {link} | | none | | | none | | |")
+            lines.append(f"| {link} | none | | | none |")
             continue
-        plan = Plan.from_dict(each.plan)
-        run = each.ran[0] if each.ran else None
-        shown = "the shell cannot" if each.no_script else f"exit code {run.code}" if run else "not run"
-        lines.append(
-            f"| {link} | {each.guarantee} | {each.version} {plan.storage}{', by hand' if each.by_hand else ''} |"
-            f" {plan.entries} | {each.often.removeprefix('breaks in ')} | {shown} |"
-            f" {_last(run).removeprefix('VIOLATED in ') if run else ''} | {each.after_s or ''} |"
-        )
+        plan, run = Plan.from_dict(each.plan), each.ran[0] if each.ran else None
+        origin = "by hand" if each.by_hand else "a walk" if "walk" in each.command else "a campaign"
+        shown = "the shell cannot" if each.no_script else _last(run) if run else "not run"
+        often = "; ".join(f"{how} ({', '.join(_versions(each, how))})" for how in dict.fromkeys(each.counts.values()))
+        lines.append(f"| {link} | {origin}, {each.version} {plan.storage} | {plan.entries} | {often} | {shown} |")
     return "\n".join(lines)
+
+
+def _versions(stored: StoredFinding, how: str) -> list[str]:
+    """The versions on which a plan failed so often."""
+    return sorted(place.partition(" ")[0] for place, often in stored.counts.items() if often == how)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -42,10 +42,12 @@ class StoredFinding:
     """A failure that stands for a story of docs/findings.md.
 
     name: anchor of the story's heading, and name of the file.
+    promises: the guarantees that the story breaks; local, s3: the versions that have it there, in words.
     also: what else broke with the guarantee.
     evidence: lines of the history that prove it.
     often: how often the plan breaks it on the real server, "" where nobody counted.
-    command: the `verify` that found it; after_s: seconds from its start until the script was there.
+    counts: the same by version and storage, of runs that broke the guarantee by this cause: "4 of 4".
+    command: the campaign or walk that found it; after_s: seconds from its start until the script was there.
     by_hand: what of the plan was done by hand, "" for nothing.
     plan: as `Plan.to_dict` has it, None for a story that no campaign found.
     missed: what was tried without success, "" where there is a plan.
@@ -53,6 +55,9 @@ class StoredFinding:
     """
 
     name: str
+    promises: str = ""
+    local: str = ""
+    s3: str = ""
     guarantee: str = ""
     cause: str = ""
     sut: str = ""
@@ -62,6 +67,7 @@ class StoredFinding:
     also: tuple[str, ...] = ()
     evidence: tuple[str, ...] = ()
     often: str = ""
+    counts: dict[str, str] = field(default_factory=dict)
     command: str = ""
     after_s: int = 0
     by_hand: str = ""
@@ -128,6 +134,6 @@ def read_findings(folder: Path = FOLDER) -> tuple[StoredFinding, ...]:
 
 def write_finding(stored: StoredFinding, folder: Path = FOLDER) -> None:
     """As JSON, without what is empty."""
-    content = {name: value for name, value in asdict(stored).items() if value not in ("", (), 0, None)}
+    content = {name: value for name, value in asdict(stored).items() if value not in ("", (), 0, None, {})}
     file = folder / f"{stored.name}.json"
     file.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

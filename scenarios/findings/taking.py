@@ -1,4 +1,4 @@
-"""A stored failure of a report as a finding."""
+"""A stored failure of a report as a finding, and how often its plan fails."""
 
 from __future__ import annotations
 
@@ -6,21 +6,40 @@ import json
 import shlex
 import time
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from marker_sim.campaign.played_shrinking import broken_in
 from marker_sim.cli.handing_over import failure_description
 from marker_sim.cli.stored import failures_at
 from marker_sim.errors import UsageError
 from marker_sim.judges.baselines.baseline import load_baseline
 from marker_sim.judges.guarantees import GUARANTEES
+from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.report.scripts.shell_script import shell_script
-from scenarios.findings.stored_finding import StoredFinding
+from marker_sim.targets.table import parse_target
+from marker_sim.targets.target import CampaignRequest, ServerOptions
+from scenarios.findings.stored_finding import StoredFinding, read_findings
+
+RUN_S = 120.0
 
 
-def taken(path: Path, name: str, budget: str) -> StoredFinding:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a report does not say of the commands of which it came.
+
+    budget: of `verify`, "" for the default. walk: the words of `benchmarks/server_walk.py`, which it was instead.
+    shrunk: the words of `shrink` after it, "" for none.
+    """
+
+    budget: str = ""
+    walk: str = ""
+    shrunk: str = ""
+
+
+def taken(path: Path, name: str, found: Found) -> StoredFinding:
     """The failure of a plan in a report, for a story; `name` is "" for the one that the shipped baselines name.
-
-    budget: what the campaign was given, which its report does not say; "" for the default.
 
     UsageError for what is no such plan, or is of several stories.
     """
@@ -43,12 +62,21 @@ def taken(path: Path, name: str, budget: str) -> StoredFinding:
             f"{path} breaks {told.guarantee} by {stored.cause or 'no known cause'}, which is"
             f" {' or '.join(sorted(stories)) or 'no story'}; say which with --story"
         )
-    words = ["marker-sim", "verify", "--sut", told.sut, "--storage", told.plan.storage, "--seed", str(verdict["seed"])]
-    words += ["--budget", budget] if budget else []
+    words = ["python", "benchmarks/server_walk.py"] if found.walk else ["marker-sim", "verify"]
+    words += ["--sut", told.sut, "--storage", told.plan.storage, "--seed", str(verdict["seed"])]
+    words += [*shlex.split(found.walk), "--out", "DIR"] if found.walk else []
+    words += ["--budget", found.budget] if found.budget else []
+    command, name = shlex.join(words), name or stories.pop()
     judged = [row["id"] for row in verdict["guarantees"]]
-    words += ["--guarantees", ",".join(judged)] if len(judged) < len(GUARANTEES) // 2 else []
+    few = len(judged) < len(GUARANTEES) // 2
+    command += f" --guarantees {','.join(judged)}" if few and not found.walk else ""
+    command += f"; marker-sim shrink DIR/{path.relative_to(report)} {found.shrunk}" if found.shrunk else ""
+    old = next((each for each in read_findings() if each.name == name), StoredFinding(name=name))
     return StoredFinding(
-        name=name or stories.pop(),
+        name=name,
+        promises=old.promises,
+        local=old.local,
+        s3=old.s3,
         guarantee=told.guarantee,
         cause=stored.cause,
         sut=told.sut,
@@ -58,7 +86,27 @@ def taken(path: Path, name: str, budget: str) -> StoredFinding:
         also=told.also,
         evidence=told.evidence,
         often=told.often,
-        command=shlex.join(words),
+        command=command,
         after_s=round(verdict["duration_s"] + script_s),
         plan=told.plan.to_dict(),
     )
+
+
+def counted(stored: StoredFinding, sut: str, storage: str, runs: int) -> StoredFinding:
+    """A finding with the number of runs in which its plan breaks the guarantee by its cause, on a version."""
+    target, profile = parse_target(sut), load_profile("hudi")
+    plan, wanted = replace(stored.told.plan, storage=storage), (stored.guarantee, stored.cause)
+    with TemporaryDirectory() as folder:
+        request = CampaignRequest(
+            target=target, modes=(plan.mode,), storages=(storage,), seed=plan.seed, profile=profile,
+            budget_s=runs * RUN_S, server=ServerOptions(), report=Path(folder),
+        )  # fmt: skip
+        failed = 0
+        with target.real_runs(request, lambda line: None) as opened:
+            for _ in range(runs):
+                broken = broken_in(opened.again(plan, time.monotonic() + RUN_S, True).history, plan, profile)
+                failed += any((kind.guarantee, kind.cause) == wanted for kind in broken)
+    often = f"{failed} of {runs}"
+    found = (sut, storage) == (stored.sut, stored.told.plan.storage)
+    said = f"breaks in {often} runs" if found else stored.often
+    return replace(stored, counts={**stored.counts, f"{target.version} {storage}": often}, often=said)

@@ -1,12 +1,14 @@
 """A stored plan as a shell script that shows the violation without the kit: bash with curl, kill and cat.
 
 The script starts the server, makes the requests of the plan, does its faults, looks at what is stored, and decides by
-itself (`script.awk`): 1 violated, 0 held, 3 when a step could not be done. Plans that a shell cannot run, mostly with a
-fault at a call of a server to its storage, are refused in a sentence.
+itself (`script.awk`): 1 violated, 0 held, 3 when a step could not be done. Where a fault is due at a call of the server
+on local files, the server is started through `servers_door.py.j2`, at which its calls stop. Plans that a script cannot
+run, mostly with a fault at a request to S3, are refused in a sentence.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from dataclasses import dataclass
@@ -19,7 +21,7 @@ from marker_sim.errors import UsageError
 from marker_sim.faults import FaultKind
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.plan import COPY, Op, Plan
-from marker_sim.report.scripts.shell_steps import not_in_a_shell, quoted, steps_of
+from marker_sim.report.scripts.shell_steps import faults_at_calls, not_in_a_shell, quoted, steps_of
 from marker_sim.report.templates import resource
 from marker_sim.report.words import plan_sentences, printable
 from marker_sim.targets.hudi import NAME as HUDI
@@ -27,13 +29,15 @@ from marker_sim.targets.hudi import SETTINGS, launcher_of, service_command
 from marker_sim.targets.target import ServerOptions
 
 BOUND_S = 15
-CLIENTS_S, LASTING_S = 8, 13
+CLIENTS_S = 8
 TRIES, ENOUGH = 10, 3  # For a plan that depends on timing: number of tries, and of required violations.
 WAITING = frozenset(("G6", "G7"))  # A try that shows one of them takes long.
 LOST = frozenset(("G1", "G2", "G3", "G4", "G11"))  # A lost name breaks one of them, depending on when it is noticed.
 JUDGED = tuple(f"G{number}" for number in range(1, 13))
 _NO_NAME = "\0\1\2"  # The log has 1 for a line break and 2 for a tab.
 _CLOSED = "Unlike the plan, this script closes connections where the plan resets them; a shell cannot reset one."
+_DOOR = "Calls of the server on its files stop at a seccomp listener in Python 3, which Linux has since 5.19."
+_FRONT = "The server reaches S3 through a program in Python 3, which refuses the requests that are named above."
 _HOW = (
     "It needs bash 5, curl and awk on Linux, listens on 127.0.0.1, works in a new directory (KEEP=1 keeps it) and ends",
     "what it started. Exit codes: 1 violated, 0 held, 3 a step could not be done.",
@@ -99,6 +103,9 @@ def shell_script(failure: FailureDescription) -> str:
     claims |= LOST if claims & LOST else set()
     hudi, s3 = failure.sut.partition(":")[0] == HUDI, plan.storage == "s3"
     faults_ms = sum(fault.settings.for_ms + max(0, fault.settings.restart_ms) for fault in plan.faults)
+    at_calls = faults_at_calls(plan)
+    template = "servers_front.py.j2" if s3 else "servers_door.py.j2"
+    program = render_script(template, door=door_program()).rstrip("\n")
     at_answers = bool(claims & {"G1", "G2"}) and not server.reader
     return render_script(
         "script.sh.j2",
@@ -124,11 +131,20 @@ def shell_script(failure: FailureDescription) -> str:
         uses=steps.uses,
         at_answers=at_answers,
         stops=at_answers or "pause_server" in steps.uses,
-        clients_s=LASTING_S if "obstruct" in steps.uses else CLIENTS_S,
+        clients_s=CLIENTS_S,
+        door=0 if s3 else len(at_calls),
+        front=len(at_calls) if s3 else 0,
+        door_faults=quoted(json.dumps(at_calls)),
+        door_program=program,
         known="\n".join(f"    create {place} {quoted(name)}" for place, name in _known(plan)) or "    :",
         claims=" ".join(sorted(claims, key=lambda name: int(name[1:]))),
         rules=resource("script.awk").rstrip("\n"),
     )  # fmt: skip
+
+
+def door_program() -> str:
+    """The part of a script in Python at which calls of a program stop."""
+    return resource("door.py.j2").rstrip("\n")
 
 
 def render_script(template: str, **content: Any) -> str:
@@ -179,6 +195,7 @@ def _head(failure: FailureDescription, hudi: bool, s3: bool) -> list[str]:
         *settings,
         f"TRIES is how often the steps are tried, or until {ENOUGH} tries showed it; {TRIES} where luck is needed.",
         *_HOW,
+        *([_FRONT if s3 else _DOOR] if faults_at_calls(failure.plan) else []),
     ]
 
 

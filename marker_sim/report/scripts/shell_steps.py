@@ -11,15 +11,17 @@ import shlex
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass
+from errno import EIO, ENOSPC
 from itertools import groupby
+from typing import Any
 
 from marker_sim.faults import Call, Fault, FaultKind
+from marker_sim.faults.row import READS
 from marker_sim.plan import COPY, OF_CROWD, Op, Plan
 from marker_sim.report.words import printable
-from marker_sim.worlds.http.plan_faults import CALLS, OF_REQUESTS, client_site
+from marker_sim.worlds.http.plan_faults import OF_REQUESTS, at_a_call, call_of, client_site
 
 _REPLY = OF_REQUESTS[1]
-_WATCHED = {"server: batch file written": "MARKERS[0-9]*", "server: type file written": "MARKERS.type"}
 _OPTIONAL = (
     "raw",
     "twice",
@@ -27,8 +29,6 @@ _OPTIONAL = (
     "pause_server",
     "second_server",
     "disk_full",
-    "obstruct",
-    "watch",
     "crowd",
     "SPELLED",
 )
@@ -47,6 +47,10 @@ _ON_REQUESTS = {
     FaultKind.DUPLICATED: "twice {0.late_ms}",
     FaultKind.DELAYED: "",  # The client waits before its request.
 }
+_AT_CALLS = (
+    FaultKind.KILL, FaultKind.TORN_WRITE, FaultKind.IO_ERROR, FaultKind.DISK_FULL, FaultKind.SLOW_STORAGE,
+)  # fmt: skip
+_CANNOT = "a shell cannot do it"
 _OF_CLIENTS = (*_ON_REQUESTS, FaultKind.PAUSE, FaultKind.DIRECTORY_REMOVED)
 
 
@@ -81,27 +85,49 @@ def as_bytes(text: str) -> bytes:
 
 def not_in_a_shell(fault: Fault, plan: Plan) -> str:
     """The reason why a shell cannot do a fault, "" when it can."""
-    local = plan.storage == "local"
     if fault.kind.row.family == "proxy":
         return "a script has no proxy to make connections fail"
     if fault.target == "server":
-        if isinstance(fault.trigger, Call):
-            able = local and fault.kind is FaultKind.IO_ERROR
-            return "" if able else "curl and kill do not see the n-th call of a server to its storage"
-        if fault.kind is FaultKind.TORN_WRITE:
-            return "" if local else "curl and kill do not see a server write to S3"
-        if fault.site in CALLS and not (local and fault.site in _WATCHED and fault.kind in _ON_SERVERS):
-            return "curl and kill do not see the call of a server to its storage at which it happens"
-        able = fault.kind in _ON_SERVERS and (fault.site in (*OF_REQUESTS, *_WATCHED) or not fault.site)
-        return "" if able else "a shell cannot do it"
-    return "" if fault.kind in _OF_CLIENTS else "a shell cannot do it"
+        if at_a_call(fault):
+            if plan.storage != "local":
+                trigger, settings = fault.trigger, fault.settings
+                if fault.kind is FaultKind.SERVER_ERROR and isinstance(trigger, Call) and not settings.applied:
+                    return "a script does not know when a server is starting" if trigger.starting else ""
+                return "curl and kill do not see the n-th call of a server to its storage"
+            if not READS.isdisjoint(call_of(fault).operations):
+                return "a script does not stop the reads of a server"
+            return "" if fault.kind in _AT_CALLS or (fault.site and fault.kind in _ON_SERVERS) else _CANNOT
+        return "" if fault.kind in _ON_SERVERS and (fault.site in OF_REQUESTS or not fault.site) else _CANNOT
+    return "" if fault.kind in _OF_CLIENTS else _CANNOT
+
+
+def faults_at_calls(plan: Plan) -> list[dict[str, Any]]:
+    """The faults at calls of a server to its storage, as `door.py.j2` has them."""
+    found = []
+    for fault in filter(at_a_call, plan.faults):
+        call, settings, kind = call_of(fault), fault.settings, fault.kind
+        does: dict[str, Any] = {"operations": list(call.operations), "path": call.pattern, "n": call.n}
+        does |= {"starting": True} if call.starting else {}
+        if kind.row.kills:
+            when = call.when if kind is FaultKind.KILL else "before" if settings.empty else "within"
+            does |= {"kill": when, "restart_ms": settings.restart_ms}
+        elif kind is FaultKind.SLOW_STORAGE:
+            does |= {"late_ms": settings.late_ms, "calls": settings.calls}
+        elif isinstance(fault.trigger, Call):
+            full = kind is FaultKind.DISK_FULL  # On S3 the error is 500, whatever its number.
+            does |= {"error": ENOSPC if full else EIO, "calls": settings.calls, "applied": settings.applied}
+            does |= {"full": True, "half": settings.calls > 1} if full else {}
+        else:
+            does |= {"does": _on_server(fault)}
+        found.append(does)
+    return found
 
 
 def steps_of(plan: Plan, identity: bool) -> ScriptSteps:
     """The steps of a plan that a shell can do. identity: whether each create sends one."""
     clients = _clients(plan)
     of_server = [fault for fault in plan.faults if fault.target == "server"]
-    counted = [fault for fault in of_server if not _at_storage(fault)]
+    counted = [fault for fault in of_server if not at_a_call(fault)]
     alone = len(counted) == len(of_server) and len(clients) < 2 and not any(client.copies for client in clients)
     inline = {fault.n: fault for fault in counted if fault.site == _REPLY} if alone else {}
     due = tuple(
@@ -109,7 +135,7 @@ def steps_of(plan: Plan, identity: bool) -> ScriptSteps:
         for fault in counted
         if inline.get(fault.n) is not fault
     )
-    lines = [line for fault in of_server if _at_storage(fault) for line in _beside(fault, plan)]
+    lines: list[str] = []
     functions: list[str] = []
     if alone:
         lines += [line for client in clients for line in _client(plan, client, identity, inline)]
@@ -159,28 +185,8 @@ def _client_of(op: Op) -> tuple[str, bool]:
     return op.actor, op.copies > 1
 
 
-def _at_storage(fault: Fault) -> bool:
-    return isinstance(fault.trigger, Call) or fault.site in CALLS or fault.kind is FaultKind.TORN_WRITE
-
-
 def _on_server(fault: Fault) -> str:
     return _ON_SERVERS[fault.kind].format(fault.settings)
-
-
-def _beside(fault: Fault, plan: Plan) -> list[str]:
-    """The lines for a fault at the server's storage, which happens beside the requests of the clients."""
-    if isinstance(fault.trigger, Call):
-        below = [n for n, path in enumerate(plan.directories) if re.search(fault.trigger.pattern, f"{path}/")]
-        does = f"obstruct {fault.settings.for_ms} {' '.join(map(str, below))}"
-        if fault.n == 1 or not below:
-            return [does] if below else []
-        return _watching("written", fault.n - 1, "MARKERS[0-9]*", f"later {does}")
-    what = "cut" if fault.kind is FaultKind.TORN_WRITE else "written"
-    return _watching(what, fault.n, _WATCHED.get(fault.site, "MARKERS[0-9]*"), _on_server(fault))
-
-
-def _watching(what: str, n: int, name: str, does: str) -> list[str]:
-    return [f'watch {what} {n} "$T/storage/*/.hoodie/.temp/*/{name}" {does} &', "BACK+=($!)"]
 
 
 def _client(plan: Plan, client: _ScriptClient, identity: bool, inline: dict[int, Fault]) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any
 from marker_sim.errors import UsageError
 from marker_sim.faults import Fault, FaultKind
 from marker_sim.plan import Plan
-from marker_sim.report.scripts.shell_script import FailureDescription, render_script, shell_script
+from marker_sim.report.scripts.shell_script import FailureDescription, door_program, render_script, shell_script
 from marker_sim.report.words import printable
 from marker_sim.tables.entries import WRITE_KEY
 from marker_sim.worlds.spark.hudi.settings import hudi_options, key_count, partition_names
@@ -25,7 +25,7 @@ from marker_sim.worlds.spark.session import JVM
 
 JUDGED = ("G14", "G15", "G16", "G18", "G19", "G24", "G25")
 _HOW = (
-    "Set BUNDLE to the Hudi bundle jar (hudi-spark3.5-bundle_2.12-VERSION.jar); it needs Linux 5.5 or later, seccomp's",
+    "Set BUNDLE to the Hudi bundle jar (hudi-spark3.5-bundle_2.12-VERSION.jar); it needs Linux 5.19, seccomp's",
     "listener, Java 17 and a Python that has PySpark 3.5. Drivers die exactly in the calls that are named below; what",
     "else they have done by then differs from try to try. It works in new directories and removes them; TRIES is how",
     "often it tries at most (5). Exit codes: 1 violated, 0 held, 3 a step could not be done.",
@@ -51,6 +51,7 @@ def table_script(failure: FailureDescription) -> str:
         head=[printable(line).replace('"""', "'''") for line in (*failure.head, "", *_HOW)],
         title=failure.title,
         jvm=JVM,
+        door=door_program(),
         options=_literal({name: value for name, value in options.items() if value != WRITE_KEY}),
         partitions=_literal(list(partition_names(plan))),
         keys=key_count(plan),
@@ -88,8 +89,8 @@ def _writes(plan: Plan) -> list[dict[str, Any]]:
 
 def _kill(fault: Fault) -> dict[str, Any]:
     call = call_of(fault)
-    torn = fault.kind is FaultKind.TORN_WRITE
-    return {"path": call.pattern, "n": call.n, "operations": list(call.operations), "when": call.when, "torn": torn}
+    when = "within" if fault.kind is FaultKind.TORN_WRITE else call.when
+    return {"path": f"^{call.pattern}", "n": call.n, "operations": list(call.operations), "kill": when}
 
 
 def _literal(value: object) -> str:

@@ -9,6 +9,7 @@ function data(text) { sub(/\.marker\.[A-Z]+$/, "", text); return text }
 function forget(p,    k, s) {  # From now on a deletion may act there.
     for (k in owed) { split(k, s, SUBSEP); if (s[1] == p) delete owed[k] }
     for (k in made) { split(k, s, SUBSEP); if (s[1] == p) delete made[k] }
+    for (k in taken) { split(k, s, SUBSEP); if (s[1] == p) delete taken[k] }
     for (k in open) if (place[k] == p) tainted[k] = 1
 }
 function ended(l,    id) {  # A server life is over, and so is what it may have been deleting.
@@ -20,7 +21,10 @@ $2 == "started" { living++; mixed[$3] = living > 1; if (living > 1) { for (k in 
 $2 == "kill" { ended($3); delete alive[$3]; for (k in owed) died[k] = 1 }
 $2 == "exited" { ended($3); delete alive[$3]; breach("G6", "a server ended by itself") }
 $2 == "fault" { faults += $3 == "begin" ? 1 : -1; calm = $1 }
-$2 == "obstacle" { blocked[$3] = $4; blocks = 0; for (p in blocked) blocks += blocked[p] }
+$2 == "obstacle" {
+    blocked[$3] = $4; blocks = 0; for (p in blocked) blocks += blocked[p]
+    if ($4) for (id in open) if (!blocked[place[id]]) apart[id] = 1  # They wait in a healthy directory.
+}
 $2 == "removed" { forget($3); outside[$3] = 1; for (k in gone) { split(k, s, SUBSEP); if (s[1] == $3) delete gone[k] } }
 $2 == "begin" {
     id = $3; op[id] = $4; p = place[id] = $5; life[id] = $6; request[id] = $7; name[id] = plain($8); since[id] = $1; line[id] = NR
@@ -32,7 +36,7 @@ $2 == "begin" {
     } else if ($4 == "delete") {
         for (k in asked) { split(k, s, SUBSEP); if (s[1] == p && !busy[k]) leaves[id, s[2]] = 1 }
         forget(p); deleting[p]++
-    } else if ($4 == "hostile") {
+    } else if ($4 ~ /^hostile/) {
         odd[k] = 1; data_asked[p, data(name[id])] = 1  # It need not be taken, and may be.
     } else {
         for (k in owed) { split(k, s, SUBSEP); if (s[1] == p) due[id, s[2]] = owed[k] }
@@ -63,7 +67,8 @@ $2 == "end" {
             deleted[p] = NR
             for (k in leaves) { split(k, s, SUBSEP); if (s[1] == id && newer[p, s[2]] < line[id]) gone[p, s[2]] = 1 }
         }
-    } else if (o == "hostile") {
+    } else if (o ~ /^hostile/) {
+        if (o == "hostile" && ok && !deleting[p]) taken[k] = $4
         if ($4 !~ /^(HTTP 4|refused)/) breach("G12", "a hostile name was answered " $4)
     } else if ($4 == "list") {
         split("", present)
@@ -110,6 +115,10 @@ $2 == "looked" {
             breach(g, short(n) " was answered " owed[k2] ", and is not stored " (g ~ /[12]/ ? "at that moment" : was[k2] ? "any more" : died[k2] ? "after a kill" : "in the end"))
         }
         if (s[1] == id) delete expected[k]
+    }
+    for (k in taken) {
+        split(k, s, SUBSEP)
+        if (s[1] == p && why[id] == "end" && !outside[p] && !(s[2] in present)) breach("G4", short(s[2]) " was answered " taken[k] ", and is not stored in the end")
     }
     for (n in present) was[p, n] = (p, n) in owed
     if ($4 > threads) breach("G8", $4 " marker files, and " threads " is the most")
