@@ -1,6 +1,7 @@
 """The command line.
 
-app.py         the commands, and every way to end as one sentence and an exit code; options.py: their options
+app.py         the commands, and every way to end as one sentence and an exit code; options.py: their options;
+               help.py: what --help prints of them
 request.py     the options of `verify`, parsed once
 verify.py      carries out the request
 replay.py      stored failures again, or smaller; stored.py finds them; handing_over.py: as scripts and texts for others

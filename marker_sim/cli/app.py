@@ -22,6 +22,7 @@ import typer
 from typer.main import get_command
 
 from marker_sim import __version__
+from marker_sim.cli.help import SETTINGS, PagedCommand, PagedGroup
 from marker_sim.cli.output import say, settle_outputs
 from marker_sim.errors import EXIT_HARNESS, EXIT_HOLDS, EXIT_INTERRUPTED, EXIT_USAGE, HarnessError, UsageError
 
@@ -42,11 +43,14 @@ def build_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
         add_completion=False,
         no_args_is_help=True,
         rich_markup_mode=None,
+        cls=PagedGroup,
+        context_settings=SETTINGS,
         help="Decides, with evidence, whether an implementation of Apache Hudi markers is correct.",
     )
     app.callback(invoke_without_command=True)(_top)
     for name in names:
-        app.command(name=name)(getattr(import_module(f"marker_sim.cli.{MODULES.get(name, name)}"), name))
+        command = getattr(import_module(f"marker_sim.cli.{MODULES.get(name, name)}"), name)
+        app.command(name=name, cls=PagedCommand, context_settings=SETTINGS)(command)
     return app
 
 

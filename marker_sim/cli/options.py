@@ -58,7 +58,8 @@ Report = Annotated[str, typer.Option(metavar="DIR", help="Report directory.")]
 Start = Annotated[
     str | None,
     typer.Option(
-        metavar="COMMAND", help="Starts a program, or an HTTP server: {port}, {storage}, {threads}, ... are replaced."
+        metavar="COMMAND",
+        help="Starts a program, or an HTTP server: {port}, {storage}, {threads} and others are filled in.",
     ),
 ]
 Reader = Annotated[
@@ -112,5 +113,7 @@ Markdown = Annotated[
 HandedOver = Annotated[
     Path | None, typer.Argument(metavar="FILE", help="File for --script or --markdown; a folder for several stories.")
 ]
-Stages = Annotated[str | None, typer.Option(metavar="NAME:SHARE,...", help="Any of swarm, exhaustive, real, spark.")]
+Stages = Annotated[
+    str | None, typer.Option(metavar="NAME:SHARE,NAME:SHARE", help="Any of swarm, exhaustive, real, spark.")
+]
 ChaosStorage = Annotated[str | None, typer.Option(metavar="STORAGE", help="Of a foreign system: local, s3 or both.")]
