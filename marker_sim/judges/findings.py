@@ -17,6 +17,7 @@ from marker_sim.history.index.presence import directory_of
 from marker_sim.names import TEMP, legible
 
 UNEXPLAINED = "unexplained"
+OUTCOMES = {"ok": "well", "fail": "without effect", "info": "with an unknown outcome"}
 _NAMED = re.compile(r"\bevent (\d{1,18})\b")
 _TIMELINE = TEMP.removesuffix(".temp/")
 _KIT = "another program (the kit)"
@@ -34,7 +35,7 @@ _FAULTS = {
     "damage": "the type file was damaged at {1}",
 }
 _OF_FAMILY = {
-    "storage": "{2} in a storage call of {0} at {1}",
+    "storage": "{2} in a storage call of {0} at {1}{3}",
     "wire": "{2} of a request of {0} at {1}",
     "proxy": "{2} on connections of {0} at {1}",
 }
@@ -127,7 +128,8 @@ def _words(view: HistoryIndex, event: Event) -> str:
     at, path = f"event {event.index}", event.path or ""
     if event.kind == "fault":
         words = _FAULTS.get(event.operation) or _OF_FAMILY.get(_FAMILIES.get(event.operation, ""), "{2} of {0} at {1}")
-        return words.format(event.process, at, event.operation)
+        file = legible(path.rpartition("/")[2])
+        return words.format(event.process, at, event.operation, f", on {file}" if file else "")
     if event.kind == "effect" and (directory_of(path) is not None or _TIMELINE not in path):
         who = _KIT if event.process == "kit" else event.process
         return f"{who} {_did(view, event)} at {at}{_during(view, event)}"

@@ -132,8 +132,8 @@ def test_an_interrupted_rollback_says_whether_it_was_done_again(again: str) -> N
     completed = [e.index for e in job.events if (e.path or "").endswith("0019.rollback")]
     what = {
         "completed": f"; a rollback of it is completed at event {(*completed, -1)[0]}",
-        "begun": f"; the last other one of it began at event {begun}",
-        "never": "; no other one of it was begun",
+        "begun": f"; the last other rollback of it began at event {begun}",
+        "never": "; no other rollback of it was begun",
     }
     assert all(what[again] in breach.message for breach in job.finding("G16").breaches)
     assert job.finding("G16").breaches
