@@ -54,10 +54,8 @@ def _asked(view: HistoryIndex, path: WritePathIndex, key: Key, put: int, begun: 
     call = next((call for call in own if view.events[call.invoke].process == view.events[begun].process), None)
     if call is None:
         return ""
-    ended = (
-        f"which ended {OUTCOMES[call.outcome]} at event {call.done}" if call.done < put else "which had no answer yet"
-    )
-    return f"; its attempt asked for {call.name!r} at event {call.invoke}, {ended}"
+    ended = f"ended {OUTCOMES[call.outcome]} at event {call.done}" if call.done < put else "had no answer yet"
+    return f"; its attempt asked for {call.name!r} at event {call.invoke}, which {ended}"
 
 
 def _named(view: HistoryIndex, path: WritePathIndex, key: Key) -> dict[str, int]:

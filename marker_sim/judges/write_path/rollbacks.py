@@ -86,9 +86,9 @@ def _files_left(
         how = "a listing of its markers was invoked" if listed and listed[1] == NEVER else how
         over = f"is left when its rollback is over at event {moment}"
         message = f"{left.path!r} was stored before {how} at event {since} and {over}"
+        message += _in_listing(view, path, step, left.path)
         commit = next((done for done in path.commits if done.key == key and done.at < moment), None)
         message += f"; it was committed at event {commit.at}" if commit is not None else ""
-        message += _in_listing(view, path, step, left.path)
         also = path.marked(key, left.path, moment)
         yield breach(view, key, message, left.start, *(since,) * (step is not None), moment, also=also)
 
@@ -148,11 +148,8 @@ def _done_again(path: WritePathIndex, key: Key, step: WriteStep) -> str:
     if done is not None:
         return f"; a rollback of it is completed at event {done}"
     begun = max((other.invoke for other in path.about(key, "rollback") if other.invoke > step.invoke), default=None)
-    return (
-        "; no other rollback of it was begun"
-        if begun is None
-        else f"; the last other rollback of it began at event {begun}"
-    )
+    none = "; no other rollback of it was begun"
+    return none if begun is None else f"; the last other rollback of it began at event {begun}"
 
 
 def _next_write(path: WritePathIndex, key: Key, step: WriteStep) -> ObservedWrite | None:
