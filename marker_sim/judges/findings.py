@@ -96,7 +96,7 @@ def breach_of(
     low, high = (proof[0], proof[-1]) if proof else (0, view.end)
     under, fault = view.blamed(low, high, directory)
     named = map(int, _NAMED.findall(message))
-    message += _deeds(view, named, fault)
+    message += _deeds(view, named, fault, message)
     shown = {*proof, *also, *map(int, _NAMED.findall(message))}
     shown |= {fault, *(view.answers.get(index) for index in shown if index is not None)}
     evidence = tuple(sorted(index for index in shown if index is not None and index < view.end))
@@ -116,10 +116,13 @@ def next_answer(view: HistoryIndex, directory: str, at: int, name: str = "") -> 
     return next((call[:2] for call in calls if call.done > at), calls[-1][:2] if calls else ())
 
 
-def _deeds(view: HistoryIndex, named: Iterable[int], fault: int | None) -> str:
-    """What events did, in their order, and the fault under which they did it: the end of a sentence."""
+def _deeds(view: HistoryIndex, named: Iterable[int], fault: int | None, said: str) -> str:
+    """What events did, in their order, and the fault under which they did it: the end of a sentence.
+
+    said: the sentence until then, the clauses of which are not repeated.
+    """
     found = sorted({index for index in named if 0 <= index < view.end})
-    clauses = [words for index in found if (words := _words(view, view.events[index]))]
+    clauses = [words for index in found if (words := _words(view, view.events[index])) not in said]
     under = "" if fault is None or fault in found else _words(view, view.events[fault])
     return "".join(f"; {clause}" for clause in clauses) + (f" (fault: {under})" if under else "")
 
