@@ -29,7 +29,7 @@ class Page:
     """What the help of a command has besides its options.
 
     groups: by heading, the names of options in their order, with spaces between them.
-    examples: a command line and what it does. exits: what an exit code means. more: a document.
+    examples: a command line and what it does. exits: what an exit code means, "" for one that it never has.
     """
 
     groups: Mapping[str, str]
@@ -38,142 +38,82 @@ class Page:
     more: str
 
 
+# fmt: off
 PAGES = {
     "verify": Page(
-        groups={
-            "What is judged": f"sut {_SERVER}",
-            "Search": "mode storage budget runs seed jobs stop-at-first",
-            "What counts": "guarantees profile expect",
-            "Comparison with a second system": "against against-start",
-            "An object store of your own": _S3,
-            "Results": "report junit json verbose",
-        },
-        examples=(
-            ("marker-sim verify --sut my_package.markers:factory --budget 20s", "a Python class of yours"),
-            ("marker-sim verify --sut http --start './server {port} {storage}'", "a server of yours"),
-        ),
-        exits=_EXITS,
-        more="README.md; docs/third-party.md for a class, docs/foreign-servers.md for a server",
+        groups={"What is judged": f"sut {_SERVER}", "Search": "mode storage budget runs seed jobs stop-at-first",
+                "What counts": "guarantees profile expect", "Comparison with a second system": "against against-start",
+                "An object store of your own": _S3, "Results": "report junit json verbose"},
+        examples=(("marker-sim verify --sut my_package.markers:factory --budget 20s", "a Python class of yours"),
+                  ("marker-sim verify --sut http --start './server {port} {storage}'", "a server of yours")),
+        exits=_EXITS, more="README.md; docs/third-party.md for a class, docs/foreign-servers.md for a server",
     ),
     "replay": Page(
-        groups={
-            "What is run": "sut all times real keep",
-            "Instead of a run": "script markdown",
-        },
-        examples=(
-            ("marker-sim replay marker-sim-report", "is it fixed?"),
-            ("marker-sim replay marker-sim-report --script show.sh", "a script for somebody without marker-sim"),
-        ),
-        exits=_AGAIN,
-        more="docs/handing-over.md",
+        groups={"What is run": "sut all times real keep", "Instead of a run": "script markdown"},
+        examples=(("marker-sim replay marker-sim-report", "is it fixed?"),
+                  ("marker-sim replay marker-sim-report --script show.sh", "of a server: a script without marker-sim")),
+        exits=_AGAIN, more="docs/handing-over.md",
     ),
     "shrink": Page(
         groups={"Search": "budget"},
-        examples=(
-            ("marker-sim shrink marker-sim-report", "every cause of a report, for 5 minutes"),
-            ("marker-sim shrink marker-sim-report/plan.json --budget 30m", "one plan, for half an hour"),
-        ),
+        examples=(("marker-sim shrink marker-sim-report", "every cause of a report, for 5 minutes"),
+                  ("marker-sim shrink marker-sim-report/plan.json --budget 30m", "one plan, for half an hour")),
         exits=_AGAIN | {0: "all of it is fixed", 1: "something is still violated, by a smaller plan or the same"},
         more="docs/handing-over.md",
     ),
     "judge": Page(
-        groups={
-            "What counts": "guarantees profile expect",
-            "Very large histories": "sets spark-master",
-            "Results": "json verbose",
-        },
-        examples=(
-            ("marker-sim judge marker-sim-report -v", "the history of a report, with all verdicts"),
-            ("marker-sim judge history.parquet --sets", "only the sets of names, of millions of markers"),
-        ),
-        exits={code: said for code, said in _EXITS.items() if code != 130},
-        more="docs/history.md, docs/scale.md",
+        groups={"What counts": "guarantees profile expect", "Very large histories": "sets spark-master",
+                "Results": "json verbose"},
+        examples=(("marker-sim judge marker-sim-report -v", "the history of a report, with all verdicts"),
+                  ("marker-sim judge history.parquet --sets", "only the sets of names, of millions of markers")),
+        exits={code: said for code, said in _EXITS.items() if code != 130}, more="docs/history.md, docs/scale.md",
     ),
     "mutants": Page(
         groups={"Search": "only seeds budget-per-mutant runs jobs stop-at-first", "Results": "report json"},
-        examples=(
-            ("marker-sim mutants", "every mutant, by all guarantees"),
-            ("marker-sim mutants --only first-infix --seeds 3", "one mutant, with 3 seeds"),
-        ),
-        exits={
-            0: "each mutant was detected",
-            1: "one survived; it is named",
-            2: "wrong usage",
-            4: "the kit or its environment failed",
-            130: "interrupted; the report holds the results so far",
-        },
-        more="docs/mutants.md",
+        examples=(("marker-sim mutants", "every mutant, by all guarantees"),
+                  ("marker-sim mutants --only first-infix --seeds 3", "one mutant, with 3 seeds")),
+        exits=_EXITS | {0: "each mutant was detected", 1: "one survived; it is named", 3: ""}, more="docs/mutants.md",
     ),
     "serve": Page(
-        groups={
-            "What is served": "base s3-endpoint",
-            "Address": "host port",
-            "Batches and answers": "batch-threads batch-interval-ms waiting-max fsync",
-        },
-        examples=(
-            ("marker-sim serve --base /data/tables --port 26754", "tables below a directory"),
-            ("marker-sim serve --base s3a://lake --s3-endpoint http://127.0.0.1:9000", "tables in a bucket"),
-        ),
+        groups={"What is served": "base s3-endpoint", "Address": "host port",
+                "Batches and answers": "batch-threads batch-interval-ms waiting-max fsync"},
+        examples=(("marker-sim serve --base /data/tables --port 26754", "tables below a directory"),
+                  ("marker-sim serve --base s3a://lake --s3-endpoint http://127.0.0.1:9000", "tables in a bucket")),
         exits={0: "ended by SIGTERM or SIGINT", 2: "wrong usage", 4: "the server could not run"},
         more="docs/protocol.md",
     ),
     "doctor": Page(
         groups={},
-        examples=(
-            ("marker-sim doctor", "look; nothing is changed and nothing downloaded"),
-            ("marker-sim doctor --install", "fetch what the installed extras can use, into a cache of the kit"),
-        ),
+        examples=(("marker-sim doctor", "look; nothing is changed and nothing downloaded"),
+                  ("marker-sim doctor --install", "fetch what the installed extras can use, into a cache of the kit")),
         exits={0: "`marker-sim verify` can run here", 2: "wrong usage", 4: "it cannot, or an installation failed"},
         more="docs/troubleshooting.md",
     ),
     "chaos": Page(
-        groups={
-            "What is judged": f"sut {_SERVER}",
-            "Search": "storage budget stages seed jobs spark-master",
-            "Directory and results": "dir new-night json",
-            "An object store of your own": "s3-endpoint s3-bucket",
-        },
-        examples=(
-            ("marker-sim chaos --budget 8h", "every world that is installed; the same command continues it"),
-            ("marker-sim chaos --sut hudi:1.0.2 --storage s3 --budget 2h", "one system"),
-        ),
-        exits=_EXITS | {1: "something promised is violated"},
-        more="docs/nightly.md",
+        groups={"What is judged": f"sut {_SERVER}", "Search": "storage budget stages seed jobs spark-master",
+                "Directory and results": "dir new-night json", "An object store of your own": "s3-endpoint s3-bucket"},
+        examples=(("marker-sim chaos --budget 8h", "every world that is installed; the same command continues it"),
+                  ("marker-sim chaos --sut hudi:1.0.2 --storage s3 --budget 2h", "one system")),
+        exits=_EXITS | {1: "something promised is violated"}, more="docs/nightly.md",
     ),
     "audit": Page(
-        groups={
-            "What is read": "s3-endpoint jobs spark-master",
-            "What counts": "stuck-after",
-            "Results": "report json",
-        },
-        examples=(
-            ("marker-sim audit /data/table --report audit", "a local table, with a page of what was found"),
-            ("marker-sim audit s3a://lake/table --jobs 64", "a table in a bucket"),
-        ),
-        exits={
-            0: "clean",
-            1: "damage found",
-            2: "wrong usage",
-            3: "something could not be decided",
-            4: "the kit or the storage failed",
-        },
+        groups={"What is read": "s3-endpoint jobs spark-master", "What counts": "stuck-after",
+                "Results": "report json"},
+        examples=(("marker-sim audit /data/table --report audit", "a local table, with a page of what was found"),
+                  ("marker-sim audit s3a://lake/table --jobs 64", "a table in a bucket")),
+        exits={0: "clean", 1: "damage found", 2: "wrong usage", 3: "something could not be decided",
+               4: "the kit or the storage failed"},
         more="docs/audit.md",
     ),
 }
 TOP = Page(
-    groups={
-        "Judge a system": "verify chaos mutants",
-        "Work with stored results": "replay shrink judge",
-        "Tables and servers": "audit serve",
-        "This machine": "doctor",
-    },
-    examples=(
-        ("marker-sim verify", "judge the reference for 40 s"),
-        ("marker-sim verify --help", "which systems can be judged instead"),
-    ),
-    exits=_EXITS,
-    more="README.md",
+    groups={"Judge a system": "verify chaos mutants", "Work with stored results": "replay shrink judge",
+            "Tables and servers": "audit serve", "This machine": "doctor"},
+    examples=(("marker-sim verify", "judge the reference for 40 s"),
+              ("marker-sim verify --help", "which systems can be judged instead")),
+    exits=_EXITS, more="README.md",
 )
+# fmt: on
 
 
 class PagedCommand(TyperCommand):
@@ -227,6 +167,6 @@ def _write_end(formatter: Any, page: Page) -> None:
         for command, said in page.examples:  # On lines of their own, so that a command is copied in one piece.
             formatter.write(f"{'':{formatter.current_indent}}{command}\n")
             formatter.write(f"{'':{formatter.current_indent}}    {said}\n")
-    _write_rows(formatter, "Exit codes", [(str(code), said) for code, said in page.exits.items()])
+    _write_rows(formatter, "Exit codes", [(str(code), said) for code, said in page.exits.items() if said])
     formatter.write_paragraph()
     formatter.write_text(f"More: {page.more}")
