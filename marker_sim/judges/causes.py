@@ -122,9 +122,10 @@ class Causes:
         made, asked = self._earlier(directory, call)
         meant = made[-1] if made else asked[0] if asked else None
         if meant is None:
-            like = (c for c in directory.creates if c.invoke < call.done and call.name.casefold() in c.name.casefold())
-            longer = next((c for c in like if c.name != call.name), None)
-            return f"; event {longer.invoke} had requested {longer.name!r}, which contains it" if longer else ""
+            like = (
+                c for c in directory.creates if c.invoke < call.done and c.name != call.name and call.name in c.name
+            )
+            return next((f"; event {c.invoke} had requested {c.name!r}, which contains it" for c in like), "")
         ended = 'was answered "created"' if made else f"ended {meant.outcome}"
         return f"; the create of event {meant.invoke} " + (
             f"{ended} at event {meant.done}" if meant.done < call.done else "had no answer yet"

@@ -15,8 +15,7 @@ import pytest
 from typer.main import get_command
 
 from marker_sim.cli import main
-from marker_sim.cli.app import COMMANDS, build_app
-from marker_sim.cli.help import PAGES, TOP
+from marker_sim.cli.app import COMMANDS, PAGES, TOP, build_app
 from marker_sim.cli.request import SECRET_OPTION, SEED_MAX, parse_duration, parse_request
 from marker_sim.errors import UsageError
 from marker_sim.judges.promises.profiles import SHIPPED
