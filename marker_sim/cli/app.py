@@ -1,8 +1,8 @@
 """Commands of `marker-sim`; every error becomes one sentence and an exit code.
 
 Only the module of the command that is given is imported: a server that is killed and started again all the time must
-start quickly. Help is written without boxes, so that a pipe and a terminal of any width and encoding show the same words,
-and names documents by their path in the source, for there is no public address yet.
+start quickly. Help has no boxes, so that a pipe and a terminal of any width and encoding show the same words; it names
+documents by their path in the source, for there is no public address yet.
 
 0 all hold   1 violated   2 wrong usage   3 inconclusive   4 the kit or its environment failed   130 interrupted
 """
