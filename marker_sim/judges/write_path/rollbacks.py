@@ -149,6 +149,7 @@ def _done_again(path: WritePathIndex, key: Key, step: WriteStep) -> str:
         return f"; a rollback of it is completed at event {done}"
     begun = max((other.invoke for other in path.about(key, "rollback") if other.invoke > step.invoke), default=None)
     none = "; no other rollback of it was begun"
+    none += "" if path.pending(key, path.end) else ", and the timeline does not have it any more"
     return none if begun is None else f"; the last other rollback of it began at event {begun}"
 
 
