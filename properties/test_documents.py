@@ -103,6 +103,12 @@ def test_every_file_that_a_document_names_is_there() -> None:
     assert named > 150, "paths are no longer seen"
 
 
+def test_items_of_lists_are_on_lines_of_their_own() -> None:
+    lines = ((path, line) for path in _documents() for line in _prose(path).splitlines())
+    merged = [f"{path.relative_to(ROOT)}: {line}" for path, line in lines if re.search(r"[.:;`)] - (\*|[a-z])", line)]
+    assert merged == []
+
+
 def test_the_architecture_has_every_folder_and_the_order_of_layers() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     table = text.partition("\n| part |")[2].partition("\n\n")[0]

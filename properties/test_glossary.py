@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
+from marker_sim.judges.verdict_row import VerdictRow
+from properties.package_tree import OF_TREE, PACKAGE, nodes_of
+
+pytestmark = OF_TREE
 DOCS = Path(__file__).parent.parent / "docs"
-ENTRIES = re.findall(r"^\*\*(.+?)\*\*: (.+)$", (DOCS / "glossary.md").read_text(encoding="utf-8"), re.M)
+PAGE = (DOCS / "glossary.md").read_text(encoding="utf-8")
+ENTRIES = re.findall(r"^\*\*(.+?)\*\*: (.+)$", PAGE, re.M)
 
 
 def test_each_word_is_used_by_the_page_that_its_entry_links_to() -> None:
@@ -21,3 +27,12 @@ def test_each_word_is_used_by_the_page_that_its_entry_links_to() -> None:
 def test_the_words_are_in_alphabetical_order() -> None:
     words = [word.lower() for word, _ in ENTRIES]
     assert words == sorted(set(words))
+
+
+def test_each_field_of_verdict_json_is_explained() -> None:
+    made = [node for node in nodes_of(PACKAGE / "report" / "verdict.py") if isinstance(node, ast.Dict)]
+    fields = {str(key.value) for node in made for key in node.keys if isinstance(key, ast.Constant)}
+    fields -= {"trace.json", "name"}  # A file of the report; the profile's name.
+    table = "\n".join(line for line in PAGE.splitlines() if line.startswith("| "))
+    wanted = {*fields, *VerdictRow.__dataclass_fields__, "walk", "canary", "trouble", "against", "guarantee", "cause"}
+    assert len(fields) > 25 and sorted(name for name in wanted if f"`{name}`" not in table) == []

@@ -14,7 +14,7 @@ from marker_sim.errors import UsageError
 from marker_sim.loading import load_system
 from marker_sim.markers.direct import DirectMarkers, direct_markers
 from marker_sim.markers.server import served_markers
-from marker_sim.markers.store import Context
+from marker_sim.markers.store import Context, Created
 from marker_sim.plan import MODES, Plan
 from marker_sim.targets.python import EVERY_CALL, try_every_call
 from marker_sim.worlds.processes.cluster import run_real
@@ -42,6 +42,26 @@ AsSet = _changed("list_all", set)
 AsKeys = _changed("list_all", lambda names: dict.fromkeys(names).keys())
 DataAsSet = _changed("list_data_paths", frozenset)
 Deleted = _changed("delete", lambda there: there)
+
+
+def _putting(*given: Any, **named: Any) -> type:
+    """A correct store whose create puts its marker with these arguments."""
+    path = "{0.directory}/{1}".format
+
+    def create(self: Any, name: str) -> Created:
+        self.context.storage.put(path(self.context, name), *given, **named)
+        return Created.CREATED
+
+    def init(self: Any, context: Context) -> None:
+        self.context = context
+        DirectMarkers.__init__(self, context)
+
+    return type("Putting", (DirectMarkers,), {"__init__": init, "create": create})
+
+
+PutText = _putting("")
+PutWord = _putting(b"", "if-absent")
+PutVersion = _putting(b"", expected=1)
 WRONG = {
     "CreateTrue": "create returned True; return Created.CREATED or Created.EXISTS",
     "CreateNone": "create returned None; return Created.CREATED or Created.EXISTS",
@@ -53,6 +73,9 @@ WRONG = {
     "LogGenerator": "list_log_paths returned <tuple_iterat",
     "ExistsNumber": "exists returned 1; return True or False",
     "DeleteNone": "delete returned None; return True or False",
+    "PutText": "storage.put was called with ''; give bytes",
+    "PutWord": "storage.put was called with 'if-absent'; give Condition.NONE or Condition.IF_ABSENT",
+    "PutVersion": "storage.put was called with 1; give expected=version",
     "nothing": "the factory returned None, which has no method create, list_all, ",
 }
 ONLY_DIRECT = ("DataNone", "LogGenerator")  # A timeline server's are made of `list_all`.

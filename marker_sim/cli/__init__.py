@@ -1,6 +1,6 @@
 """The command line.
 
-app.py         the commands, and every way to end as one sentence and an exit code; options.py: their options
+app.py         the commands, their help, and every way to end as one sentence and an exit code; options.py: options
 request.py     the options of `verify`, parsed once
 verify.py      carries out the request
 replay.py      stored failures again, or smaller; stored.py finds them; handing_over.py: as scripts and texts for others

@@ -1,24 +1,28 @@
 """Commands of `marker-sim`; every error becomes one sentence and an exit code.
 
 Only the module of the command that is given is imported: a server that is killed and started again all the time must
-start quickly.
+start quickly. Help has no boxes, so that a pipe and a terminal of any width and encoding show the same words; it names
+documents by their path in the source, for there is no public address yet.
 
 0 all hold   1 violated   2 wrong usage   3 inconclusive   4 the kit or its environment failed   130 interrupted
 """
 
 from __future__ import annotations
 
+import inspect
 import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from marker_sim import __version__
@@ -28,6 +32,163 @@ from marker_sim.errors import EXIT_HARNESS, EXIT_HOLDS, EXIT_INTERRUPTED, EXIT_U
 # Each is a function of its name, the options of which are its parameters, in a module of its name or of this one.
 COMMANDS = ("verify", "replay", "shrink", "judge", "mutants", "serve", "doctor", "chaos", "audit")
 MODULES = {"shrink": "replay"}
+SETTINGS = {"max_content_width": 120}
+_EXITS = {0: "every promised guarantee holds", 1: "one is violated, and not known to the baseline of --expect",
+          2: "wrong usage", 3: "one is inconclusive", 4: "the kit or its environment failed",
+          130: "interrupted; the report holds the results so far"}  # fmt: skip
+_AGAIN = {0: "none of these", 1: "something is still violated", 2: "wrong usage",
+          3: "something was not reproduced", 4: "something cannot run"}  # fmt: skip
+_SERVER = "start reader dir-format identity batch-threads"
+_S3 = "s3-endpoint s3-bucket s3-access-key s3-secret-key"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """What the help of a command has besides its options.
+
+    groups: by heading, the names of options in their order, with spaces between them.
+    examples: a command line and what it does. exits: what an exit code means, "" for one that it never has.
+    """
+
+    groups: Mapping[str, str]
+    examples: tuple[tuple[str, str], tuple[str, str]]
+    exits: Mapping[int, str]
+    more: str
+
+
+# fmt: off
+PAGES = {
+    "verify": Page(
+        groups={"What is judged": f"sut {_SERVER}", "Search": "mode storage budget runs seed jobs stop-at-first",
+                "What counts": "guarantees profile expect", "Comparison with a second system": "against against-start",
+                "An object store of your own": _S3, "Results": "report junit json verbose"},
+        examples=(("marker-sim verify --sut my_package.markers:factory --budget 20s", "a Python class of yours"),
+                  ("marker-sim verify --sut http --start './server {port} {storage}'", "a server of yours")),
+        exits=_EXITS, more="README.md; docs/third-party.md for a class, docs/foreign-servers.md for a server",
+    ),
+    "replay": Page(
+        groups={"What is run": "sut all times real keep", "Instead of a run": "curve script markdown"},
+        examples=(("marker-sim replay marker-sim-report", "is it fixed?"),
+                  ("marker-sim replay marker-sim-report --script show.sh", "of a server: a script without marker-sim")),
+        exits=_AGAIN, more="docs/handing-over.md",
+    ),
+    "shrink": Page(
+        groups={"Search": "budget same-cause"},
+        examples=(("marker-sim shrink marker-sim-report", "every cause of a report, for 5 minutes"),
+                  ("marker-sim shrink marker-sim-report/plan.json --budget 30m", "one plan, for half an hour")),
+        exits=_AGAIN | {0: "all of it is fixed", 1: "something is still violated, by a smaller plan or the same",
+                        130: "interrupted; what was found is kept"},
+        more="docs/handing-over.md",
+    ),
+    "judge": Page(
+        groups={"What counts": "guarantees profile expect", "Very large histories": "sets spark-master",
+                "Results": "json verbose"},
+        examples=(("marker-sim judge marker-sim-report -v", "the history of a report, with all verdicts"),
+                  ("marker-sim judge history.parquet --sets", "only the sets of names, of millions of markers")),
+        exits={code: said for code, said in _EXITS.items() if code != 130}, more="docs/history.md, docs/scale.md",
+    ),
+    "mutants": Page(
+        groups={"Search": "only seeds budget-per-mutant runs jobs stop-at-first", "Results": "report json"},
+        examples=(("marker-sim mutants", "every mutant, by all guarantees"),
+                  ("marker-sim mutants --only first-infix --seeds 3", "one mutant, with 3 seeds")),
+        exits=_EXITS | {0: "each mutant was detected", 1: "one survived; it is named", 3: ""}, more="docs/mutants.md",
+    ),
+    "serve": Page(
+        groups={"What is served": "base s3-endpoint", "Address": "host port",
+                "Batches and answers": "batch-threads batch-interval-ms waiting-max fsync"},
+        examples=(("marker-sim serve --base /data/tables --port 26754", "tables below a directory"),
+                  ("marker-sim serve --base s3a://lake --s3-endpoint http://127.0.0.1:9000", "tables in a bucket")),
+        exits={0: "ended by SIGTERM or SIGINT", 2: "wrong usage", 4: "the server could not run"},
+        more="docs/protocol.md",
+    ),
+    "doctor": Page(
+        groups={},
+        examples=(("marker-sim doctor", "look; nothing is changed and nothing downloaded"),
+                  ("marker-sim doctor --install", "fetch what the installed extras can use, into a cache of the kit")),
+        exits={0: "`marker-sim verify` can run here", 2: "wrong usage", 4: "it cannot, or an installation failed"},
+        more="docs/troubleshooting.md",
+    ),
+    "chaos": Page(
+        groups={"What is judged": f"sut {_SERVER}", "Search": "storage budget stages seed jobs spark-master", "What counts": "profile",
+                "Directory and results": "dir new-night json", "An object store of your own": "s3-endpoint s3-bucket"},
+        examples=(("marker-sim chaos --budget 8h", "every world that is installed; the same command continues it"),
+                  ("marker-sim chaos --sut hudi:1.0.2 --storage s3 --budget 2h", "one system")),
+        exits=_EXITS | {1: "something promised is violated"}, more="docs/nightly.md",
+    ),
+    "audit": Page(
+        groups={"What is read": "s3-endpoint jobs spark-master", "What counts": "stuck-after",
+                "Results": "report json"},
+        examples=(("marker-sim audit /data/table --report audit", "a local table, with a page of what was found"),
+                  ("marker-sim audit s3a://lake/table --jobs 64", "a table in a bucket")),
+        exits={0: "clean", 1: "damage found", 2: "wrong usage", 3: "something could not be decided",
+               4: "the kit or the storage failed"},
+        more="docs/audit.md",
+    ),
+}
+TOP = Page(
+    groups={"Judge a system": "verify chaos mutants", "Work with stored results": "replay shrink judge",
+            "Tables and servers": "audit serve", "This machine": "doctor"},
+    examples=(("marker-sim verify", "judge the reference for 40 s"),
+              ("marker-sim verify --help", "which systems can be judged instead")),
+    exits=_EXITS, more="README.md",
+)
+# fmt: on
+
+
+class PagedCommand(TyperCommand):
+    """A command whose help has groups, examples, exit codes and a document."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments, then the options by group; those of no group last."""
+        records = {
+            max(each.opts, key=len).removeprefix("--"): (each, each.get_help_record(ctx))
+            for each in self.get_params(ctx)
+        }
+        _write_rows(
+            formatter, "Arguments", [row for each, row in records.values() if each.param_type_name == "argument"]
+        )
+        options = {name: row for name, (each, row) in records.items() if each.param_type_name == "option" and row}
+        for heading, names in PAGES[str(self.name)].groups.items():
+            _write_rows(formatter, heading, [options.pop(name) for name in names.split() if name in options])
+        _write_rows(formatter, "Other options", list(options.values()))
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write what follows the options."""
+        _write_end(formatter, PAGES[str(self.name)])
+
+
+class PagedGroup(TyperGroup):
+    """All commands, each with the whole first sentence of its help, in groups."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands by group."""
+        for heading, names in TOP.groups.items():
+            found = [(name, self.commands[name]) for name in names.split() if name in self.commands]
+            _write_rows(formatter, heading, [(name, _first_sentence(each.help or "")) for name, each in found])
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write what follows the commands."""
+        _write_end(formatter, TOP)
+
+
+def _first_sentence(text: str) -> str:
+    return " ".join(inspect.cleandoc(text).partition("\n\n")[0].split())
+
+
+def _write_rows(formatter: Any, heading: str, rows: list[Any]) -> None:
+    if rows:
+        with formatter.section(heading):
+            formatter.write_dl(rows)
+
+
+def _write_end(formatter: Any, page: Page) -> None:
+    with formatter.section("Examples"):
+        for command, said in page.examples:  # On lines of their own, so that a command is copied in one piece.
+            formatter.write(f"{'':{formatter.current_indent}}{command}\n")
+            formatter.write(f"{'':{formatter.current_indent}}    {said}\n")
+    _write_rows(formatter, "Exit codes", [(str(code), said) for code, said in page.exits.items() if said])
+    formatter.write_paragraph()
+    formatter.write_text(f"More: {page.more}")
 
 
 def _top(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
@@ -42,11 +203,14 @@ def build_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
         add_completion=False,
         no_args_is_help=True,
         rich_markup_mode=None,
+        cls=PagedGroup,
+        context_settings=SETTINGS,
         help="Decides, with evidence, whether an implementation of Apache Hudi markers is correct.",
     )
     app.callback(invoke_without_command=True)(_top)
     for name in names:
-        app.command(name=name)(getattr(import_module(f"marker_sim.cli.{MODULES.get(name, name)}"), name))
+        command = getattr(import_module(f"marker_sim.cli.{MODULES.get(name, name)}"), name)
+        app.command(name=name, cls=PagedCommand, context_settings=SETTINGS)(command)
     return app
 
 

@@ -34,10 +34,7 @@ def audit(
     stuck_after: given.StuckAfter = "2h",
     spark_master: given.SparkMaster = None,
 ) -> int:
-    """Find out what defects of markers, rollbacks and commits left in an existing Hudi table; only reads it.
-
-    Exit codes: 1 damage found, 4 the kit or the storage failed, 3 something could not be decided, 0 clean.
-    """
+    """Find out what defects of markers, rollbacks and commits left in an existing Hudi table; only reads it."""
     check_endpoint(s3_endpoint)
     threads = JOBS if jobs is None else parse_number(jobs, "--jobs", JOBS_MAX)
     stuck_after_s = seconds_in(stuck_after)

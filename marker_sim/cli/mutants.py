@@ -37,7 +37,7 @@ def mutants(
         str | None, typer.Option(metavar="TIME", help="Processor time per mutant. Default: 60s.")
     ] = None,
     runs: Annotated[str | None, typer.Option(metavar="N", help="Plans per search, instead of a time.")] = None,
-    only: Annotated[str | None, typer.Option(metavar="NAME,...", help="Only these mutants.")] = None,
+    only: Annotated[str | None, typer.Option(metavar="NAME,NAME", help="Only these mutants.")] = None,
     jobs: given.Jobs = None,
     stop_at_first: Annotated[bool, typer.Option("--stop-at-first", help="Stop at the first survivor.")] = False,
     report: given.Report = "marker-sim-mutants",

@@ -58,7 +58,8 @@ Report = Annotated[str, typer.Option(metavar="DIR", help="Report directory.")]
 Start = Annotated[
     str | None,
     typer.Option(
-        metavar="COMMAND", help="Starts a program, or an HTTP server: {port}, {storage}, {threads}, ... are replaced."
+        metavar="COMMAND",
+        help="Starts a program, or an HTTP server: {port}, {storage}, {threads} and others are filled in.",
     ),
 ]
 Reader = Annotated[
@@ -120,5 +121,7 @@ HandedOver = Annotated[
         help="File for --script or --markdown, a folder for several stories; .html or .json for --curve.",
     ),
 ]
-Stages = Annotated[str | None, typer.Option(metavar="NAME:SHARE,...", help="Any of swarm, exhaustive, real, spark.")]
+Stages = Annotated[
+    str | None, typer.Option(metavar="NAME:SHARE,NAME:SHARE", help="Any of swarm, exhaustive, real, spark.")
+]
 ChaosStorage = Annotated[str | None, typer.Option(metavar="STORAGE", help="Of a foreign system: local, s3 or both.")]

@@ -132,13 +132,11 @@ def replay(
 ) -> int:
     """Run stored failures again, one for each cause: FIXED, STILL VIOLATED, NOT REPRODUCED or CANNOT RUN.
 
-    NO FAILURE KNOWN is said of a plan that breaks nothing and of which nothing says that it ever did.
+    A plan that breaks nothing, and of which no file says that it ever did, is NO FAILURE KNOWN.
 
-    A cause is a guarantee and how it was broken. Its failures are run until one is still violated, in the world they
-    were found in: milliseconds in the simulated one, seconds with real processes, whose output also has the number of
-    violated runs. Fixed failures of a chaos directory are moved to failures/fixed.
-
-    Exit codes: 1 something is still violated, 4 something cannot run, 3 something was not reproduced, 0 nothing of it.
+    A cause is a guarantee and how it was broken. Its failures are run until one is still violated, in the world in
+    which they were found: milliseconds in the simulated one, seconds with real processes, where the output also has
+    the number of violated runs. Fixed failures of a chaos directory are moved to failures/fixed.
     """
     if script or markdown:
         given_too = [name for name, value in (("--script and --markdown", script and markdown), ("--keep", keep),
@@ -314,8 +312,7 @@ def shrink(
     """Go on making stored failures smaller, one for each cause, on the system that showed them.
 
     A smaller plan takes the place of the earlier one, which is kept in earlier/ of the report; the next shrink goes on
-    from there, and only runs a plan for which nothing was left to try. Ctrl-C ends it and keeps what was found. Exit
-    codes as those of replay: 1 it is still violated, smaller or not, 4 it cannot run, 3 it was not reproduced.
+    from there, and only runs a plan for which nothing was left to try. Ctrl-C ends it and keeps what was found.
     """
     budget_s, console = parse_duration(budget, "--budget"), output_console()
     chosen: dict[tuple[str, str], StoredPlan] = {}

@@ -122,11 +122,11 @@ class Causes:
         made, asked = self._earlier(directory, call)
         meant = made[-1] if made else asked[0] if asked else None
         if meant is None:
-            return ""
+            like = (c for c in directory.creates if c.invoke < call.done and call.name in c.name != call.name)
+            return next((f"; event {c.invoke} had requested {c.name!r}, which contains it" for c in like), "")
         ended = 'was answered "created"' if made else f"ended {meant.outcome}"
-        return f"; the create of event {meant.invoke} " + (
-            f"{ended} at event {meant.done}" if meant.done < call.done else "had no answer yet"
-        )
+        what = f"{ended} at event {meant.done}" if meant.done < call.done else "had no answer yet"
+        return f"; the create of event {meant.invoke} {what}"
 
     def of_stranger(self, directory: Directory, name: str, kind: str = "list") -> str:
         """The cause of a name that was not requested; kind: of the listing that shows it."""

@@ -17,6 +17,7 @@ from marker_sim.history.index.presence import directory_of
 from marker_sim.names import TEMP, legible
 
 UNEXPLAINED = "unexplained"
+OUTCOMES = {"ok": "well", "fail": "without effect", "info": "with an unknown outcome"}
 _NAMED = re.compile(r"\bevent (\d{1,18})\b")
 _TIMELINE = TEMP.removesuffix(".temp/")
 _KIT = "another program (the kit)"
@@ -34,7 +35,7 @@ _FAULTS = {
     "damage": "the type file was damaged at {1}",
 }
 _OF_FAMILY = {
-    "storage": "{2} in a storage call of {0} at {1}",
+    "storage": "{2} in a storage call of {0} at {1}{3}",
     "wire": "{2} of a request of {0} at {1}",
     "proxy": "{2} on connections of {0} at {1}",
 }
@@ -94,7 +95,7 @@ def breach_of(
     proof = sorted({index for index in evidence if 0 <= index < view.end})
     low, high = (proof[0], proof[-1]) if proof else (0, view.end)
     under, fault = view.blamed(low, high, directory)
-    message += _deeds(view, named_events(message), fault)
+    message += _deeds(view, named_events(message), fault, message)
     shown = {*proof, *also, *named_events(message)}
     shown |= {fault, *(view.answers.get(index) for index in shown if index is not None)}
     evidence = tuple(sorted(index for index in shown if index is not None and index < view.end))
@@ -114,10 +115,13 @@ def next_answer(view: HistoryIndex, directory: str, at: int, name: str = "") -> 
     return next((call[:2] for call in calls if call.done > at), calls[-1][:2] if calls else ())
 
 
-def _deeds(view: HistoryIndex, named: Iterable[int], fault: int | None) -> str:
-    """What events did, in their order, and the fault under which they did it: the end of a sentence."""
+def _deeds(view: HistoryIndex, named: Iterable[int], fault: int | None, said: str) -> str:
+    """What events did, in their order, and the fault under which they did it: the end of a sentence.
+
+    said: the sentence until then, the clauses of which are not repeated.
+    """
     found = sorted({index for index in named if 0 <= index < view.end})
-    clauses = [words for index in found if (words := deed_of(view, view.events[index]))]
+    clauses = [words for index in found if (words := deed_of(view, view.events[index])) not in said]
     under = "" if fault is None or fault in found else deed_of(view, view.events[fault])
     return "".join(f"; {clause}" for clause in clauses) + (f" (fault: {under})" if under else "")
 
@@ -132,7 +136,8 @@ def deed_of(view: HistoryIndex, event: Event) -> str:
     at, path = f"event {event.index}", event.path or ""
     if event.kind == "fault":
         words = _FAULTS.get(event.operation) or _OF_FAMILY.get(_FAMILIES.get(event.operation, ""), "{2} of {0} at {1}")
-        return words.format(event.process, at, event.operation)
+        file = legible(path.rpartition("/")[2])
+        return words.format(event.process, at, event.operation, f", on {file}" if file else "")
     if event.kind == "effect" and (directory_of(path) is not None or _TIMELINE not in path):
         who = _KIT if event.process == "kit" else event.process
         return f"{who} {change_of(view, event)} at {at}{_during(view, event)}"

@@ -1,17 +1,19 @@
-"""A foreign marker store whose every answer is checked against the contract (store.py) before the kit uses it.
+"""A foreign marker store whose every answer, and every put, is checked against the contract (store.py, seams.py).
 
-An answer of another type is a mistake in the code of the class, and no evidence about its markers: it ends the command
+A value of another type is a mistake in the code of the class, and no evidence about its markers: it ends the command
 with a sentence, and nothing is judged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from reprlib import repr as shortened
 from typing import Any, NoReturn
 
 from marker_sim.markers.protocol import takes_identity
 from marker_sim.markers.store import Context, Created, Factory, MarkerStore
+from marker_sim.seams import Condition, Storage, StorageWrapper
 
 Refuse = Callable[[str], NoReturn]
 METHODS = ("create", "list_all", "list_data_paths", "list_log_paths", "exists", "delete")
@@ -30,13 +32,13 @@ def refuse_at_once(sentence: str) -> NoReturn:
 
 
 def checked(factory: Factory, given: str, refuse: Refuse) -> Factory:
-    """The factory, with stores that check every answer.
+    """The factory, with stores that check every answer and put.
 
-    given: how it was given, with which the sentence about a wrong answer begins; refuse: gets that sentence.
+    given: how it was given, with which the sentence about a wrong value begins; refuse: gets that sentence.
     """
 
     def make(context: Context) -> MarkerStore:
-        store = factory(context)
+        store = factory(replace(context, storage=_CheckedStorage(context.storage, given, refuse)))
         missing = [name for name in METHODS if not callable(getattr(store, name, None))]
         if missing:
             refuse(
@@ -47,6 +49,31 @@ def checked(factory: Factory, given: str, refuse: Refuse) -> Factory:
         return kind(store, given, refuse)
 
     return make
+
+
+class _CheckedStorage(StorageWrapper):
+    """The storage of a store: what it puts is bytes, under a condition that there is.
+
+    Any other condition would be none at all, and the class would be accused of what it asked for.
+    """
+
+    def __init__(self, inner: Storage, given: str, refuse: Refuse) -> None:
+        super().__init__(inner)
+        self._given = given
+        self._refuse = refuse
+
+    def _call(self, operation: str, path: str, *arguments: Any) -> Any:
+        match arguments:
+            case (data, *_) if not isinstance(data, bytes):
+                self._wrong(operation, data, "bytes")
+            case (_, condition, _) if not isinstance(condition, Condition):
+                self._wrong(operation, condition, "Condition.NONE or Condition.IF_ABSENT of marker_sim.seams")
+            case (_, _, expected) if not isinstance(expected, str | None):
+                self._wrong(operation, expected, "expected=version, the second part of what get returned")
+        return super()._call(operation, path, *arguments)
+
+    def _wrong(self, operation: str, value: Any, expected: str) -> NoReturn:
+        self._refuse(f"{self._given}: storage.{operation} was called with {shortened(value)}; give {expected}")
 
 
 class _CheckedStore:

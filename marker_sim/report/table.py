@@ -167,7 +167,7 @@ def print_failure(outcome: VerdictOutcome, story: Sequence[Failure], console: Co
         for line in in_context(failure.history, failure.evidence, around=0):
             _say(console, line, 4)
     if failure.plan is not None:
-        entries = f"{failure.entries} entries"
+        entries = f"{failure.entries} entr{'y' if failure.entries == 1 else 'ies'}"
         grown = f"{entries}, shrunk from {failure.entries_before}" if failure.entries_before else entries
         sentences = plan_sentences(failure.plan)
         shown = sentences if verbose or len(sentences) <= PLAN_SHOWN_MAX else ()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib.resources import files
@@ -10,14 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.main import get_command
 
 from marker_sim.cli import main
+from marker_sim.cli.app import COMMANDS, PAGES, TOP, build_app
 from marker_sim.cli.request import SECRET_OPTION, SEED_MAX, parse_duration, parse_request
 from marker_sim.errors import UsageError
 from marker_sim.judges.promises.profiles import SHIPPED
 from marker_sim.report.verdict import without_option
 from marker_sim.targets.table import NAMES, PLANNED, parse_target
 
+ROOT = Path(__file__).parents[2]
 HTTP = ("verify", "--sut", "http", "--start", "sh {port}")
 S3 = (*HTTP, "--storage", "s3")
 NOBODY = "http://127.0.0.1:9"
@@ -205,10 +210,35 @@ def test_no_command_prints_the_help_and_code_2(capsys: pytest.CaptureFixture[str
     assert out == "" and all(command in err for command in ("verify", "replay", "judge", "doctor"))
 
 
-@pytest.mark.parametrize("command", ["verify", "replay", "judge", "doctor"])
-def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main((command, "--help")) == 0
-    assert "--help" in capsys.readouterr().out
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_is_whole_at_every_width(
+    command: str, width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert main((*command.split(), "--help")) == 0
+    shown = capsys.readouterr().out
+    assert [line for line in shown.splitlines() if len(line) > width] == []
+    assert not re.search(r"…|\.\.\.", shown.removeprefix(shown.partition("\n")[0]))
+    page = PAGES.get(command, TOP)
+    assert f"{command} [OPTIONS]" in shown and "\nExit codes:\n  0 " in shown
+    assert all(f"\n  {line}\n      {said}\n" in shown for line, said in page.examples)
+    for document in re.findall(r"[\w/-]+\.md", page.more):
+        assert document in shown and (ROOT / document).is_file()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_option_has_one_group_and_each_example_is_accepted(command: str) -> None:
+    app: Any = get_command(build_app())
+    own = app.commands[command]
+    options = [max(each.opts, key=len).removeprefix("--") for each in own.params if each.param_type_name == "option"]
+    grouped = " ".join(PAGES[command].groups.values()).split()
+    assert sorted(grouped) == sorted(options if grouped else ())
+    for line, _ in PAGES[command].examples:
+        program, name, *words = shlex.split(line)
+        assert (program, name) == ("marker-sim", command)
+        own.make_context(name, words, obj=(name, *words))
+    assert sorted(" ".join(TOP.groups.values()).split()) == sorted(COMMANDS)
 
 
 @pytest.mark.parametrize(("command", "names"), [("verify", NAMES), ("chaos", PLANNED), ("replay", PLANNED)])

@@ -218,7 +218,8 @@ def test_a_rollback_says_when_it_was_interrupted_what_was_committed_and_that_it_
     job.roll_back("001", A)
     told = [breach.message for breach in job.finding("G15").breaches if "is left" in breach.message]
     committed = next(e.index for e in job.events if (e.path or "").endswith("001.commit"))
-    assert len(told) == 1 and told[0].endswith(f"; it was committed at event {committed}")
+    ended = f"; its listing does not have the marker of this file; it was committed at event {committed}"
+    assert len(told) == 1 and told[0].endswith(ended)
 
 
 def test_data_before_the_timeline_knows_its_instant_is_not_said_to_be_never_on_it() -> None:

@@ -43,6 +43,14 @@ def test_exists_says_what_became_of_the_create_before_it() -> None:
         assert said(made, "G2").endswith(f"; the create of event {first} {what}")
 
 
+def test_exists_for_a_name_never_stored_names_the_longer_one_that_contains_it() -> None:
+    made = Story()
+    made.start()
+    longer = made.ask("p=1/" + marker("a"))
+    made.end(made.ask(marker("a")), "ok", "exists")
+    assert said(made, "G2").endswith(f"; event {longer} had requested {'p=1/' + marker('a')!r}, which contains it")
+
+
 @pytest.mark.parametrize("process", ["server#1", "server#2"])
 def test_who_was_not_asked_to_delete_is_not_said_to_have_removed_it_in_a_deletion(process: str) -> None:
     made = Story()
@@ -132,8 +140,8 @@ def test_an_interrupted_rollback_says_whether_it_was_done_again(again: str) -> N
     completed = [e.index for e in job.events if (e.path or "").endswith("0019.rollback")]
     what = {
         "completed": f"; a rollback of it is completed at event {(*completed, -1)[0]}",
-        "begun": f"; the last other one of it began at event {begun}",
-        "never": "; no other one of it was begun",
+        "begun": f"; the last other rollback of it began at event {begun}",
+        "never": "; no other rollback of it was begun",
     }
     assert all(what[again] in breach.message for breach in job.finding("G16").breaches)
     assert job.finding("G16").breaches

@@ -92,7 +92,7 @@ def test_a_marker_lost_after_a_kill_says_which_and_shows_it() -> None:
     breach = only(story, "G3")
     assert {answer, kill, looked} <= set(breach.evidence) and breach.cause == "lost-at-kill"
     assert f"first reading of storage after it, at event {looked}, does not show it" in breach.message
-    assert f"a server was killed at event {kill}, in between" in breach.message
+    assert f"was killed at event {kill}, in between" in breach.message
 
 
 def test_a_marker_that_vanishes_says_from_when_on() -> None:

@@ -124,7 +124,7 @@ def _lost(
         kill = view.killed(call.done, moment)
         if kill is not None:
             unseen = f"the first reading of storage after it, at event {moment}, does not show it"
-            return moment, f"{what}, and {unseen}; a server was killed at event {kill}, in between"
+            return moment, f"{what}, and {unseen}; {view.events[kill].process} was killed at event {kill}, in between"
         to = present(span, next((start for start in span[::2] if start > moment), NEVER))
     if to is None or to >= limit:
         return None

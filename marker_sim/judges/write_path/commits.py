@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER
 from marker_sim.history.index.write_path import Completion, Key, WritePathIndex
-from marker_sim.judges.findings import Breach
+from marker_sim.judges.findings import OUTCOMES, Breach
 from marker_sim.judges.write_path.steps import breach, ended_badly, judge_of_writes
 from marker_sim.names import TEMP
 from marker_sim.timeline import WriteStat, WriteToken, parse_data_file
@@ -52,7 +52,10 @@ def _asked(view: HistoryIndex, path: WritePathIndex, key: Key, put: int, begun: 
         return f", although a create of one was answered at event {done}" if done < put else ""
     own = (call for call in directory.creates if begun < call.invoke < put)
     call = next((call for call in own if view.events[call.invoke].process == view.events[begun].process), None)
-    return f"; its attempt asked for {call.name!r} at event {call.invoke}" if call is not None else ""
+    if call is None:
+        return ""
+    ended = f"ended {OUTCOMES[call.outcome]} at event {call.done}" if call.done < put else "had no answer yet"
+    return f"; its attempt asked for {call.name!r} at event {call.invoke}, which {ended}"
 
 
 def _named(view: HistoryIndex, path: WritePathIndex, key: Key) -> dict[str, int]:
@@ -122,7 +125,7 @@ def _inexact(view: HistoryIndex, path: WritePathIndex, done: Completion) -> Iter
         since = at if step is None else path.known_from(step, left.path)
         if left.start < since:
             how = f"was stored before the markers were listed at event {since}" if step else "was stored"
-            message = f"{left.path!r} {how} and still is when the commit without it completes at event {at}"
+            message = f"{left.path!r} {how}, the commit completed at event {at} does not name it, and it is stored then"
             yield breach(view, done.key, message, left.start, *(since,) * (step is not None), at, also=answer)
         else:
             view.excuse("late-write")

@@ -39,7 +39,7 @@ def _markers_last(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[B
                 view.excuse("late-write")
             if left:
                 what = "a marker of it was deleted" if only else "the deletion of its markers was invoked"
-                named_by = "for which one of them was asked" if view.reads else "which one of them names"
+                named_by = "whose marker was requested" if view.reads else "which one of them names"
                 message = (
                     f"{what} at event {moment} although it is not committed and the file {left[0].path!r}, {named_by},"
                     " is stored"

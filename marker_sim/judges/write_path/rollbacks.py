@@ -8,7 +8,7 @@ from marker_sim.history.index.calls import WriteStep
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER, present
 from marker_sim.history.index.write_path import Completion, Key, ObservedWrite, WritePathIndex
-from marker_sim.judges.findings import Breach
+from marker_sim.judges.findings import OUTCOMES, Breach
 from marker_sim.judges.write_path.steps import breach, ended_badly, judge_of_writes
 from marker_sim.names import TEMP
 from marker_sim.timeline import State
@@ -86,10 +86,23 @@ def _files_left(
         how = "a listing of its markers was invoked" if listed and listed[1] == NEVER else how
         over = f"is left when its rollback is over at event {moment}"
         message = f"{left.path!r} was stored before {how} at event {since} and {over}"
+        message += _in_listing(view, path, step, left.path)
         commit = next((done for done in path.commits if done.key == key and done.at < moment), None)
         message += f"; it was committed at event {commit.at}" if commit is not None else ""
         also = path.marked(key, left.path, moment)
         yield breach(view, key, message, left.start, *(since,) * (step is not None), moment, also=also)
+
+
+def _in_listing(view: HistoryIndex, path: WritePathIndex, step: WriteStep | None, file: str) -> str:
+    """Whether the listings of a rollback had the marker of a file: the end of a sentence."""
+    calls = [call for call in path.listings(step) if call.done != NEVER] if step is not None else []
+    if not calls:
+        return ""
+    shown = [call.value for call in calls if isinstance(call.value, tuple)]
+    if not shown:
+        return f"; its listing ended {OUTCOMES[calls[-1].outcome]} at event {calls[-1].done}"
+    named = any(file in (name, view.names_data(name)[1]) for names in shown for name in names)
+    return f"; its listing {'has' if named else 'does not have'} the marker of this file"
 
 
 def _rollback_retryable(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[Breach]]:
@@ -135,7 +148,9 @@ def _done_again(path: WritePathIndex, key: Key, step: WriteStep) -> str:
     if done is not None:
         return f"; a rollback of it is completed at event {done}"
     begun = max((other.invoke for other in path.about(key, "rollback") if other.invoke > step.invoke), default=None)
-    return "; no other one of it was begun" if begun is None else f"; the last other one of it began at event {begun}"
+    none = "; no other rollback of it was begun"
+    none += "" if path.pending(key, path.end) else ", and the timeline does not have it any more"
+    return none if begun is None else f"; the last other rollback of it began at event {begun}"
 
 
 def _next_write(path: WritePathIndex, key: Key, step: WriteStep) -> ObservedWrite | None:
