@@ -183,6 +183,14 @@ class PlanFaults:
         """The faults of the plan that happened at a call."""
         return tuple(fault for fault, armed in zip(self._at_calls, self._armed, strict=False) if armed.fired)
 
+    @property
+    def lasting(self) -> bool:
+        """Whether storage still fails at calls to come, until all faults are over."""
+        return any(
+            refuses_calls(fault) and not fault.settings.for_ms and (armed.outside or armed.fired < fault.settings.calls)
+            for fault, armed in zip(self._at_calls, self._armed, strict=False)
+        )
+
     def before(self, actor: str, kind: str) -> list[Fault]:
         """A client is about to ask."""
         return self._arrive(*dict.fromkeys(((actor, ""), (actor, client_site(kind, False)))))

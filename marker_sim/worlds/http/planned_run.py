@@ -1,7 +1,8 @@
 """One plan run against real servers, and the history of it.
 
-A server that lived through a run without a fault of its own, and answered everything, serves the next one: then a run
-costs as long as its clients take. All tables of a run lie below a folder of its own.
+A server that met no fault, perhaps because it was started after the last one, and answered everything, serves the next
+run, unless servers wrote to files outside of tables: then a run costs as long as its clients take. All tables of a run
+lie below a folder of its own.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ from marker_sim.worlds.interceptor import ArmedFault, StorageCall
 SCRIPTS_S = 8.0
 LONGER_S = 13.0  # Longer than any answer may take, so that whoever waits for a directory that fails is seen to wait.
 IDLE_S = 3.0  # All that still ask wait for an answer: what hangs is seen while the run is probed.
+REFUSED_IDLE_S = 4.5  # The same after storage failed: with the probes longer than its time-out and any answer may take.
 REUSED_MAX = 12
+KEEPS = ("write", "rename", "link", "put")  # Calls by which something is kept.
 OF_PLANS = "in plans: "
 HOSTILE = "hostile directory"
 
@@ -115,11 +118,6 @@ def power_fails(plan: Plan) -> bool:
     return any(fault.kind is FaultKind.POWER_LOST for fault in plan.faults)
 
 
-def _lasts(fault: Fault) -> bool:
-    """Whether it goes on until the clients are through."""
-    return refuses_calls(fault) and not fault.settings.for_ms
-
-
 class _PlannedRun(RunStage):
     def __init__(self, system: ForeignSystem, fleet: Fleet, plan: Plan, table: str, deadline: float) -> None:
         wire = STORAGE_WIRE in wires_of(plan)
@@ -139,33 +137,42 @@ class _PlannedRun(RunStage):
         self.faults.wires.open()
         if living is not None:
             injector.take_over(living)
-        first = living or injector.start()
+        else:
+            injector.start()
         self.phase("faults")
         self.watch()
         self.faults.arm(self.world)
         self.scripts.start()
-        lasting = any(map(_lasts, self.plan.faults))
         takes_time = any(
             fault.kind is FaultKind.SECOND_SERVER or isinstance(fault.trigger, Call) for fault in self.plan.faults
         )
         longer = takes_time or wires_of(self.plan)
-        self.faults.drive(lambda: self._through(lasting), LONGER_S if longer else SCRIPTS_S, self.deadline)
+        self.faults.drive(self._through, LONGER_S if longer else SCRIPTS_S, self.deadline)
         self.scripts.stop()
         self.faults.heal()
         self.phase("healed")
         if probing:
             self.probe()
         quiet = not self.recorder.open_since(self.recorder.now_ns())
-        unharmed = not self.faults.met.total() and not wires_of(self.plan)
-        keep = quiet and injector.servers == [first] and unharmed and self.scripts.over
+        keep = quiet and self.scripts.over and not wires_of(self.plan) and self._unharmed()
         self.close(kill=not keep)
         return keep
 
-    def _through(self, lasting: bool) -> bool:
+    def _through(self) -> bool:
         """Whether clients are through, and every fault of a wire, or all of them wait for an answer."""
         if self.scripts.over:
             return self.faults.wires.idle
-        return not lasting and self.scripts.idle_s > IDLE_S
+        idle_s = REFUSED_IDLE_S if any(map(refuses_calls, self.plan.faults)) else IDLE_S
+        return not self.faults.lasting and self.scripts.idle_s > idle_s
+
+    def _unharmed(self) -> bool:
+        """Whether one server lives, without a fault since it began, and the run left nothing but tables behind."""
+        living = self.injector.servers
+        if len(living) != 1:
+            return False
+        faults = (event for event in self.recorder.events[living[0].started :] if event.kind == "fault")
+        own = (call for call in self._planned() if call.path.startswith("/") and call.operation in KEEPS)
+        return all(event.operation == "restart" for event in faults) and not any(own)
 
     def over(self) -> PlayedPlan:
         """The history of the run."""

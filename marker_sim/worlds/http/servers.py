@@ -75,11 +75,12 @@ class Command:
 class Server:
     """One life of a server process. `name` is the process of the history, `started` the index of its first event.
 
-    door: the port that clients ask: its own, or that of a proxy before it.
+    door: the port that clients ask: its own, or that of a proxy before it. slot: as of `Fleet.start`.
     """
 
-    def __init__(self, name: str, port: int, program: StartedProgram, log: Path) -> None:
+    def __init__(self, name: str, slot: str, port: int, program: StartedProgram, log: Path) -> None:
         self.name = name
+        self.slot = slot
         self.port = port
         self.door = port
         self.log = log
@@ -238,7 +239,7 @@ class Fleet:
                 program = around.start(words, mine, process=name, stdout=output)
         except OSError as error:
             raise _not_started(words[0], error) from error
-        server = Server(name, port, program, log)
+        server = Server(name, slot, port, program, log)
         self._servers.append(server)
         return server
 
