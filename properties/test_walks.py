@@ -144,6 +144,20 @@ def test_a_walk_says_what_was_kept_broken_not_met_and_not_tried() -> None:
     assert "3 tried: 1 kept every promise, 1 broke G3 G11 by" in line and f"{came['']} not tried" in line
 
 
+def test_requests_that_hang_are_awaited_once_for_each_kind_of_call_and_a_point_says_when_they_were_not() -> None:
+    walk, patience = walked(), dict[tuple[str, ...], list[bool]]()
+    while (plan := walk.next()) is not None:
+        call = plan.faults[-1].trigger
+        assert isinstance(call, Call)
+        patient = walk.patient(plan)
+        patience.setdefault((*call.operations, re.sub(r".*/", "", call.pattern)), []).append(patient)
+        walk.took(plan, (), True, ("G6",) if patient else (), hung=not patient)
+    assert all(each[0] and not any(each[1:]) for each in patience.values()) and len(patience) == 5
+    came = Counter(what for row in walk.rows() for what in row.fates.values())
+    assert came["G6"] == len(patience) and came["no answer"] == sum(came.values()) - len(patience)
+    assert f"{came['no answer']} hung and were not awaited" in walk_line(walk.rows())
+
+
 @pytest.mark.parametrize("storage", ["local", "s3"])
 def test_calls_that_change_storage_can_be_the_last_ones_and_closing_a_file_cannot_fail(storage: str) -> None:
     for operation in CHANGES[storage]:

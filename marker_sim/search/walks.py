@@ -26,7 +26,7 @@ from marker_sim.faults import Call, Fault, FaultKind, Site
 from marker_sim.faults.model import FaultSettings, When
 from marker_sim.faults.row import READ_CALLS, READS
 from marker_sim.history.index.presence import directory_of
-from marker_sim.outcome.result import KEPT, NOT_MET, WalkedCall
+from marker_sim.outcome.result import KEPT, NO_ANSWER, NOT_MET, WalkedCall
 from marker_sim.plan import COPY, Op, Plan
 from marker_sim.worlds.interceptor import StorageCall
 
@@ -127,6 +127,7 @@ class Walk:
     _kinds: dict[str, int] = field(default_factory=dict)  # Calls of pairs, as shown, numbered.
     _going: dict[Plan, WalkPoint | None] = field(default_factory=dict)
     _came: dict[WalkPoint, str] = field(default_factory=dict)
+    _silent: set[object] = field(default_factory=set)  # Kinds of calls after which requests were awaited in vain.
 
     def next(self) -> Plan | None:
         """The plan of the next run; None when all were given, or while the calls of a workload are not known."""
@@ -146,17 +147,27 @@ class Walk:
         self._going[plan] = point
         return plan
 
-    def took(self, plan: Plan, calls: Sequence[StorageCall], struck: bool, broken: Collection[str]) -> None:
+    def patient(self, plan: Plan) -> bool:
+        """Whether requests of a plan that was given are awaited: not after a kind of call that broke G6 already."""
+        point = self._going[plan]
+        return point is None or _kind(point) not in self._silent
+
+    def took(
+        self, plan: Plan, calls: Sequence[StorageCall], struck: bool, broken: Collection[str], hung: bool = False
+    ) -> None:
         """Take in a run. calls: of servers, while faults were armed, with the paths of the plan, in order.
 
         struck: whether the last fault happened, in a run that was judged. broken: the guarantees that the run broke.
+        hung: whether requests hung and were not awaited.
         """
         point = self._going.pop(plan)
         if point is None:
             self._number(tuple(calls))
         else:
             named = " ".join(sorted(broken, key=lambda guarantee: int(guarantee[1:])))
-            self._came[point] = named or (KEPT if struck else NOT_MET)
+            self._came[point] = named or (NO_ANSWER if hung else KEPT if struck else NOT_MET)
+            if "G6" in broken:
+                self._silent.add(_kind(point))
             if point.base == 0 and point.fault.kind.row.kills:
                 self._pair(point.fault, [call for call in calls if call.starting])
 
@@ -244,6 +255,10 @@ def in_order(points: Sequence[WalkPoint]) -> list[WalkPoint]:
     return sorted(spread, key=lambda point: by_fate[point] * _rarity(point))
 
 
+def _kind(point: WalkPoint) -> tuple[str, object]:
+    return point.kind, point.fault.trigger.operations if isinstance(point.fault.trigger, Call) else ()
+
+
 def _rarity(point: WalkPoint) -> int:
     call = point.fault.trigger
     reads = isinstance(call, Call) and not READS.isdisjoint(call.operations)
@@ -313,7 +328,7 @@ def shown(call: StorageCall) -> str:
 
 def _rank(came: str) -> int:
     """Of what came of several pairs the highest is shown: guarantees that were broken."""
-    known = "", NOT_MET, KEPT
+    known = "", NOT_MET, NO_ANSWER, KEPT
     return known.index(came) if came in known else len(known)
 
 

@@ -179,17 +179,10 @@ class PlanFaults:
         world.interceptor.arm(*self._armed)
 
     @property
-    def struck(self) -> tuple[Fault, ...]:
-        """The faults of the plan that happened at a call."""
-        return tuple(fault for fault, armed in zip(self._at_calls, self._armed, strict=False) if armed.fired)
-
-    @property
-    def lasting(self) -> bool:
-        """Whether storage still fails at calls to come, until all faults are over."""
-        return any(
-            refuses_calls(fault) and not fault.settings.for_ms and (armed.outside or armed.fired < fault.settings.calls)
-            for fault, armed in zip(self._at_calls, self._armed, strict=False)
-        )
+    def struck(self) -> dict[Fault, int]:
+        """The faults of the plan that happened at a call, and how often."""
+        armed = zip(self._at_calls, self._armed, strict=False)
+        return {fault: each.fired for fault, each in armed if each.fired}
 
     def before(self, actor: str, kind: str) -> list[Fault]:
         """A client is about to ask."""

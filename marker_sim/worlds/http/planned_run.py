@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from marker_sim.faults import Call, Fault, FaultKind
@@ -22,15 +22,17 @@ from marker_sim.worlds.http.clients import Scripts
 from marker_sim.worlds.http.fault_injector import KIT_PROBE
 from marker_sim.worlds.http.plan_faults import PlanFaults, at_a_call, call_of, refuses_calls
 from marker_sim.worlds.http.plan_wires import STORAGE_WIRE, wires_of
-from marker_sim.worlds.http.servers import Fleet, Server
+from marker_sim.worlds.http.servers import Fleet, Server, processor_use
 from marker_sim.worlds.http.stage import ForeignSystem, RunStage
 from marker_sim.worlds.http.world import RunGround, RunStorage
 from marker_sim.worlds.interceptor import ArmedFault, StorageCall
+from marker_sim.worlds.recorder import Recorder
 
 SCRIPTS_S = 8.0
 LONGER_S = 13.0  # Longer than any answer may take, so that whoever waits for a directory that fails is seen to wait.
 IDLE_S = 3.0  # All that still ask wait for an answer: what hangs is seen while the run is probed.
 REFUSED_IDLE_S = 4.5  # The same after storage failed: with the probes longer than its time-out and any answer may take.
+HANGS_S, LOOK_S, BUSY_SHARE = 1.5, 0.25, 0.05  # Of requests that are not awaited: servers that were idle so long hang.
 REUSED_MAX = 12
 KEEPS = ("write", "rename", "link", "put")  # Calls by which something is kept.
 OF_PLANS = "in plans: "
@@ -42,6 +44,7 @@ class PlayedPlan:
     """A run that is over.
 
     counts: what happened how often. cut: its deadline came first.
+    hung: requests hung, and by the wish of whoever played it they were not awaited.
     calls: of servers while faults were armed, with paths of the plan: below its tables, or with a slash from the root
         of storage on, where a server has files of its own. struck: the faults that happened at a call.
     """
@@ -52,6 +55,7 @@ class PlayedPlan:
     cut: bool = False
     interrupted: bool = False
     trouble: str = ""
+    hung: bool = False
     calls: tuple[StorageCall, ...] = ()
     struck: tuple[Fault, ...] = ()
 
@@ -69,18 +73,19 @@ class ServerSlot:
         self._runs = 0
         self._worlds = 0
 
-    def run(self, plan: Plan, deadline: float, probing: bool = True) -> PlayedPlan:
+    def run(self, plan: Plan, deadline: float, probing: bool = True, patient: bool = True) -> PlayedPlan:
         """Run a plan; HarnessError when the kit's surroundings failed.
 
         deadline: when the campaign has to be over (time.monotonic).
-        probing: whether it ends with probes.
+        probing: whether it ends with probes. patient: whether requests that hang are awaited, without which G6 is not
+            judged.
         """
         ground = (plan.num_threads, plan.interval_ms, reads_fail(plan), power_fails(plan), wires_of(plan))
         if self._ground != ground or self._runs % REUSED_MAX == 0:
             self.close()
         self._runs += 1
         system = replace(self._system, world=self._bind)
-        run = _PlannedRun(system, self._fleet, plan, f"{self.name}-{self._runs}", deadline)
+        run = _PlannedRun(system, self._fleet, plan, f"{self.name}-{self._runs}", deadline, patient)
         keep = False
         try:
             keep = run.play(self._server, probing)
@@ -118,14 +123,45 @@ def power_fails(plan: Plan) -> bool:
     return any(fault.kind is FaultKind.POWER_LOST for fault in plan.faults)
 
 
+class _Idleness:
+    """How long servers have done nothing: no request or answer came, no storage call, and no thread ran or waited for a processor.
+
+    A server that sleeps looks the same, so nothing is judged by this.
+    """
+
+    def __init__(self) -> None:
+        self._seen: tuple[int, int] = (0, 0)
+        self._ran_ns = self._next_ns = self._since_ns = 0
+
+    def lasts(self, recorder: Recorder, world: RunStorage, servers: Sequence[Server]) -> bool:
+        """Whether it has lasted for `HANGS_S`; false when no server lives."""
+        now_ns = time.monotonic_ns()
+        if now_ns >= self._next_ns:
+            seen = (
+                recorder.count(("invoke", "ok", "fail", "info")),
+                sum(world.held(each.name).calls for each in servers),
+            )
+            use = processor_use([pid for server in servers for pid in server.pids()])
+            ran_ns = sum(thread.ran_ns + thread.waited_ns for thread in use.threads.values())
+            worked = ran_ns - self._ran_ns > BUSY_SHARE * LOOK_S * 1e9 or ran_ns < self._ran_ns
+            if seen != self._seen or worked or not servers or not self._since_ns:
+                self._since_ns = now_ns
+            self._seen, self._ran_ns, self._next_ns = seen, ran_ns, now_ns + int(LOOK_S * 1e9)
+        return now_ns - self._since_ns > HANGS_S * 1e9
+
+
 class _PlannedRun(RunStage):
-    def __init__(self, system: ForeignSystem, fleet: Fleet, plan: Plan, table: str, deadline: float) -> None:
+    def __init__(
+        self, system: ForeignSystem, fleet: Fleet, plan: Plan, table: str, deadline: float, patient: bool
+    ) -> None:
         wire = STORAGE_WIRE in wires_of(plan)
         reads, power = reads_fail(plan), power_fails(plan)
         super().__init__(system, fleet, plan, table, deadline, wire=wire, reads=reads, power=power)
         self.faults = PlanFaults(plan, self.injector, self.places)
         self.scripts = Scripts(plan.single_ops, self.places, self.requests, self.faults, self.injector.on_ack)
         self.injector.load = self.scripts
+        self._idleness = None if patient else _Idleness()
+        self._hung = False
 
     def inject(self, armed: ArmedFault, call: StorageCall) -> None:
         """Do a fault of the plan that is due at a call."""
@@ -162,8 +198,20 @@ class _PlannedRun(RunStage):
         """Whether clients are through, and every fault of a wire, or all of them wait for an answer."""
         if self.scripts.over:
             return self.faults.wires.idle
-        idle_s = REFUSED_IDLE_S if any(map(refuses_calls, self.plan.faults)) else IDLE_S
-        return not self.faults.lasting and self.scripts.idle_s > idle_s
+        if self.gives_up():
+            return True
+        refusing, struck = list(filter(refuses_calls, self.plan.faults)), self.faults.struck
+        idle_s = REFUSED_IDLE_S if refusing else IDLE_S
+        over = all(each.settings.for_ms or struck.get(each, 0) >= each.settings.calls for each in refusing)
+        return over and self.scripts.idle_s > idle_s
+
+    def gives_up(self) -> bool:
+        """Whether requests hang and are not awaited: servers are idle."""
+        if self._idleness is None:
+            return False
+        hangs = self._idleness.lasts(self.recorder, self.world, self.injector.servers)
+        self._hung = self._hung or hangs
+        return hangs
 
     def _unharmed(self) -> bool:
         """Whether one server lives, without a fault since it began, and the run left nothing but tables behind."""
@@ -189,8 +237,8 @@ class _PlannedRun(RunStage):
         counts = {OF_PLANS + name: count for name, count in met.items()} | self.injector.counts
         cut = time.monotonic() >= self.deadline
         return PlayedPlan(
-            history=history, counts=counts, plan=self.plan, cut=cut, struck=self.faults.struck,
-            calls=tuple(self._planned()),
+            history=history, counts=counts, plan=self.plan, cut=cut, struck=tuple(self.faults.struck),
+            hung=self._hung, calls=tuple(self._planned()),
         )  # fmt: skip
 
     def _planned(self) -> Iterator[StorageCall]:

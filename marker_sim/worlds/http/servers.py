@@ -78,7 +78,7 @@ class Server:
     door: the port that clients ask: its own, or that of a proxy before it. slot: as of `Fleet.start`.
     """
 
-    def __init__(self, name: str, slot: str, port: int, program: StartedProgram, log: Path) -> None:
+    def __init__(self, name: str, port: int, program: StartedProgram, log: Path, slot: str = "") -> None:
         self.name = name
         self.slot = slot
         self.port = port
@@ -239,7 +239,7 @@ class Fleet:
                 program = around.start(words, mine, process=name, stdout=output)
         except OSError as error:
             raise _not_started(words[0], error) from error
-        server = Server(name, slot, port, program, log)
+        server = Server(name, port, program, log, slot)
         self._servers.append(server)
         return server
 

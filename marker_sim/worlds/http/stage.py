@@ -100,6 +100,10 @@ class RunStage:
     def inject(self, armed: ArmedFault, call: StorageCall) -> None:
         """Do a fault of the plan that is due at a call; the recorder's lock is held, so nothing here waits."""
 
+    def gives_up(self) -> bool:
+        """Whether requests that are not answered so far are not awaited."""
+        return False
+
     def history(self) -> History:
         """The recorded history, with its header."""
         system, plan = self.system, self.plan
@@ -180,7 +184,7 @@ class RunStage:
             injector.check()
         bound_s = self.recorder.bound_ms() / 1000 + HANGING_GRACE_S
         bound_s = min(bound_s, max(self.deadline - time.monotonic(), 1.0))
-        injector.wait(bound_s, lambda: not self.recorder.open_since(self.recorder.now_ns()))
+        injector.wait(bound_s, lambda: not self.recorder.open_since(self.recorder.now_ns()) or self.gives_up())
         if injector.servers and not self.recorder.open_since(began_ns):
             for place in self.places:
                 for operation in READ_ONLY:
