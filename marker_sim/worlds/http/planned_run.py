@@ -124,7 +124,8 @@ def power_fails(plan: Plan) -> bool:
 
 
 class _Idleness:
-    """How long servers have done nothing: no request or answer came, no storage call, and no thread ran or waited for a processor.
+    """How long servers have done nothing: no request, answer or storage call came, and no thread of theirs wanted a
+    processor.
 
     A server that sleeps looks the same, so nothing is judged by this.
     """
