@@ -82,8 +82,8 @@ _POWER = (
     Fate("power lost, names kept", FaultKind.POWER_LOST, "after", FaultSettings(names=True)),
     Fate("power lost, lengths kept", FaultKind.POWER_LOST, "after", FaultSettings(lengths=True)),
 )
-# How many times less often they come: what differs little from a death after the call before, or from an error; reads.
-LATER, READS_LATER = dict.fromkeys(("death before", "4 errors", "disk full"), 3), 2
+# How many times less often they come: what differs little from a death after the call before, or an error; reads.
+LATER, READS_LATER = dict.fromkeys(("death before", "disk full"), 3), 2
 
 
 class WalkPoint(NamedTuple):
