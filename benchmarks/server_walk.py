@@ -26,18 +26,18 @@ from marker_sim.faults import FaultKind
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import Profile, load_profile
 from marker_sim.outcome.failure import Failure, Kind, failures_in
-from marker_sim.outcome.result import KEPT, NOT_MET, Campaign
+from marker_sim.outcome.result import KEPT, NO_ANSWER, NOT_MET, Campaign
 from marker_sim.outcome.statistics import Statistics
 from marker_sim.plan import Plan
 from marker_sim.report.notes import walk_line
 from marker_sim.report.verdict import judge_campaign
 from marker_sim.report.write import write_outcome
 from marker_sim.search.walks import Walk
+from marker_sim.targets.http_plans import ServerPlans
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest, RealRuns, ServerOptions
-from marker_sim.worlds.http.planned_run import PlayedPlan
 
-LANES, INTERVAL_MS, RUN_S, POLL_S = 2, 25, 60.0, 0.02
+INTERVAL_MS, RUN_S, POLL_S = 25, 60.0, 0.02
 
 
 def main() -> int:
@@ -52,6 +52,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--out", type=Path, help="directory of the report")
     parser.add_argument("--only", default="", metavar="REGEX", help="only points whose fault, as in plans, matches")
+    parser.add_argument("--lanes", type=int, default=2, help="points at a time, as many as the target plays at most")
     given = parser.parse_args()
     began, target = time.monotonic(), parse_target(given.sut)
     profile = load_profile(given.profile or target.can.profile)
@@ -62,8 +63,8 @@ def main() -> int:
             target=target, modes=("timeline",), storages=(given.storage,), seed=given.seed,
             profile=profile, budget_s=given.minutes * 60, server=ServerOptions(start=given.start), report=Path(folder),
         )  # fmt: skip
-        with request.target.real_runs(request, lambda line: None) as runs, ThreadPoolExecutor(LANES) as lanes:
-            list(lanes.map(made.lane, [runs] * LANES))
+        with request.target.real_runs(request, lambda line: None) as runs, ThreadPoolExecutor(given.lanes) as lanes:
+            list(lanes.map(made.lane, [runs] * given.lanes))
     rows = walk.rows()
     if given.out is not None:
         campaign = Campaign(
@@ -74,14 +75,13 @@ def main() -> int:
         outcome = judge_campaign(campaign, profile, None, given.out, ("python", *sys.argv))
         write_outcome(outcome, given.out)
         print(f"{len(made.found)} kinds of violations are stored in {given.out}")
-    print(f"{len(made.took)} points, {sum(made.took) / len(made.took):.2f} s each in one of {LANES} lanes")
+    print(f"{len(made.took)} points, {sum(made.took) / len(made.took):.2f} s each in one of {given.lanes} lanes")
     if not given.only:
         print(walk_line(rows))
     bases = Counter(row.base for row in rows)
     print("calls: " + "; ".join(f"{base} {count}" for base, count in bases.items()))
-    broken = Counter(
-        (what, fate, row.call) for row in rows for fate, what in row.fates.items() if what not in ("", KEPT, NOT_MET)
-    )
+    fine = "", KEPT, NOT_MET, NO_ANSWER
+    broken = Counter((what, fate, row.call) for row in rows for fate, what in row.fates.items() if what not in fine)
     for (what, fate, call), count in sorted(broken.items()):
         print(f"{what}: {fate} at {call}" + (f", {count} times" if count > 1 else ""))
     return int(bool(broken))
@@ -127,13 +127,16 @@ class WalkRuns:
 
     def _run(self, plan: Plan, runs: RealRuns) -> None:
         start = time.monotonic()
-        played = runs.again(plan, start + RUN_S)
-        assert isinstance(played, PlayedPlan)
+        with self._lock:
+            patient = self.walk.patient(plan)
+        assert isinstance(runs, ServerPlans)
+        played = runs.again(plan, start + RUN_S, patient=patient)
         findings = judge(played.history, None)
         broken = failures_in(played.history, findings, self.profile, plan)
         with self._lock:
             self.took.append(time.monotonic() - start)
-            self.walk.took(plan, played.calls, plan.faults[-1] in played.struck, {kind.guarantee for kind in broken})
+            struck = plan.faults[-1] in played.struck
+            self.walk.took(plan, played.calls, struck, {kind.guarantee for kind in broken}, played.hung)
             self.statistics.add(played.history, findings)
             for kind, failure in broken.items():
                 if kind not in self.found or failure.entries < self.found[kind].entries:

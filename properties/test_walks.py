@@ -91,14 +91,45 @@ def test_a_call_is_found_again_below_a_directory_of_another_temporary_name(made:
     assert re.search(exact.pattern, DIRECTORY) and not re.search(exact.pattern, "walk/.hoodie/.temp/2")
 
 
-def test_first_calls_of_a_kind_come_before_later_ones_in_an_order_of_the_seed() -> None:
-    turns = [
-        plan.faults[-1].trigger.n
-        for plan in rest(walked())
-        if len([f for f in plan.faults if isinstance(f.trigger, Call)]) == 1
-    ]
-    assert turns == sorted(turns) and len(set(turns)) == 2
+CREATES = tuple(called(operation, "MARKERS0") for operation in ("get", "open", "write", "close") for _ in range(9))
+
+
+def test_each_fate_of_each_operation_comes_before_any_comes_often_and_the_order_is_of_the_seed() -> None:
+    walk = Walk("local", 1, 50, 1)
+    plan = walk.next()
+    assert plan is not None
+    walk.took(plan, (*WHOLE, *CREATES), True, ())
+    numbering = walk.next()
+    assert numbering is not None
+    walk.took(numbering, (), True, ())
+    points = [(plan.faults[-1], plan) for plan in rest(walk)]
+    met = Counter[tuple[str, str]]()
+    for fault, _ in points[: len(points) // 2]:
+        assert isinstance(fault.trigger, Call)
+        met[fault.trigger.operations[0], f"{fault.kind.value} {fault.trigger.when}"] += 1
+    assert {operation for operation, _ in met} >= {"mkdir", "open", "write", "rename", "get"}
+    assert met["write", "kill after"] > met["write", "kill before"], "a death after the call before it is the same"
+    assert met["write", "io-error before"] > met["get", "io-error before"], "more comes of changes than of reads"
     assert rest(walked(seed=1)) == rest(walked(seed=1)) != rest(walked(seed=2))
+
+
+def test_an_error_whose_effect_is_there_comes_early_at_writes_of_marker_files() -> None:
+    late = []
+    for seed in range(20):
+        walk = Walk("local", 1, 50, seed)
+        for calls in ((*WHOLE, *CREATES), ()):
+            plan = walk.next()
+            assert plan is not None
+            walk.took(plan, calls, True, ())
+        plans = rest(walk)
+        at = next(number for number, plan in enumerate(plans) if _is_applied(plan.faults[-1]))
+        late.append(at / len(plans))
+    assert max(late) < 0.25
+
+
+def _is_applied(fault: Fault) -> bool:
+    call = fault.trigger
+    return isinstance(call, Call) and call.operations == ("write",) and fault.settings.applied and call.n > 2
 
 
 def test_a_walk_says_what_was_kept_broken_not_met_and_not_tried() -> None:
@@ -111,6 +142,20 @@ def test_a_walk_says_what_was_kept_broken_not_met_and_not_tried() -> None:
     assert (came["kept"], came["G3 G11"], came["not met"]) == (1, 1, 1) and came[""] == sum(came.values()) - 3
     line = walk_line(walk.rows())
     assert "3 tried: 1 kept every promise, 1 broke G3 G11 by" in line and f"{came['']} not tried" in line
+
+
+def test_requests_that_hang_are_awaited_once_for_each_kind_of_call_and_a_point_says_when_they_were_not() -> None:
+    walk, patience = walked(), dict[tuple[str, ...], list[bool]]()
+    while (plan := walk.next()) is not None:
+        call = plan.faults[-1].trigger
+        assert isinstance(call, Call)
+        patient = walk.patient(plan)
+        patience.setdefault((*call.operations, re.sub(r".*/", "", call.pattern)), []).append(patient)
+        walk.took(plan, (), True, ("G6",) if patient else (), hung=not patient)
+    assert all(each[0] and not any(each[1:]) for each in patience.values()) and len(patience) == 5
+    came = Counter(what for row in walk.rows() for what in row.fates.values())
+    assert came["G6"] == len(patience) and came["no answer"] == sum(came.values()) - len(patience)
+    assert f"{came['no answer']} hung and were not awaited" in walk_line(walk.rows())
 
 
 @pytest.mark.parametrize("storage", ["local", "s3"])

@@ -12,11 +12,14 @@ from pathlib import Path
 import pytest
 
 from marker_sim.campaign.played_shrinking import broken_in
+from marker_sim.faults import Call, Fault, FaultKind, Site
+from marker_sim.faults.sites import REPLY
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.outcome.result import KEPT, NOT_MET, WalkedCall
-from marker_sim.plan import Plan
+from marker_sim.plan import Op, Plan
 from marker_sim.search.walks import BASES, STARTING, Walk
 from marker_sim.targets.http import HttpTarget
+from marker_sim.targets.http_plans import ServerPlans
 from marker_sim.targets.target import CampaignRequest, RealRuns, ServerOptions
 from properties.volume import volume
 from scenarios.correct_servers.starts import HERE, start
@@ -55,6 +58,37 @@ def test_a_server_that_swallows_errors_is_found_at_the_calls_that_fail(tmp_path:
     rows = walked(tmp_path, "swallows-failure")
     at = {(row.call.partition(" ")[0], fate) for row in rows for fate, what in row.fates.items() if what[:1] == "G"}
     assert at and {fate for _, fate in at} <= {"error", "4 errors", "disk full", "disk full within", "done, error"}
+
+
+def creates(*faults: Fault) -> Plan:
+    ops = tuple(Op(actor="executor-0", kind="create", name=f"p/a{number}.marker.CREATE") for number in range(4))
+    return Plan(mode="timeline", storage="local", num_threads=1, interval_ms=25, ops=ops, faults=faults)
+
+
+def test_what_hangs_is_awaited_for_g6_and_without_patience_the_run_ends_sooner_and_does_not_judge_it(
+    tmp_path: Path,
+) -> None:
+    plan = creates(Fault.of(FaultKind.IO_ERROR, "server", Call(r"MARKERS\d+$", ("put",))))
+    took, broken, hung = [], [], []
+    with real_runs(tmp_path, "stays-busy") as opened:
+        assert isinstance(opened, ServerPlans)
+        for patient in (True, False):
+            began = time.monotonic()
+            run = opened.again(plan, began + RUN_S, patient=patient)
+            took.append(time.monotonic() - began)
+            hung.append(run.hung)
+            broken.append({kind.guarantee for kind in broken_in(run.history, plan, PROFILE)})
+    assert "G6" in broken[0] and "G6" not in broken[1] and hung == [False, True]
+    assert took[1] < took[0]
+
+
+def test_a_server_that_was_started_after_the_last_fault_serves_the_next_run(tmp_path: Path) -> None:
+    plan = creates(Fault.of(FaultKind.KILL, "server", Site(REPLY, 1)))
+    with real_runs(tmp_path) as opened:
+        runs = [opened.again(plan, time.monotonic() + RUN_S).history for _ in range(3)]
+    lives = [[event.process for event in run.events if event.operation == "started"] for run in runs]
+    assert all(len(each) == 2 for each in lives)
+    assert [each[-1] for each in lives[:-1]] == [each[0] for each in lives[1:]]
 
 
 RECOVERING = f"{sys.executable} -S {HERE.parent / 'servers' / 'recovering_server.py'}"

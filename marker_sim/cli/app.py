@@ -109,7 +109,8 @@ PAGES = {
         more="docs/troubleshooting.md",
     ),
     "chaos": Page(
-        groups={"What is judged": f"sut {_SERVER}", "Search": "storage budget stages seed jobs spark-master", "What counts": "profile",
+        groups={"What is judged": f"sut {_SERVER}", "Search": "storage budget stages seed jobs spark-master",
+                "What counts": "profile",
                 "Directory and results": "dir new-night json", "An object store of your own": "s3-endpoint s3-bucket"},
         examples=(("marker-sim chaos --budget 8h", "every world that is installed; the same command continues it"),
                   ("marker-sim chaos --sut hudi:1.0.2 --storage s3 --budget 2h", "one system")),

@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 
 from marker_sim.faults import Call, Fault, FaultKind, Site
 from marker_sim.faults.model import FaultSettings, When
-from marker_sim.faults.row import READ_CALLS
+from marker_sim.faults.row import READ_CALLS, READS
 from marker_sim.history.index.presence import directory_of
-from marker_sim.outcome.result import KEPT, NOT_MET, WalkedCall
+from marker_sim.outcome.result import KEPT, NO_ANSWER, NOT_MET, WalkedCall
 from marker_sim.plan import COPY, Op, Plan
 from marker_sim.worlds.interceptor import StorageCall
 
@@ -82,19 +82,22 @@ _POWER = (
     Fate("power lost, names kept", FaultKind.POWER_LOST, "after", FaultSettings(names=True)),
     Fate("power lost, lengths kept", FaultKind.POWER_LOST, "after", FaultSettings(lengths=True)),
 )
+# How many times less often they come: what differs little from a death after the call before, or an error; reads.
+LATER, READS_LATER = dict.fromkeys(("death before", "disk full"), 3), 2
 
 
 class WalkPoint(NamedTuple):
     """One call and one fate of it.
 
     base: of `BASES`. number: of the call in its numbered workload, from 1; of a pair, among its kinds of calls.
-    turn: how many calls of this kind, in any marker directory, there were by then; first ones are tried before later
-    ones. deaths: besides it.
+    kind: what the call is called on, in any marker directory. turn: of a pair, how many there were of its kind by then.
+    deaths: besides it.
     """
 
     base: int
     number: int
     fate: str
+    kind: str
     turn: int
     fault: Fault
     deaths: tuple[Fault, ...] = ()
@@ -124,6 +127,7 @@ class Walk:
     _kinds: dict[str, int] = field(default_factory=dict)  # Calls of pairs, as shown, numbered.
     _going: dict[Plan, WalkPoint | None] = field(default_factory=dict)
     _came: dict[WalkPoint, str] = field(default_factory=dict)
+    _silent: set[object] = field(default_factory=set)  # Kinds of calls after which requests were awaited in vain.
 
     def next(self) -> Plan | None:
         """The plan of the next run; None when all were given, or while the calls of a workload are not known."""
@@ -143,17 +147,27 @@ class Walk:
         self._going[plan] = point
         return plan
 
-    def took(self, plan: Plan, calls: Sequence[StorageCall], struck: bool, broken: Collection[str]) -> None:
+    def patient(self, plan: Plan) -> bool:
+        """Whether requests of a plan that was given are awaited: not after a kind of call that broke G6 already."""
+        point = self._going[plan]
+        return point is None or _kind(point) not in self._silent
+
+    def took(
+        self, plan: Plan, calls: Sequence[StorageCall], struck: bool, broken: Collection[str], hung: bool = False
+    ) -> None:
         """Take in a run. calls: of servers, while faults were armed, with the paths of the plan, in order.
 
         struck: whether the last fault happened, in a run that was judged. broken: the guarantees that the run broke.
+        hung: whether requests hung and were not awaited.
         """
         point = self._going.pop(plan)
         if point is None:
             self._number(tuple(calls))
         else:
             named = " ".join(sorted(broken, key=lambda guarantee: int(guarantee[1:])))
-            self._came[point] = named or (KEPT if struck else NOT_MET)
+            self._came[point] = named or (NO_ANSWER if hung else KEPT if struck else NOT_MET)
+            if "G6" in broken:
+                self._silent.add(_kind(point))
             if point.base == 0 and point.fault.kind.row.kills:
                 self._pair(point.fault, [call for call in calls if call.starting])
 
@@ -185,26 +199,26 @@ class Walk:
             for fate in fates_of(self.storage, call, self.power):
                 if fate.kind.row.kills:
                     turns[number] += 1
-                    self._pairs.append(WalkPoint(PAIRS, number, fate.name, turns[number], fate.at(trigger), (death,)))
+                    own = number, fate.name, shown(call), turns[number]
+                    self._pairs.append(WalkPoint(PAIRS, *own, fate.at(trigger), (death,)))
 
     def _number(self, calls: tuple[StorageCall, ...]) -> None:
         """The points of a workload; then the next workload is the same with a death in the middle of this one."""
         base, first = len(self._calls), calls[0].process if calls else ""
         deaths = tuple(fault for fault in self._bases[base].faults if fault.kind.row.kills)
         self._calls.append(calls)
-        triggers, turns = list(numbered(calls)), Counter[tuple[str, str]]()
+        triggers = list(numbered(calls))
         for number, (call, trigger) in enumerate(zip(calls, triggers, strict=True), 1):
             if base and call.process == first:
                 continue  # Before the death of this workload, as in the one before.
-            kind = call.operation, _VARYING.sub("#", _parted(call.path)[1])
-            turns[kind] += 1
+            kind = _VARYING.sub("#", _parted(call.path)[1])
             which = STARTING if call.starting else base
             for fate in fates_of(self.storage, call, self.power):
                 dies = fate.kind.row.kills or call.operation not in CHANGES[self.storage]
                 more = deaths if dies else (*deaths, self._death_at_the_end())
-                self._left.append(WalkPoint(which, number, fate.name, turns[kind], fate.at(trigger), more))
+                self._left.append(WalkPoint(which, number, fate.name, kind, 0, fate.at(trigger), more))
         random.Random(f"walk/1/{self.seed}").shuffle(self._left)
-        self._left.sort(key=lambda point: -point.turn)
+        self._left = in_order(self._left)[::-1]
         changing = [each for each, call in zip(triggers, calls, strict=True) if call.operation in CHANGES[self.storage]]
         if not base and changing:
             death = Fault.of(FaultKind.KILL, "server", changing[len(changing) // 2]._replace(when="after"))
@@ -213,6 +227,42 @@ class Walk:
     def _death_at_the_end(self) -> Fault:
         asked = len(self._bases[0].single_ops)
         return Fault.of(FaultKind.KILL, "server", Site("server: reply", asked - AFTER_IT))
+
+
+def in_order(points: Sequence[WalkPoint]) -> list[WalkPoint]:
+    """Points so that fates, operations and kinds of paths take turns: one that has n points has the square root of n
+    turns, so that calls of each create come more often than those of a directory and do not crowd them out.
+
+    `LATER` fates and reads come less often. What is equal stays in its order.
+    """
+
+    def group(point: WalkPoint, *more: object) -> tuple[object, ...]:
+        call = point.fault.trigger
+        assert isinstance(call, Call)
+        return call.operations, call.starting, point.fate, *more
+
+    def turns(sized: Sequence[WalkPoint], kind: bool) -> dict[WalkPoint, float]:
+        keys = [group(point, point.kind) if kind else group(point) for point in sized]
+        size, met, found = Counter(keys), Counter[object](), dict[WalkPoint, float]()
+        for point, key in zip(sized, keys, strict=True):
+            met[key] += 1
+            found[point] = met[key] / size[key] ** 0.5
+        return found
+
+    by_kind = turns(points, True)
+    spread = sorted(points, key=by_kind.__getitem__)
+    by_fate = turns(spread, False)
+    return sorted(spread, key=lambda point: by_fate[point] * _rarity(point))
+
+
+def _kind(point: WalkPoint) -> tuple[str, object]:
+    return point.kind, point.fault.trigger.operations if isinstance(point.fault.trigger, Call) else ()
+
+
+def _rarity(point: WalkPoint) -> int:
+    call = point.fault.trigger
+    reads = isinstance(call, Call) and not READS.isdisjoint(call.operations)
+    return LATER.get(point.fate, READS_LATER if reads else 1)
 
 
 def workload(storage: str, threads: int, interval_ms: int, seed: int) -> Plan:
@@ -278,7 +328,7 @@ def shown(call: StorageCall) -> str:
 
 def _rank(came: str) -> int:
     """Of what came of several pairs the highest is shown: guarantees that were broken."""
-    known = "", NOT_MET, KEPT
+    known = "", NOT_MET, NO_ANSWER, KEPT
     return known.index(came) if came in known else len(known)
 
 

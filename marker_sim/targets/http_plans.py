@@ -77,12 +77,13 @@ OF_STORAGE = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberedPlan:
-    """A plan and its number in the campaign, or in the walk. began: time.monotonic()."""
+    """A plan and its number in the campaign, or in the walk. began: time.monotonic(). patient: as of `again`."""
 
     number: int
     plan: Plan
     began: float
     walked: bool = False
+    patient: bool = True
 
     @property
     def line(self) -> str:
@@ -175,7 +176,8 @@ class ServerPlans:
             walked, plan = False, self._plan(self._plans.drawn + 1)
         pace = self._walked if walked else self._plans
         pace.drawn += 1
-        return NumberedPlan(number=pace.drawn, plan=plan, began=time.monotonic(), walked=walked)
+        patient = not walked or self._walk.patient(plan)
+        return NumberedPlan(number=pace.drawn, plan=plan, began=time.monotonic(), walked=walked, patient=patient)
 
     def _plan(self, number: int) -> Plan:
         request = self._request
@@ -212,20 +214,23 @@ class ServerPlans:
 
     def play(self, drawn: NumberedPlan) -> PlayedPlan:
         """The result of the plan's run."""
-        return self.again(drawn.plan, min(self._deadline, time.monotonic() + self._run_s))
+        deadline = min(self._deadline, time.monotonic() + self._run_s)
+        return self.again(drawn.plan, deadline, patient=drawn.patient)
 
-    def again(self, plan: Plan, deadline: float, fresh: bool = False, probing: bool = True) -> PlayedPlan:
+    def again(
+        self, plan: Plan, deadline: float, fresh: bool = False, probing: bool = True, patient: bool = True
+    ) -> PlayedPlan:
         """The result of running a plan; callable from any thread, of which `at_once` run at a time.
 
         deadline: when the campaign has to be over (time.monotonic).
         fresh: whether servers of earlier runs are ended first.
-        probing: whether it ends with probes.
+        probing: whether it ends with probes. patient: whether requests that hang are awaited.
         """
         slot = self._slots.get_nowait()  # There is a slot for each simultaneous run.
         try:
             if fresh:
                 slot.close()
-            return slot.run(plan, deadline, probing)
+            return slot.run(plan, deadline, probing, patient)
         finally:
             self._slots.put(slot)
 
@@ -238,7 +243,7 @@ class ServerPlans:
         (self._walked if drawn.walked else self._plans).took(time.monotonic() - drawn.began)
         if drawn.walked:
             struck = played.plan.faults[-1] in played.struck and bool(played.history.events)
-            self._walk.took(drawn.plan, played.calls, struck, {kind.guarantee for kind in broken})
+            self._walk.took(drawn.plan, played.calls, struck, {kind.guarantee for kind in broken}, played.hung)
 
     def end(self) -> None:
         """End the servers kept between runs, and remove what they stored."""

@@ -12,8 +12,15 @@ from typing import Any
 
 from marker_sim.worlds.door.calls import HeldCalls
 from marker_sim.worlds.http.s3_worlds import FrontWorld
-from marker_sim.worlds.http.servers import WORTH_MS, ProcessorTime, ProcessorUse, Starvation, processor_use, starved_ms
 from marker_sim.worlds.http.stage import RunStage
+from marker_sim.worlds.http.starvation import (
+    WORTH_MS,
+    ProcessorTime,
+    ProcessorUse,
+    Starvation,
+    processor_use,
+    starved_ms,
+)
 from marker_sim.worlds.interceptor import Interceptor
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.s3_front import S3Front

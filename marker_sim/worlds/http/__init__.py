@@ -2,7 +2,8 @@
 
 planned_run.py       one plan: plan_faults.py its faults, plan_wires.py those of connections
 stage.py             what all runs stand on
-servers.py           a server as a process group: start, kill, pause, end all of it; how long it waited for a processor
+servers.py           a server as a process group: start, kill, pause, end all of it
+starvation.py        how long it waited for a processor, or for the kit
 fault_injector.py    faults of server processes
 clients.py           a request as an operation of the history, and a plan's clients
 http_client.py       one request, and what its result means; request_forms.py sends it in other ways, or breaks it off

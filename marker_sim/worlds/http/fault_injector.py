@@ -53,7 +53,7 @@ class ServerFaultInjector:
 
     def __init__(self, fleet: Fleet, recorder: Recorder, plan: Plan, workdir: str) -> None:
         self.fleet = fleet
-        self.workdir = workdir
+        self.workdir = self._home = workdir
         self._plan = plan
         self.recorder = recorder
         self.hands = threading.Lock()
@@ -85,7 +85,7 @@ class ServerFaultInjector:
         directory = self.world.address(MarkerDirectory(f"{KIT_PROBE}{slot}", PROBE_INSTANT))
         try:
             server = self.fleet.start(
-                f"{self.workdir}/{slot}",
+                f"{self._home}/{slot}",
                 self._plan.num_threads,
                 self._plan.interval_ms,
                 self.world.surroundings,
@@ -110,7 +110,8 @@ class ServerFaultInjector:
         return self.starting
 
     def take_over(self, server: Server) -> None:
-        """A server that lives already, from an earlier run."""
+        """A server that lives already, from an earlier run; those after it go on in its {workdir}."""
+        self._home = server.slot.rpartition("/")[0]
         server.started = self.recorder.record(server.name, "server", "observe", "started")
         self._now_living([server])
 

@@ -179,9 +179,10 @@ class PlanFaults:
         world.interceptor.arm(*self._armed)
 
     @property
-    def struck(self) -> tuple[Fault, ...]:
-        """The faults of the plan that happened at a call."""
-        return tuple(fault for fault, armed in zip(self._at_calls, self._armed, strict=False) if armed.fired)
+    def struck(self) -> dict[Fault, int]:
+        """The faults of the plan that happened at a call, and how often."""
+        armed = zip(self._at_calls, self._armed, strict=False)
+        return {fault: each.fired for fault, each in armed if each.fired}
 
     def before(self, actor: str, kind: str) -> list[Fault]:
         """A client is about to ask."""

@@ -1,14 +1,15 @@
 """One plan run against real servers, and the history of it.
 
-A server that lived through a run without a fault of its own, and answered everything, serves the next one: then a run
-costs as long as its clients take. All tables of a run lie below a folder of its own.
+A server that met no fault, perhaps because it was started after the last one, and answered everything, serves the next
+run, unless servers wrote to files outside of tables: then a run costs as long as its clients take. All tables of a run
+lie below a folder of its own.
 """
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from marker_sim.faults import Call, Fault, FaultKind
@@ -23,13 +24,18 @@ from marker_sim.worlds.http.plan_faults import PlanFaults, at_a_call, call_of, r
 from marker_sim.worlds.http.plan_wires import STORAGE_WIRE, wires_of
 from marker_sim.worlds.http.servers import Fleet, Server
 from marker_sim.worlds.http.stage import ForeignSystem, RunStage
+from marker_sim.worlds.http.starvation import processor_use
 from marker_sim.worlds.http.world import RunGround, RunStorage
 from marker_sim.worlds.interceptor import ArmedFault, StorageCall
+from marker_sim.worlds.recorder import Recorder
 
 SCRIPTS_S = 8.0
 LONGER_S = 13.0  # Longer than any answer may take, so that whoever waits for a directory that fails is seen to wait.
 IDLE_S = 3.0  # All that still ask wait for an answer: what hangs is seen while the run is probed.
+REFUSED_IDLE_S = 4.5  # The same after storage failed: with the probes longer than its time-out and any answer may take.
+HANGS_S, LOOK_S, BUSY_SHARE = 1.5, 0.25, 0.05  # Of requests that are not awaited: servers that were idle so long hang.
 REUSED_MAX = 12
+KEEPS = ("write", "rename", "link", "put")  # Calls by which something is kept.
 OF_PLANS = "in plans: "
 HOSTILE = "hostile directory"
 
@@ -39,6 +45,7 @@ class PlayedPlan:
     """A run that is over.
 
     counts: what happened how often. cut: its deadline came first.
+    hung: requests hung, and by the wish of whoever played it they were not awaited.
     calls: of servers while faults were armed, with paths of the plan: below its tables, or with a slash from the root
         of storage on, where a server has files of its own. struck: the faults that happened at a call.
     """
@@ -49,6 +56,7 @@ class PlayedPlan:
     cut: bool = False
     interrupted: bool = False
     trouble: str = ""
+    hung: bool = False
     calls: tuple[StorageCall, ...] = ()
     struck: tuple[Fault, ...] = ()
 
@@ -66,18 +74,19 @@ class ServerSlot:
         self._runs = 0
         self._worlds = 0
 
-    def run(self, plan: Plan, deadline: float, probing: bool = True) -> PlayedPlan:
+    def run(self, plan: Plan, deadline: float, probing: bool = True, patient: bool = True) -> PlayedPlan:
         """Run a plan; HarnessError when the kit's surroundings failed.
 
         deadline: when the campaign has to be over (time.monotonic).
-        probing: whether it ends with probes.
+        probing: whether it ends with probes. patient: whether requests that hang are awaited, without which G6 is not
+            judged.
         """
         ground = (plan.num_threads, plan.interval_ms, reads_fail(plan), power_fails(plan), wires_of(plan))
         if self._ground != ground or self._runs % REUSED_MAX == 0:
             self.close()
         self._runs += 1
         system = replace(self._system, world=self._bind)
-        run = _PlannedRun(system, self._fleet, plan, f"{self.name}-{self._runs}", deadline)
+        run = _PlannedRun(system, self._fleet, plan, f"{self.name}-{self._runs}", deadline, patient)
         keep = False
         try:
             keep = run.play(self._server, probing)
@@ -115,19 +124,46 @@ def power_fails(plan: Plan) -> bool:
     return any(fault.kind is FaultKind.POWER_LOST for fault in plan.faults)
 
 
-def _lasts(fault: Fault) -> bool:
-    """Whether it goes on until the clients are through."""
-    return refuses_calls(fault) and not fault.settings.for_ms
+class _Idleness:
+    """How long servers have done nothing: no request, answer or storage call came, and no thread of theirs wanted a
+    processor.
+
+    A server that sleeps looks the same, so nothing is judged by this.
+    """
+
+    def __init__(self) -> None:
+        self._seen: tuple[int, int] = (0, 0)
+        self._ran_ns = self._next_ns = self._since_ns = 0
+
+    def lasts(self, recorder: Recorder, world: RunStorage, servers: Sequence[Server]) -> bool:
+        """Whether it has lasted for `HANGS_S`; false when no server lives."""
+        now_ns = time.monotonic_ns()
+        if now_ns >= self._next_ns:
+            seen = (
+                recorder.count(("invoke", "ok", "fail", "info")),
+                sum(world.held(each.name).calls for each in servers),
+            )
+            use = processor_use([pid for server in servers for pid in server.pids()])
+            ran_ns = sum(thread.ran_ns + thread.waited_ns for thread in use.threads.values())
+            worked = ran_ns - self._ran_ns > BUSY_SHARE * LOOK_S * 1e9 or ran_ns < self._ran_ns
+            if seen != self._seen or worked or not servers or not self._since_ns:
+                self._since_ns = now_ns
+            self._seen, self._ran_ns, self._next_ns = seen, ran_ns, now_ns + int(LOOK_S * 1e9)
+        return now_ns - self._since_ns > HANGS_S * 1e9
 
 
 class _PlannedRun(RunStage):
-    def __init__(self, system: ForeignSystem, fleet: Fleet, plan: Plan, table: str, deadline: float) -> None:
+    def __init__(
+        self, system: ForeignSystem, fleet: Fleet, plan: Plan, table: str, deadline: float, patient: bool
+    ) -> None:
         wire = STORAGE_WIRE in wires_of(plan)
         reads, power = reads_fail(plan), power_fails(plan)
         super().__init__(system, fleet, plan, table, deadline, wire=wire, reads=reads, power=power)
         self.faults = PlanFaults(plan, self.injector, self.places)
         self.scripts = Scripts(plan.single_ops, self.places, self.requests, self.faults, self.injector.on_ack)
         self.injector.load = self.scripts
+        self._idleness = None if patient else _Idleness()
+        self._hung = False
 
     def inject(self, armed: ArmedFault, call: StorageCall) -> None:
         """Do a fault of the plan that is due at a call."""
@@ -139,33 +175,54 @@ class _PlannedRun(RunStage):
         self.faults.wires.open()
         if living is not None:
             injector.take_over(living)
-        first = living or injector.start()
+        else:
+            injector.start()
         self.phase("faults")
         self.watch()
         self.faults.arm(self.world)
         self.scripts.start()
-        lasting = any(map(_lasts, self.plan.faults))
         takes_time = any(
             fault.kind is FaultKind.SECOND_SERVER or isinstance(fault.trigger, Call) for fault in self.plan.faults
         )
         longer = takes_time or wires_of(self.plan)
-        self.faults.drive(lambda: self._through(lasting), LONGER_S if longer else SCRIPTS_S, self.deadline)
+        self.faults.drive(self._through, LONGER_S if longer else SCRIPTS_S, self.deadline)
         self.scripts.stop()
         self.faults.heal()
         self.phase("healed")
         if probing:
             self.probe()
         quiet = not self.recorder.open_since(self.recorder.now_ns())
-        unharmed = not self.faults.met.total() and not wires_of(self.plan)
-        keep = quiet and injector.servers == [first] and unharmed and self.scripts.over
+        keep = quiet and self.scripts.over and not wires_of(self.plan) and self._unharmed()
         self.close(kill=not keep)
         return keep
 
-    def _through(self, lasting: bool) -> bool:
+    def _through(self) -> bool:
         """Whether clients are through, and every fault of a wire, or all of them wait for an answer."""
         if self.scripts.over:
             return self.faults.wires.idle
-        return not lasting and self.scripts.idle_s > IDLE_S
+        if self.gives_up():
+            return True
+        refusing, struck = list(filter(refuses_calls, self.plan.faults)), self.faults.struck
+        idle_s = REFUSED_IDLE_S if refusing else IDLE_S
+        over = all(each.settings.for_ms or struck.get(each, 0) >= each.settings.calls for each in refusing)
+        return over and self.scripts.idle_s > idle_s
+
+    def gives_up(self) -> bool:
+        """Whether requests hang and are not awaited: servers are idle."""
+        if self._idleness is None:
+            return False
+        hangs = self._idleness.lasts(self.recorder, self.world, self.injector.servers)
+        self._hung = self._hung or hangs
+        return hangs
+
+    def _unharmed(self) -> bool:
+        """Whether one server lives, without a fault since it began, and the run left nothing but tables behind."""
+        living = self.injector.servers
+        if len(living) != 1:
+            return False
+        faults = (event for event in self.recorder.events[living[0].started :] if event.kind == "fault")
+        own = (call for call in self._planned() if call.path.startswith("/") and call.operation in KEEPS)
+        return all(event.operation == "restart" for event in faults) and not any(own)
 
     def over(self) -> PlayedPlan:
         """The history of the run."""
@@ -182,8 +239,8 @@ class _PlannedRun(RunStage):
         counts = {OF_PLANS + name: count for name, count in met.items()} | self.injector.counts
         cut = time.monotonic() >= self.deadline
         return PlayedPlan(
-            history=history, counts=counts, plan=self.plan, cut=cut, struck=self.faults.struck,
-            calls=tuple(self._planned()),
+            history=history, counts=counts, plan=self.plan, cut=cut, struck=tuple(self.faults.struck),
+            hung=self._hung, calls=tuple(self._planned()),
         )  # fmt: skip
 
     def _planned(self) -> Iterator[StorageCall]:

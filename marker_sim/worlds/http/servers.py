@@ -4,9 +4,6 @@ A process belongs to a fleet when it is in the session of a server, is a descend
 environment variable; the last finds what left its group on purpose. Trouble here is HarnessError: it is the kit or
 its surroundings, and never held against the system under test. Limits: POSIX; looking for escaped processes reads
 /proc through psutil and sees only processes of the same user.
-
-What a server owes to the machine and not to itself is how long it was ready to run and got no processor: the kernel
-counts for each thread how long it ran and how long it waited in a run queue (/proc/PID/task/TID/schedstat).
 """
 
 from __future__ import annotations
@@ -23,19 +20,15 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
-
-import psutil
 
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.surroundings import supervisor
 from marker_sim.surroundings.supervisor import StartedProgram
 from marker_sim.surroundings.worker_pool import guarded
-from marker_sim.worlds.door.calls import HeldCalls
 from marker_sim.worlds.http.world import Surroundings
 
 VARIABLE = "MARKER_SIM_FLEET"
@@ -45,8 +38,6 @@ AGAIN_S, AGAIN_TIMES = 10.0, 20  # What a start may take while faults go on: tha
 POLL_S = 0.02
 END_TIMEOUT_S = 5.0
 STOP_TIMEOUT_S = 1.0
-WORTH_MS = 50  # Of waiting for a processor.
-_NS_PER_MS = 1_000_000
 _TAKEN = ("address already in use", "eaddrinuse", "address in use", "failed to bind", "port already in use")
 
 
@@ -77,13 +68,19 @@ class Server:
     """One life of a server process. `name` is the process of the history, `started` the index of its first event.
 
     door: the port that clients ask: its own, or that of a proxy before it.
-    lease: of `lease_port`, until the server is killed.
+    lease: of `lease_port`, until the server is killed. slot: as of `Fleet.start`.
     """
 
     def __init__(
-        self, name: str, port: int, program: StartedProgram, log: Path, lease: socket.socket | None = None
+        self,
+        name: str,
+        port: int,
+        program: StartedProgram,
+        log: Path,
+        lease: socket.socket | None = None,
+        slot: str = "",
     ) -> None:
-        self.name = name
+        self.name, self.slot = name, slot
         self.port = port
         self._lease = lease
         self.door = port
@@ -245,7 +242,7 @@ class Fleet:
                 program = around.start(words, mine, process=name, stdout=output)
         except OSError as error:
             raise _not_started(words[0], error) from error
-        server = Server(name, port, program, log, lease)
+        server = Server(name, port, program, log, lease, slot)
         self._servers.append(server)
         return server
 
@@ -332,67 +329,3 @@ def _is_stopped(pid: int) -> bool:
         if state not in b"TtZXx":
             return False
     return True
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessorTime:
-    """The nanoseconds that a thread has run, and has waited for a processor, since it began."""
-
-    ran_ns: int
-    waited_ns: int
-
-
-class ProcessorUse(NamedTuple):
-    """threads: by process and thread. busy_ns: of all processors of the machine. at_ns: time.monotonic_ns()."""
-
-    threads: Mapping[tuple[int, int], ProcessorTime]
-    busy_ns: int
-    at_ns: int
-
-
-def processor_use(pids: Iterable[int]) -> ProcessorUse:
-    """The times of all threads of some processes; without threads where the kernel does not count."""
-    found = {}
-    for pid in pids:
-        with contextlib.suppress(OSError):  # It is gone.
-            for thread in Path(f"/proc/{pid}/task").iterdir():
-                with contextlib.suppress(OSError):
-                    ran, waited, _ = map(int, Path(thread, "schedstat").read_text().split())
-                    found[pid, int(thread.name)] = ProcessorTime(ran, waited)
-    times = psutil.cpu_times()
-    busy_s = sum(getattr(times, name) for name in ("user", "nice", "system", "irq", "softirq", "steal"))
-    return ProcessorUse(found, int(busy_s * 1e9), time.monotonic_ns())
-
-
-def starved_ms(before: ProcessorUse, now: ProcessorUse, cores: int = os.cpu_count() or 1) -> int:
-    """The milliseconds that a server waited for a processor because of others, between two measurements.
-
-    Its threads waited, and its own ones had all processors for at most the time that they ran, divided by the number of
-    processors: threads that keep each other waiting are its own doing. Others cannot have taken more than they ran.
-    """
-    none = ProcessorTime(0, 0)
-    waited = sum(time.waited_ns - before.threads.get(key, none).waited_ns for key, time in now.threads.items())
-    ran = sum(time.ran_ns - before.threads.get(key, none).ran_ns for key, time in now.threads.items())
-    others = now.busy_ns - before.busy_ns - ran
-    return max(0, min(min(waited, now.at_ns - before.at_ns) - ran // cores, others)) // _NS_PER_MS
-
-
-class Starvation:
-    """What others took of one server's time: of the processors, and by how late the kit answered its storage calls."""
-
-    def __init__(self) -> None:
-        self._use: ProcessorUse | None = None
-        self._held: HeldCalls | None = None
-        self._held_s = 0.0
-
-    def echo(self, held: HeldCalls, late_s: float, passed_s: float) -> None:
-        """Note the calls of the last `passed_s`. late_s: how late a thread of the kit was woken in that time."""
-        before, self._held = self._held or held, held
-        self._held_s += min(passed_s, (held.calls - before.calls) * late_s + held.seconds - before.seconds)
-
-    def look(self, now: ProcessorUse) -> int:
-        """The milliseconds lost since the last look."""
-        before, self._use = self._use or now, now
-        lost_ms = starved_ms(before, now) + int(self._held_s * 1000)
-        self._held_s = 0.0
-        return min(lost_ms, (now.at_ns - before.at_ns) // _NS_PER_MS)

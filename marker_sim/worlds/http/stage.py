@@ -24,7 +24,8 @@ from marker_sim.worlds.http.clients import Requests
 from marker_sim.worlds.http.fault_injector import ServerFaultInjector
 from marker_sim.worlds.http.http_client import READ_ONLY, HttpConnection
 from marker_sim.worlds.http.request_forms import CHUNKED
-from marker_sim.worlds.http.servers import WORTH_MS, Fleet, Server, Starvation, processor_use
+from marker_sim.worlds.http.servers import Fleet, Server
+from marker_sim.worlds.http.starvation import WORTH_MS, Starvation, processor_use
 from marker_sim.worlds.http.world import RunGround, RunStorage
 from marker_sim.worlds.interceptor import ArmedFault, StorageCall
 from marker_sim.worlds.recorder import Recorder
@@ -99,6 +100,10 @@ class RunStage:
 
     def inject(self, armed: ArmedFault, call: StorageCall) -> None:
         """Do a fault of the plan that is due at a call; the recorder's lock is held, so nothing here waits."""
+
+    def gives_up(self) -> bool:
+        """Whether requests that are not answered so far are not awaited."""
+        return False
 
     def history(self) -> History:
         """The recorded history, with its header."""
@@ -180,7 +185,7 @@ class RunStage:
             injector.check()
         bound_s = self.recorder.bound_ms() / 1000 + HANGING_GRACE_S
         bound_s = min(bound_s, max(self.deadline - time.monotonic(), 1.0))
-        injector.wait(bound_s, lambda: not self.recorder.open_since(self.recorder.now_ns()))
+        injector.wait(bound_s, lambda: not self.recorder.open_since(self.recorder.now_ns()) or self.gives_up())
         if injector.servers and not self.recorder.open_since(began_ns):
             for place in self.places:
                 for operation in READ_ONLY:
