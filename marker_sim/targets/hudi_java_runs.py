@@ -36,13 +36,14 @@ from marker_sim.worlds.spark.application import Application
 from marker_sim.worlds.spark.hudi.java_driver import MAIN, JavaDrivers, java_words
 from marker_sim.worlds.spark.hudi.settings import Program, table_type
 from marker_sim.worlds.spark.hudi.table import Pace
-from marker_sim.worlds.spark.hudi.table_run import in_mode, play_table
+from marker_sim.worlds.spark.hudi.table_run import play_table
 from marker_sim.worlds.spark.outcome import SparkRun
 
 CLOSING_S = 3.0
 ENDING_S = 1.0
 FIRST_S = 20.0  # A run until one has ended.
 PROCESSES_S = 60.0  # The least time for a run of processes.
+SHRINKING_S = 90.0
 TIMES = 2  # A story of a warm life is played by processes until one breaks the same, so often at most.
 LIVES_MAX = 150  # Of a JVM: each dead life leaves threads.
 NOT_CONFIRMED = "broken in a warm JVM, and not by processes that were killed there"
@@ -194,8 +195,8 @@ class JavaRuns:
         return set(failures_in(played.history, findings, self.request.profile))
 
     def reserve(self, share: float) -> None:
-        """Reserve a share of the budget for shrinking."""
-        self.spared_s = share * self.request.budget_s
+        """Reserve time for shrinking: little, for a plan of the walk has one fault already."""
+        self.spared_s = min(share * self.request.budget_s, SHRINKING_S)
 
     def took(self, drawn: DrawnPoint, played: SparkRun, broken: Collection[Kind]) -> None:
         """Take in that a run has ended."""
@@ -222,7 +223,7 @@ class JavaRuns:
             left_out=tuple(f"{each}: {NOT_CONFIRMED}" for each in self.unconfirmed),
             deciding=tuple(
                 Deciding(
-                    name=in_mode(name, mode), guarantees=guarantees, mode=mode,
+                    name=name, guarantees=guarantees, mode=mode,
                     tried=self.tried[mode, name], met=self.met[mode, name],
                 )
                 for mode in self.request.modes

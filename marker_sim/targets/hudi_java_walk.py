@@ -6,8 +6,8 @@
     a run      the same on a fresh table, with the point as its fault; then a driver without faults writes, which must
                roll back, and the table is read
 
-First calls of a kind come before later ones, and those of copy-on-write tables before those of merge-on-read ones, so
-that a short walk has met each kind of the former.
+First calls of a kind come before later ones, tables in the order of `TABLES`: a short walk has met each kind of call on
+the first.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from marker_sim.worlds.spark.hudi.steps import KILLED_AT, Stage, TableStep, phas
 from marker_sim.worlds.spark.plans import DRIVER, STORAGE
 
 DEATHS_MAX = 3
+TABLES = ((False, False), (True, False), (False, True))  # Whether they are merge-on-read, and have a metadata table.
 STAGES: dict[Stage, str] = {"write": "a write", "rollback": "the rollback after it"}
 KILLED = {stage: KILLED_AT + stage for stage in STAGES}  # As steps of a table are called and counted.
 FAILED = {stage: f"storage failed in a {stage}" for stage in STAGES}
@@ -61,20 +62,19 @@ class TableWalk:
     _came: dict[TablePoint, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """The workloads, those of copy-on-write tables first."""
+        """The workloads, table by table."""
         self.bases = [
-            (stage, with_steps(replace(table_of(mode, self.seed), merge_on_read=merges), (step(stage),)))
-            for merges in (False, True)
+            (stage, with_steps(table_of(mode, self.seed, *table), (step(stage),)))
+            for table in TABLES
             for mode in self.modes
             for stage in STAGES
         ]
 
     def next(self) -> TablePoint | Plan | None:
         """The next point, or a workload that has to be numbered first; None when all were given."""
-        for base, (_, plan) in enumerate(self.bases):
-            first = not self._left or self._left[-1].turn > 1
-            if base not in self._calls and (first or not plan.merge_on_read):
-                return plan
+        base, first = len(self._calls), not self._left or self._left[-1].turn > 1
+        if base < len(self.bases) and (first or base % (len(self.modes) * len(STAGES))):
+            return self.bases[base][1]  # The workloads of one table are numbered together.
         return self._left.pop() if self._left else None
 
     def number(self, plan: Plan, calls: Sequence[Sequence[StorageCall]]) -> None:
@@ -122,7 +122,8 @@ class TableWalk:
 
     def _words(self, base: int) -> str:
         stage, plan = self.bases[base]
-        return f"{STAGES[stage]}, {plan.mode}, {table_type(plan)}"
+        metadata = ", metadata table" if shape_of(plan).metadata else ""
+        return f"{STAGES[stage]}, {plan.mode}, {table_type(plan)}{metadata}"
 
 
 def below(call: Call) -> Call:
@@ -135,9 +136,10 @@ def step(stage: Stage) -> TableStep:
     return TableStep(name="", stage=stage, faults=())
 
 
-def table_of(mode: str, seed: int) -> Plan:
+def table_of(mode: str, seed: int, merges: bool = False, metadata: bool = False) -> Plan:
     """A plan of a small table on local files, without writes; each write writes a marker file again."""
-    return Plan(mode=mode, storage="local", num_threads=1, shape=TableShape(), seed=seed)
+    shape = TableShape(metadata=metadata)
+    return Plan(mode=mode, storage="local", num_threads=1, merge_on_read=merges, shape=shape, seed=seed)
 
 
 def draw_deaths(version: str, modes: tuple[str, ...], seed: int, number: int) -> Plan:
