@@ -34,12 +34,13 @@ from marker_sim.worlds.spark.hudi.settings import Program, hudi_options, log_of
 from marker_sim.worlds.spark.hudi.steps import call_of
 from marker_sim.worlds.spark.hudi.table_storage import TableStorage
 from marker_sim.worlds.spark.plans import DRIVER
+from marker_sim.worlds.spark.session import JVM
 
 START_S = 60.0
 ANSWER_S = 10.0  # For an answer of a JVM whose write has reached its limit.
 REMOTE_S = 20  # Of a client that waits for a timeline server that does not answer.
 _QUIET = ("-Xlog:disable", "-Xlog:all=warning:stderr", "-XX:+DisplayVMOutputToStderr")  # Answers are on its output.
-_OPTIONS = (*_QUIET, "-Xmx1g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dfile.encoding=UTF-8")
+_OPTIONS = (*_QUIET, *JVM.split(), "-Xmx1g", "-Dfile.encoding=UTF-8")
 MAIN = "HudiJavaWriter"
 
 
