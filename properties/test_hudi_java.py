@@ -67,6 +67,15 @@ def test_each_call_of_a_write_and_of_a_rollback_has_each_fate_and_first_calls_of
     assert stages["rollback"] == sum(len(fates_of("local", call)) for call in ROLLBACK)
 
 
+def test_a_marker_file_that_is_cut_is_tried_before_second_calls_of_other_kinds() -> None:
+    walk = TableWalk(("timeline",), 1)
+    marker = called("open", f".hoodie/.temp/{INSTANT}/MARKERS0")
+    for _, plan in walk.bases[:2]:
+        walk.number(plan, [(), (marker, marker._replace(also=("cut",))), ()])
+    points = [point for point in first_points(walk) if point.fate == "death after"]
+    assert {point.plan.faults[0].n for point in points} == {1, 2}
+
+
 def test_a_point_names_its_call_by_role_and_path_and_its_plan_is_stored_and_read_again() -> None:
     for point in first_points(walked()):
         assert Plan.from_dict(point.plan.to_dict()) == point.plan

@@ -28,7 +28,7 @@ def asking(report: Path, sut: str, mode: str) -> CampaignRequest:
     request = parse_request(
         argv=(), sut=sut, mode=mode, storage=None, budget="400s", seed="1", guarantees=None, profile=None, expect=None,
         report=str(report),
-    )  # type: ignore[call-arg]  # fmt: skip
+    )  # fmt: skip
     return replace(request, report=report)
 
 
@@ -60,11 +60,10 @@ def test_one_error_while_a_rollback_lists_direct_markers_is_shown_by_a_warm_jvm_
 
 @pytest.mark.jvm
 @pytest.mark.parametrize("merges", [False, True])
-def test_an_earlier_version_writes_by_processes_without_a_fault_and_keeps_every_promise(
-    tmp_path: Path, merges: bool
-) -> None:
+def test_an_earlier_version_writes_without_a_fault_and_keeps_every_promise(tmp_path: Path, merges: bool) -> None:
     request = asking(tmp_path, "hudi-java:1.1.1", "timeline")
     plan = table_of("timeline", 1, merges)
     with request.target.real_runs(request, lambda line: None) as runs:
+        assert isinstance(runs, JavaRuns)
         played = runs.play(DrawnPoint(number=1, plan=plan, point=None, words=""))
     assert not broken(played, request) and played.counts["rows read by hudi"] == 1

@@ -87,9 +87,10 @@ class TableWalk:
             ends = next((n for n, call in enumerate(found) if BEGINS.search(f"/{call.path}")), len(found))
             found = found[:ends]
         self._calls[base] = found
-        turns = Counter[str]()
+        turns = Counter[tuple[str, tuple[str, ...]]]()
         for number, (call, trigger) in enumerate(zip(found, numbered(found), strict=True), 1):
-            turns[shown(call)] += 1
+            kind = shown(call), call.also  # A file that is cut and written again differs from a new one.
+            turns[kind] += 1
             for fate in fates_of("local", call):
                 kills = fate.kind.row.kills
                 torn = fate.kind is FaultKind.TORN_WRITE  # Of which half is written before the death.
@@ -97,7 +98,7 @@ class TableWalk:
                 fault = replace(placed, target=DRIVER if kills else STORAGE)
                 name = KILLED[stage] if kills else FAILED[stage]
                 made = with_steps(plan, (TableStep(name=name, stage=stage, faults=(fault,)),))
-                self._left.append(TablePoint(base, number, fate.name, turns[shown(call)], made))
+                self._left.append(TablePoint(base, number, fate.name, turns[kind], made))
         random.Random(f"table walk/1/{self.seed}").shuffle(self._left)
         self._left.sort(key=lambda point: -point.turn)
 

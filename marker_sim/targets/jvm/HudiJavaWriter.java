@@ -326,6 +326,8 @@ public class HudiJavaWriter {
                 Fault due = strike(operation, name);
                 String effect = due == null ? "" : due.effect;
                 List<String> gone = effects(operation, path, from);
+                File file = new File(path.toUri().getPath());
+                long before = operation.equals("open") ? file.length() : 0;
                 boolean halved = half != null && (effect.equals("torn") || effect.equals("full-within") && due.fired == 1);
                 boolean does = effect.isEmpty() || effect.equals("die-after") || effect.equals("applied") || halved;
                 T result = null;
@@ -339,6 +341,9 @@ public class HudiJavaWriter {
                 seen.put("result", effect.isEmpty() ? "ok" : effect);
                 if (does) {
                     ArrayNode lost = seen.putArray("gone");
+                    if (file.length() < before) {
+                        seen.put("cut", true);  // It held something.
+                    }
                     gone.stream().filter(each -> !new File(root + each).exists()).forEach(lost::add);
                     put(seen, operation, path);
                 }

@@ -157,7 +157,10 @@ class JavaFaultInjector(TableFaultInjector):
             if aimed.kind.row.kills:
                 self.struck[self._armed[aimed]] += fired
         if self._warm:
-            self.calls = [StorageCall(self.process, DRIVER, call["op"], call["path"]) for call in answer["calls"]]
+            self.calls = [
+                StorageCall(self.process, DRIVER, call["op"], call["path"], ("cut",) if "cut" in call else ())
+                for call in answer["calls"]
+            ]
         for call in answer["calls"]:
             kind, done = kinds.get(call["result"]), "gone" in call
             if kind is not None and not kind.row.kills:
