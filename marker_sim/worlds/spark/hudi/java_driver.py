@@ -95,7 +95,11 @@ class JavaDriver:
             "do": "write", "rows": message["rows"], "extra": message["options"], "faults": self.injector.told(),
             "limit_ms": int(timeout_s * 1000),
         }  # fmt: skip
-        answer = self.jvm.ask(told, timeout_s + ANSWER_S)
+        try:
+            answer = self.jvm.ask(told, timeout_s + ANSWER_S)
+        except Hangs:
+            self.jvm.kill()  # It would answer no later life either.
+            raise
         self.injector.took(answer)
         if "died" in answer:
             self._dead = True
