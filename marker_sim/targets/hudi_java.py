@@ -50,7 +50,7 @@ class HudiJavaTarget(Target):
         """The plan of a number: a table with a few deaths, drawn."""
         from marker_sim.targets.hudi_java_walk import draw_deaths
 
-        return draw_deaths(self.version, self.can.modes, seed, number)
+        return draw_deaths(self.can.modes, seed, number)
 
     def real_runs(self, request: CampaignRequest, progress: Callable[[str], None]) -> AbstractContextManager[RealRuns]:
         """The runs of writes, each on a fresh table."""

@@ -25,7 +25,7 @@ from marker_sim.plan import Plan, TableShape
 from marker_sim.search.seeds import plan_seed
 from marker_sim.search.walks import fates_of, numbered, shown
 from marker_sim.worlds.interceptor import StorageCall
-from marker_sim.worlds.spark.hudi.settings import draw_table, partition_names, shape_of, table_type
+from marker_sim.worlds.spark.hudi.settings import partition_names, shape_of, table_type
 from marker_sim.worlds.spark.hudi.steps import KILLED_AT, Stage, TableStep, phases, with_steps
 from marker_sim.worlds.spark.plans import DRIVER, STORAGE
 
@@ -143,12 +143,11 @@ def table_of(mode: str, seed: int, merges: bool = False, metadata: bool = False)
     return Plan(mode=mode, storage="local", num_threads=1, merge_on_read=merges, shape=shape, seed=seed)
 
 
-def draw_deaths(version: str, modes: tuple[str, ...], seed: int, number: int) -> Plan:
-    """The plan of a number: a table of drawn shape whose driver dies in a few writes and rollbacks."""
+def draw_deaths(modes: tuple[str, ...], seed: int, number: int) -> Plan:
+    """The plan of a number: a table of `TABLES` whose driver dies in a few writes and rollbacks."""
     rng = random.Random(f"{seed} {number}")
     mode = modes[number % len(modes)]
-    drawn = draw_table(rng, number // len(modes), version)
-    plan = replace(drawn, mode=mode, storage="local", seed=plan_seed(seed, number))
+    plan = table_of(mode, plan_seed(seed, number), *rng.choice(TABLES))
     steps = []
     for _ in range(rng.randint(1, DEATHS_MAX)):
         stage: Stage = rng.choice(("write", "rollback"))
