@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from marker_sim.campaign.sources.played import request_on
 from marker_sim.errors import UsageError
 from marker_sim.faults import Call, Fault, FaultKind
+from marker_sim.history import Header, History
+from marker_sim.outcome.failure import Kind
 from marker_sim.outcome.result import KEPT, NOT_MET, UNCONFIRMED
 from marker_sim.plan import Plan
 from marker_sim.report.notes import walk_line
 from marker_sim.search.walks import fates_of
 from marker_sim.targets.hudi_java import HudiJavaTarget
+from marker_sim.targets.hudi_java_runs import CONFIRMED, NOT_CONFIRMED, DrawnPoint, JavaRuns
 from marker_sim.targets.hudi_java_walk import TablePoint, TableWalk, draw_deaths
 from marker_sim.targets.table import parse_target
+from marker_sim.targets.target import ServerOptions
 from marker_sim.worlds.interceptor import ArmedFault, StorageCall
 from marker_sim.worlds.recorder import Recorder
-from marker_sim.worlds.spark.hudi.java_driver import JavaFaultInjector
+from marker_sim.worlds.spark.hudi.java_driver import JavaDrivers, JavaFaultInjector
+from marker_sim.worlds.spark.hudi.settings import Program
 from marker_sim.worlds.spark.hudi.steps import aimed_at
+from marker_sim.worlds.spark.outcome import SparkRun
 from marker_sim.worlds.spark.plans import DRIVER, STORAGE
 
 INSTANT = "20261127091528056"
@@ -95,7 +104,7 @@ def test_rows_say_what_was_kept_broken_not_met_and_not_confirmed() -> None:
     walk.took(points[0], True, ())
     walk.took(points[1], False, ())
     walk.took(points[2], True, ("G24", "G15"))
-    walk.took(points[3], True, ("G15",), confirmed=False)
+    walk.took(points[3], True, (), confirmed=False)
     came = Counter(what for row in walk.rows() for what in row.fates.values() if what)
     assert came == {KEPT: 1, NOT_MET: 1, "G15 G24": 1, UNCONFIRMED: 1}
     assert "1 broke one and not again in a process that was killed there" in walk_line(walk.rows())
@@ -149,6 +158,49 @@ def test_a_process_fails_its_own_calls_and_dies_by_the_door() -> None:
     made.took(answer({"op": "list", "path": f"t0/.hoodie/.temp/{INSTANT}", "result": "error"}, struck=(1,)))
     assert [event.kind for event in made.recorder.events] == ["fault"], "the door records the effects"
     assert made.times(0) == 1 and not made.deadly
+
+
+def plays(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *broken: bool) -> tuple[JavaRuns, SparkRun, list[bool]]:
+    """The run of a point, when the runs made for it break a promise or not in turn, and which of them were warm."""
+    kind, warm, left = Kind("G15", "direct", "local", ""), list[bool](), list(broken)
+
+    def run(_: JavaRuns, plan: Plan, __: float, drivers: JavaDrivers) -> SparkRun:
+        warm.append(drivers.warm is not None)
+        return SparkRun(history=History(Header(), ()), plan=plan, counts={})
+
+    monkeypatch.setattr(JavaRuns, "_run", run)
+    monkeypatch.setattr(JavaRuns, "_broken", lambda _, played: {kind} if left.pop(0) else set())
+    request = request_on("hudi-java:1.2.0", "local", ServerOptions(), "hudi-spark", 1, tmp_path)
+    program = Program(home=tmp_path, java="java", jars=(), mark="", logs=tmp_path, deadline=math.inf)
+    runs = JavaRuns(request=request, version="1.2.0", program=program, scratch=tmp_path, walk=walked())
+    point = runs.walk.next()
+    assert isinstance(point, TablePoint)
+    drawn = DrawnPoint(number=1, plan=point.plan, point=point, words="")
+    played = runs.play(drawn)
+    runs.took(drawn, played, {kind} if played.counts.get(CONFIRMED) else ())
+    return runs, played, warm
+
+
+def test_a_run_that_keeps_every_promise_is_of_a_warm_jvm_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    runs, played, warm = plays(monkeypatch, tmp_path, False)
+    assert warm == [True] and not played.counts and not runs.unconfirmed
+
+
+def test_what_a_warm_jvm_breaks_is_a_violation_if_processes_break_it_at_the_second_try(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    runs, played, warm = plays(monkeypatch, tmp_path, True, False, True)
+    assert warm == [True, False, False] and played.counts == {CONFIRMED: 1} and not runs.unconfirmed
+    assert [what for row in runs.walk.rows() for what in row.fates.values() if what] == ["G15"]
+
+
+def test_what_no_process_breaks_is_no_violation_and_is_counted_and_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    runs, played, warm = plays(monkeypatch, tmp_path, True, False, False)
+    assert warm == [True, False, False] and played.counts == {NOT_CONFIRMED: 1}
+    assert len(runs.unconfirmed) == 1 and runs.unconfirmed[0].startswith("G15 by ")
+    assert [what for row in runs.walk.rows() for what in row.fates.values() if what] == [UNCONFIRMED]
 
 
 def test_versions_that_were_not_tried_are_refused_in_a_sentence() -> None:

@@ -46,6 +46,7 @@ PROCESSES_S = 60.0  # The least time for a run of processes.
 SHRINKING_S = 90.0
 TIMES = 2  # A story of a warm life is played by processes until one breaks the same, so often at most.
 LIVES_MAX = 150  # Of a JVM: each dead life leaves threads.
+CONFIRMED = "broken in a warm JVM, and by processes that were killed there"
 NOT_CONFIRMED = "broken in a warm JVM, and not by processes that were killed there"
 _DECIDES = {
     KILLED["write"]: ("G13", "G14", "G15", "G18", "G19", "G24"),
@@ -150,7 +151,7 @@ class JavaRuns:
         for _ in range(TIMES if self.program.left_s() > PROCESSES_S else 0):
             kept = self._run(drawn.plan, self.program.deadline, JavaDrivers(self.version, self._words))
             if kept.interrupted or kept.trouble or self._broken(kept):
-                return kept
+                return replace(kept, counts={**kept.counts, CONFIRMED: 1})
         self._again = False
         named = " ".join(sorted({kind.guarantee for kind in broken}))
         self.unconfirmed.append(f"{named} by {self.walk.shown(drawn.point)}")

@@ -103,9 +103,9 @@ class TableWalk:
         self._left.sort(key=lambda point: -point.turn)
 
     def took(self, point: TablePoint, struck: bool, broken: Collection[str], confirmed: bool = True) -> None:
-        """Take in the run of a point. struck: its fault happened. confirmed: what it broke was, by a killed process."""
+        """Take in the run of a point. struck: its fault happened. confirmed: not what a warm JVM alone broke."""
         named = " ".join(sorted(broken, key=lambda guarantee: int(guarantee[1:])))
-        self._came[point] = (named if confirmed else UNCONFIRMED) if named else (KEPT if struck else NOT_MET)
+        self._came[point] = (named or (KEPT if struck else NOT_MET)) if confirmed else UNCONFIRMED
 
     def shown(self, point: TablePoint) -> str:
         """A point in words."""
