@@ -20,7 +20,7 @@ from marker_sim.errors import HarnessError
 from marker_sim.surroundings.requirements import find_java, spark_home
 from marker_sim.targets.hudi import bundle
 from marker_sim.worlds.http.servers import VARIABLE
-from marker_sim.worlds.spark.application import Application
+from marker_sim.worlds.spark.application import Application, driver_words
 from marker_sim.worlds.spark.hudi.settings import spark_conf
 
 PARALLEL = (
@@ -245,7 +245,8 @@ class HudiTable:
         conf = spark_conf("local[1]", self.spark.jars, scratch)
         spec = {"settings": conf, "options": options, "table": str(self.path)}
         environment = {**os.environ, VARIABLE: f"audit-tables-{os.getpid()}"}
-        driver = Application("killed", "hudi", spec, environment, scratch, scratch / "log.txt")
+        words = driver_words("hudi", spec, scratch / "killed.spec")
+        driver = Application("killed", words, environment, scratch / "log.txt")
         try:
             driver.wait_ready()
             driver.tell({"do": "write", "rows": [list(row) for row in found], "options": {}})

@@ -21,7 +21,7 @@ from rich.text import Text
 from marker_sim.errors import EXIT_HARNESS, EXIT_HOLDS, HarnessError
 from marker_sim.report.table import output_console, plain_table
 from marker_sim.surroundings.requirements import GET_JAVA, REQUIREMENTS, Requirement, find_java, lacking
-from marker_sim.targets import hudi
+from marker_sim.targets import hudi, hudi_java
 from marker_sim.targets.jvm.bundles import Jars
 from marker_sim.worlds.door.available import refused
 from marker_sim.worlds.proxies import install as toxiproxy
@@ -93,7 +93,7 @@ def _door() -> Check:
     """The check whether storage calls of processes stop at the kit, by starting one."""
     why = refused()
     how = "Linux 5.19 or later on x86-64 or aarch64, and a container that permits it" + (why and f"; refused: {why}")
-    needed_for = "--storage local of --sut http, hudi:VERSION and hudi-spark:VERSION"
+    needed_for = "--storage local of --sut http, hudi:VERSION, hudi-java:VERSION and hudi-spark:VERSION"
     return Check(name="storage calls", found="" if why else "they stop at the kit", needed_for=needed_for, how=how)
 
 
@@ -103,12 +103,17 @@ def _java() -> Check:
         found = _first_line((find_java(), "-version"))
     except HarnessError as error:
         found, how = "", str(error)
-    return Check(name="java", found=found, needed_for="--sut hudi:VERSION and hudi-spark:VERSION", how=how)
+    needed_for = "--sut hudi:VERSION, hudi-java:VERSION and hudi-spark:VERSION"
+    return Check(name="java", found=found, needed_for=needed_for, how=how)
 
 
 def _bundles() -> tuple[Check, ...]:
     """The Hudi jars in the cache."""
     wanted = [(f"hudi {version} bundle", f"--sut hudi:{version}", hudi.bundle(version)) for version in hudi.VERSIONS]
+    wanted += [
+        (f"hudi {version} java client", f"--sut hudi-java:{version}", hudi_java.client(version))
+        for version in hudi_java.VERSIONS
+    ]
     wanted.append(("hadoop s3a", "--sut hudi:VERSION --storage s3", hudi.S3A))
     return tuple(
         Check(
@@ -127,7 +132,8 @@ def _install() -> None:
     Packages of further extras, and parts that this machine cannot build, are left out with a sentence, not a failure.
     Each part is tried even if others fail; HarnessError for those that failed.
     """
-    failed, bundles = list[str](), tuple(map(hudi.bundle, hudi.VERSIONS))
+    failed = list[str]()
+    bundles = (*map(hudi.bundle, hudi.VERSIONS), *map(hudi_java.client, hudi_java.VERSIONS))
     for what, why, part in (
         ("toxiproxy", _no_wires(), lambda: toxiproxy.find_server() or toxiproxy.install_server(_say)),
         ("the bundles of Hudi", _no_jars("hudi on local", bundles), lambda: [jars.find(_say) for jars in bundles]),

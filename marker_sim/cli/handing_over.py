@@ -104,9 +104,9 @@ def failure_description(stored: StoredPlan, sut: str | None) -> FailureDescripti
         raise UsageError(
             f"no file beside {stored.name} says which promise it breaks; give the report directory that it comes from"
         )
-    if stored.world != "server" or target.can.plans:
+    if stored.world != "server" or target.can.plans or not target.can.scripts:
         raise UsageError(
-            f"{stored.name} was found with {system}, which is no server that a shell can start;"
+            f"{stored.name} was found with {system}, which is no server or job that a script can start;"
             " scripts show failures of --sut http, of hudi:VERSION and of hudi-spark:VERSION"
         )
     if stored.plan is None:

@@ -90,7 +90,7 @@ class Header:
     promises: the profile itself where it is none of the shipped ones (judges/promises/profiles.py).
     """
 
-    world: Literal["simulated", "real", "spark", "foreign"] = "simulated"
+    world: Literal["simulated", "real", "spark", "java", "foreign"] = "simulated"
     mode: Literal["direct", "timeline"] = "timeline"
     storage: str = "s3"
     sut: str = "reference"

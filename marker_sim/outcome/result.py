@@ -104,7 +104,7 @@ class MatrixRow:
         return {"met": self.met, "unmet": list(self.unmet), "impossible": self.impossible}
 
 
-KEPT, NOT_MET, NO_ANSWER = "kept", "not met", "no answer"
+KEPT, NOT_MET, NO_ANSWER, UNCONFIRMED = "kept", "not met", "no answer", "not confirmed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +112,8 @@ class WalkedCall:
     """A storage call of a walk (search/walks.py).
 
     base: the workload in which it is the call with this `number`. call: its operation and path.
-    fates: what came of each: `KEPT`, `NOT_MET`, `NO_ANSWER`, or the broken guarantees, "" where it was not tried.
+    fates: what came of each: `KEPT`, `NOT_MET`, `NO_ANSWER`, the guarantees that were broken, `UNCONFIRMED` where they
+        were and not again by a process that was killed there, "" where it was not tried.
     pairs: for how many pairs it stands, each with another death before it, and the worst of them came of a fate; tried:
         so many of them. 0 for a call that stands for itself.
     """

@@ -67,7 +67,7 @@ def _table(plan: Plan, shape: TableShape) -> str:
         *(["executors as processes of their own"] if shape.cluster else []),
     ]
     return (
-        f"{plan.mode.capitalize()} markers on {plan.storage}: Hudi writes a {kind} table as a Spark job,"
+        f"{plan.mode.capitalize()} markers on {plan.storage}: Hudi writes a {kind} table,"
         f" {', '.join((f'partitions {shape.partitions}', f'{shape.index} index', *peculiar))},"
         f" {plan.num_threads} batch thread(s). First comes a write without faults; another one, and a look at the"
         " table, after each write below with a death or a failure."

@@ -37,8 +37,9 @@ CHANGES = {
     "local": ("open", "write", "cut", "allocate", "rename", "link", "symlink", "delete", "mkdir", "rmdir", "sync"),
     "s3": ("put", "delete"),
 }
-# Parts of a name that may be others in the next run: numbers, hexadecimal ones, and those of Python's `tempfile`.
-_VARYING = re.compile(r"(?<![A-Za-z0-9])(?=[a-f]*\d)[0-9a-f]{4,}(?![A-Za-z0-9])|(?<=tmp)[a-z0-9_]{8}|\d+")
+# Parts of a name that may be others in the next run: UUIDs, numbers, hexadecimal ones, those of Python's `tempfile`.
+_UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_VARYING = re.compile(_UUID + r"|(?<![A-Za-z0-9])(?=[a-f]*\d)[0-9a-f]{4,}(?![A-Za-z0-9])|(?<=tmp)[a-z0-9_]{8}|\d+")
 IN_A_ROW = 4
 _AT_ONCE_MS = 1_200  # How long a caller waits for a reply that never comes.
 
@@ -334,7 +335,9 @@ def _rank(came: str) -> int:
 
 def _pattern(path: str) -> str:
     folder, name = _parted(path)
-    return f"^{re.escape(folder)}{'[0-9a-z_]+'.join(map(re.escape, _VARYING.split(name)))}$"
+    varying = (_UUID if "-" in each[0] else "[0-9a-z_]+" for each in _VARYING.finditer(name))
+    parts = (re.escape(fixed) + next(varying, "") for fixed in _VARYING.split(name))
+    return f"^{re.escape(folder)}{''.join(parts)}$"
 
 
 def _parted(path: str) -> tuple[str, str]:

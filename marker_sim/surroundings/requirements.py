@@ -40,7 +40,7 @@ class Requirement(NamedTuple):
 
 
 _WIRES = "faults of connections of --sut http and hudi:VERSION"
-_SPARK = "--sut hudi-spark:VERSION"
+_SPARK = "--sut hudi-java:VERSION and hudi-spark:VERSION"
 _ALWAYS = ("greenlet", "hypothesis", "jinja2", "msgspec", "psutil", "pyarrow", "rich", "typer")
 # By the module that is imported.
 REQUIREMENTS = {
@@ -51,7 +51,7 @@ REQUIREMENTS = {
     "moto": Requirement("moto", "s3", "--storage s3 of foreign systems"),
     "toxiproxy": Requirement("toxiproxy-python", "foreign", _WIRES),
     "urllib3": Requirement("urllib3", "foreign", "--sut http"),
-    "pyspark": Requirement("pyspark", "hudi", "--sut hudi:VERSION and hudi-spark:VERSION, --spark-master"),
+    "pyspark": Requirement("pyspark", "hudi", f"--sut hudi:VERSION, {_SPARK.removeprefix('--sut ')}, --spark-master"),
     "fastavro": Requirement("fastavro", "audit", f"audit of timelines in Avro, {_SPARK}"),
     "hudi": Requirement("hudi", "spark", _SPARK),
 }
@@ -64,6 +64,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "http on s3": (*_FOREIGN, *_S3),
     "hudi on local": (*_FOREIGN, "pyspark"),
     "hudi on s3": (*_FOREIGN, "pyspark", *_S3),
+    "hudi-java on local": ("fastavro", "hudi", "pyspark"),
     "hudi-spark on local": (*_FOREIGN, "fastavro", "hudi", "pyspark"),
     "hudi-spark on s3": (*_FOREIGN, "fastavro", "hudi", "pyspark", *_S3),
     "real processes on local": (*_SERVE, "urllib3"),

@@ -6,6 +6,7 @@ python.py           systems in Python, loaded by `marker_sim.loading`: the refer
 command.py          a program in any language, by its command line; its runs are plans
 http.py             any server with the timeline server's HTTP protocol, started by a command; http_plans.py: its plans
 hudi.py             Hudi's timeline server
+hudi_java.py        Hudi's write path by its Java client; hudi_java_runs.py: its runs; hudi_java_walk.py: which
 hudi_spark.py       Hudi's write path on Spark; hudi_spark_runs.py: its runs
 server_settings.py  settings of a foreign server: batching, storage, S3 endpoint
 run_environment.py  scratch files, storage and limits of a campaign

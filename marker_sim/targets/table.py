@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from marker_sim.errors import UsageError
-from marker_sim.targets import command, http, hudi, hudi_spark, python
+from marker_sim.targets import command, http, hudi, hudi_java, hudi_spark, python
 from marker_sim.targets.target import Target
 
-TARGETS = (python.REFERENCE, python.MUTANT, python.ROW, command.ROW, http.ROW, hudi.ROW, hudi_spark.ROW)
+TARGETS = (
+    *(python.REFERENCE, python.MUTANT, python.ROW, command.ROW, http.ROW, hudi.ROW),
+    *(hudi_spark.ROW, hudi_java.ROW),
+)
 DEFAULT = python.REFERENCE.words
 NAMES = tuple(row.words for row in TARGETS)
 PLANNED = tuple(row.words for row in TARGETS if row.plans)

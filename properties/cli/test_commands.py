@@ -20,7 +20,7 @@ from marker_sim.errors import HarnessError
 from marker_sim.history import write_jsonl
 from marker_sim.surroundings.files import CACHE_VARIABLE
 from marker_sim.surroundings.requirements import REQUIREMENTS
-from marker_sim.targets import hudi
+from marker_sim.targets import hudi, hudi_java
 from marker_sim.targets.jvm.bundles import Jars
 from marker_sim.worlds.proxies import install as toxiproxy
 from properties.busy import VARIABLE, busy_processes
@@ -250,7 +250,7 @@ def test_without_go_doctor_says_so_and_installs_the_rest(
     assert main(("doctor", "--install", "--json")) == 0
     out, err = capsys.readouterr()
     assert err.startswith("toxiproxy: left out, because there is no go on PATH") and err.count("\n") == 1
-    assert len(found) == len(hudi.VERSIONS) + 1
+    assert len(found) == len(hudi.VERSIONS) + len(hudi_java.VERSIONS) + 1
     checks = {check["name"]: check for check in json.loads(out)["checks"]}
     assert checks[toxiproxy.PROGRAM]["found"] == "" and "doctor --install" in checks[toxiproxy.PROGRAM]["how"]
 
@@ -299,6 +299,7 @@ def test_doctor_installs_what_the_extras_that_are_here_can_use_and_complains_of_
     assert len(lines) == len(said) and all(line.startswith(words) for line, words in zip(lines, said, strict=True)), err
     assert "`marker-sim verify` can run here" in out
     wanted = {"foreign": ["toxiproxy"], "hudi": [f"the bundle of Hudi {each}" for each in hudi.VERSIONS]}
+    wanted["hudi"] += [f"the Java client of Hudi {each}" for each in hudi_java.VERSIONS]
     wanted["s3"] = [hudi.S3A.what]
     assert done == [what for extra in extras for what in wanted[extra]]
 

@@ -33,7 +33,7 @@ def rows_survive(view: HistoryIndex) -> Finding:
     breaches: list[Breach] = []
     judged, refused = 0, ""
     decided = _Decided({}, {})
-    key_of = _before_last if view.header.world == "spark" else _before_first
+    key_of = _before_last if view.header.world in ("spark", "java") else _before_first
     for event in view.rows:
         mine = [write for write in writes if write.table == event.table and write.invoke < event.index]
         done = any(write.outcome == "ok" and write.done < event.index for write in mine)

@@ -24,7 +24,7 @@ from marker_sim.worlds.http.http_client import HttpConnection, probe
 from marker_sim.worlds.http.servers import Command, Fleet
 from marker_sim.worlds.http.world import Surroundings
 
-COMPILE_TIMEOUT_S = 60.0
+COMPILE_TIMEOUT_S = 180.0  # On a machine with much other work.
 END_TIMEOUT_S = 60.0
 ARCHIVE, LAUNCHER_JAR = "classes.jsa", "launcher.jar"
 _COLLECTOR = "-XX:+UseSerialGC"  # The collector with the fastest start.
@@ -57,6 +57,20 @@ def quick_start(command: str, progress: Callable[[str], None]) -> str:
         return command
 
 
+def compiled(java: str, jars: list[str], program: Path, progress: Callable[[str], None]) -> Path:
+    """The jar of a program's classes, compiled once for a class path; HarnessError when it does not compile."""
+    folder = cache_directory() / "java" / _key(java, jars, program)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with held(folder, wait=True):
+            if not (folder / LAUNCHER_JAR).is_file():
+                progress(f"compiling {program.stem} (once)")
+                _compile(java, jars, program, [], folder)
+    except OSError as error:
+        raise HarnessError(f"{program.name} cannot be compiled into {folder}: {error.strerror or error}") from error
+    return folder / LAUNCHER_JAR
+
+
 def _key(java: str, class_path: list[str], launcher: Path) -> str:
     """The cache key: everything that the archive depends on."""
     told = hashlib.sha256(launcher.read_bytes())
@@ -87,7 +101,7 @@ def _compile(java: str, class_path: list[str], launcher: Path, folders: list[str
         code, said = run_to_end(words, deadline_s=COMPILE_TIMEOUT_S, late=late, environment={})
         if code:
             raise HarnessError(f"{launcher.name} does not compile: {said.strip()[-200:]}")
-        with zipfile.ZipFile(folder / LAUNCHER_JAR, "w") as jar:
+        with replacing(folder / LAUNCHER_JAR) as whole, zipfile.ZipFile(whole, "w") as jar:
             for found in (classes, *folders):
                 for file in sorted(Path(found).iterdir()):
                     jar.write(file, file.name)

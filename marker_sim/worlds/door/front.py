@@ -158,7 +158,7 @@ class DirectoryFront(DoorFront):
         call = StorageCall(POWER, "kit", "rename", "")
 
         def grows(path: str) -> bool:
-            return path in now and _keeps(path, before.get(path, b""), now[path])
+            return path in now and keeps(path, before.get(path, b""), now[path])
 
         # What moved from one file to another is never in neither.
         for path in sorted({*before, *now}, key=lambda path: (not grows(path), path not in now, path)):
@@ -281,11 +281,11 @@ class DirectoryFront(DoorFront):
             return "delete" if data is None else "put"
         if held is None:
             held = self._files.contents.get(path)
-            if held is None or _keeps(path, held, data):
+            if held is None or keeps(path, held, data):
                 return "put"
             self._before[path] = call.process, held
             return "overwrite-begin"
-        if not _keeps(path, held, data):
+        if not keeps(path, held, data):
             return "overwrite-piece"
         del self._before[path]
         return "overwrite-end"
@@ -352,7 +352,7 @@ def _empties(call: FileCall) -> bool:
     return call.operation == "open" and bool(call.flags & os.O_TRUNC) and bool(call.size_before)
 
 
-def _keeps(path: str, before: bytes, now: bytes) -> bool:
+def keeps(path: str, before: bytes, now: bytes) -> bool:
     """Whether all that a file held is still in it."""
     if now.startswith(before):
         return True

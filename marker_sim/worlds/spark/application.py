@@ -1,4 +1,4 @@
-"""The driver of a Spark application from the kit's side: a Python program with the JVM that PySpark starts for it.
+"""A driver from the kit's side: a Python program with the JVM that PySpark starts for it, or a JVM alone.
 
 It leads a session of processes of its own and is asked with one JSON line, which it answers with one (session.py); what
 else it says goes to its log. It ends when its input ends, so that nothing outlives the kit. Killing it is SIGKILL for
@@ -15,9 +15,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from marker_sim.errors import HarnessError
 from marker_sim.surroundings import supervisor
@@ -40,12 +40,32 @@ class OutOfTime(Exception):
     """The budget ended while the driver worked; that says nothing about it."""
 
 
+class Driver(Protocol):
+    """What writes a table, one write after another; `Application` says what each method does."""
+
+    name: str
+
+    @property
+    def alive(self) -> bool: ...
+    def wait_ready(self) -> None: ...
+    def ask(self, message: Mapping[str, Any], timeout_s: float) -> dict[str, Any]: ...
+    def kill_now(self) -> None: ...
+    def kill(self) -> None: ...
+    def last_lines(self) -> str: ...
+
+
+def driver_words(program: str, spec: Mapping[str, Any], given: Path) -> list[str]:
+    """The command of a driver. program: as worlds/spark/__main__.py names it. spec: stored in the file `given`."""
+    given.parent.mkdir(parents=True, exist_ok=True)
+    given.write_bytes(pickle.dumps(spec))
+    return [sys.executable, "-m", "marker_sim.worlds.spark", program, str(given)]
+
+
 class Application:
-    """The driver process of a Spark application.
+    """A driver process.
 
     name: its process in the history.
-    program: what it runs, as worlds/spark/__main__.py names it.
-    spec: what the program is given, in a file beside its log's.
+    words: its command.
     deadline: when the budget is over (time.monotonic).
     door: it starts behind it, None for an application whose storage calls nobody stops.
     """
@@ -53,10 +73,8 @@ class Application:
     def __init__(
         self,
         name: str,
-        program: str,
-        spec: Mapping[str, Any],
+        words: Sequence[str],
         environment: Mapping[str, str],
-        scratch: Path,
         log: Path,
         deadline: float = math.inf,
         door: DoorFront | None = None,
@@ -65,11 +83,7 @@ class Application:
         self.log = log
         self._deadline = deadline
         self._answers: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        given = scratch / f"{name}.spec"
-        for path in (given, log):
-            path.parent.mkdir(parents=True, exist_ok=True)
-        given.write_bytes(pickle.dumps(spec))
-        words = [sys.executable, "-m", "marker_sim.worlds.spark", program, str(given)]
+        log.parent.mkdir(parents=True, exist_ok=True)
         start = supervisor.start_program if door is None else door.start
         with log.open("ab") as errors:
             self._program = start(words, environment, process=name, role=DRIVER, stdin=subprocess.PIPE, stderr=errors)
@@ -78,11 +92,11 @@ class Application:
 
     @property
     def alive(self) -> bool:
-        """Whether the driver's Python process is running."""
+        """Whether the driver's process is running."""
         return self._popen.poll() is None
 
     def wait_ready(self) -> None:
-        """Wait until its Spark session is ready. HarnessError when it does not start; OutOfTime."""
+        """Wait until it is ready for questions. HarnessError when it does not start; OutOfTime."""
         try:
             self._answer(START_S)
         except Gone as gone:

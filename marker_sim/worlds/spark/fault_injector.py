@@ -29,7 +29,7 @@ from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
 from marker_sim.worlds.processes.faults import CallerIsDead
 from marker_sim.worlds.processes.fork_server import ManagedProcess
 from marker_sim.worlds.recorder import Recorder
-from marker_sim.worlds.spark.application import Application
+from marker_sim.worlds.spark.application import Driver
 from marker_sim.worlds.spark.hudi.steps import TableStep, aimed_at
 from marker_sim.worlds.spark.hudi.table_storage import TableStorage
 from marker_sim.worlds.spark.plans import DRIVER, EXECUTOR, MOMENTS, PHASES, armed, phase_of
@@ -261,7 +261,8 @@ class TableFaultInjector(SparkFaultInjector):
 
     def __init__(self, recorder: Recorder, table: str) -> None:
         super().__init__(recorder)
-        self.driver: Application | None = None
+        self.driver: Driver | None = None
+        self.calls: list[StorageCall] = []  # Of the last write, where the driver tells them.
         self.cluster: Standalone | None = None
         self._table = table
         self._faults: tuple[Fault, ...] = ()
@@ -278,13 +279,18 @@ class TableFaultInjector(SparkFaultInjector):
     def arm(self, step: TableStep | None, place: TableStorage) -> None:
         """Arm the faults of a step, None for none, for the write that begins; they stay armed until `end`."""
         self.struck.clear()
-        self._armed = {}
+        self._armed, self.calls = {}, []
         self._faults, self._word = ((), "") if step is None else (step.faults, step.word)
         self._place = place
         for number, fault in enumerate(self._faults):
             aimed = aimed_at(fault, self._table, place.caller(fault.target, self.process))
             self._armed[aimed] = number
-            place.interceptor.arm(aimed)
+            if self.at_storage(fault):
+                place.interceptor.arm(aimed)
+
+    def at_storage(self, fault: Fault) -> bool:
+        """Whether whoever holds the storage calls does a fault; else the driver does it to itself."""
+        return True
 
     def end(self) -> None:
         """Disarm all faults at the end of a write, and let each stopped executor continue."""

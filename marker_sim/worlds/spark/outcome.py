@@ -11,6 +11,7 @@ from marker_sim.history import History
 from marker_sim.names import data_path
 from marker_sim.plan import Plan
 from marker_sim.timeline import ROLLBACK, State, decode_commit, parse_entry
+from marker_sim.worlds.interceptor import StorageCall
 
 TOO_LATE = "after its instant was over"
 
@@ -23,6 +24,7 @@ class SparkRun:
     counts: how often what happened.
     missed: the faults of jobs that never had their effect.
     armed, met: steps of a table by name, how often each was tried and met. refused: why it took no write any more.
+    calls: storage calls of each write, where its driver tells them.
     interrupted: by Ctrl-C.
     cut: there was no time for the rest of it.
     trouble: of the kit's surroundings, which ended it.
@@ -35,6 +37,7 @@ class SparkRun:
     armed: Mapping[str, int] = field(default_factory=dict)
     met: Mapping[str, int] = field(default_factory=dict)
     refused: tuple[str, ...] = ()
+    calls: tuple[tuple[StorageCall, ...], ...] = ()
     interrupted: bool = False
     cut: bool = False
     trouble: str = ""

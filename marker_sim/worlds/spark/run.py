@@ -32,7 +32,7 @@ from marker_sim.worlds.processes.parquet import PARQUET
 from marker_sim.worlds.processes.seams import Counters
 from marker_sim.worlds.processes.storages import LocalFront, check_storage, open_storage
 from marker_sim.worlds.recorder import Recorder
-from marker_sim.worlds.spark.application import Application, Gone
+from marker_sim.worlds.spark.application import Application, Gone, driver_words
 from marker_sim.worlds.spark.fault_injector import JobFaultInjector
 from marker_sim.worlds.spark.outcome import SparkRun, left_files
 from marker_sim.worlds.spark.plans import DRIVER, SERVER
@@ -165,7 +165,8 @@ class SparkWrites:
         }
         log = self._logs / f"driver-{self._drivers}.log"
         environment, door = self.cluster.environment(), self.cluster.door
-        application = Application(name, "jobs", spec, environment, self._scratch, log, door=door)
+        words = driver_words("jobs", spec, self._scratch / f"{name}.spec")
+        application = Application(name, words, environment, log, door=door)
         self._application = application
         application.wait_ready()
         return application

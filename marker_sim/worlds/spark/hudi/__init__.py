@@ -7,6 +7,7 @@ table_run.py      one run: storage, table, drivers ─► History
 table.py          the writes of one table: faults, recoveries, audits, rows read back
 table_storage.py  where a table is stored: a local directory behind the door, or a bucket of the kit's S3
 job.py            the program that runs in the driver
+java_driver.py    drivers that write by Hudi's Java client instead, as processes or as lives of one JVM
 
 The kit sees only storage requests, files, the timeline and rows. Drivers, clusters and the injector are those of the
 reference's jobs (worlds/spark).

@@ -68,6 +68,11 @@ class Program:
         return self.deadline - time.monotonic()
 
 
+def log_of(program: Program, here: Path, name: str) -> Path:
+    """The log of a driver of the table whose files are below `here`."""
+    return program.logs / f"{here.name}-{name}.txt"
+
+
 def partition_names(plan: Plan) -> tuple[str, ...]:
     """The partition values in the rows of a plan's table."""
     return PARTITIONS[shape_of(plan).partitions]

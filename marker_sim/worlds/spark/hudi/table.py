@@ -23,8 +23,9 @@ from marker_sim.plan import Plan
 from marker_sim.search.seeds import plan_seed
 from marker_sim.tables.entries import WRITE_KEY, Unreadable
 from marker_sim.tables.hudi_rs import read_rows
+from marker_sim.worlds.interceptor import StorageCall
 from marker_sim.worlds.recorder import observe_table
-from marker_sim.worlds.spark.application import Application, Gone, Hangs, OutOfTime
+from marker_sim.worlds.spark.application import Driver, Gone, Hangs, OutOfTime
 from marker_sim.worlds.spark.fault_injector import TableFaultInjector
 from marker_sim.worlds.spark.hudi.settings import Program, key_count, partition_names
 from marker_sim.worlds.spark.hudi.steps import TableStep, last_data_file, steps_of, with_steps
@@ -32,6 +33,7 @@ from marker_sim.worlds.spark.hudi.table_storage import TableStorage
 from marker_sim.worlds.spark.plans import DRIVER
 
 KIT = "kit"
+READERS = ("hudi", "hudi-rs")
 ROWS_MIN, ROWS_MAX = 8, 14
 _Reading = tuple[tuple[str, ...] | None, str | None]  # Rows, or why they cannot be read.
 RECOVERIES_MAX = 3
@@ -64,6 +66,8 @@ class Table:
     begin: starts a driver with a name.
     life: the driver that there is, None for none.
     begun: how many steps of the plan were begun.
+    readers: of rows; Hudi itself is the first.
+    calls: of the storage, by each write, where the driver tells them.
     met, armed: steps by name. counts: what else happened. refused: why writes were.
     """
 
@@ -71,18 +75,20 @@ class Table:
     plan: Plan
     place: TableStorage
     injector: TableFaultInjector
-    begin: Callable[[str], Application]
+    begin: Callable[[str], Driver]
     program: Program
     pace: Pace
-    life: Application | None = None
+    life: Driver | None = None
     begun: int = 0
     met: Counter[str] = field(default_factory=Counter)
     armed: Counter[str] = field(default_factory=Counter)
     counts: Counter[str] = field(default_factory=Counter)
     refused: list[str] = field(default_factory=list)
+    readers: tuple[str, ...] = READERS
+    calls: list[tuple[StorageCall, ...]] = field(default_factory=list)
     _ordinal: int = 0
     _lives: int = 0
-    _hudi_rs: bool = True
+    _unsupported: bool = False
     _faults: int = 0
     _completed: bool = False
     _last: int = -1
@@ -156,6 +162,7 @@ class Table:
             raise
         finally:
             faults.end()
+            self.calls.append(tuple(faults.calls))
         kind: Kind = "ok" if error is None else "info"
         self._last = recorder.record(life.name, DRIVER, kind, "write", place, error=error, caused_by=asked)
         self._completed |= error is None
@@ -176,7 +183,7 @@ class Table:
             self.life.kill()
             self.life = None
 
-    def _outcome(self, life: Application, message: dict[str, Any]) -> str | None:
+    def _outcome(self, life: Driver, message: dict[str, Any]) -> str | None:
         """The reason why a write is not known to be done: an error, a death or no answer; None when it is done."""
         try:
             answer = life.ask(message, ASK_S)
@@ -223,7 +230,7 @@ class Table:
 
     def _audit(self, caused_by: int) -> None:
         recorder, found = self.injector.recorder, {"hudi": self._read_by_hudi()}
-        if self._hudi_rs:
+        if "hudi-rs" in self.readers and not self._unsupported:
             found["hudi-rs"] = self._read_by_hudi_rs(found["hudi"][0])
         observe_table(recorder, self.name, self.place.files, caused_by)
         for reader, (rows, error) in found.items():
@@ -252,7 +259,7 @@ class Table:
                 self.counts["hudi-rs did not answer"] += 1
                 return None, f"unsupported: {error}"  # Twice: nobody knows what it would have found.
         if not self._faults and (error is not None or rows != expected):
-            self._hudi_rs = False
+            self._unsupported = True
             self.counts["table that hudi-rs cannot read"] += 1
             why = error or "it does not find the rows that Hudi finds"
             return None, why if why.startswith("unsupported:") else f"unsupported: before any fault: {why}"

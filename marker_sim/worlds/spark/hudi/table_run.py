@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from marker_sim import __version__
 from marker_sim.errors import HarnessError
@@ -15,11 +17,12 @@ from marker_sim.tables.parts import NAME, parse_properties
 from marker_sim.worlds.door.front import UNSEEN
 from marker_sim.worlds.interceptor import Interceptor
 from marker_sim.worlds.recorder import Recorder
-from marker_sim.worlds.spark.application import Application, OutOfTime
+from marker_sim.worlds.spark.application import Application, Driver, OutOfTime, driver_words
 from marker_sim.worlds.spark.fault_injector import TableFaultInjector
-from marker_sim.worlds.spark.hudi.settings import Program, describe, hudi_options, shape_of, spark_conf
+from marker_sim.worlds.spark.hudi.java_driver import JavaDrivers, JavaFaultInjector, watched_storage
+from marker_sim.worlds.spark.hudi.settings import Program, describe, hudi_options, log_of, shape_of, spark_conf
 from marker_sim.worlds.spark.hudi.steps import steps_of
-from marker_sim.worlds.spark.hudi.table import Pace, Table, WriteRefused
+from marker_sim.worlds.spark.hudi.table import READERS, Pace, Table, WriteRefused
 from marker_sim.worlds.spark.hudi.table_storage import TableStorage, bucket_storage, local_storage
 from marker_sim.worlds.spark.outcome import SparkRun
 from marker_sim.worlds.spark.session import SPECULATION
@@ -45,12 +48,14 @@ def play_table(
     pace: Pace,
     sut: str,
     profile: str,
+    java: JavaDrivers | None = None,
 ) -> SparkRun:
     """Run a plan on a fresh table.
 
     number: of the table.
     version: of Hudi.
     sut, profile: for the header.
+    java: how drivers begin that are no jobs of Spark.
 
     HarnessError when the kit's surroundings failed before there was anything to judge, UsageError for a plan that is
     not of a table.
@@ -58,12 +63,16 @@ def play_table(
     name = f"t{number}"
     here = scratch / name
     interrupted, cut, trouble = False, False, ""
-    injector = TableFaultInjector(Recorder(), name)
-    with _storage(plan, injector, here, name) as place, _cluster(plan, program, here, place) as cluster:
+    injector = TableFaultInjector(Recorder(), name) if java is None else java.injector(Recorder(), name)
+    storage = _storage(plan, injector, here, name, watched=java is not None and java.warm is not None)
+    with storage as place, _cluster(plan, program, here, place) as cluster:
         injector.cluster = cluster
-        begin = partial(_start, plan, version, program, here, place, cluster)
+        begin: Callable[[str], Driver] = partial(_start, plan, version, program, here, place, cluster)
+        if java is not None and isinstance(injector, JavaFaultInjector):
+            begin = partial(java.begin, plan, program, here, place, injector)
         table = Table(
-            name=name, plan=plan, place=place, injector=injector, begin=begin, program=program, pace=pace
+            name=name, plan=plan, place=place, injector=injector, begin=begin, program=program, pace=pace,
+            readers=("hudi",) if java is not None and java.warm is not None else READERS,
         )  # fmt: skip
         try:
             table.play()
@@ -80,13 +89,14 @@ def play_table(
             table.close()
             events = injector.recorder.close()
         place.check()
-        header = _header(plan, place, sut, version, profile, name)
+        header = _header(plan, place, sut, version, profile, name, "spark" if java is None else "java")
         unseen = {UNSEEN + sentence: 1 for sentence in place.unseen()}
     shutil.rmtree(here, ignore_errors=True)
     met = {in_mode(step, plan.mode): times for step, times in table.met.items()}
     return SparkRun(
         history=History(header, events), plan=table.played, counts=met | table.counts | unseen, armed=table.armed,
         met=table.met, refused=tuple(table.refused), interrupted=interrupted, cut=cut, trouble=trouble,
+        calls=tuple(table.calls),
     )  # fmt: skip
 
 
@@ -106,19 +116,25 @@ def _start(
     url, own = (LOCAL_MASTER, {}) if cluster is None else (cluster.url, ON_CLUSTER)
     conf = spark_conf(url, program.jars, here) | own | place.conf(name)
     spec = {"settings": conf, "options": hudi_options(plan, version), "table": place.uri}
-    log = program.logs / f"{here.name}-{name}.txt"
-    return Application(name, "hudi", spec, program.environment(), here, log, program.deadline, place.door)
+    words = driver_words("hudi", spec, here / f"{name}.spec")
+    return Application(name, words, program.environment(), log_of(program, here, name), program.deadline, place.door)
 
 
-def _storage(plan: Plan, injector: TableFaultInjector, here: Path, name: str) -> AbstractContextManager[TableStorage]:
+def _storage(
+    plan: Plan, injector: TableFaultInjector, here: Path, name: str, watched: bool
+) -> AbstractContextManager[TableStorage]:
     interceptor = Interceptor(injector.recorder, injector.inject)
+    if watched:
+        return watched_storage(interceptor, here / "storage", name)
     local = plan.storage == "local"
     return local_storage(interceptor, here / "storage", name) if local else bucket_storage(interceptor, name)
 
 
-def _header(plan: Plan, place: TableStorage, sut: str, version: str, profile: str, table: str) -> Header:
+def _header(
+    plan: Plan, place: TableStorage, sut: str, version: str, profile: str, table: str, world: Literal["spark", "java"]
+) -> Header:
     return Header(
-        world="spark",
+        world=world,
         mode="direct" if plan.mode == "direct" else "timeline",
         sut=sut,
         sut_version=version,

@@ -1,0 +1,79 @@
+"""Hudi's write path by its Java client, without Spark: `hudi-java:VERSION` for a released version.
+
+The client's own jar is not in Hudi's bundles; what it needs besides is in the bundle for Spark and in PySpark's jars.
+Its table has one writer, whose every storage call fails once, or is its last (hudi_java_walk.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from marker_sim.errors import UsageError
+from marker_sim.plan import Plan
+from marker_sim.reading import either
+from marker_sim.surroundings.requirements import find_java
+from marker_sim.targets.http import check_packages
+from marker_sim.targets.hudi import bundle
+from marker_sim.targets.jvm.bundles import Jars
+from marker_sim.targets.target import (
+    TABLES,
+    CampaignRequest,
+    RealRuns,
+    ServerOptions,
+    Target,
+    TargetCapabilities,
+    TargetRow,
+)
+
+NAME = "hudi-java"
+VERSIONS = ("1.1.1", "1.2.0")
+LOCAL: Mapping[str, tuple[str, ...]] = {"local": ("local",)}
+# What is promised of a write path does not depend on who runs its tasks.
+OF_JAVA = TargetCapabilities(profile="hudi-spark", world=TABLES, alone=True, scripts=False, storages=LOCAL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HudiJavaTarget(Target):
+    """The write path of a version, by its Java client."""
+
+    can: TargetCapabilities = OF_JAVA
+
+    def prepare(self, request: CampaignRequest, progress: Callable[[str], None]) -> None:
+        """Check or fetch packages, Java, the bundle and the client."""
+        check_packages(self.sut, f"{NAME} on {request.storage}")
+        find_java()
+        self._jars(progress)
+
+    def plan_of(self, seed: int, number: int, storage: str, server: ServerOptions) -> Plan | None:
+        """The plan of a number: a table with a few deaths, drawn."""
+        from marker_sim.targets.hudi_java_walk import draw_deaths
+
+        return draw_deaths(self.can.modes, seed, number)
+
+    def real_runs(self, request: CampaignRequest, progress: Callable[[str], None]) -> AbstractContextManager[RealRuns]:
+        """The runs of writes, each on a fresh table."""
+        from marker_sim.targets.hudi_java_runs import open_runs
+
+        return open_runs(request, self.version, find_java(), self._jars(progress), progress)
+
+    def _jars(self, progress: Callable[[str], None]) -> list[str]:
+        return [str(path) for jars in (client(self.version), bundle(self.version)) for path in jars.find(progress)]
+
+
+def client(version: str) -> Jars:
+    """The Java client of a version, in the cache or not."""
+    return Jars(what=f"the Java client of Hudi {version}", coordinates=(f"org.apache.hudi:hudi-java-client:{version}",))
+
+
+def _parse(text: str) -> Target | None:
+    name, _, version = text.partition(":")
+    if name != NAME:
+        return None
+    if version not in VERSIONS:
+        raise UsageError(f"--sut was given {text!r}; write {NAME}: and {either(VERSIONS)}")
+    return HudiJavaTarget(sut=text, version=version)
+
+
+ROW = TargetRow("hudi-java:VERSION", _parse)

@@ -1,0 +1,235 @@
+"""Runs against one version of Hudi's Java client: a walk over the storage calls of a write and of its rollback.
+
+    a point ──► lives of one warm JVM ──► judged: every promise kept ─────────────────────────────► the run counts
+                                              └─ one broken ──► the same plan by processes, killed ──► that run counts
+
+So nothing is a violation that no process showed which was really killed. What a warm life broke and a process did not
+is counted, and named in the report. Plans that are played again, by `replay` or to become smaller, are of processes.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from importlib.resources import files
+from pathlib import Path
+
+from marker_sim.errors import HarnessError
+from marker_sim.judges import judge
+from marker_sim.outcome.failure import Kind, failures_in
+from marker_sim.outcome.result import Campaign, Deciding
+from marker_sim.plan import Plan
+from marker_sim.surroundings.requirements import spark_home
+from marker_sim.surroundings.supervisor import end_marked
+from marker_sim.targets.hudi_java_walk import FAILED, KILLED, TablePoint, TableWalk
+from marker_sim.targets.jvm.java_start import compiled
+from marker_sim.targets.run_environment import check_door, scratch_directory
+from marker_sim.targets.target import CampaignRequest
+from marker_sim.worlds.door.front import UNSEEN
+from marker_sim.worlds.http.servers import VARIABLE
+from marker_sim.worlds.spark.application import Application
+from marker_sim.worlds.spark.hudi.java_driver import MAIN, JavaDrivers, java_words
+from marker_sim.worlds.spark.hudi.settings import Program, table_type
+from marker_sim.worlds.spark.hudi.table import Pace
+from marker_sim.worlds.spark.hudi.table_run import play_table
+from marker_sim.worlds.spark.outcome import SparkRun
+
+CLOSING_S = 3.0
+ENDING_S = 1.0
+FIRST_S = 20.0  # A run until one has ended.
+PROCESSES_S = 60.0  # The least time for a run of processes.
+SHRINKING_S = 90.0
+TIMES = 2  # A story of a warm life is played by processes until one breaks the same, so often at most.
+LIVES_MAX = 150  # Of a JVM: each dead life leaves threads.
+CONFIRMED = "broken in a warm JVM, and by processes that were killed there"
+NOT_CONFIRMED = "broken in a warm JVM, and not by processes that were killed there"
+_DECIDES = {
+    KILLED["write"]: ("G13", "G14", "G15", "G18", "G19", "G24"),
+    KILLED["rollback"]: ("G15", "G16", "G18", "G24"),
+    FAILED["write"]: ("G13", "G19", "G24"),
+    FAILED["rollback"]: ("G15", "G16", "G24"),
+}
+
+
+@contextmanager
+def open_runs(
+    request: CampaignRequest, version: str, java: str, jars: list[str], progress: Callable[[str], None]
+) -> Iterator[JavaRuns]:
+    """The runs of a campaign; HarnessError when storage calls cannot be stopped here, or Java does not compile."""
+    check_door(request.storage)
+    deadline = time.monotonic() + request.budget_s - CLOSING_S
+    source = Path(str(files("marker_sim.targets.jvm") / f"{MAIN}.java"))
+    home = spark_home()
+    program_jar = compiled(java, [*jars, str(home / "jars" / "*")], source, progress)
+    mark = f"{os.getpid()}-{uuid.uuid4().hex}"
+    program = Program(
+        home=home, java=java, jars=(program_jar, *map(Path, jars)), mark=mark, logs=request.report / "logs",
+        deadline=deadline,
+    )  # fmt: skip
+    try:
+        with scratch_directory() as scratch:
+            walk = TableWalk(request.modes, request.seed)
+            runs = JavaRuns(request=request, version=version, program=program, scratch=scratch, walk=walk)
+            try:
+                yield runs
+            finally:
+                runs.close()
+    finally:
+        end_marked(VARIABLE, mark)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnPoint:
+    """A run of the walk. point: None where a workload is numbered."""
+
+    number: int
+    plan: Plan
+    point: TablePoint | None
+    words: str
+
+    @property
+    def line(self) -> str:
+        """The line of progress."""
+        return f"run {self.number}: {self.plan.mode}, {table_type(self.plan)}: {self.words}"
+
+
+@dataclass(slots=True, kw_only=True)
+class JavaRuns:
+    """The runs of one campaign; `targets.target.RealRuns` says what each method is for.
+
+    spared_s: of the budget, for making small what was found.
+    unconfirmed: points that broke something in a warm JVM alone. met, tried: faults by mode and place.
+    """
+
+    request: CampaignRequest
+    version: str
+    program: Program
+    scratch: Path
+    walk: TableWalk
+    spared_s: float = 0.0
+    tables: int = 0
+    lanes: int = 1
+    at_once: int = 1
+    counts: tuple[str, str] = ("tables", "writes")
+    unconfirmed: list[str] = field(default_factory=list)
+    met: Counter[tuple[str, str]] = field(default_factory=Counter)
+    tried: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _pace: Pace = field(default_factory=Pace)
+    _took_s: float = FIRST_S
+    _drawn: int = 0
+    _lives: int = 0
+    _jvm: Application | None = None
+    _again: bool = True  # Whether the last run counts as it is.
+
+    def draw(self, reached: Mapping[str, int]) -> DrawnPoint | None:
+        """The next run, None when none fits into the budget; the first always does."""
+        if self._drawn and self.program.left_s() - self.spared_s < 2 * self._took_s:
+            return None
+        found = self.walk.next()
+        if found is None:
+            return None
+        self._drawn += 1
+        if isinstance(found, Plan):
+            return DrawnPoint(number=self._drawn, plan=found, point=None, words="its calls are numbered")
+        return DrawnPoint(number=self._drawn, plan=found.plan, point=found, words=self.walk.shown(found))
+
+    def play(self, drawn: DrawnPoint) -> SparkRun:
+        """The result of the drawn run: of warm lives where they keep every promise, else of processes."""
+        began, until = time.monotonic(), self.program.deadline - self.spared_s
+        played = self._run(drawn.plan, until, JavaDrivers(self.version, self._words, self._warm))
+        self._took_s = (self._took_s + time.monotonic() - began) / 2
+        self._again = True
+        broken = self._broken(played)
+        if not broken or drawn.point is None or played.interrupted or played.trouble:
+            return played
+        kept: SparkRun | None = None
+        for _ in range(TIMES if self.program.left_s() > PROCESSES_S else 0):
+            kept = self._run(drawn.plan, self.program.deadline, JavaDrivers(self.version, self._words))
+            if kept.interrupted or kept.trouble or self._broken(kept):
+                return replace(kept, counts={**kept.counts, CONFIRMED: 1})
+        self._again = False
+        named = " ".join(sorted({kind.guarantee for kind in broken}))
+        self.unconfirmed.append(f"{named} by {self.walk.shown(drawn.point)}")
+        if kept is None:
+            workload = self.walk.bases[drawn.point.base][1]
+            kept = self._run(workload, self.program.deadline, JavaDrivers(self.version, self._words, self._warm))
+        return replace(kept, counts={**kept.counts, NOT_CONFIRMED: 1})
+
+    def again(self, plan: Plan, deadline: float, fresh: bool = False, probing: bool = True) -> SparkRun:
+        """The result of a plan on a separate table, by processes; HarnessError when the surroundings fail."""
+        played = self._run(plan, deadline - ENDING_S, JavaDrivers(self.version, self._words))
+        if played.interrupted:
+            raise KeyboardInterrupt
+        if played.trouble:
+            raise HarnessError(played.trouble)
+        return played
+
+    @property
+    def _words(self) -> list[str]:
+        return java_words(self.program.java, self.program.jars, self.program.home)
+
+    def _run(self, plan: Plan, deadline: float, drivers: JavaDrivers) -> SparkRun:
+        number, self.tables = self.tables, self.tables + 1
+        return play_table(
+            plan, number=number, version=self.version, program=replace(self.program, deadline=deadline),
+            scratch=self.scratch, pace=self._pace, sut=self.request.target.sut, profile=self.request.profile.name,
+            java=drivers,
+        )  # fmt: skip
+
+    def _warm(self) -> Application:
+        """The JVM of warm lives, a new one when it ended or had its number of lives."""
+        self._lives += 1
+        if self._jvm is None or not self._jvm.alive or self._lives % LIVES_MAX == 0:
+            self.close()
+            log = self.program.logs / f"jvm-{self._lives}.txt"
+            self._jvm = Application("jvm", self._words, self.program.environment(), log)
+            self._jvm.wait_ready()
+        return self._jvm
+
+    def _broken(self, played: SparkRun) -> set[Kind]:
+        findings = judge(played.history, self.request.guarantees)
+        return set(failures_in(played.history, findings, self.request.profile))
+
+    def reserve(self, share: float) -> None:
+        """Reserve time for shrinking: little, for a plan of the walk has one fault already."""
+        self.spared_s = min(share * self.request.budget_s, SHRINKING_S)
+
+    def took(self, drawn: DrawnPoint, played: SparkRun, broken: Collection[Kind]) -> None:
+        """Take in that a run has ended."""
+        if drawn.point is None:
+            self.walk.number(drawn.plan, played.calls)
+            return
+        for counter, counts in ((self.tried, played.armed), (self.met, played.met)):
+            counter.update({(drawn.plan.mode, name): count for name, count in counts.items()})
+        struck = any(played.met.get(name) for name in _DECIDES)
+        self.walk.took(drawn.point, struck, {kind.guarantee for kind in broken}, self._again)
+
+    def close(self) -> None:
+        """End the JVM of warm lives."""
+        if self._jvm is not None:
+            self._jvm.kill()
+            self._jvm = None
+
+    def complete(self, campaign: Campaign) -> Campaign:
+        """Complete the result with the calls of the walk, and with what no process confirmed."""
+        reached = campaign.statistics.reached
+        return replace(
+            campaign,
+            not_reached=tuple(sorted(name for name in reached if name.startswith(UNSEEN))),
+            left_out=tuple(f"{each}: {NOT_CONFIRMED}" for each in self.unconfirmed),
+            deciding=tuple(
+                Deciding(
+                    name=name, guarantees=guarantees, mode=mode,
+                    tried=self.tried[mode, name], met=self.met[mode, name],
+                )
+                for mode in self.request.modes
+                for name, guarantees in _DECIDES.items()
+            ),
+            walked=self.walk.rows(),
+            server=self.request.server.to_dict(),
+        )  # fmt: skip

@@ -1,0 +1,524 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.BufferedReader;
+import java.io.File;
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.OutputStream;
+import java.io.PrintStream;
+import java.lang.reflect.Method;
+import java.net.URI;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.regex.Pattern;
+import org.apache.avro.Schema;
+import org.apache.avro.generic.GenericData;
+import org.apache.avro.generic.GenericRecord;
+import org.apache.avro.generic.IndexedRecord;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSDataInputStream;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.RawLocalFileSystem;
+import org.apache.hadoop.fs.Syncable;
+import org.apache.hadoop.fs.permission.FsPermission;
+import org.apache.hudi.client.HoodieJavaWriteClient;
+import org.apache.hudi.client.WriteStatus;
+import org.apache.hudi.client.common.HoodieJavaEngineContext;
+import org.apache.hudi.common.config.HoodieMetadataConfig;
+import org.apache.hudi.common.engine.EngineType;
+import org.apache.hudi.common.engine.HoodieReaderContext;
+import org.apache.hudi.common.fs.FSUtils;
+import org.apache.hudi.common.model.HoodieAvroPayload;
+import org.apache.hudi.common.model.HoodieAvroRecord;
+import org.apache.hudi.common.model.HoodieKey;
+import org.apache.hudi.common.model.HoodieRecord;
+import org.apache.hudi.common.table.HoodieTableMetaClient;
+import org.apache.hudi.common.table.TableSchemaResolver;
+import org.apache.hudi.common.table.read.HoodieFileGroupReader;
+import org.apache.hudi.common.table.view.FileSystemViewManager;
+import org.apache.hudi.common.util.Option;
+import org.apache.hudi.config.HoodieWriteConfig;
+import org.apache.hudi.storage.hadoop.HadoopStorageConfiguration;
+
+/**
+ * Writes and reads a table by Hudi's Java client as the kit asks, one JSON line a question and one an answer.
+ *
+ * <pre>
+ * {"do": "open", "table": PATH, "options": {...}}                  {"ok": true}    a new life
+ * {"do": "write", "rows": [[key, part, value, ts], ...],
+ *  "extra": {...}, "faults": [...], "limit_ms": N}                 {"ok": true} | {"error": ...} | {"died": true}
+ *                                                                  | {"hangs": true}, and "calls", "struck"
+ * {"do": "read"}                                                   {"rows": [[key, value], ...]} | {"error": ...}
+ * </pre>
+ *
+ * Many lives, one JVM: the file system of a life that died refuses all its later calls, whichever thread makes them.
+ * A call is named as the door names the system call that it is: open (for writing), write, close, rename, delete,
+ * rmdir (a folder with all in it), mkdir, get (open for reading), list.
+ */
+public class HudiJavaWriter {
+    static final ObjectMapper JSON = new ObjectMapper();
+    static final String SCHEMA = "{\"type\":\"record\",\"name\":\"row\",\"fields\":[{\"name\":\"key\",\"type\":\"string\"},"
+        + "{\"name\":\"part\",\"type\":\"string\"},{\"name\":\"value\",\"type\":\"string\"},{\"name\":\"ts\",\"type\":\"long\"}]}";
+    static final int CAUSES_MAX = 8;
+    static volatile Life life;
+
+    public static void main(String[] arguments) throws Exception {
+        PrintStream answers = new PrintStream(new FileOutputStream(FileDescriptor.out), true, "UTF-8");
+        System.setOut(System.err);
+        BufferedReader asked = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        answers.println("{\"ready\": true}");
+        for (String line = asked.readLine(); line != null; line = asked.readLine()) {
+            answers.println(JSON.writeValueAsString(answer(JSON.readTree(line))));
+        }
+        Runtime.getRuntime().halt(0);  // Threads of earlier lives may be anywhere.
+    }
+
+    static ObjectNode answer(JsonNode asked) {
+        ObjectNode answer = JSON.createObjectNode();
+        try {
+            switch (asked.get("do").asText()) {
+                case "open":
+                    if (life != null) {
+                        life.end();
+                    }
+                    FileSystem.closeAll();  // Hudi keeps file systems for ever, and each belongs to one life.
+                    life = new Life(asked);
+                    return answer.put("ok", true);
+                case "write":
+                    return life.write(asked, answer);
+                default:
+                    ArrayNode rows = answer.putArray("rows");
+                    life.read().forEach((key, value) -> rows.addArray().add(key).add(value));
+                    return answer;
+            }
+        } catch (Throwable error) {
+            return answer.put("error", causes(error));
+        }
+    }
+
+    static String causes(Throwable error) {
+        List<String> said = new ArrayList<>();
+        for (Throwable each = error; each != null && said.size() < CAUSES_MAX; each = each.getCause()) {
+            String text = each.toString().split("\n", 2)[0];
+            said.add(text.substring(0, Math.min(300, text.length())));
+        }
+        return String.join(" <- ", said);
+    }
+
+    /** What the calls of a dead life get. */
+    static class Death extends Error {
+        Death() {
+            super("this life is over");
+        }
+    }
+
+    /** From the n-th call that fits on, so many calls meet it. */
+    static class Fault {
+        final Pattern pattern;
+        final List<String> operations = new ArrayList<>();
+        final String effect;
+        final int n, calls;
+        int seen, fired;
+
+        Fault(JsonNode told) {
+            pattern = Pattern.compile(told.get("pattern").asText());
+            told.get("operations").forEach(each -> operations.add(each.asText()));
+            effect = told.get("effect").asText();
+            n = told.get("n").asInt();
+            calls = told.get("calls").asInt();
+        }
+    }
+
+    interface Act<T> {
+        T run() throws IOException;
+    }
+
+    /** One writer of one table, from its first call until it dies or the next one begins. */
+    static class Life {
+        final String root, table;
+        final Map<String, String> options = new HashMap<>();
+        final Configuration conf = new Configuration();
+        List<Fault> faults = new ArrayList<>();
+        ArrayNode calls = JSON.createArrayNode();
+        boolean dead, done;
+        String error;
+
+        Life(JsonNode asked) throws IOException {
+            table = asked.get("table").asText();
+            root = new File(table).getParent() + "/";
+            asked.get("options").fields().forEachRemaining(each -> options.put(each.getKey(), each.getValue().asText()));
+            conf.set("fs.file.impl", WatchedFileSystem.class.getName());
+        }
+
+        synchronized void end() {
+            dead = true;
+        }
+
+        ObjectNode write(JsonNode asked, ObjectNode answer) throws Exception {
+            synchronized (this) {
+                calls = JSON.createArrayNode();
+                faults = new ArrayList<>();
+                asked.get("faults").forEach(each -> faults.add(new Fault(each)));
+                done = false;
+                error = null;
+            }
+            Thread thread = new Thread(() -> {
+                String failed = null;
+                try {
+                    upsert(asked);
+                } catch (Throwable thrown) {
+                    failed = causes(thrown);
+                }
+                synchronized (this) {
+                    done = true;
+                    error = failed;
+                    notifyAll();
+                }
+            }, "write");
+            thread.setDaemon(true);
+            thread.start();
+            long until = System.nanoTime() + asked.get("limit_ms").asLong() * 1_000_000;
+            synchronized (this) {
+                while (!done && !dead && System.nanoTime() < until) {
+                    wait(Math.max(1, (until - System.nanoTime()) / 1_000_000));
+                }
+                ArrayNode struck = answer.putArray("struck");
+                faults.forEach(fault -> struck.add(fault.fired));
+                faults = new ArrayList<>();
+                answer.set("calls", calls);
+                calls = JSON.createArrayNode();
+                if (dead || !done) {
+                    answer.put(dead ? "died" : "hangs", true);
+                    dead = true;
+                    thread.interrupt();
+                } else if (error != null) {
+                    answer.put("error", error);
+                } else {
+                    answer.put("ok", true);
+                }
+            }
+            return answer;
+        }
+
+        void upsert(JsonNode asked) throws Exception {
+            HadoopStorageConfiguration storage = new HadoopStorageConfiguration(conf);
+            if (!new File(table, ".hoodie/hoodie.properties").exists()) {
+                HoodieTableMetaClient.newTableBuilder()
+                    .setTableName("t")
+                    .setTableType(options.get("hoodie.datasource.write.table.type"))
+                    .setRecordKeyFields("key")
+                    .setPartitionFields("part")
+                    .setOrderingFields("ts")
+                    .setPayloadClass(HoodieAvroPayload.class)
+                    .initTable(storage, table);
+            }
+            HoodieWriteConfig config = HoodieWriteConfig.newBuilder()
+                .withEngineType(EngineType.JAVA).withPath(table).withSchema(SCHEMA).withProps(options).build();
+            Schema schema = new Schema.Parser().parse(SCHEMA);
+            List<HoodieRecord<HoodieAvroPayload>> records = new ArrayList<>();
+            for (JsonNode row : asked.get("rows")) {
+                GenericRecord record = new GenericData.Record(schema);
+                record.put("key", row.get(0).asText());
+                record.put("part", row.get(1).asText());
+                record.put("value", row.get(2).asText());
+                record.put("ts", row.get(3).asLong());
+                HoodieKey key = new HoodieKey(row.get(0).asText(), row.get(1).asText());
+                records.add(new HoodieAvroRecord<>(key, new HoodieAvroPayload(Option.of(record))));
+            }
+            Map<String, String> extra = new HashMap<>();
+            asked.get("extra").fields().forEachRemaining(each -> extra.put(each.getKey(), each.getValue().asText()));
+            HoodieJavaEngineContext context = new HoodieJavaEngineContext(storage);
+            try (HoodieJavaWriteClient<HoodieAvroPayload> client = new HoodieJavaWriteClient<>(context, config)) {
+                String instant = client.startCommit();
+                List<WriteStatus> statuses = client.upsert(records, instant);
+                for (WriteStatus status : statuses) {
+                    if (status.hasErrors()) {
+                        Throwable first = status.getGlobalError();
+                        throw new IOException("records were not written", first != null ? first
+                            : status.getErrors().values().stream().findFirst().orElse(null));
+                    }
+                }
+                if (!client.commit(instant, statuses, Option.of(extra))) {
+                    throw new IOException("the commit answered false");
+                }
+            }
+        }
+
+        Map<String, String> read() throws Exception {
+            HadoopStorageConfiguration storage = new HadoopStorageConfiguration(conf);
+            HoodieJavaEngineContext context = new HoodieJavaEngineContext(storage);
+            HoodieTableMetaClient meta = HoodieTableMetaClient.builder().setConf(storage).setBasePath(table).build();
+            boolean listed = Boolean.parseBoolean(options.get("hoodie.metadata.enable"));
+            HoodieMetadataConfig config = HoodieMetadataConfig.newBuilder().enable(listed).build();
+            String last = meta.getActiveTimeline().filterCompletedInstants().lastInstant().get().requestedTime();
+            Object schema = schemaOf(new TableSchemaResolver(meta));
+            Map<String, String> rows = new java.util.TreeMap<>();
+            var view = FileSystemViewManager.createInMemoryFileSystemView(context, meta, config);
+            for (String partition : FSUtils.getAllPartitionPaths(context, meta, config)) {
+                for (var slice : view.getLatestMergedFileSlicesBeforeOrOn(partition, last)
+                        .collect(java.util.stream.Collectors.toList())) {
+                    HoodieReaderContext<IndexedRecord> reading =
+                        (HoodieReaderContext<IndexedRecord>) context.<IndexedRecord>getReaderContextFactory(meta).getContext();
+                    var builder = HoodieFileGroupReader.<IndexedRecord>newBuilder().withReaderContext(reading)
+                        .withHoodieTableMetaClient(meta).withLatestCommitTime(last).withFileSlice(slice)
+                        .withProps(new org.apache.hudi.common.config.TypedProperties());
+                    with(builder, "withDataSchema", schema);
+                    with(builder, "withRequestedSchema", schema);
+                    try (var found = builder.build().getClosableIterator()) {
+                        while (found.hasNext()) {
+                            GenericRecord row = (GenericRecord) found.next();
+                            rows.merge(row.get("key").toString(), row.get("value").toString(), (a, b) -> a + "|twice|" + b);
+                        }
+                    }
+                }
+            }
+            return rows;
+        }
+
+        /** The schema of the table; its class, and the name of the method, differ between 1.1 and 1.2. */
+        static Object schemaOf(TableSchemaResolver resolver) throws Exception {
+            for (String name : List.of("getTableSchema", "getTableAvroSchema")) {
+                for (Method method : TableSchemaResolver.class.getMethods()) {
+                    if (method.getName().equals(name) && method.getParameterCount() == 0) {
+                        return method.invoke(resolver);
+                    }
+                }
+            }
+            throw new IllegalStateException("TableSchemaResolver has neither getTableSchema nor getTableAvroSchema");
+        }
+
+        static void with(Object builder, String name, Object schema) throws Exception {
+            for (Method method : builder.getClass().getMethods()) {
+                if (method.getName().equals(name)) {
+                    method.invoke(builder, schema);
+                }
+            }
+        }
+
+        boolean below(Path path) {
+            return path.toUri().getPath().startsWith(table + "/") || path.toUri().getPath().equals(table);
+        }
+
+        String relative(Path path) {
+            return path.toUri().getPath().substring(root.length());
+        }
+
+        /** Does a call, or what a fault makes of it. half: does a half of it, null where there is none. */
+        <T> T call(String operation, Path path, Path from, Act<T> act, Act<T> half) throws IOException {
+            if (!below(path)) {
+                return act.run();
+            }
+            synchronized (this) {
+                if (dead) {
+                    throw new Death();
+                }
+                String name = relative(path);
+                Fault due = strike(operation, name);
+                String effect = due == null ? "" : due.effect;
+                List<String> gone = effects(operation, path, from);
+                File file = new File(path.toUri().getPath());
+                long before = operation.equals("open") ? file.length() : 0;
+                boolean halved = half != null && (effect.equals("torn") || effect.equals("full-within") && due.fired == 1);
+                boolean does = effect.isEmpty() || effect.equals("die-after") || effect.equals("applied") || halved;
+                T result = null;
+                ObjectNode seen = calls.addObject().put("op", operation).put("path", name);
+                try {
+                    result = does ? (halved ? half : act).run() : null;
+                } catch (IOException | RuntimeException thrown) {
+                    seen.put("result", thrown.toString());
+                    throw thrown;
+                }
+                seen.put("result", effect.isEmpty() ? "ok" : effect);
+                if (does) {
+                    ArrayNode lost = seen.putArray("gone");
+                    if (file.length() < before) {
+                        seen.put("cut", true);  // It held something.
+                    }
+                    gone.stream().filter(each -> !new File(root + each).exists()).forEach(lost::add);
+                    put(seen, operation, path);
+                }
+                if (effect.startsWith("die") || effect.equals("torn")) {
+                    dead = true;
+                    notifyAll();
+                    throw new Death();
+                }
+                if (!effect.isEmpty()) {
+                    String why = effect.startsWith("full") ? "No space left on device" : "Input/output error";
+                    throw new IOException(operation + " " + name + ": " + why);
+                }
+                return result;
+            }
+        }
+
+        Fault strike(String operation, String name) {
+            Fault due = null;
+            for (Fault fault : faults) {
+                if (!fault.operations.contains(operation) || !fault.pattern.matcher(name).find()) {
+                    continue;
+                }
+                boolean turn = fault.n <= fault.seen + 1 && fault.seen + 1 < fault.n + fault.calls;
+                if (turn && due != null) {
+                    continue;
+                }
+                fault.seen++;
+                due = turn ? fault : due;
+            }
+            if (due != null) {
+                due.fired++;
+            }
+            return due;
+        }
+
+        /** The files that a call may remove. */
+        List<String> effects(String operation, Path path, Path from) throws IOException {
+            List<String> gone = new ArrayList<>();
+            if (operation.equals("rename")) {
+                gone.add(relative(from));
+            } else if (operation.equals("delete")) {
+                gone.add(relative(path));
+            } else if (operation.equals("rmdir")) {
+                try (var all = Files.walk(new File(path.toUri().getPath()).toPath())) {
+                    all.filter(Files::isRegularFile).forEach(each -> gone.add(each.toString().substring(root.length())));
+                }
+            }
+            return gone;
+        }
+
+        /** The file that a call put, with its content if it is in a marker directory. */
+        void put(ObjectNode seen, String operation, Path path) throws IOException {
+            File file = new File(path.toUri().getPath());
+            boolean puts = List.of("open", "write", "close", "rename").contains(operation) && file.isFile();
+            boolean marker = file.getPath().contains("/.hoodie/.temp/");
+            if (puts && (marker || !operation.equals("write"))) {
+                byte[] held = marker ? Files.readAllBytes(file.toPath()) : new byte[0];
+                seen.put("puts", new String(held, StandardCharsets.ISO_8859_1));
+            }
+        }
+    }
+
+    /** The local file system of one life. Sums are not kept, so a file is one file. */
+    public static class WatchedFileSystem extends RawLocalFileSystem {
+        private final Life mine = life;
+
+        @Override
+        public String getScheme() {
+            return "file";
+        }
+
+        @Override
+        public void initialize(URI uri, Configuration conf) throws IOException {
+            super.initialize(uri, conf);
+        }
+
+        @Override
+        public FSDataInputStream open(Path path, int size) throws IOException {
+            if (!pathToFile(path).exists()) {
+                return super.open(path, size);
+            }
+            return mine.call("get", path, null, () -> super.open(path, size), null);
+        }
+
+        @Override
+        protected OutputStream createOutputStream(Path path, boolean append) throws IOException {
+            return mine.call("open", path, null, () -> watched(path, super.createOutputStream(path, append)), null);
+        }
+
+        @Override
+        protected OutputStream createOutputStreamWithMode(Path path, boolean append, FsPermission mode) throws IOException {
+            return mine.call("open", path, null, () -> watched(path, super.createOutputStreamWithMode(path, append, mode)), null);
+        }
+
+        @Override
+        public boolean rename(Path from, Path to) throws IOException {
+            return mine.call("rename", to, from, () -> super.rename(from, to), null);
+        }
+
+        @Override
+        public boolean delete(Path path, boolean recursive) throws IOException {
+            File file = pathToFile(path);
+            if (!file.exists()) {
+                return super.delete(path, recursive);
+            }
+            return mine.call(file.isFile() ? "delete" : "rmdir", path, null, () -> super.delete(path, recursive), null);
+        }
+
+        @Override
+        protected boolean mkOneDirWithMode(Path path, File file, FsPermission mode) throws IOException {
+            return mine.call("mkdir", path, null, () -> super.mkOneDirWithMode(path, file, mode), null);
+        }
+
+        @Override
+        public FileStatus[] listStatus(Path path) throws IOException {
+            if (!pathToFile(path).isDirectory()) {
+                return super.listStatus(path);
+            }
+            return mine.call("list", path, null, () -> super.listStatus(path), null);
+        }
+
+        private OutputStream watched(Path path, OutputStream out) {
+            return mine.below(path) ? new WatchedStream(mine, path, out) : out;
+        }
+    }
+
+    /** A file that is written, below all buffers. */
+    static class WatchedStream extends OutputStream implements Syncable {
+        private final Life mine;
+        private final Path path;
+        private final OutputStream out;
+        private boolean closed;
+
+        WatchedStream(Life mine, Path path, OutputStream out) {
+            this.mine = mine;
+            this.path = path;
+            this.out = out;
+        }
+
+        @Override
+        public void write(int one) throws IOException {
+            write(new byte[] {(byte) one}, 0, 1);
+        }
+
+        @Override
+        public void write(byte[] data, int offset, int length) throws IOException {
+            mine.call("write", path, null, () -> write(data, offset, length, length), () -> write(data, offset, length, length / 2));
+        }
+
+        private Void write(byte[] data, int offset, int length, int part) throws IOException {
+            out.write(data, offset, part);
+            return null;
+        }
+
+        @Override
+        public void hflush() {
+        }
+
+        @Override
+        public void hsync() throws IOException {
+            if (out instanceof Syncable) {
+                ((Syncable) out).hsync();
+            }
+        }
+
+        @Override
+        public void close() throws IOException {
+            if (!closed) {
+                closed = true;
+                try {
+                    mine.call("close", path, null, () -> null, null);
+                } finally {
+                    out.close();
+                }
+            }
+        }
+    }
+}

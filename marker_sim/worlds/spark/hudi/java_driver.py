@@ -1,0 +1,254 @@
+"""Drivers that write a table by Hudi's Java client, without Spark (targets/jvm/HudiJavaWriter.java), in two ways:
+
+    warm       one JVM has one life after another; a life that dies makes no storage call any more
+    process    each life is a JVM behind the door, and dies by SIGKILL at the same call
+
+What a warm life shows is no finding: it leaves threads behind. So a fault that breaks a promise there is played again
+by processes (targets/hudi_java_runs.py). In both an error is raised by the file system of the Java program, as that of
+an object store or of HDFS does: a local one reports a folder that cannot be read as an empty one (java.io.File.list).
+
+The calls have the names that the door gives them; a warm life tells all of them, with the content of marker files, from
+which the same effects are recorded that the door records.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from marker_sim.errors import HarnessError
+from marker_sim.faults import Fault, FaultKind
+from marker_sim.history.index.presence import directory_of
+from marker_sim.plan import Plan
+from marker_sim.tables.sources import DirectorySource
+from marker_sim.worlds.door.front import keeps
+from marker_sim.worlds.interceptor import Interceptor, StorageCall
+from marker_sim.worlds.recorder import Recorder
+from marker_sim.worlds.spark.application import Application, Gone, Hangs
+from marker_sim.worlds.spark.fault_injector import TableFaultInjector
+from marker_sim.worlds.spark.hudi.settings import Program, hudi_options, log_of
+from marker_sim.worlds.spark.hudi.steps import call_of
+from marker_sim.worlds.spark.hudi.table_storage import TableStorage
+from marker_sim.worlds.spark.plans import DRIVER
+from marker_sim.worlds.spark.session import JVM
+
+START_S = 60.0
+ANSWER_S = 10.0  # For an answer of a JVM whose write has reached its limit.
+REMOTE_S = 20  # Of a client that waits for a timeline server that does not answer.
+_QUIET = ("-Xlog:disable", "-Xlog:all=warning:stderr", "-XX:+DisplayVMOutputToStderr")  # Answers are on its output.
+_OPTIONS = (*_QUIET, *JVM.split(), "-Xmx1g", "-Dfile.encoding=UTF-8")
+MAIN = "HudiJavaWriter"
+
+
+def java_words(java: str, jars: tuple[Path, ...], home: Path) -> list[str]:
+    """The command of the program. jars: with its own; home: of PySpark, whose jars it needs."""
+    return [java, *_OPTIONS, "-cp", ":".join((*map(str, jars), str(home / "jars" / "*"))), MAIN]
+
+
+def java_options(plan: Plan, version: str) -> dict[str, str]:
+    """The options of every write of a plan's table: those of Spark's, and an embedded server in timeline mode alone."""
+    return {
+        **hudi_options(plan, version),
+        "hoodie.embed.timeline.server": str(plan.mode == "timeline").lower(),
+        "hoodie.filesystem.view.remote.timeout.secs": str(REMOTE_S),
+    }
+
+
+@dataclass(slots=True)
+class JavaDriver:
+    """A life that writes the table at a path.
+
+    own: whether its JVM ends with it; else the next life begins in the same.
+    """
+
+    name: str
+    jvm: Application
+    table: str
+    options: Mapping[str, str]
+    injector: JavaFaultInjector
+    own: bool
+    _dead: bool = field(default=False)
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can be asked."""
+        return not self._dead and self.jvm.alive
+
+    def wait_ready(self) -> None:
+        """Begin the life; HarnessError when its JVM does not start."""
+        if self.own:
+            self.jvm.wait_ready()
+        try:
+            self.jvm.ask({"do": "open", "table": self.table, "options": dict(self.options)}, START_S)
+        except Gone as gone:
+            raise HarnessError(f"the JVM of {self.name} ended: {self.jvm.last_lines()}") from gone
+
+    def ask(self, message: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
+        """An answer. Gone when the life is over, Hangs when it does not answer in time; OutOfTime."""
+        if message["do"] == "read":
+            return self.jvm.ask(message, timeout_s)
+        told = {
+            "do": "write", "rows": message["rows"], "extra": message["options"], "faults": self.injector.told(),
+            "limit_ms": int(timeout_s * 1000),
+        }  # fmt: skip
+        try:
+            answer = self.jvm.ask(told, timeout_s + ANSWER_S)
+        except Hangs:
+            self.jvm.kill()  # It would answer no later life either.
+            raise
+        self.injector.took(answer)
+        if "died" in answer:
+            self._dead = True
+            raise Gone(self.name)
+        if "hangs" in answer:
+            raise Hangs(f"{self.name} did not end its write in {timeout_s:.0f} s")
+        return answer
+
+    def kill_now(self) -> None:
+        """Kill the process; a warm life makes no call any more once the next one begins."""
+        self._dead = True
+        if self.own:
+            self.jvm.kill_now()
+
+    def kill(self) -> None:
+        """The same, and wait until nothing is left of the process."""
+        self._dead = True
+        if self.own:
+            self.jvm.kill()
+
+    def last_lines(self) -> str:
+        """The end of the log of its JVM, for messages."""
+        return self.jvm.last_lines()
+
+
+class JavaFaultInjector(TableFaultInjector):
+    """Injects faults into writes by Hudi's Java client, and records what they met.
+
+    warm: lives of one JVM, which do all faults to themselves; else deaths are the door's.
+    """
+
+    def __init__(self, recorder: Recorder, table: str, *, warm: bool) -> None:
+        super().__init__(recorder, table)
+        self._warm = warm
+        self._held: dict[str, bytes] = {}
+        self._before: dict[str, bytes] = {}  # What marker files held that are written again.
+
+    def at_storage(self, fault: Fault) -> bool:
+        """Whether the door does a fault: the deaths of processes."""
+        return fault.kind.row.kills and not self._warm
+
+    def told(self) -> list[dict[str, Any]]:
+        """The armed faults that the Java program does, as it reads them."""
+        return [
+            {
+                "pattern": aimed.call.pattern, "operations": list(aimed.call.operations), "n": aimed.call.n,
+                "calls": aimed.fault.settings.calls, "effect": effect_of(aimed.fault),
+            }
+            for aimed in self._armed
+            if not self.at_storage(aimed.fault)
+        ]  # fmt: skip
+
+    def took(self, answer: Mapping[str, Any]) -> None:
+        """Take in the answer to a write: its calls, and what its faults met."""
+        own = [aimed for aimed in self._armed if not self.at_storage(aimed.fault)]
+        kinds = {effect_of(aimed.fault): aimed.kind for aimed in own}
+        for aimed, fired in zip(own, answer["struck"], strict=True):
+            aimed.fired = fired
+            if aimed.kind.row.kills:
+                self.struck[self._armed[aimed]] += fired
+        if self._warm:
+            self.calls = [
+                StorageCall(self.process, DRIVER, call["op"], call["path"], ("cut",) if "cut" in call else ())
+                for call in answer["calls"]
+            ]
+        for call in answer["calls"]:
+            kind, done = kinds.get(call["result"]), "gone" in call
+            if kind is not None and not kind.row.kills:
+                self.recorder.record(self.process, "nemesis", "fault", kind.value, path=call["path"])
+            if self._warm and done:
+                self._effects(call)
+            if kind is not None and kind.row.kills:
+                self.recorder.fault(self.process, "kill", path=call["path"], error=self._word)
+        self._before.clear()
+
+    def _effects(self, call: Mapping[str, Any]) -> None:
+        for path in call["gone"]:
+            self._record("delete", path, None)
+        if "puts" not in call:
+            return
+        path, data = call["path"], call["puts"].encode("latin-1")
+        held, operation = self._held.get(path, b""), "put"
+        if directory_of(path) is not None:
+            whole = self._before.setdefault(path, held)
+            if not keeps(path, whole, data):
+                operation = "overwrite-begin" if whole == held else "overwrite-piece"
+            else:
+                operation = "put" if whole == held else "overwrite-end"
+                del self._before[path]
+        self._record(operation, path, data)
+
+    def _record(self, operation: str, path: str, data: bytes | None) -> None:
+        if data is None:
+            self._held.pop(path, None)
+        else:
+            self._held[path] = data
+        self.recorder.record(self.process, DRIVER, "effect", operation, path=path, value=data)
+
+
+def effect_of(fault: Fault) -> str:
+    """What the Java program does at the call of a fault; AssertionError for a kind that no plan of it has."""
+    match fault.kind:
+        case FaultKind.KILL:
+            return f"die-{call_of(fault).when}"
+        case FaultKind.TORN_WRITE:
+            return "torn"
+        case FaultKind.DISK_FULL:
+            return "full-within" if fault.settings.calls > 1 else "full"
+        case FaultKind.IO_ERROR:
+            return "applied" if fault.settings.applied else "error"
+    raise AssertionError(f"{fault.kind} is not done by the Java program")
+
+
+@dataclass(frozen=True, slots=True)
+class JavaDrivers:
+    """How the drivers of a table begin.
+
+    words: the command of a JVM. warm: the JVM in which all lives are, None for a process each.
+    """
+
+    version: str
+    words: list[str]
+    warm: Callable[[], Application] | None = None
+
+    def injector(self, recorder: Recorder, table: str) -> JavaFaultInjector:
+        """The injector for one table."""
+        return JavaFaultInjector(recorder, table, warm=self.warm is not None)
+
+    def begin(
+        self, plan: Plan, program: Program, here: Path, place: TableStorage, injector: JavaFaultInjector, name: str
+    ) -> JavaDriver:
+        """A new driver with a name."""
+        if self.warm is None:
+            log = log_of(program, here, name)
+            jvm = Application(name, self.words, program.environment(), log, program.deadline, place.door)
+        else:
+            jvm = self.warm()
+        options = java_options(plan, self.version)
+        return JavaDriver(name, jvm, place.uri, options, injector, own=self.warm is None)
+
+
+@contextmanager
+def watched_storage(interceptor: Interceptor, root: Path, table: str) -> Iterator[TableStorage]:
+    """A new directory whose calls the Java program tells, removed after the block."""
+    (root / table).mkdir(parents=True)
+    files = DirectorySource(root, 1)
+    try:
+        uri = str(root / table)
+        yield TableStorage(files=files, uri=uri, reader=(uri, {}), interceptor=interceptor)
+    finally:
+        files.close()
+        shutil.rmtree(root, ignore_errors=True)
