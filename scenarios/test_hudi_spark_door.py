@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 import subprocess
 import sys
@@ -135,10 +136,9 @@ def test_markers_that_a_run_leaves_are_no_calls_that_were_not_seen(
         f"import os; os.makedirs('.hoodie/.temp/{I1}'); open('.hoodie/.temp/{I1}/MARKERS.type', 'w').write('DIRECT')"
     )
 
-    def started(name: str, program: str, spec: dict[str, Any], *rest: Any) -> Application:
-        command = rest[-1].start(
-            [sys.executable, "-I", "-c", leaves], {}, process=name, role="driver", folder=spec["table"]
-        )
+    def started(name: str, words: list[str], *rest: Any) -> Application:
+        table = pickle.loads(Path(words[-1]).read_bytes())["table"]
+        command = rest[-1].start([sys.executable, "-I", "-c", leaves], {}, process=name, role="driver", folder=table)
         assert command.popen.wait(20.0) == 0
         return cast(Application, Driver(name, ["out of time"]))
 
