@@ -20,7 +20,7 @@ from uuid import uuid4
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # It is started as a program, wherever that is done.
 
-from scenarios.correct_servers.plain_http import Markers, serve
+from scenarios.correct_servers.plain_http import Markers, key_of, serve_on_s3
 from scenarios.servers.s3_objects import Changed, Failed, S3Objects
 
 FIRST = "first"  # The generation of a directory that was never deleted.
@@ -94,16 +94,12 @@ class Generations(Markers):
         return (there[0].decode(), there[1]) if there else (FIRST, None)
 
 
-def _path(directory: str) -> str:
-    return directory.partition("://")[2].partition("/")[2]
-
-
 def _pointer(directory: str) -> str:
-    return f"{_path(directory)}/generation"
+    return f"{key_of(directory)}/generation"
 
 
 def _home(directory: str, generation: str) -> str:
-    return f"{_path(directory)}/of-{generation}/"
+    return f"{key_of(directory)}/of-{generation}/"
 
 
 def _marker(directory: str, generation: str, name: str) -> str:
@@ -112,16 +108,5 @@ def _marker(directory: str, generation: str, name: str) -> str:
     return _home(directory, generation) + key
 
 
-def main() -> None:
-    """Serve, or print."""
-    first, second = sys.argv[1:3]
-    uri = second if first == "--names" else f"{second}/"
-    markers = Generations(uri.partition("://")[2].partition("/")[0])
-    if first != "--names":
-        serve(int(first), second, markers)
-    for name in markers.names(second):
-        print(name)
-
-
 if __name__ == "__main__":
-    main()
+    serve_on_s3(Generations)

@@ -17,7 +17,7 @@ from threading import Lock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # It is started as a program, wherever that is done.
 
-from scenarios.correct_servers.plain_http import Markers, serve
+from scenarios.correct_servers.plain_http import Markers, key_of, serve_on_s3
 from scenarios.servers.s3_objects import Changed, S3Objects
 
 KEY = "all-markers.txt"
@@ -65,19 +65,8 @@ class OneKey(Markers):
 
 
 def _key(directory: str) -> str:
-    return directory.partition("://")[2].partition("/")[2] + f"/{KEY}"
-
-
-def main() -> None:
-    """Serve, or print."""
-    first, second = sys.argv[1:3]
-    uri = second if first == "--names" else f"{second}/"
-    markers = OneKey(uri.partition("://")[2].partition("/")[0])
-    if first != "--names":
-        serve(int(first), second, markers)
-    for name in markers.names(second):
-        print(name)
+    return f"{key_of(directory)}/{KEY}"
 
 
 if __name__ == "__main__":
-    main()
+    serve_on_s3(OneKey)

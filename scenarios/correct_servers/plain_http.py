@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 import socket
+import sys
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from socketserver import ForkingMixIn, ThreadingMixIn
 from typing import Any
@@ -75,6 +77,25 @@ def serve(port: int, root: str, markers: Markers, forking: bool = False) -> None
             pass
 
     (_Forking if forking else _Threading)(("127.0.0.1", port), Handler).serve_forever()
+
+
+def serve_on_s3(make: Callable[[str], Markers]) -> None:
+    """The command line of a server on S3: PORT s3a://BUCKET serves, --names URI prints a directory's names.
+
+    make: a server of a bucket.
+    """
+    first, second = sys.argv[1:3]
+    uri = second if first == "--names" else f"{second}/"
+    markers = make(uri.partition("://")[2].partition("/")[0])
+    if first != "--names":
+        serve(int(first), second, markers)
+    for name in markers.names(second):
+        print(name)
+
+
+def key_of(uri: str) -> str:
+    """The key of s3a://BUCKET/KEY."""
+    return uri.partition("://")[2].partition("/")[2]
 
 
 class _Server(HTTPServer):
