@@ -233,7 +233,7 @@ class JobFaultInjector(SparkFaultInjector):
                     if life.role == EXECUTOR and life.pid in pids:
                         self._kill(life, None)
                 for process in below:
-                    if process.is_running():
+                    with suppress(psutil.NoSuchProcess):  # It may end with its JVM.
                         process.kill()
         return killed
 
