@@ -8,7 +8,8 @@ nothing by itself.
     two servers asked at once           creates in one directory at the same time, likewise
     a server paused while asked         it had a request when it was paused, and ended it later
     a directory removed and missed      another program removed answered names, and one of them was asked for again
-    a write refused                     a create met failing storage: an error, or no answer before storage worked again
+    a write refused                     a create met failing storage: an error, a connection that its server ended, or
+                                        no answer before storage worked again
     a type file refused                 the same, and what failed was the type file
     a refused name asked for again      answered by the server that had refused it
     a crowd refused                     many of these creates waited at the same moment
@@ -163,7 +164,15 @@ class _Conditions:
             return False
         if call.outcome == "ok":
             return span.begin < call.invoke and span.end < call.done
-        return self.answered(call) and not life.paused(call.invoke, call.done)
+        return self._ended(call) and not life.paused(call.invoke, call.done)
+
+    def _ended(self, call: RecordedCall) -> bool:
+        """Whether a server ended it, with an answer or by the end of its connection; it serves on."""
+        if self.answered(call):
+            return True
+        life, view = self.view.lives[call.life], self.view
+        broke = call.outcome == "info" and not view.timed_out(call) and call.invoke not in view.touched
+        return broke and life.well(call.invoke, call.done)
 
     def _of_reads(self, path: str, directory: Directory) -> None:
         first = min((call.done for call in directory.answers), default=NEVER)

@@ -1,9 +1,10 @@
 """The runs of a campaign against a server started by a command: plans drawn by number, a few at the same time.
 
 By its number a plan is hostile, or has storage that fails in one place, or connections that fail, or is made of several
-of the swarm. Real time decides what meets what, so a seed gives the same plans and not the same runs. A share of the
-time is for a walk: each storage call of a short workload fails, or is the last of its server (search/walks.py).
-Power is lost where the profile promises anything then.
+of the swarm. Within a budget, half of the plans are the next ones that can meet what decides and was not met yet. Real
+time decides what meets what, so a number of a seed gives the same plan and not the same run. A share of the time is for
+a walk: each storage call of a short workload fails, or is the last of its server (search/walks.py). Power is lost where
+the profile promises anything then.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count
 from queue import Empty, LifoQueue
+from typing import cast
 
 from marker_sim.outcome import conditions
 from marker_sim.outcome.failure import Kind
@@ -69,6 +73,21 @@ PLANS_DECIDE = {
     WIRE: ("G4", "G5", "G6"),
     STORAGE_WIRE: ("G3", "G6"),
 }
+# The kinds of plans that can meet a condition; plans about deaths meet the others.
+MET_BY = {
+    conditions.POWER_LOST: conditions.POWER_LOST,
+    conditions.IN_TURN: "two servers",
+    conditions.AT_ONCE: "two servers",
+    conditions.REFUSED: "confined",
+    conditions.TYPE_REFUSED: "confined",
+    conditions.ASKED_AGAIN: "confined",
+    conditions.CROWD_REFUSED: "confined",
+    conditions.ONE_REFUSED: "confined",
+    HOSTILE: HOSTILE,
+    WIRE: WIRE,
+    STORAGE_WIRE: STORAGE_WIRE,
+}
+DUE_FIRST = 2  # One plan of so many is the next that can meet what decides.
 OF_STORAGE = {
     conditions.REFUSED, conditions.TYPE_REFUSED, conditions.ASKED_AGAIN, conditions.CROWD_REFUSED,
     conditions.ONE_REFUSED,
@@ -157,6 +176,7 @@ class ServerPlans:
         self._run_s = max(RUN_S, RUN_SHARE * request.budget_s)
         self._deadline = self._until = began + request.budget_s - CLOSING_S
         self._plans, self._walked = _Pace(), _Pace()
+        self._number = 0  # Of the last plan.
         quick = min(batches.threads), min(batches.intervals_ms)
         self._power = request.storage == "local" and request.profile.survives_power_loss("timeline", request.storage)
         self._walk = Walk(request.storage, *quick, request.seed, self._power)
@@ -173,21 +193,22 @@ class ServerPlans:
         if plan is None:
             if self._plans.drawn and not self._fits(self._plans):
                 return None
-            walked, plan = False, self._plan(self._plans.drawn + 1)
+            walked, plan = False, self._next(reached)
         pace = self._walked if walked else self._plans
         pace.drawn += 1
         patient = not walked or self._walk.patient(plan)
         return NumberedPlan(number=pace.drawn, plan=plan, began=time.monotonic(), walked=walked, patient=patient)
 
-    def _plan(self, number: int) -> Plan:
+    def _next(self, reached: Mapping[str, int]) -> Plan:
         request = self._request
-        named, seed = request.storage != "local" or not request.server.reader, plan_seed(request.seed, number)
-        if self._power and number % POWER_EVERY == POWER_AT:
-            return make_power_plan(seed, self._batches.threads, self._batches.intervals_ms)
-        number -= (number + POWER_AT - 1) // POWER_EVERY if self._power else 0
-        own = self._batches, self._ground.wires, named, self._small
-        plan = plan_for_servers(number, seed, request.storage, *own)
-        return losing_power(plan) if self._power else plan
+        named = request.storage != "local" or not request.server.reader
+        kind = partial(kind_of, wires=self._ground.wires, named=named, power=self._power)
+        unmet = {MET_BY.get(name, "deaths") for name in self._decided_by() if OF_PLANS + name not in reached}
+        numbers = count(self._number + 1)
+        due = request.runs is None and self._plans.drawn % DUE_FIRST == 0 and unmet
+        self._number = number = next(each for each in numbers if not due or kind(each) in unmet)
+        seed, settings = plan_seed(request.seed, number), (self._ground.wires, named, self._small, self._power)
+        return plan_for_servers(number, seed, request.storage, self._batches, *settings)
 
     @property
     def _small(self) -> bool:
@@ -299,6 +320,23 @@ def decided_by(storage: str, server: ServerOptions, wires: tuple[str, ...], powe
     return tuple(name for name in PLANS_DECIDE if name not in impossible)
 
 
+def kind_of(number: int, wires: tuple[str, ...], named: bool = True, power: bool = False) -> str:
+    """What the plan with this number, from 1, is about: a theme of `make_merged_plan`, or a condition.
+
+    wires: where connections can be made to fail.
+    named: whether the names of files on storage say what is in them.
+    power: whether it is lost in plans.
+    """
+    if power:
+        if number % POWER_EVERY == POWER_AT:
+            return conditions.POWER_LOST
+        number -= (number + POWER_AT - 1) // POWER_EVERY
+    if number % EVERY == HOSTILE_AT:
+        return HOSTILE
+    wire = next((wire for wire in wires if number % WIRES_EVERY == WIRES_AT[wire]), None)
+    return wire or (THEMES if named else NAMELESS).get(number % EVERY, "deaths")
+
+
 def plan_for_servers(
     number: int,
     seed: int,
@@ -307,18 +345,20 @@ def plan_for_servers(
     wires: tuple[str, ...],
     named: bool = True,
     small: bool = False,
+    power: bool = False,
 ) -> Plan:
-    """The plan of a seed; its number in a campaign selects the faults.
+    """The plan of a seed; its number in a campaign selects what it is about (`kind_of`).
 
-    wires: where connections can be made to fail.
-    named: whether the names of files on storage say what is in them.
     small: for servers that take long.
     """
-    if number % EVERY == HOSTILE_AT:
-        return make_hostile_plan(seed, storage, batches.threads, batches.intervals_ms)
-    for wire in wires:
-        if number % WIRES_EVERY == WIRES_AT[wire]:
-            cls, turn = "wire" if wire == WIRE else "storage", number // WIRES_EVERY
-            return make_wire_plan(seed, storage, batches.threads, batches.intervals_ms, cls, turn, small)
-    theme: Theme = (THEMES if named else NAMELESS).get(number % EVERY, "deaths")
-    return make_merged_plan(seed, storage, batches.threads, batches.intervals_ms, done, theme, small)
+    kind = kind_of(number, wires, named, power)
+    common = seed, storage, batches.threads, batches.intervals_ms
+    if kind == conditions.POWER_LOST:
+        return make_power_plan(seed, batches.threads, batches.intervals_ms)
+    if kind == HOSTILE:
+        plan = make_hostile_plan(*common)
+    elif kind in WIRES_AT:
+        plan = make_wire_plan(*common, "wire" if kind == WIRE else "storage", number // WIRES_EVERY, small)
+    else:
+        plan = make_merged_plan(*common, done, cast(Theme, kind), small)
+    return losing_power(plan) if power else plan

@@ -144,6 +144,29 @@ def test_failing_storage_decides_for_a_create_that_it_refuses(spared: bool) -> N
     assert (conditions.ASKED_AGAIN in met(story)) != spared
 
 
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        ("connection broke: RemoteDisconnected", ""),
+        ("connection broke: RemoteDisconnected", "wire-down"),
+        ("connection broke: RemoteDisconnected", "kill"),
+        ("no answer in 5 s", ""),
+    ],
+)
+def test_a_server_that_ends_the_connection_of_a_create_has_refused_it(error: str, why: str) -> None:
+    """Unless the wire or its death did, or its client."""
+    story = begun()
+    invoke = story.ask(NAME)
+    story.fault("server-error", path=f"{DIRECTORY}/MARKERS.type")
+    if why == "wire-down":
+        story.fault(why, caused_by=invoke)
+    elif why:
+        story.kill()
+    story.end(invoke, "info", None, error)
+    ended = error.startswith("connection") and not why
+    assert (conditions.TYPE_REFUSED in met(story)) == ended
+
+
 @pytest.mark.parametrize("beside", ["002", "001"])
 def test_storage_is_refused_in_one_directory_while_a_create_of_another_one_is_answered(beside: str) -> None:
     story = begun()
