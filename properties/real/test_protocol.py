@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 import shlex
-import shutil
 import socket
 import subprocess
 import threading
@@ -62,14 +61,14 @@ def bare(cell: str) -> str:
     return cell.partition("`")[2].rpartition("`")[0]
 
 
-@pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    base = tmp_path_factory.mktemp("data") / "lake"
-    base.mkdir()
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    base = tmp_path / "data" / "lake"
+    base.mkdir(parents=True)
     return base
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def served(lake: Path) -> Iterator[Served]:
     """The server that the page starts, at a free port."""
     (command,) = re.findall(r"`marker-sim serve ([^`]+)`", PAGE)
@@ -81,7 +80,6 @@ def served(lake: Path) -> Iterator[Served]:
 
 
 def test_the_requests_of_the_page_get_the_replies_of_the_page(served: Served, lake: Path) -> None:
-    shutil.rmtree(lake / "trips", ignore_errors=True)  # Another test of this server may have been first.
     steps = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", "".join(blocks("console")), re.MULTILINE)
     (defined,) = (block for block in blocks("sh") if block.startswith("URL="))
     defined = defined.replace("127.0.0.1:8080", f"127.0.0.1:{served.port}").replace(LAKE, str(lake))
