@@ -5,8 +5,9 @@
     PYTHONPATH=. python benchmarks/faulty_servers.py --out DIR --what servers,subtle,strangers --seeds 1
 
 One row a server: for each seed the exit code, the guarantees that are violated, the seconds in which the first cause
-was found (of the line of progress that says so first, which comes every few seconds, or of the end), and the runs. Needs
-Go. Reports stay in DIR, and a run whose report is there is not made again: take a DIR for each state of the kit that is compared.
+was found (of the line of progress that says so first, which comes every few seconds, or of the end), and the runs.
+Needs Go. Reports stay in DIR, and a run whose report is there is not made again: take a DIR for each state of the kit
+that is compared.
 Ends with 1 when a correct server was accused. A faulty one that was not is what is measured.
 """
 
@@ -151,7 +152,8 @@ def run(server: Server, seed: int, budget: str, below: str, out: Path) -> Outcom
     lines = r"^(\d+) s: (?:.*causes? so far|shrinking)|^violated: .* runs in (\d+)"
     first = re.search(lines, log.read_text(encoding="utf-8"), re.MULTILINE)
     violated, inconclusive = ([name for said, name in rows if said == word] for word in ("violated", "inconclusive"))
-    return Outcome(int(code.read_text()), violated, inconclusive, first[first.lastindex or 0] if first else "", content["runs"])
+    first_s = first[first.lastindex or 0] if first else ""
+    return Outcome(int(code.read_text()), violated, inconclusive, first_s, content["runs"])
 
 
 def cell(outcome: Outcome) -> str:
