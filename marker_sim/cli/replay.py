@@ -37,9 +37,9 @@ from marker_sim.cli import options as given
 from marker_sim.cli.output import Progress
 from marker_sim.cli.request import parse_duration, parse_number
 from marker_sim.cli.stored import (
+    chaos_directory,
     failure_of_chaos,
     failures_at,
-    has_ledger,
     is_for_servers,
     missing,
     pruning,
@@ -165,7 +165,7 @@ def run_again(path: Path, wanted: Wanted, console: Console) -> int:
     path: a chaos directory or a failure of one, a report directory, a plan, or a history whose header has its plan.
     """
     files = stored_files(path)
-    if not files and not (path.is_dir() and has_ledger(path)):
+    if not files and not (path.is_dir() and chaos_directory(path)):
         return conclude(_run_all([*failures_at(path)], wanted, console), console)
     if path.is_file() or wanted.keep or wanted.sut is not None:
         failures = [failure_of_chaos(path)] if path.is_file() else _readable(files, console)

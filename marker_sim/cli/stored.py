@@ -232,7 +232,7 @@ def stored_files(place: Path) -> list[Path]:
     """The files of open failures in a chaos directory or in a folder of failures, or the file `place` itself."""
     if place.is_file():
         return [place] if _is_failure(place) else []
-    chaos = _chaos_directory(place)
+    chaos = chaos_directory(place)
     folder = place if chaos is None else chaos / FOLDER
     return [file for file in sorted(folder.glob("*.json")) if _is_failure(file)]
 
@@ -250,7 +250,7 @@ def pruning(place: Path) -> Iterator[Pruned]:
 
     UsageError when a chaos is running on the directory.
     """
-    pruned, chaos = Pruned({}, []), _chaos_directory(place)
+    pruned, chaos = Pruned({}, []), chaos_directory(place)
     if chaos is None:
         yield pruned
         for file, status in pruned.statuses.items():
@@ -273,12 +273,7 @@ def pruning(place: Path) -> Iterator[Pruned]:
             write_summary(totals, chaos)
 
 
-def has_ledger(place: Path) -> bool:
-    """Whether a directory is a chaos directory, or the failures folder of one."""
-    return _chaos_directory(place) is not None
-
-
-def _chaos_directory(place: Path) -> Path | None:
+def chaos_directory(place: Path) -> Path | None:
     """The chaos directory whose ledger has these failures, None where there is no ledger."""
     for directory in (place, place.parent):
         if (directory / NAME).is_file() and place in (directory, directory / FOLDER):
