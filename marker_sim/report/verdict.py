@@ -78,6 +78,11 @@ class VerdictOutcome:
         """The row that a failure is counted in; None where its guarantee was not asked for."""
         return next((row for row in self.rows if (row.id, row.mode, row.storage) == failure.kind[:3]), None)
 
+    def counts(self, row: VerdictRow) -> bool:
+        """Whether a row's violation counts: it is not in the baseline, or there is no baseline."""
+        found, where = self.differences, (row.id, row.mode, row.storage)
+        return found is None or where in {(known.guarantee, known.mode, known.storage) for known in found.unexpected}
+
     def to_dict(self) -> dict[str, Any]:
         """The JSON content of verdict.json."""
         campaign = self.campaign
