@@ -11,7 +11,7 @@ import re
 
 from marker_sim.names import TYPE_BATCHED, TYPE_FILE, check_marker_name, marker_file_index
 from marker_sim.tables.audit.claims import AuditedInstants
-from marker_sim.tables.audit.findings import Level, TableFinding
+from marker_sim.tables.audit.findings import Level, TableFinding, damage
 from marker_sim.tables.parts import MarkerDirectoryContent
 
 FRESH_S = 60.0
@@ -27,7 +27,8 @@ def judge_directory(directory: MarkerDirectoryContent, instants: AuditedInstants
     if batched and (kind is None or kind.strip() != TYPE_BATCHED):
         said = "is missing" if kind is None else "is empty" if not kind else f"says {kind[:40]!r}"
         message = f"{len(batched)} batched marker files are there and MARKERS.type {said}."
-        found.append(_finding(directory, "no-type-file", f"{directory.path}/{TYPE_FILE}", message, sorted(batched)))
+        path = f"{directory.path}/{TYPE_FILE}"
+        found.append(damage("no-type-file", directory.instant, path, message, sorted(batched)[:_SHOWN]))
     for name in sorted(batched):
         found += _judge_batch(directory, name, batched[name])
     return found
@@ -55,27 +56,27 @@ def _leftover(directory: MarkerDirectoryContent, instants: AuditedInstants, now_
 
 
 def _judge_batch(directory: MarkerDirectoryContent, name: str, content: bytes) -> list[TableFinding]:
-    path = f"{directory.path}/{name}"
+    instant, path = directory.instant, f"{directory.path}/{name}"
     if not content:
-        return [_finding(directory, "marker-file-unreadable", path, "The marker file is empty.", [])]
+        return [damage("marker-file-unreadable", instant, path, "The marker file is empty.", ())]
     found = []
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
-        return [_finding(directory, "marker-file-unreadable", path, f"It is no UTF-8 from byte {error.start} on.", [])]
+        return [damage("marker-file-unreadable", instant, path, f"It is no UTF-8 from byte {error.start} on.", ())]
     *lines, rest = text.split("\n")
     if rest:
         message = "Its last line has no end: the write of the file was cut off."
-        found.append(_finding(directory, "marker-file-unreadable", path, message, [rest[:200]]))
+        found.append(damage("marker-file-unreadable", instant, path, message, [rest[:200]]))
     glued = [line for line in (*lines, rest) if _GLUED.search(line)]
     if glued:
         commas = " joined by commas" if all("," in line for line in glued) else ""
         message = f"Lines with more than one marker name{commas}: {len(glued)}."
-        found.append(_finding(directory, "glued-marker-names", path, message, [line[:300] for line in glued]))
+        found.append(damage("glued-marker-names", instant, path, message, [line[:300] for line in glued[:_SHOWN]]))
     wrong = [reason for line in lines if not _GLUED.search(line) and (reason := _refusal(line))]
     if wrong:
         message = f"Lines that are no marker names: {len(wrong)}."
-        found.append(_finding(directory, "marker-file-unreadable", path, message, wrong))
+        found.append(damage("marker-file-unreadable", instant, path, message, wrong[:_SHOWN]))
     return found
 
 
@@ -85,12 +86,3 @@ def _refusal(line: str) -> str:
     except ValueError as error:
         return f"{line[:100]!r}: {error}"
     return ""
-
-
-def _finding(
-    directory: MarkerDirectoryContent, kind: str, path: str, message: str, evidence: list[str]
-) -> TableFinding:
-    return TableFinding(
-        kind=kind, level=Level.DAMAGE, instant=directory.instant, path=path, message=message,
-        evidence=tuple(evidence[:_SHOWN]),
-    )  # fmt: skip

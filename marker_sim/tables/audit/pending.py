@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from marker_sim.tables.audit.claims import AuditedInstants
-from marker_sim.tables.audit.findings import Level, TableFinding
+from marker_sim.tables.audit.findings import Level, TableFinding, damage
 from marker_sim.tables.entries import TableEntry
 from marker_sim.tables.parts import MarkerDirectoryContent
 from marker_sim.tables.sources import StoredFile
@@ -86,16 +86,9 @@ def judge_unmarked(instants: AuditedInstants, evidence: PendingEvidence) -> list
             name = parse_table_file(file.path)
             if instant in over or file.path in marked or name is None or (name.log and instants.layout == 1):
                 continue
-            found.append(
-                TableFinding(
-                    kind="unmarked-data-file",
-                    level=Level.DAMAGE,
-                    instant=instant,
-                    path=file.path,
-                    message=f"The instant {instant} is pending, and no marker of it names the file it wrote.",
-                    evidence=(f"marked files: {len(marked)}", f"stored: {file.size} bytes"),
-                )
-            )
+            message = f"The instant {instant} is pending, and no marker of it names the file it wrote."
+            proof = (f"marked files: {len(marked)}", f"stored: {file.size} bytes")
+            found.append(damage("unmarked-data-file", instant, file.path, message, proof))
     return found
 
 
