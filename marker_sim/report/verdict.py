@@ -110,12 +110,16 @@ class VerdictOutcome:
             "not_applicable": campaign.not_applicable,
             "reruns": {name: campaign.statistics.reruns[name] for name in ("passing", "failures", "elsewhere")}
             | {"differences": campaign.statistics.differences},
-            "fault_phases": {row.kind: row.to_dict() for row in campaign.fault_rows},
+            "fault_phases": {
+                row.kind: {"met": row.met, "unmet": list(row.unmet), "impossible": row.impossible}
+                for row in campaign.fault_rows
+            },
         }
         if campaign.walked:
             content["walk"] = [asdict(each) for each in campaign.walked]
-        if campaign.canary is not None:
-            content["canary"] = campaign.canary.to_dict()
+        if (planted := campaign.canary) is not None:
+            caught_by = planted.guarantee if planted.caught else None
+            content["canary"] = {"mutant": planted.mutant, "caught_by": caught_by, "plans": planted.plans}
         if campaign.trouble:
             content["trouble"] = campaign.trouble
         if self.against is not None:
