@@ -12,8 +12,14 @@ from marker_sim.errors import UsageError
 from marker_sim.tables.audit.claims import AuditedInstants
 from marker_sim.tables.audit.data_files import DataFiles, FileRules, PartitionResult, listed_files
 from marker_sim.tables.audit.findings import Level, TableFinding, TableReport, ordered
-from marker_sim.tables.audit.markers import judge_directory
-from marker_sim.tables.audit.pending import PendingEvidence, judge_entries, judge_pending, judge_unmarked, wanted_of
+from marker_sim.tables.audit.instant_rules import (
+    PendingEvidence,
+    judge_directory,
+    judge_entries,
+    judge_pending,
+    judge_unmarked,
+    wanted_of,
+)
 from marker_sim.tables.parts import (
     BACKUP,
     METADATA,
