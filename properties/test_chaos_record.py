@@ -18,7 +18,7 @@ from marker_sim.campaign.nightly.failures import Failures, name_of, read_stored
 from marker_sim.campaign.nightly.ledger import NAME, read_lines, writing
 from marker_sim.campaign.nightly.opening import SHARES, parse_stages, schedule
 from marker_sim.campaign.nightly.summary import columns, exit_code, failure_lines, gaps, night_row, verdict_of
-from marker_sim.campaign.nightly.totals import NightTotals, Ranges, Totals
+from marker_sim.campaign.nightly.totals import NO_END, NightTotals, Ranges, Totals
 from marker_sim.campaign.nightly.work import worth_shrinking
 from marker_sim.campaign.sources.exhaustive import Space
 from marker_sim.cli import main
@@ -88,7 +88,7 @@ def test_a_damaged_line_in_the_middle_and_a_newer_ledger_are_refused_in_a_senten
 
 def test_ranges_hand_out_every_number_once_and_holes_first() -> None:
     rng = random.Random(1)
-    ranges, out = Ranges(5), list[tuple[int, int]]()
+    ranges, out = Ranges([(5, NO_END)]), list[tuple[int, int]]()
     got: list[int] = []
     for _ in range(400):
         if out and rng.random() < 0.3:

@@ -182,7 +182,7 @@ class PieceResult:
 
     def _reach(self, run: NumberedRun) -> None:
         for name, count in run.reached:
-            self.statistics.reach(name, count)
+            self.statistics.reached[name] += count
 
     def raise_error(self) -> None:
         """Raise the error that ended the piece early, if there is one."""

@@ -14,7 +14,7 @@ from marker_sim.campaign.played_shrinking import PlayedShrinker, SmallPlan, brok
 from marker_sim.campaign.runs import failure_of, findings_in, findings_of, promised_breach, smaller
 from marker_sim.campaign.sources.played import Processes, SparkRuns
 from marker_sim.history import History
-from marker_sim.judges.findings import Breach, Finding
+from marker_sim.judges.findings import UNEXPLAINED, Breach, Finding
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.loading import load_system
 from marker_sim.outcome.failure import (
@@ -23,6 +23,8 @@ from marker_sim.outcome.failure import (
     NO_TIME,
     NONE_SMALLER,
     NOT_REPRODUCED,
+    SERVER,
+    SPARK,
     VIOLATED,
     Failure,
     Kind,
@@ -36,6 +38,66 @@ from marker_sim.targets.target import CampaignRequest, RealRuns, ServerOptions
 LONG_S = 600.0  # Of one run, at most: a Spark application takes minutes where the machine has other work.
 CLOSING_S = 2.0
 SEEN_SHARE = 0.3  # Share of the time for shrinking in which the failure is reproduced.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredPlan:
+    """A failure to run again.
+
+    name: its name on the terminal.
+    guarantee: None when only a plan is known.
+    cause: of its breach, "" for unknown.
+    plan: None when there is none to run; hint says then what can be done.
+    report: the report directory that it is a failure of; plan_name: its plan there.
+    profile: None for the one that is shipped for the system.
+    story: in a report, the number of the failure that represents its story, "" if unknown.
+    world: "simulated", "real" or "spark"; "server" for a plan run against a foreign server, or by Hudi on Spark.
+    server: how that is started.
+    deterministic: whether a repeated run was the same.
+    also: what else its story breaks.
+    message: what was seen; evidence: the events that prove it, of the history in a file.
+    often: how often its plan breaks it, "" if this was not counted.
+    entries_before: of the plan that it was made small from, 0 where it was not.
+    ended: whether `shrink` had nothing left to try for its plan.
+    version: of the system; kit_version: of the kit that found it.
+    """
+
+    name: str
+    sut: str
+    guarantee: str | None
+    plan: Plan | None
+    cause: str = ""
+    story: str = ""
+    hint: str = ""
+    report: Path | None = None
+    plan_name: str = ""
+    profile: Profile | None = None
+    world: str = "simulated"
+    server: ServerOptions | None = None
+    deterministic: bool = True
+    also: tuple[str, ...] = ()
+    message: str = ""
+    evidence: tuple[int, ...] = ()
+    history: Path | None = None
+    often: str = ""
+    entries_before: int = 0
+    ended: bool = False
+    version: str = ""
+    kit_version: str = ""
+
+    @property
+    def own_plan(self) -> Plan:
+        """Its plan; AssertionError where it has none."""
+        assert self.plan is not None, self.hint
+        return self.plan
+
+    @property
+    def defect(self) -> tuple[str, str]:
+        """The key that it shares with failures that most likely have the same cause."""
+        if self.story:
+            return ("story", self.story)
+        cause = "" if self.cause == UNEXPLAINED else self.cause
+        return (self.guarantee, cause) if self.guarantee else ("", self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,31 +187,28 @@ def with_processes(real: Processes, plan: Plan, guarantee: str, profile: Profile
     return played(lambda _: real.run(plan), plan, profile, guarantee, "", times, system=real.system)
 
 
-def on_servers(
-    plan: Plan, sut: str, server: ServerOptions | None, profile: Profile, guarantee: str | None, cause: str, times: int
-) -> Replayed:
-    """The result of a plan on a real server or Hudi, or as Spark jobs where `server` is None."""
-    with _real_runs(plan, sut, server, profile, LONG_S) as runs:
+def on_servers(stored: StoredPlan, sut: str, profile: Profile, times: int) -> Replayed:
+    """The result of a plan on a real server or Hudi, or as Spark jobs in the world of those."""
+    plan = stored.own_plan
+    with _real_runs(stored, sut, profile, LONG_S) as runs:
 
         def run(fresh: bool) -> History:
             return runs.again(plan, time.monotonic() + LONG_S, fresh).history
 
-        return played(run, plan, profile, guarantee, cause, times)
+        return played(run, plan, profile, stored.guarantee, stored.cause, times)
 
 
 @contextmanager
-def _real_runs(
-    plan: Plan, sut: str, server: ServerOptions | None, profile: Profile, budget_s: float
-) -> Iterator[RealRuns | SparkRuns]:
-    if server is None:
+def _real_runs(stored: StoredPlan, sut: str, profile: Profile, budget_s: float) -> Iterator[RealRuns | SparkRuns]:
+    plan, target = stored.own_plan, parse_target(sut)
+    if stored.world == SPARK:
         with SparkRuns(sut, plan.seed) as jobs:
             yield jobs
         return
-    target = parse_target(sut)
     with TemporaryDirectory(prefix="marker-sim-") as scratch:
         request = CampaignRequest(
             target=target, modes=(plan.mode,), storages=(plan.storage,), seed=plan.seed, profile=profile,
-            budget_s=budget_s, server=server, report=Path(scratch),
+            budget_s=budget_s, server=stored.server or ServerOptions(), report=Path(scratch),
         )  # fmt: skip
         target.prepare(request, lambda line: None)
         with target.real_runs(request, lambda line: None) as runs:
@@ -171,64 +230,50 @@ class ShrinkingSoFar:
 
 
 def shrink_again(
-    plan: Plan,
-    sut: str,
-    server: ServerOptions | None,
-    profile: Profile,
-    guarantee: str,
-    cause: str,
-    budget_s: float,
-    watch: ShrinkingSoFar,
-    ended: bool = False,
-    same_cause: bool = False,
+    stored: StoredPlan, profile: Profile, budget_s: float, watch: ShrinkingSoFar, same_cause: bool = False
 ) -> tuple[SmallPlan | None, int]:
-    """The smaller plan found where it failed, simulated if `server` is None; None when it did not fail there again.
+    """The smaller plan found where it failed, None when it did not fail there again; and the number of runs until then.
 
-    Also the number of runs until then. ended: nothing was left to try when it was made small, so it is only run.
-    same_cause: on servers, only plans count that break it by this cause.
+    A plan for which nothing was left to try is only run. same_cause: on servers, only plans that break it by the stored
+    cause count.
     """
-    if server is None:
-        return _shrink_simulated(plan, sut, profile, guarantee, cause, budget_s, watch, ended), 1
+    plan, guarantee = stored.own_plan, stored.guarantee
+    assert guarantee is not None, "what is made smaller broke a promise"
+    if stored.world != SERVER or parse_target(stored.sut).can.plans:
+        return _shrink_simulated(stored, guarantee, profile, budget_s, watch), 1
     began, runs_made = time.monotonic(), 0
     until = began + budget_s - CLOSING_S
-    with _real_runs(plan, sut, server, profile, budget_s) as runs:
+    with _real_runs(stored, stored.sut, profile, budget_s) as runs:
         while not runs_made or time.monotonic() < began + budget_s * SEEN_SHARE:
             again = runs.again(plan, until)
             if again.cut:
                 break
             runs_made += 1
             broken = broken_in(again.history, plan, profile)
-            found = sorted((kind for kind in broken if kind[0] == guarantee), key=lambda kind: kind[3] != cause)
+            found = sorted((kind for kind in broken if kind[0] == guarantee), key=lambda kind: kind[3] != stored.cause)
             if same_cause:
-                found = [kind for kind in found if kind.cause == cause]
-            if found and ended:
+                found = [kind for kind in found if kind.cause == stored.cause]
+            if found and stored.ended:
                 shown = {found[0]: broken[found[0]]}
                 return SmallPlan(plan=plan, broken=shown, told=found[0], failed=1, runs=runs_made), runs_made
             if found:
-                shrinker = PlayedShrinker(runs.again, profile, runs.at_once, watch, cause if same_cause else "")
+                shrinker = PlayedShrinker(runs.again, profile, runs.at_once, watch, stored.cause if same_cause else "")
                 return shrinker.shrink(found[0], [broken[found[0]]], until), runs_made
     return None, runs_made
 
 
 def _shrink_simulated(
-    plan: Plan,
-    sut: str,
-    profile: Profile,
-    guarantee: str,
-    cause: str,
-    budget_s: float,
-    watch: ShrinkingSoFar,
-    ended: bool,
+    stored: StoredPlan, guarantee: str, profile: Profile, budget_s: float, watch: ShrinkingSoFar
 ) -> SmallPlan | None:
     """The smaller plan found in the simulated world, where one run decides."""
-    system, began = load_system(sut), time.monotonic()
-    seen = failure_of(Kind(guarantee, plan.mode, plan.storage, cause), plan, system, profile)
+    plan, system, began = stored.own_plan, load_system(stored.sut), time.monotonic()
+    seen = failure_of(Kind(guarantee, plan.mode, plan.storage, stored.cause), plan, system, profile)
     if seen is None:
         return None
     kind = seen.kind._replace(cause=seen.breach.cause)
     small, why = seen, ""
     try:
-        small = (None if ended else smaller(kind, plan, system, profile, budget_s, sys.maxsize, watch)) or seen
+        small = (None if stored.ended else smaller(kind, plan, system, profile, budget_s, sys.maxsize, watch)) or seen
     except KeyboardInterrupt:
         small, why = failure_of(kind, watch.plan, system, profile) or seen, INTERRUPTED
     kind, late = kind._replace(cause=small.breach.cause), time.monotonic() - began >= budget_s

@@ -11,9 +11,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from marker_sim.campaign.replay import StoredPlan
 from marker_sim.cli.judge import read_history
 from marker_sim.cli.output import say
-from marker_sim.cli.stored import StoredPlan, failure_of_chaos, failures_at, stored_files
+from marker_sim.cli.stored import failure_of_chaos, failures_at, stored_files
 from marker_sim.errors import EXIT_HOLDS, EXIT_USAGE, HarnessError, UsageError
 from marker_sim.faults import FAULT_CLASSES
 from marker_sim.judges.guarantees import BY_ID

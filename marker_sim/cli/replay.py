@@ -25,6 +25,7 @@ from marker_sim.campaign.replay import (
     LONG_S,
     Replayed,
     ShrinkingSoFar,
+    StoredPlan,
     on_servers,
     shrink_again,
     simulated,
@@ -36,10 +37,9 @@ from marker_sim.cli import options as given
 from marker_sim.cli.output import Progress
 from marker_sim.cli.request import parse_duration, parse_number
 from marker_sim.cli.stored import (
-    StoredPlan,
+    chaos_directory,
     failure_of_chaos,
     failures_at,
-    has_ledger,
     is_for_servers,
     missing,
     pruning,
@@ -76,7 +76,6 @@ from marker_sim.report.write import note_ended, write_smaller
 from marker_sim.search.shrinking.shrinker import SMALL
 from marker_sim.surroundings.time_limit import REST_S, TimeLimit
 from marker_sim.targets.table import parse_target
-from marker_sim.targets.target import ServerOptions
 
 UNKNOWN = "there is no record beside it that it ever broke one"
 LEAST_S = 1.0
@@ -166,7 +165,7 @@ def run_again(path: Path, wanted: Wanted, console: Console) -> int:
     path: a chaos directory or a failure of one, a report directory, a plan, or a history whose header has its plan.
     """
     files = stored_files(path)
-    if not files and not (path.is_dir() and has_ledger(path)):
+    if not files and not (path.is_dir() and chaos_directory(path)):
         return conclude(_run_all([*failures_at(path)], wanted, console), console)
     if path.is_file() or wanted.keep or wanted.sut is not None:
         failures = [failure_of_chaos(path)] if path.is_file() else _readable(files, console)
@@ -276,19 +275,17 @@ def _run_one(stored: StoredPlan, wanted: Wanted, console: Console) -> str:
 
 def _again(stored: StoredPlan, system: str, profile: Profile, times: int | None) -> Replayed:
     """The result of running a stored plan again in its world."""
-    plan, guarantee, cause = stored.plan, stored.guarantee, stored.cause
-    assert plan is not None
+    plan = stored.own_plan
     if stored.world == SERVER and not parse_target(system).can.plans:
-        times = times or (SERVER_TIMES if plan.shape is None else TABLE_TIMES)
-        return on_servers(plan, system, stored.server or ServerOptions(), profile, guarantee, cause, times)
+        return on_servers(stored, system, profile, times or (SERVER_TIMES if plan.shape is None else TABLE_TIMES))
     if stored.world == "real":
-        assert guarantee is not None
+        assert stored.guarantee is not None
         with Processes(system) as real:
-            return with_processes(real, plan, guarantee, profile, times or REAL_TIMES)
+            return with_processes(real, plan, stored.guarantee, profile, times or REAL_TIMES)
     if stored.world == SPARK:
-        return on_servers(plan, system, None, profile, guarantee, cause, times or SPARK_TIMES)
+        return on_servers(stored, system, profile, times or SPARK_TIMES)
     steady = stored.deterministic or system != stored.sut
-    return simulated(plan, load_system(system), guarantee, cause, profile, times or 1, steady)
+    return simulated(plan, load_system(system), stored.guarantee, stored.cause, profile, times or 1, steady)
 
 
 def profile_of(stored: StoredPlan, system: str) -> Profile:
@@ -358,11 +355,9 @@ def _shrink_one(
         print_lines(console, f"CANNOT RUN: {stored.name}: {why or stored.hint}")
         return CANNOT_RUN
     watch = ShrinkingSoFar(stored.plan, lambda line: say(f"{stored.guarantee}: {line}"))
-    assert stored.report is not None and stored.guarantee is not None
-    real = stored.world == SERVER and not parse_target(stored.sut).can.plans
-    server, profile = stored.server or ServerOptions() if real else None, profile_of(stored, stored.sut)
-    asked = (profile, stored.guarantee, stored.cause, budget_s, watch, stored.ended, same_cause)
-    small, runs = shrink_again(stored.plan, stored.sut, server, *asked)
+    assert stored.report is not None
+    profile = profile_of(stored, stored.sut)
+    small, runs = shrink_again(stored, profile, budget_s, watch, same_cause)
     if small is None:
         again = "`marker-sim replay` says whether it is fixed"
         print_lines(console, f"NOT REPRODUCED, 0 of {runs}: {stored.name}: {stored.sut}; {again}")

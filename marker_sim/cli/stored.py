@@ -12,7 +12,6 @@ import os
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +19,7 @@ from marker_sim.campaign.nightly.failures import FOLDER, is_stored, plan_of, rea
 from marker_sim.campaign.nightly.ledger import NAME, read_lines, writing
 from marker_sim.campaign.nightly.page import write_summary
 from marker_sim.campaign.nightly.totals import Totals
+from marker_sim.campaign.replay import StoredPlan
 from marker_sim.cli.judge import HISTORIES, read_history, see
 from marker_sim.errors import UsageError
 from marker_sim.judges.findings import UNEXPLAINED
@@ -31,60 +31,6 @@ from marker_sim.report.verdict import SCHEMA
 from marker_sim.surroundings.requirements import lacking
 from marker_sim.targets.table import DEFAULT, parse_target
 from marker_sim.targets.target import SERVERS, TABLES, ServerOptions
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredPlan:
-    """A failure to run again.
-
-    name: its name on the terminal.
-    guarantee: None when only a plan is known.
-    cause: of its breach, "" for unknown.
-    plan: None when there is none to run; hint says then what can be done.
-    report: the report directory that it is a failure of; plan_name: its plan there.
-    profile: None for the one that is shipped for the system.
-    story: in a report, the number of the failure that represents its story, "" if unknown.
-    world: "simulated", "real" or "spark"; "server" for a plan run against a foreign server, or by Hudi on Spark.
-    server: how that is started.
-    deterministic: whether a repeated run was the same.
-    also: what else its story breaks.
-    message: what was seen; evidence: the events that prove it, of the history in a file.
-    often: how often its plan breaks it, "" if this was not counted.
-    entries_before: of the plan that it was made small from, 0 where it was not.
-    ended: whether `shrink` had nothing left to try for its plan.
-    version: of the system; kit_version: of the kit that found it.
-    """
-
-    name: str
-    sut: str
-    guarantee: str | None
-    plan: Plan | None
-    cause: str = ""
-    story: str = ""
-    hint: str = ""
-    report: Path | None = None
-    plan_name: str = ""
-    profile: Profile | None = None
-    world: str = "simulated"
-    server: ServerOptions | None = None
-    deterministic: bool = True
-    also: tuple[str, ...] = ()
-    message: str = ""
-    evidence: tuple[int, ...] = ()
-    history: Path | None = None
-    often: str = ""
-    entries_before: int = 0
-    ended: bool = False
-    version: str = ""
-    kit_version: str = ""
-
-    @property
-    def defect(self) -> tuple[str, str]:
-        """The key that it shares with failures that most likely have the same cause."""
-        if self.story:
-            return ("story", self.story)
-        cause = "" if self.cause == UNEXPLAINED else self.cause
-        return (self.guarantee, cause) if self.guarantee else ("", self.name)
 
 
 def failure_of_chaos(file: Path) -> StoredPlan:
@@ -286,7 +232,7 @@ def stored_files(place: Path) -> list[Path]:
     """The files of open failures in a chaos directory or in a folder of failures, or the file `place` itself."""
     if place.is_file():
         return [place] if _is_failure(place) else []
-    chaos = _chaos_directory(place)
+    chaos = chaos_directory(place)
     folder = place if chaos is None else chaos / FOLDER
     return [file for file in sorted(folder.glob("*.json")) if _is_failure(file)]
 
@@ -304,7 +250,7 @@ def pruning(place: Path) -> Iterator[Pruned]:
 
     UsageError when a chaos is running on the directory.
     """
-    pruned, chaos = Pruned({}, []), _chaos_directory(place)
+    pruned, chaos = Pruned({}, []), chaos_directory(place)
     if chaos is None:
         yield pruned
         for file, status in pruned.statuses.items():
@@ -327,12 +273,7 @@ def pruning(place: Path) -> Iterator[Pruned]:
             write_summary(totals, chaos)
 
 
-def has_ledger(place: Path) -> bool:
-    """Whether a directory is a chaos directory, or the failures folder of one."""
-    return _chaos_directory(place) is not None
-
-
-def _chaos_directory(place: Path) -> Path | None:
+def chaos_directory(place: Path) -> Path | None:
     """The chaos directory whose ledger has these failures, None where there is no ledger."""
     for directory in (place, place.parent):
         if (directory / NAME).is_file() and place in (directory, directory / FOLDER):

@@ -141,7 +141,9 @@ def _verify(request: CampaignRequest, as_json: bool, junit: Path | None, limit: 
     trouble = ""
     try:
         if comparison is not None and request.against is not None:
-            _write_second(comparison, request.against)
+            other = request.against
+            judged = judge_campaign(comparison.second, other.profile, None, other.report, other.argv, other.guarantees)
+            write_outcome(judged, other.report)  # From which its failures can be replayed.
         write_outcome(outcome, request.report)
         if junit is not None:
             write_junit(outcome, junit)
@@ -170,12 +172,6 @@ def _compared(
     return compare(campaign, second, request, until)
 
 
-def _write_second(comparison: Comparison, asked: CampaignRequest) -> None:
-    """Write the report of the system of `--against`, from which its failures can be replayed."""
-    judged = judge_campaign(comparison.second, asked.profile, None, asked.report, asked.argv, asked.guarantees)
-    write_outcome(judged, asked.report)
-
-
 def store_traceback(error: Exception, log: Path) -> str:
     """Write the traceback of an unexpected exception to `log`; returns a sentence that names the file."""
     what = f"unexpected {type(error).__name__}: {error}".splitlines()[0]
@@ -201,9 +197,8 @@ def _confirmed(campaign: Campaign, request: CampaignRequest, progress: Callable[
     if number is None or campaign.interrupted or not request.target.can.plans:
         return campaign
     failure = campaign.failures[number]
-    assert failure.plan is not None
     progress(f"running the plan of {failure.guarantee} with real processes")
-    said = confirm(failure.plan, request.target.sut, failure.guarantee, request.profile)
+    said = confirm(failure.own_plan, request.target.sut, failure.guarantee, request.profile)
     failures = (*campaign.failures[:number], replace(failure, confirmed=said), *campaign.failures[number + 1 :])
     return replace(campaign, failures=failures)
 

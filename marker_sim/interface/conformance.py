@@ -220,10 +220,11 @@ class GuaranteeItem(pytest.Item):
 
 def known_reason(row: VerdictRow, outcome: VerdictOutcome, baseline: frozenset[Known]) -> str:
     """The baseline's text for a violated row; "" where there are violations beyond the baseline."""
-    here = (row.id, row.mode, row.storage)
-    if outcome.differences is None or any(_place(known) == here for known in outcome.differences.unexpected):
+    if outcome.counts(row):
         return ""
-    known = [each for each in sorted(baseline) if _place(each) == here and each.under in row.breakdown]
+    where = (row.id, row.mode, row.storage)
+    own = (each for each in sorted(baseline) if (each.guarantee, each.mode, each.storage) == where)
+    known = [each for each in own if each.under in row.breakdown]
     return "known: " + "; ".join(known_text(each) + (f", {each.story}" if each.story else "") for each in known)
 
 
@@ -272,10 +273,6 @@ def not_played(judging: Judging) -> str:
 def _not(missed: tuple[str, ...]) -> str:
     names = ", ".join(name.removeprefix("fault ") for name in missed)
     return f", none of {names}" if names else " of every kind"
-
-
-def _place(known: Known) -> tuple[str, str, str]:
-    return known.guarantee, known.mode, known.storage
 
 
 def items_of(session: pytest.Session, judging: Judging) -> Iterator[pytest.Item]:

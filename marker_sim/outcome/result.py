@@ -29,10 +29,6 @@ class Canary:
     plans: int
     caught: bool
 
-    def to_dict(self) -> dict[str, Any]:
-        """The JSON form."""
-        return {"mutant": self.mutant, "caught_by": self.guarantee if self.caught else None, "plans": self.plans}
-
     @property
     def failing(self) -> str:
         """The sentence about a canary that was missed, "" otherwise."""
@@ -98,10 +94,6 @@ class MatrixRow:
     met: dict[str, int]
     unmet: tuple[str, ...]
     impossible: dict[str, str]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The JSON form, without the kind."""
-        return {"met": self.met, "unmet": list(self.unmet), "impossible": self.impossible}
 
 
 KEPT, NOT_MET, NO_ANSWER, UNCONFIRMED = "kept", "not met", "no answer", "not confirmed"

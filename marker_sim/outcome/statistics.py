@@ -166,9 +166,9 @@ class Statistics(RunCounts):
                 ended = self.operations.setdefault(operation, Counter(dict.fromkeys(_COMPLETIONS, 0)))
                 ended[kind] += count
             elif kind == "observe" and operation in ("started", "exited", "mode", "snapshot"):
-                self.reach(operation, count)
+                self.reached[operation] += count
             elif kind == "effect":
-                self.reach(f"effect {operation}", count)
+                self.reached[f"effect {operation}"] += count
         if any(kind == "fault" for kind, _ in counts):
             fired = [e for e in history.events if e.kind == "fault" and e.value not in NO_FAULT]
             self.with_fault += bool(fired)
@@ -176,7 +176,7 @@ class Statistics(RunCounts):
             self.deaths.update(f"{_kind_of(history)}/{role}" for role in killed)
             self.faults.update(event.operation for event in fired)
         if counts["observe", "started"] > 1:
-            self.reach("restarted or second server")
+            self.reached["restarted or second server"] += 1
 
     def count_coverage(self, history: History) -> None:
         """Count faults by phase and coverage marks of a run that `add` has counted."""
@@ -186,7 +186,7 @@ class Statistics(RunCounts):
             self.faults_by_phase.setdefault(kind, Counter())[phase] += count
             self.met_in[f"{kind_of_run}/{kind} in {phase}"] += 1
         for name, count in seen.marks.seen.items():
-            self.reach(name, count)
+            self.reached[name] += count
             self.met_in[f"{kind_of_run}/{name}"] += 1
 
     def phases_of(self, kind: str) -> Counter[str]:
@@ -205,11 +205,7 @@ class Statistics(RunCounts):
         key = (finding.guarantee, BOTH, header.world, header.storage)
         self._cells.setdefault(key, _Cell()).add(finding)
         if first.header.mode != header.mode:
-            self.reach("pair of modes")
-
-    def reach(self, name: str, count: int = 1) -> None:
-        """Count an event that is a coverage goal."""
-        self.reached[name] += count
+            self.reached["pair of modes"] += 1
 
     def leave_out(self, places: Set[tuple[str, str]]) -> None:
         """Leave out modes and storages that cannot be judged, except for their violations."""

@@ -8,7 +8,7 @@ text columns hold JSON string literals instead.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -69,6 +69,22 @@ def events_of(file: pq.ParquetFile) -> Iterator[Event]:
                 texts = {name: json.loads(text) for name in _TEXT if (text := getattr(event, name)) is not None}
                 event = event._replace(**texts)
             yield event if event.value is None else event._replace(value=decode_value(json.loads(str(event.value))))
+
+
+def write_rows(path: Path, columns: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write a table of other rows; text that is not UTF-8, for example of a damaged name, is escaped.
+
+    columns: Arrow types by name.
+    """
+    valid = [{name: _valid(value) for name, value in row.items()} for row in rows]
+    table = pa.Table.from_pylist(valid, schema=pa.schema(list(columns.items())))
+    pq.write_table(table, path, compression="zstd")
+
+
+def _valid(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    return [_valid(each) for each in value] if isinstance(value, list) else value
 
 
 def _unreadable(path: Path, error: Exception) -> str:

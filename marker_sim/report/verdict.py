@@ -78,6 +78,11 @@ class VerdictOutcome:
         """The row that a failure is counted in; None where its guarantee was not asked for."""
         return next((row for row in self.rows if (row.id, row.mode, row.storage) == failure.kind[:3]), None)
 
+    def counts(self, row: VerdictRow) -> bool:
+        """Whether a row's violation counts: it is not in the baseline, or there is no baseline."""
+        found, where = self.differences, (row.id, row.mode, row.storage)
+        return found is None or where in {(known.guarantee, known.mode, known.storage) for known in found.unexpected}
+
     def to_dict(self) -> dict[str, Any]:
         """The JSON content of verdict.json."""
         campaign = self.campaign
@@ -105,12 +110,16 @@ class VerdictOutcome:
             "not_applicable": campaign.not_applicable,
             "reruns": {name: campaign.statistics.reruns[name] for name in ("passing", "failures", "elsewhere")}
             | {"differences": campaign.statistics.differences},
-            "fault_phases": {row.kind: row.to_dict() for row in campaign.fault_rows},
+            "fault_phases": {
+                row.kind: {"met": row.met, "unmet": list(row.unmet), "impossible": row.impossible}
+                for row in campaign.fault_rows
+            },
         }
         if campaign.walked:
             content["walk"] = [asdict(each) for each in campaign.walked]
-        if campaign.canary is not None:
-            content["canary"] = campaign.canary.to_dict()
+        if (planted := campaign.canary) is not None:
+            caught_by = planted.guarantee if planted.caught else None
+            content["canary"] = {"mutant": planted.mutant, "caught_by": caught_by, "plans": planted.plans}
         if campaign.trouble:
             content["trouble"] = campaign.trouble
         if self.against is not None:

@@ -31,7 +31,6 @@ from xml.etree import ElementTree
 from marker_sim.errors import EXIT_HOLDS
 from marker_sim.history import History, write_jsonl
 from marker_sim.judges.promises.profiles import Profile, unshipped
-from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.outcome.failure import Failure
 from marker_sim.plan import write_plan
 from marker_sim.report.columns import write_parquet
@@ -157,7 +156,7 @@ def junit_xml(outcome: VerdictOutcome) -> str:
     for row in outcome.rows:
         case = _case(suite, f"{row.world}.{row.mode}.{row.storage}", f"{row.id} {row.slug}")
         way, why = _WAYS.get(row.verdict, ""), f"{row.verdict}: {row.message}".removesuffix(": ")
-        if way == "failure" and not _counts(row, outcome):
+        if way == "failure" and not outcome.counts(row):
             way, why = "skipped", f"known: {row.message}"
         if way:
             _add(case, way, why, f"replay: {row.replay}" if way == "failure" and row.replay else "")
@@ -172,14 +171,6 @@ def junit_xml(outcome: VerdictOutcome) -> str:
     suite.set("tests", str(len(suite)))
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
-
-
-def _counts(row: VerdictRow, outcome: VerdictOutcome) -> bool:
-    """Whether a violation counts: it is not in the baseline, or there is no baseline."""
-    if outcome.differences is None:
-        return True
-    place = (row.id, row.mode, row.storage)
-    return any((known.guarantee, known.mode, known.storage) == place for known in outcome.differences.unexpected)
 
 
 def _case(suite: ElementTree.Element, where: str, name: str) -> ElementTree.Element:

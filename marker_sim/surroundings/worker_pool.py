@@ -17,11 +17,11 @@ import subprocess
 import sys
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -251,34 +251,26 @@ def in_order(tasks: Iterable[Any], do: Callable[[Any], Any], pool: WorkerPool | 
     if pool is None:
         yield from map(do, tasks)
         return
-    left, done, next_one = iter(tasks), dict[int, Any](), 0
-    given, more, numbers = 0, True, dict[int, int]()  # By task id: an answer may be for an earlier caller.
+    left, given, done = iter(tasks), deque[Any](), dict[int, Any]()  # The results by the id of their task.
     try:
         while True:
-            for worker in pool.idle if more else ():
-                more = False
-                for task in islice(left, 1):
-                    more = True
-                    numbers[id(task)] = given
-                    given += 1
-                    pool.give(worker, task)
-            while next_one in done:
-                yield done.pop(next_one)
-                next_one += 1
-            if not numbers and not more:
+            for worker, task in zip(pool.idle, left, strict=False):
+                given.append(task)
+                pool.give(worker, task)
+            while given and id(given[0]) in done:
+                yield done.pop(id(given.popleft()))
+            if not given and pool.idle:  # Else all of them are at tasks of an earlier caller.
                 return
             for answer in pool.answers(WAIT_S):
-                number = numbers.pop(id(answer.task), None)
-                if number is None:
-                    continue
+                if not any(answer.task is task for task in given):
+                    continue  # It is for an earlier caller.
                 if answer.died:
                     raise HarnessError(f"{answer.died}; what it was at is not counted")
                 if answer.error is not None:
                     raise answer.error
-                done[number] = answer.result
+                done[id(answer.task)] = answer.result
     except (Exception, KeyboardInterrupt):
-        for number in sorted(done):
-            yield done[number]
+        yield from (done[id(task)] for task in given if id(task) in done)
         raise
 
 

@@ -40,7 +40,7 @@ _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 class TableProperties:
     """The properties of a table that decide how it is read.
 
-    version: of the table, 0 when it is not said.
+    name: of the table, "" where the file is not whole. version: of the table, 0 when it is not said.
     kind: COPY_ON_WRITE or MERGE_ON_READ, "" when it is not said.
     timeline, archives: folders relative to the table.
     metadata_partitions: of its metadata table.
@@ -58,11 +58,6 @@ class TableProperties:
     metadata: bool
     bootstrapped: bool
     trouble: str
-
-    @property
-    def named(self) -> bool:
-        """Whether the file names its table, as every whole one does."""
-        return self.name != ""
 
     @property
     def layout(self) -> int:

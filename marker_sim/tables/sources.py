@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -34,14 +34,16 @@ class StoredFile(NamedTuple):
 class Files(Protocol):
     """Files at rest, by path."""
 
+    @abstractmethod
     def tree(self, path: str = "") -> list[StoredFile]:
         """The files below a folder."""
 
+    @abstractmethod
     def read(self, path: str, start: int = 0, length: int | None = None) -> bytes | None:
         """The content of a file or a part of it; None when it is not there."""
 
 
-class TableSource(ABC):
+class TableSource(Files):
     """The files of a table as an audit reads them, by folders and in parallel. jobs: how many calls at a time."""
 
     def __init__(self, jobs: int) -> None:
@@ -51,14 +53,6 @@ class TableSource(ABC):
     @abstractmethod
     def level(self, path: str) -> tuple[list[StoredFile], list[str]]:
         """The files and the folders in a folder; none when it is not there."""
-
-    @abstractmethod
-    def tree(self, path: str = "") -> list[StoredFile]:
-        """The files below a folder."""
-
-    @abstractmethod
-    def read(self, path: str, start: int = 0, length: int | None = None) -> bytes | None:
-        """The content of a file or a part of it; None when it is not there."""
 
     def each(self, call: Callable[[str], Any], paths: Iterable[str]) -> list[Any]:
         """Call for each path, some at the same time; the results in order."""

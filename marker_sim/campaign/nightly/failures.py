@@ -54,10 +54,6 @@ class StoredFailure(FailureRecord):
     fixed: str = ""
     server: dict[str, Any] = field(default_factory=dict)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The JSON form that its file holds."""
-        return {"schema": SCHEMA, **asdict(self)}
-
     @property
     def links(self) -> frozenset[Hashable]:
         """The keys that it shares with failures of the same defect: a run, a cause."""
@@ -116,7 +112,7 @@ class Failures:
             here, there = folder / f"{name}.json", folder / FIXED / f"{name}.json"
             if failure.fixed:
                 here, there = there, here
-            data = json.dumps(failure.to_dict(), indent=1, ensure_ascii=False)
+            data = json.dumps({"schema": SCHEMA, **asdict(failure)}, indent=1, ensure_ascii=False)
             write_whole(here, data.encode("utf-8", "surrogatepass") + b"\n")
             there.unlink(missing_ok=True)
 

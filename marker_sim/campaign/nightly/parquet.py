@@ -11,7 +11,7 @@ line, after a kill, are deleted at the next start before any unit is done: so ea
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from marker_sim.campaign.nightly.failures import make_folder
 from marker_sim.campaign.nightly.ledger import Line
 from marker_sim.errors import HarnessError
 from marker_sim.outcome.result import BROKEN, RunRow
+from marker_sim.report.columns import write_rows
 from marker_sim.surroundings.files import replacing, synced
 
 FOLDER = "tables"
@@ -83,22 +84,11 @@ def _file_name(place: Line) -> str:
 
 def _write(path: Path, lines: list[dict[str, Any]], columns: dict[str, str]) -> None:
     """Write a table so that its file is complete or absent, also after a loss of power."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    schema = pa.schema(list(columns.items()))
-    table = pa.Table.from_pylist([dict(_whole(line)) for line in lines], schema=schema)
     try:
         with replacing(path) as beside:
-            pq.write_table(table, beside, compression="zstd")
+            write_rows(beside, columns, lines)
             with beside.open("rb") as file:
                 os.fsync(file.fileno())
         synced(path.parent)
     except OSError as error:
         raise HarnessError(f"{path} cannot be written: {error.strerror or error}") from error
-
-
-def _whole(line: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The cells of a row as valid UTF-8; bytes that are not, from a damaged name in a message, are escaped."""
-    for name, value in line.items():
-        yield name, value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import insort
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from marker_sim.outcome.statistics import RunCounts
 from marker_sim.targets.target import ServerOptions
 
 PAUSED = "paused"
+NO_END = 1 << 62
 
 
 @dataclass(slots=True, kw_only=True)
@@ -235,20 +235,14 @@ class Totals:
 
 @dataclass(slots=True)
 class Ranges:
-    """Half-open ranges of whole numbers from `base` on, joined where they touch."""
+    """Whole numbers that are taken in turn. free: those that are not, as half-open ranges in order."""
 
-    base: int = 0
-    taken: list[tuple[int, int]] = field(default_factory=list)
+    free: list[tuple[int, int]] = field(default_factory=lambda: [(0, NO_END)])
 
-    def take(self, size: int, end: int | None = None) -> tuple[int, int] | None:
+    def take(self, size: int, end: int = NO_END) -> tuple[int, int] | None:
         """The lowest free (first, count) of at most `size` numbers below `end`, now taken; None when there is none."""
-        first, limit = self.base, end
-        for begin, stop in self.taken:
-            if begin > first:
-                limit = begin if end is None else min(begin, end)
-                break
-            first = stop
-        count = size if limit is None else min(size, limit - first)
+        first, stop = self.free[0]
+        count = min(size, stop - first, end - first)
         if count <= 0:
             return None
         self.add(first, count)
@@ -256,26 +250,23 @@ class Ranges:
 
     def add(self, first: int, count: int) -> None:
         """Take these numbers; AssertionError when one was taken before, because it would be counted twice."""
-        insort(self.taken, (first, first + count))
-        joined: list[tuple[int, int]] = []
-        for begin, stop in self.taken:
-            assert not joined or begin >= joined[-1][1], f"numbers from {begin} on were done twice"
-            if joined and begin == joined[-1][1]:
-                joined[-1] = (joined[-1][0], stop)
-            else:
-                joined.append((begin, stop))
-        self.taken = joined
+        last = first + count
+        for at, (begin, stop) in enumerate(self.free):
+            if begin <= first and last <= stop:
+                self.free[at : at + 1] = [(a, b) for a, b in ((begin, first), (last, stop)) if a < b]
+                return
+        raise AssertionError(f"numbers from {first} on were done twice")
 
     def give_back(self, first: int, count: int) -> None:
         """Free numbers that were taken and not done."""
-        kept: list[tuple[int, int]] = []
-        for begin, stop in self.taken:
-            if begin <= first and first + count <= stop:
-                kept += [(a, b) for a, b in ((begin, first), (first + count, stop)) if a < b]
+        joined: list[tuple[int, int]] = []
+        for begin, stop in sorted((*self.free, (first, first + count))):
+            if joined and begin <= joined[-1][1]:
+                joined[-1] = (joined[-1][0], max(stop, joined[-1][1]))
             else:
-                kept.append((begin, stop))
-        self.taken = kept
+                joined.append((begin, stop))
+        self.free = joined
 
     def whole(self, end: int) -> bool:
-        """Whether everything from the base up to `end` is taken."""
-        return self.taken == [(self.base, end)]
+        """Whether all numbers below `end` are taken, and there are any."""
+        return self.free[0][0] >= end > 0

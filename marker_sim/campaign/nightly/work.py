@@ -88,7 +88,7 @@ def unit(task: NightlyTask, source: Source, records: Callable[[PieceResult], Ite
         seen = explore(Piece(settings=settings, first=task.first, count=task.count), source)
     seen.raise_error()
     if seen.left_out:
-        seen.statistics.reach(LEFT_OUT, seen.left_out)
+        seen.statistics.reached[LEFT_OUT] += seen.left_out
     return _line(task, seen.statistics.by_profile(profile), records(seen), seen.listed)
 
 

@@ -15,7 +15,7 @@ from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER
 from marker_sim.judges.violations import format_event
 from marker_sim.outcome.curve import LikelihoodCurve
-from marker_sim.report.pictures.charts import ChartLabel, ChartLine, ChartMark
+from marker_sim.report.pictures.charts import Chart, ChartLabel, ChartLine, ChartMark
 from marker_sim.report.pictures.picture import LANES_MAX, answer_text, calls_among, ordered_processes
 from marker_sim.report.words import clipped, printable
 
@@ -25,22 +25,11 @@ _LEFT, _RIGHT, _LANE, _BAR, _CURVE, _AXIS = 150, 12, 18, 10, 90, 18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LanePicture:
-    """The picture in a view of `width` by `height`.
+class LanePicture(Chart):
+    """The picture as a chart. lanes: their top edges. rise: where the probability rises most, None without one."""
 
-    title: its content in words. lanes: their top edges. grid: heights of lines across. rise: where the probability
-    rises most, None without one.
-    """
-
-    title: str
-    height: float
-    lanes: tuple[float, ...]
-    marks: tuple[ChartMark, ...]
-    grid: tuple[float, ...]
-    labels: tuple[ChartLabel, ...]
-    lines: tuple[ChartLine, ...]
+    lanes: tuple[int, ...]
     rise: float | None
-    width: int = WIDTH
 
 
 def lane_picture(history: History, evidence: Sequence[int], curve: LikelihoodCurve | None = None) -> LanePicture:
@@ -87,6 +76,7 @@ def lane_picture(history: History, evidence: Sequence[int], curve: LikelihoodCur
     )
     return LanePicture(
         title=f"{len(processes)} processes, events 0 to {last - 1}",
+        width=WIDTH,
         height=height,
         lanes=tuple(lane_of.values()),
         marks=tuple(marks),

@@ -4,12 +4,11 @@ The timeline is read, then the files, then the timeline once more. The second ti
 every stored file, or a rollback that names this instant, and the plan of every deletion before the listing. Files
 committed only after the first reading are not looked for, because the listing may have come before.
 
-claims.py      the statements of commits about files, and other facts from the entries
-data_files.py  rules about data files
-markers.py     rules about marker directories
-pending.py     rules about entries that cannot be read, and about instants that are not completed
-findings.py    findings, kinds and levels, the report
-audit.py       the audit of one table and its metadata table
-spark.py       the same with data files listed and judged by Spark's executors
-output.py      text, JSON, Parquet, HTML
+claims.py         the statements of commits about files, and other facts from the entries
+data_files.py     rules about data files
+instant_rules.py  rules about entries that cannot be read, instants that are not completed, and marker directories
+findings.py       findings, kinds and levels, the report
+audit.py          the audit of one table and its metadata table
+spark.py          the same with data files listed and judged by Spark's executors
+output.py         text, JSON, Parquet, HTML
 """

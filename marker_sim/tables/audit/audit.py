@@ -12,8 +12,14 @@ from marker_sim.errors import UsageError
 from marker_sim.tables.audit.claims import AuditedInstants
 from marker_sim.tables.audit.data_files import DataFiles, FileRules, PartitionResult, listed_files
 from marker_sim.tables.audit.findings import Level, TableFinding, TableReport, ordered
-from marker_sim.tables.audit.markers import judge_directory
-from marker_sim.tables.audit.pending import PendingEvidence, judge_entries, judge_pending, judge_unmarked, wanted_of
+from marker_sim.tables.audit.instant_rules import (
+    PendingEvidence,
+    judge_directory,
+    judge_entries,
+    judge_pending,
+    judge_unmarked,
+    wanted_of,
+)
 from marker_sim.tables.parts import (
     BACKUP,
     METADATA,
@@ -128,7 +134,7 @@ def list_here(source: TableSource) -> tuple[list[StoredFile], DataFiles]:
 def _open(source: TableSource, table: str) -> tuple[TablePart, list[TableFinding]]:
     """The data table, and what is wrong with its properties; Hudi reads their backup where they are damaged."""
     properties = parse_properties(source.read(NAME) or b"")
-    if properties.named:
+    if properties.name:
         level = Level.UNDECIDED
     else:
         below = source.tree(".hoodie")
@@ -136,7 +142,7 @@ def _open(source: TableSource, table: str) -> tuple[TablePart, list[TableFinding
             raise UsageError(f"{table} has no .hoodie folder, so it is no Hudi table; give {ACCEPTED}")
         folders = frozenset(file.path.split("/")[1] for file in below if file.path.count("/") > 1)
         backup = parse_properties(source.read(BACKUP) or b"", folders)
-        level = Level.UNDECIDED if backup.named else Level.DAMAGE
+        level = Level.UNDECIDED if backup.name else Level.DAMAGE
         properties = replace(backup, trouble=properties.trouble)
     message = f"hoodie.properties {properties.trouble}; layout {properties.layout} is assumed."
     found = [TableFinding(kind="unreadable-properties", level=level, path=NAME, message=message)]

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from marker_sim.tables.audit.claims import AuditedInstants, Claim
-from marker_sim.tables.audit.findings import Level, TableFinding
+from marker_sim.tables.audit.findings import Level, TableFinding, damage
 from marker_sim.tables.sources import StoredFile
 from marker_sim.timeline import UNDOING, DataFile, is_side_file, parse_table_file
 
@@ -121,7 +121,7 @@ def _short(file: StoredFile, claim: Claim) -> TableFinding:
     said = f"of {claim.size:,} bytes" if claim.size > 0 else "of a size it does not say"
     message = f"The file has {file.size:,} bytes; the commit {claim.instant} wrote one {said}."
     evidence = (f"stored: {file.size} bytes", f"commit {claim.instant}: {claim.size} bytes")
-    return _damage("short-file", claim.instant, file.path, message, *evidence)
+    return damage("short-file", claim.instant, file.path, message, evidence)
 
 
 def _judge_unnamed(rules: FileRules, file: StoredFile, result: PartitionResult) -> None:
@@ -142,7 +142,7 @@ def _judge_unnamed(rules: FileRules, file: StoredFile, result: PartitionResult) 
             return
         if owner == "":  # It has no readable block; a writer creates the file before its first block.
             message = "The log file has no whole block and no commit names it; it holds no rows."
-            found = _damage("unnamed-data-file", name.instant, path, message, f"stored: {file.size} bytes")
+            found = damage("unnamed-data-file", name.instant, path, message, (f"stored: {file.size} bytes",))
             result.findings.append(replace(found, level=Level.NOTE))
             return
     assert owner is not None
@@ -164,7 +164,7 @@ def _judge_owner(rules: FileRules, file: StoredFile, name: DataFile, owner: str,
             return
         message = f"The instant {owner} was rolled back by {rollback.instant}, and its file is still there."
         proof = f"{rollback.action} {rollback.instant}: {rollback.path}"
-        result.findings.append(_damage("rollback-left-files", owner, path, message, proof, stored))
+        result.findings.append(damage("rollback-left-files", owner, path, message, (proof, stored)))
     elif owner in instants.completed:
         actions = instants.completed[owner]
         if name.log and all(action.action in UNDOING for action in actions):
@@ -172,20 +172,14 @@ def _judge_owner(rules: FileRules, file: StoredFile, name: DataFile, owner: str,
         action = actions[0]
         message = f"The {action.action} {owner} completed and does not name the file."
         proof = f"{action.action} {owner}: {action.path}"
-        result.findings.append(_damage("unnamed-data-file", owner, path, message, proof, stored))
+        result.findings.append(damage("unnamed-data-file", owner, path, message, (proof, stored)))
     elif instants.covers(owner):
         message = f"No instant {owner} is on the timeline, which reaches back to {instants.first}."
         proof = f"timeline from {instants.first}"
-        result.findings.append(_damage("unnamed-data-file", owner, path, message, proof, stored))
+        result.findings.append(damage("unnamed-data-file", owner, path, message, (proof, stored)))
     else:
         since = f"begins at {instants.first}" if instants.first else "has no entry that can be read"
         result.doubt("unnamed-data-file", f"their instants are older than the timeline, which {since}", path)
-
-
-def _damage(kind: str, instant: str, path: str, message: str, *evidence: str) -> TableFinding:
-    return TableFinding(
-        kind=kind, level=Level.DAMAGE, instant=instant, path=path, message=message, evidence=evidence
-    )  # fmt: skip
 
 
 def _judge_missing(rules: FileRules, path: str, claim: Claim, result: PartitionResult) -> None:
@@ -217,4 +211,4 @@ def _judge_missing(rules: FileRules, path: str, claim: Claim, result: PartitionR
 def _missing(path: str, claim: Claim, why: str, result: PartitionResult) -> None:
     message = f"The commit {claim.instant} names the file, and it is not there: {why}."
     proof = f"commit {claim.instant}: {claim.size} bytes"
-    result.findings.append(_damage("missing-file", claim.instant, path, message, proof))
+    result.findings.append(damage("missing-file", claim.instant, path, message, (proof,)))

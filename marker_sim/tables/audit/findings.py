@@ -75,6 +75,13 @@ class TableFinding:
         }  # fmt: skip
 
 
+def damage(kind: str, instant: str, path: str, message: str, evidence: Iterable[str]) -> TableFinding:
+    """A finding of certain damage."""
+    return TableFinding(
+        kind=kind, level=Level.DAMAGE, instant=instant, path=path, message=message, evidence=tuple(evidence)
+    )  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableReport:
     """The result of an audit.

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from marker_sim.report.table import print_line
 from marker_sim.report.templates import render
-from marker_sim.tables.audit.findings import KINDS, Level, TableFinding, TableReport
+from marker_sim.tables.audit.findings import KINDS, Level, TableReport
 
 SHOWN_PER_KIND = 5
 SHOWN_ON_PAGE = 500
@@ -76,31 +76,14 @@ def json_text(report: TableReport) -> str:
 def write_report(report: TableReport, directory: Path) -> None:
     """Write the three files; OSError when the place cannot be written."""
     (directory / "audit.json").write_text(json_text(report), encoding="ascii")
-    _write_parquet(report, directory / "findings.parquet")
-    (directory / "audit.html").write_text(render_audit(report), encoding="utf-8", errors="backslashreplace")
-
-
-def _write_parquet(report: TableReport, path: Path) -> None:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    names = ("kind", "level", "instant", "path", "message", "next_step")
-    text, lines = pa.string(), pa.list_(pa.string())
-    schema = pa.schema([*((name, text) for name in names), ("evidence", lines)])
-    rows = [_utf8(finding) for finding in report.findings]
-    pq.write_table(pa.Table.from_pylist(rows, schema=schema), path, compression="zstd")
+    from marker_sim.report.columns import write_rows
 
-
-def _utf8(finding: TableFinding) -> dict[str, object]:
-    row = finding.as_dict()
-    return {
-        key: [_plain(each) for each in value] if isinstance(value, list) else _plain(value)
-        for key, value in row.items()
-    }
-
-
-def _plain(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    columns = dict.fromkeys(("kind", "level", "instant", "path", "message", "next_step"), pa.string())
+    columns["evidence"] = pa.list_(pa.string())
+    write_rows(directory / "findings.parquet", columns, (finding.as_dict() for finding in report.findings))
+    (directory / "audit.html").write_text(render_audit(report), encoding="utf-8", errors="backslashreplace")
 
 
 def render_audit(report: TableReport) -> str:
