@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from marker_sim.faults import FaultKind
 from marker_sim.history import Event, Kind, Value, answer_bound_ms
@@ -45,7 +44,8 @@ class Recorder:
         role: str,
         kind: Kind,
         operation: str,
-        place: MarkerDirectory | None = None,
+        table: str | None = None,
+        instant: str | None = None,
         path: str | None = None,
         value: Value = None,
         error: str | None = None,
@@ -55,7 +55,6 @@ class Recorder:
         with self.lock:
             if self.closed or (self.clients_over and role == "client"):
                 return -1
-            table, instant = place if place is not None else (None, None)
             index = len(self.events)
             now_ns = time.monotonic_ns() - self._began_ns
             event = Event(
@@ -64,23 +63,6 @@ class Recorder:
             self.events.append(event)
             self._follow(event)
             return index
-
-    def record_row(
-        self,
-        process: str,
-        role: str,
-        kind: Kind,
-        operation: str,
-        table: str | None = None,
-        instant: str | None = None,
-        path: str | None = None,
-        value: Value = None,
-        error: str | None = None,
-        caused_by: int | None = None,
-    ) -> int:
-        """Add an event given column by column as in `Event`; returns its index."""
-        place: Any = None if table is None and instant is None else (table, instant)
-        return self.record(process, role, kind, operation, place, path, value, error, caused_by)
 
     def fault(
         self,
@@ -166,8 +148,8 @@ def observe_table(recorder: Recorder, table: str, files: Files, caused_by: int) 
     """Record the content of a table at rest, from `audit` "begin" on. table: its storage path; caused_by: the write
     before. The caller records the rows that readers find, and the end of the audit.
     """
-    place = MarkerDirectory(table, "")
-    recorder.record("kit", "kit", "observe", "audit", place, value="begin", caused_by=caused_by)
+    recorder.record("kit", "kit", "observe", "audit", table, "", value="begin", caused_by=caused_by)
     for part in observed(files, table):
-        place = MarkerDirectory(table, part.instant)
-        recorder.record("kit", "kit", "observe", part.operation, place, part.path, part.value, part.error)
+        recorder.record(
+            "kit", "kit", "observe", part.operation, table, part.instant, part.path, part.value, part.error
+        )  # fmt: skip

@@ -125,7 +125,7 @@ class Coordinator:
                         if self._dead(process):
                             raise EOFError
                         row, named = arguments
-                        index = self.interceptor.recorder.record_row(*row, **named)
+                        index = self.interceptor.recorder.record(*row, **named)
                     connection.send(index)
                 else:
                     connection.send(self._answers[what](process, *arguments))
@@ -171,6 +171,6 @@ class CoordinatorClient:
         return connection
 
     def record(self, *row: Any, **named: Any) -> int:
-        """Put an event into the history, given as to `Recorder.record_row`; its index."""
+        """Put an event into the history, given as to `Recorder.record`; its index."""
         index: int = self.ask("record", row, named)
         return index

@@ -67,7 +67,7 @@ class ProcessHost:
         self._storage = storage
         self._interceptor = interceptor
         self._recorder = interceptor.recorder
-        self.record, self.mark = self._recorder.record_row, self._recorder.mark
+        self.record, self.mark = self._recorder.record, self._recorder.mark
         self._specification = specification
         self._exited = exited
         self._settles = settles
