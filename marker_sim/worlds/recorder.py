@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from marker_sim.faults import FaultKind
-from marker_sim.history import Event, Kind, Value, answer_bound_ms
+from marker_sim.history import Event, Kind, Value, answer_bound_before_faults
 from marker_sim.names import MarkerDirectory, parse_directory
 from marker_sim.tables.parts import observed
 from marker_sim.tables.sources import Files
@@ -25,13 +25,11 @@ class Recorder:
         self.lock = threading.RLock()
         self.events: list[Event] = []
         self.closed = False
-        self.calm = True
         self.clients_over = False
         self._began_ns = time.monotonic_ns()
         self._answered: dict[tuple[str | None, str | None], set[str]] = {}
         self._open: dict[int, Event] = {}
         self._killed: set[str] = set()
-        self._calm_ms: list[float] = []
 
     def mark(self) -> int:
         """The index of the last event; anything read from now on is newer."""
@@ -75,7 +73,6 @@ class Recorder:
     ) -> int:
         """Record a fault and inject it under one lock, so that its consequences are recorded after it."""
         with self.lock:
-            self.calm = False
             index = self.record(process, "nemesis", "fault", operation, value=value, path=path, error=error)
             if act is not None:
                 act()
@@ -110,9 +107,9 @@ class Recorder:
         return time.monotonic_ns() - self._began_ns
 
     def bound_ms(self) -> int:
-        """The bound of every-request-answered: max(10 s, 20 x p99 of the answers before the first fault)."""
+        """The bound of every-request-answered."""
         with self.lock:
-            return answer_bound_ms(self._calm_ms)
+            return answer_bound_before_faults(self.events)
 
     def count(self, kinds: Iterable[str], operation: str | None = None) -> int:
         """The number of events of these kinds."""
@@ -133,11 +130,7 @@ class Recorder:
                 self._answered.pop(key, None)
         elif event.kind in ("ok", "fail", "info") and event.caused_by is not None:
             invoke = self._open.pop(event.caused_by, None)
-            if invoke is None or event.kind != "ok":
-                return
-            if self.calm:
-                self._calm_ms.append((event.time_ns - invoke.time_ns) / 1e6)
-            if event.operation == "create" and event.path is not None:
+            if invoke is not None and event.kind == "ok" and event.operation == "create" and event.path is not None:
                 self._answered.setdefault(key, set()).add(event.path)
 
 
