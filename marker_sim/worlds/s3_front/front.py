@@ -176,9 +176,9 @@ class S3Front:
         """The reply under a storage fault; the lock is not held, and waiting ends when the front closes."""
         match fault.kind:
             case FaultKind.THROTTLED:
-                return requests.slow_down(environ["RAW_URI"])
+                return requests.error(*requests.SLOW_DOWN, environ["RAW_URI"])
             case FaultKind.SERVER_ERROR:
-                return requests.internal_error(environ["RAW_URI"])
+                return requests.error(*requests.INTERNAL_ERROR, environ["RAW_URI"])
             case FaultKind.SLOW_STORAGE:
                 self._closing.wait(fault.settings.late_ms / 1000)
                 with self.interceptor.lock:
