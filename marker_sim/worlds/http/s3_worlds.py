@@ -23,15 +23,11 @@ from marker_sim.worlds.http.plan_wires import start_toxiproxy
 from marker_sim.worlds.http.world import Endpoint, RunGround, RunStorage, Surroundings
 from marker_sim.worlds.interceptor import Interceptor
 from marker_sim.worlds.recorder import Recorder
-from marker_sim.worlds.s3_front import ProbedCapabilities, S3Front, probe_s3
+from marker_sim.worlds.s3_front import BUCKET, READER, REGION, SECRET, ProbedCapabilities, S3Front, probe_s3
 
 if TYPE_CHECKING:
     from marker_sim.worlds.proxies.toxiproxy import Toxiproxy
 
-REGION = "us-east-1"
-SECRET = "marker-sim-secret"
-BUCKET = "lake"
-READER = "reader"
 STORAGE_TIMEOUT_MS = 2_000
 SITE_TIMEOUT_MS = 5_000
 OWN_PROBE_ROUNDS = 8
@@ -61,7 +57,7 @@ class FrontWorld(RunStorage):
     interceptor: Interceptor
 
     def __init__(self, ground: RunGround, scheme: str, command: str, probed: ProbedCapabilities) -> None:
-        self.front = S3Front(ground.interceptor(""), bucket=BUCKET)
+        self.front = S3Front(ground.interceptor(""))
         self.front.spared = READER
         uri = f"{scheme}://{BUCKET}"
         super().__init__(command, uri, uri, environment(self.front.endpoint, READER))
@@ -130,7 +126,7 @@ class FrontWorld(RunStorage):
 def probe_front() -> ProbedCapabilities:
     """The promises that the kit's own front keeps, probed once in a process: each campaign has the same."""
     interceptor = Interceptor(Recorder(), lambda armed, call: None)
-    with S3Front(interceptor, bucket=BUCKET) as front:
+    with S3Front(interceptor) as front:
         found = probe_s3(front.endpoint, BUCKET, "kit", SECRET, REGION, "", rounds=OWN_PROBE_ROUNDS)
     return found.honest("the kit's own S3")
 

@@ -25,8 +25,8 @@ from marker_sim.worlds.door.calls import Caller, CallOutcome, Decision, FileCall
 from marker_sim.worlds.door.front import DoorFront
 from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
 from marker_sim.worlds.recorder import Recorder
+from marker_sim.worlds.s3_front import BUCKET, S3Front
 
-BUCKET = "lake"
 DELETED = " (deleted)"  # What the kernel adds to the path of an open file that has no name any more.
 
 
@@ -164,9 +164,7 @@ def _local_storage(root: Path, interceptor: Interceptor, front: LocalFront | Non
 
 def _s3_storage(interceptor: Interceptor) -> ClusterStorage:
     """A bucket of the kit's S3 front."""
-    from marker_sim.worlds.s3_front import S3Front
-
-    front = S3Front(interceptor, bucket=BUCKET)
+    front = S3Front(interceptor)
     capabilities = S3Storage(front.endpoint, BUCKET, access_key="kit").capabilities
     return ClusterStorage(
         capabilities=capabilities,

@@ -44,12 +44,13 @@ from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
 from marker_sim.worlds.s3_front import requests
 from marker_sim.worlds.s3_front.http_server import SOCKET, HttpServer, NoReply, Response
 from marker_sim.worlds.s3_front.requests import S3Request
-from marker_sim.worlds.s3_front.store import MotoStore
+from marker_sim.worlds.s3_front.store import BUCKET, MotoStore
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIEnvironment
 
 ROLE = "timeline-server"
+READER, SECRET = "reader", "marker-sim-secret"  # Who reads for the kit; a secret that nobody verifies.
 SILENCE_MS_MAX = 600_000
 SPARED_EACH = 3
 WRITES_PER_S = 3_500.0
@@ -70,7 +71,7 @@ class S3Front:
         self,
         interceptor: Interceptor,
         *,
-        bucket: str = "lake",
+        bucket: str = BUCKET,
         writes_per_s: float = WRITES_PER_S,
         reads_per_s: float = READS_PER_S,
         silence_ms: int = 1_000,
