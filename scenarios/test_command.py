@@ -20,7 +20,7 @@ from marker_sim.campaign.pieces import NumberedRun, PieceResult, SearchSettings
 from marker_sim.campaign.runs import comparable, compare_modes, execute
 from marker_sim.cli.app import main
 from marker_sim.command import messages, pool, process, session
-from marker_sim.command.pool import ProgramPool, pool_of
+from marker_sim.command.programs import ProgramPool, pool_of
 from marker_sim.errors import HarnessError
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.loading import load_system
