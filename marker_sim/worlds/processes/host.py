@@ -19,7 +19,7 @@ from typing import Any
 from marker_sim.errors import HarnessError
 from marker_sim.plan import Write
 from marker_sim.worlds.cluster.lives import ExecutorLife, Life
-from marker_sim.worlds.cluster.servers import ROLE
+from marker_sim.worlds.cluster.store import ROLE
 from marker_sim.worlds.interceptor import Interceptor
 from marker_sim.worlds.processes.fork_server import ForkServer, ManagedProcess
 from marker_sim.worlds.processes.storages import ClusterStorage
