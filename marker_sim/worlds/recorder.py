@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 
 from marker_sim.faults import FaultKind
 from marker_sim.history import Event, Kind, Value, answer_bound_before_faults
@@ -97,10 +97,10 @@ class Recorder:
             waiting = (event for event in self._open.values() if event.process not in self._killed)
             return sum(event.time_ns < time_ns for event in waiting)
 
-    def open_calls(self, role: str) -> tuple[int, ...]:
-        """The open invocations of a role, in order."""
+    def open_calls(self) -> tuple[int, ...]:
+        """The open invocations of clients, in order."""
         with self.lock:
-            return tuple(index for index, event in self._open.items() if event.role == role)
+            return tuple(index for index, event in self._open.items() if event.role == "client")
 
     def now_ns(self) -> int:
         """The time of an event recorded now."""
@@ -111,11 +111,10 @@ class Recorder:
         with self.lock:
             return answer_bound_before_faults(self.events)
 
-    def count(self, kinds: Iterable[str], operation: str | None = None) -> int:
+    def count(self, kinds: Collection[str]) -> int:
         """The number of events of these kinds."""
-        wanted = frozenset(kinds)
         with self.lock:
-            return sum(e.kind in wanted and operation in (None, e.operation) for e in self.events)
+            return sum(event.kind in kinds for event in self.events)
 
     def _follow(self, event: Event) -> None:
         key = (event.table, event.instant)

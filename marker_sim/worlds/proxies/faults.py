@@ -324,11 +324,11 @@ class WireFaults:
 
     def _never_ended(self) -> frozenset[int]:
         """The invocations still open although every connection was just cut."""
-        lost = frozenset(filter(self._is_here, self._recorder.open_calls("client")))
+        lost = frozenset(filter(self._is_here, self._recorder.open_calls()))
         deadline = time.monotonic() + NOTICED_S
         while lost and time.monotonic() < deadline:
             time.sleep(POLL_S)
-            lost &= frozenset(self._recorder.open_calls("client"))
+            lost &= frozenset(self._recorder.open_calls())
         return lost
 
     def _is_here(self, invoke: int) -> bool:
