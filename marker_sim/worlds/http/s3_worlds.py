@@ -8,7 +8,7 @@ was.
 
 from __future__ import annotations
 
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from functools import cache
 from http.client import HTTPConnection, HTTPException
 from typing import TYPE_CHECKING, Any
@@ -63,11 +63,12 @@ class FrontWorld(RunStorage):
         super().__init__(command, uri, uri, environment(self.front.endpoint, READER))
         self._toxiproxy: Toxiproxy | None = None
         if ground.wire:
-            try:
-                self._stand_before()
-            except BaseException:
-                self.front.end()
-                raise
+            with ExitStack() as undone:  # Trouble here leaves nothing behind.
+                undone.callback(self.front.end)
+                self._toxiproxy = start_toxiproxy()
+                undone.callback(self._toxiproxy.close)
+                self.wire = self._toxiproxy.proxy("s3", urlsplit(self.front.endpoint).port or 0)
+                undone.pop_all()
         self._probed = probed
         self.bind(ground)
 
@@ -76,15 +77,6 @@ class FrontWorld(RunStorage):
         self.interceptor = self.front.interceptor = ground.interceptor(f"{ground.table}/")
         self.reader = DirectoryReader(ground.recorder, self.front.objects, in_order=True, names=self._names)
         return self
-
-    def _stand_before(self) -> None:
-        """Put a proxy between servers and front."""
-        self._toxiproxy = start_toxiproxy()
-        try:
-            self.wire = self._toxiproxy.proxy("s3", urlsplit(self.front.endpoint).port or 0)
-        except BaseException:
-            self._toxiproxy.close()
-            raise
 
     def describe(self) -> dict[str, Any]:
         """The storage in a header."""
