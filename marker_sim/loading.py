@@ -15,7 +15,7 @@ from inspect import signature
 from reprlib import repr as shortened
 from typing import Any
 
-from marker_sim.command.pool import PREFIX
+from marker_sim.command.programs import PREFIX
 from marker_sim.command.system import program_system
 from marker_sim.errors import UsageError
 from marker_sim.markers.checked import Refuse, checked, refuse_at_once

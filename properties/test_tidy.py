@@ -24,7 +24,7 @@ LINES_MAX = 400
 FUNCTION_LINES_MAX = 60
 # Where the contents of a table belong to somebody else: to an implementation (`Context.process`, the place that the
 # stores of a process share), or to a host, whose processes have a class of its own.
-LOOSE = {"marker_sim.serve.server", "marker_sim.worlds.cluster.environment", "marker_sim.worlds.cluster.servers"}
+LOOSE = {"marker_sim.serve.server", "marker_sim.worlds.cluster.environment", "marker_sim.worlds.cluster.store"}
 
 # A part may import itself and the layers above it in this list. The longest name that fits a module counts.
 LAYERS = (

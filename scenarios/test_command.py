@@ -19,8 +19,9 @@ from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.pieces import NumberedRun, PieceResult, SearchSettings
 from marker_sim.campaign.runs import comparable, compare_modes, execute
 from marker_sim.cli.app import main
-from marker_sim.command import messages, pool, process, session
-from marker_sim.command.pool import ProgramPool, pool_of
+from marker_sim.command import messages, session
+from marker_sim.command import programs as running
+from marker_sim.command.programs import ProgramPool, pool_of
 from marker_sim.errors import HarnessError
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.loading import load_system
@@ -163,7 +164,7 @@ def test_the_guide_lists_every_message_field_and_error() -> None:
         fields = set(re.findall(r"`(\w+)`", "".join(rows[name].split("|")[2:4])))
         assert fields == {*needed, *optional}, name
     assert all(f"| `{word}` |" in text for word in session.ERRORS)
-    assert f"gives it {process.TURN_S:.0f} s" in text and f"({pool.FIRST_START_S:.0f} s for" in text
+    assert f"gives it {running.TURN_S:.0f} s" in text and f"({running.FIRST_START_S:.0f} s for" in text
 
 
 HELLO = '{"do":"hello","protocol":1,"name":"p","modes":["direct"]}'
@@ -252,9 +253,9 @@ WRONG = (
 def test_what_is_not_the_protocol_is_said_in_one_sentence(
     lines: list[list[str]], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process, "TURN_S", 3.0)
-    monkeypatch.setattr(process, "LINE_SIZE_MAX", 1 << 20)
-    monkeypatch.setattr(pool, "FIRST_START_S", 3.0)
+    monkeypatch.setattr(running, "TURN_S", 3.0)
+    monkeypatch.setattr(running, "LINE_SIZE_MAX", 1 << 20)
+    monkeypatch.setattr(running, "FIRST_START_S", 3.0)
     program = tmp_path / "program.py"
     program.write_text(PROGRAM, encoding="utf-8")
     command = shlex.join([sys.executable, "-S", str(program), json.dumps(lines)])

@@ -8,8 +8,7 @@ so lives in whatever world the kit runs (docs/command.md is the protocol).
             └──────── answer ────────┘      └─── done ── storage operations, by actors of the process
 
 messages.py  what a program prints, checked
-process.py   one program of the operating system: a line to it, its lines back, within a deadline
-pool.py      the programs of one command, given out to simulated processes
+programs.py  a program of the operating system: a line to it, its lines back, within a deadline; the pool of a command's
 session.py   one process of a run, and the marker stores in it
 system.py    a program as a system under test, and the parts of a write that it has of its own
 """

@@ -15,8 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from marker_sim.command.messages import PROTOCOL, ProgramLine
-from marker_sim.command.pool import ProgramPool
-from marker_sim.command.process import ProgramEnded, ProgramProcess
+from marker_sim.command.programs import ProgramEnded, ProgramPool, ProgramProcess
 from marker_sim.errors import HarnessError
 from marker_sim.markers.store import Context, Created, Factory, Rejected
 from marker_sim.names import data_path, is_append

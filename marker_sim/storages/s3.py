@@ -35,6 +35,7 @@ from marker_sim.surroundings.requirements import importing
 
 KEY_SIZE_MAX_BYTES = 1024
 CONCURRENCY = 64
+LATE_EFFECT_MS = 2_000  # How long after its time-out a request may still be applied.
 _THROTTLES = frozenset(
     {
         "SlowDown",
@@ -59,7 +60,6 @@ class S3Storage:
     """The objects of a bucket below a prefix; safe to use from `concurrency` threads at the same time.
 
     endpoint: a URL, None for AWS itself. access_key, secret_key: None for those that botocore finds.
-    late_effect_ms: how long after its time-out a request may still be applied by this store.
     HarnessError when botocore is not installed, which boto3 brings.
     """
 
@@ -74,7 +74,6 @@ class S3Storage:
         region: str | None = None,
         connect_timeout_s: float = 1.0,
         read_timeout_s: float = 1.0,
-        late_effect_ms: int = 2_000,
         concurrency: int = CONCURRENCY,
     ) -> None:
         self.capabilities = Capabilities(
@@ -85,7 +84,7 @@ class S3Storage:
             host_lock=False,
             batched_markers=True,
             request_timeout_ms=int((connect_timeout_s + read_timeout_s) * 1000),
-            late_effect_ms=late_effect_ms,
+            late_effect_ms=LATE_EFFECT_MS,
         )
         self._bucket = bucket
         self._prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from marker_sim.command.pool import PREFIX, split_command
+from marker_sim.command.programs import PREFIX, split_command
 from marker_sim.errors import UsageError
 from marker_sim.system import System
 from marker_sim.targets.http import check_program

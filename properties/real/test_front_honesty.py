@@ -186,7 +186,11 @@ def test_what_could_not_be_decided_is_not_believed() -> None:
 
 def test_an_undecided_promise_says_so() -> None:
     def broken(environ: Environ, ask: Ask) -> Response:
-        return requests.internal_error("") if environ["REQUEST_METHOD"] in ("PUT", "POST") else ask(environ)
+        return (
+            requests.error(*requests.INTERNAL_ERROR, "")
+            if environ["REQUEST_METHOD"] in ("PUT", "POST")
+            else ask(environ)
+        )
 
     with served(broken) as (endpoint, _):
         found = _probe(endpoint, rounds=3)

@@ -24,12 +24,12 @@ PLACE = MarkerDirectory("t", "001")
 
 def test_nobody_waits_for_the_answer_to_a_client_that_was_killed() -> None:
     recorder = Recorder()
-    recorder.record("driver", "client", "invoke", "delete", PLACE)
-    recorder.record("executor-1", "client", "invoke", "create", PLACE, "a.marker.CREATE")
+    recorder.record("driver", "client", "invoke", "delete", *PLACE)
+    recorder.record("executor-1", "client", "invoke", "create", *PLACE, "a.marker.CREATE")
     assert recorder.open_since(recorder.now_ns()) == 2
     recorder.fault("driver", "kill")
     assert recorder.open_since(recorder.now_ns()) == 1
-    recorder.record("driver.1", "client", "invoke", "list", PLACE)
+    recorder.record("driver.1", "client", "invoke", "list", *PLACE)
     assert recorder.open_since(recorder.now_ns()) == 2, "the client that goes on as another process"
     assert recorder.answered(PLACE) == frozenset(), "what the dead client asked for may still be done"
 

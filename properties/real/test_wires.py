@@ -23,12 +23,12 @@ from marker_sim.plan import PLACES
 from marker_sim.search.wire_plans import draw, kinds_of
 from marker_sim.surroundings.files import CACHE_VARIABLE
 from marker_sim.worlds.proxies import install
-from marker_sim.worlds.proxies.evidence import exchange
 from marker_sim.worlds.proxies.faults import (
     BROKEN,
     WireFaults,
     afflicted,
     described,
+    exchange,
 )
 from marker_sim.worlds.recorder import Recorder
 

@@ -72,9 +72,9 @@ class Writes:
         self.place = MarkerDirectory(TABLE, "")
 
     def write(self, outcome: str = "ok", *rows: str, process: str = "driver-1") -> int:
-        asked = self.recorder.record(process, "driver", "invoke", "write", self.place, value=tuple(sorted(rows)))
+        asked = self.recorder.record(process, "driver", "invoke", "write", *self.place, value=tuple(sorted(rows)))
         kind: Any = outcome
-        return self.recorder.record(process, "driver", kind, "write", self.place, caused_by=asked)
+        return self.recorder.record(process, "driver", kind, "write", *self.place, caused_by=asked)
 
     def killed(self, path: str = f"{TABLE}/a/x.parquet", phase: str = "data-file", process: str = "driver-1") -> None:
         self.recorder.fault(process, "kill", path=path, error=phase)
@@ -87,11 +87,11 @@ class Writes:
     def audit(self, tree: Frozen, caused_by: int, end: bool = True) -> None:
         observe_table(self.recorder, TABLE, tree, caused_by)
         if end:
-            self.recorder.record("kit", "kit", "observe", "audit", self.place, value="end", caused_by=caused_by)
+            self.recorder.record("kit", "kit", "observe", "audit", *self.place, value="end", caused_by=caused_by)
 
     def read(self, *rows: str, reader: str = "hudi", error: str | None = None) -> None:
         value = None if error else tuple(sorted(rows))
-        self.recorder.record(reader, "kit", "observe", "rows", self.place, value=value, error=error)
+        self.recorder.record(reader, "kit", "observe", "rows", *self.place, value=value, error=error)
 
     def history(self) -> History:
         return History(self.header, self.recorder.close())

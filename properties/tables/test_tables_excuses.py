@@ -226,7 +226,7 @@ def test_each_write_that_is_not_judged_is_counted_by_its_reason() -> None:
     assert excused(after, "G25") == {"after-a-fault": 2}
     open_ = Writes()
     open_.write("ok", "k=1")
-    open_.recorder.record("driver-2", "driver", "invoke", "write", open_.place, value=("k=2",))
+    open_.recorder.record("driver-2", "driver", "invoke", "write", *open_.place, value=("k=2",))
     assert excused(open_, "G25") == {"run-ended": 1} and open_.judged("G25").judged == 1
     silent = Writes()
     silent.write("ok", "k=1")
@@ -348,9 +348,9 @@ def test_an_instant_that_left_markers_is_judged_though_the_timeline_does_not_kno
 def test_a_write_in_whose_driver_somebody_elses_fault_fell_is_counted() -> None:
     story = Writes()
     story.write("ok", "k=1")
-    asked = story.recorder.record("driver-2", "driver", "invoke", "write", story.place, value=("k=2",))
+    asked = story.recorder.record("driver-2", "driver", "invoke", "write", *story.place, value=("k=2",))
     story.recorder.fault("stranger", "kill", path="u/x")
-    story.recorder.record("driver-2", "driver", "info", "write", story.place, error=SAID, caused_by=asked)
+    story.recorder.record("driver-2", "driver", "info", "write", *story.place, error=SAID, caused_by=asked)
     assert excused(story, "G25") == {"fault-in-driver": 1}
 
 

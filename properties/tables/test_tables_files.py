@@ -137,10 +137,10 @@ def test_a_file_that_a_late_put_brings_back_after_its_rollback_accuses_nobody() 
         story.write("info", "k=1")
         for path, content in before:
             story.effect(path, content)
-        story.recorder.record("driver-2", "driver", "invoke", "write", story.place, value=("k=2",))
+        story.recorder.record("driver-2", "driver", "invoke", "write", *story.place, value=("k=2",))
         for path, content in after:
             story.effect(path, content)
-        done = story.recorder.record("driver-2", "driver", "ok", "write", story.place, caused_by=story.recorder.mark())
+        done = story.recorder.record("driver-2", "driver", "ok", "write", *story.place, caused_by=story.recorder.mark())
         story.audit(tree, done)
         assert len(story.judged("G15").breaches) == count, (before, after)
 

@@ -16,10 +16,10 @@ def refuse(story: Writes, number: int, said: str | None = SAID, **fault: Any) ->
     """A write in a fresh driver that ends `info`; fault: what happens while it runs."""
     driver = f"driver-{number}"
     rows = (f"k={number}",)
-    asked = story.recorder.record(driver, "driver", "invoke", "write", story.place, value=rows)
+    asked = story.recorder.record(driver, "driver", "invoke", "write", *story.place, value=rows)
     if fault:
         story.recorder.fault(driver, fault.pop("kind"), fault.pop("value", None), **fault)
-    return story.recorder.record(driver, "driver", "info", "write", story.place, error=said, caused_by=asked)
+    return story.recorder.record(driver, "driver", "info", "write", *story.place, error=said, caused_by=asked)
 
 
 def bricked(phase: str, tree: Frozen | None = None) -> Writes:

@@ -61,7 +61,7 @@ class Layout1:
 
     def asks(self, process: str) -> int:
         recorder, place = self.story.recorder, self.story.place
-        return recorder.record(process, "driver", "invoke", "write", place, value=(f"k={recorder.mark()}",))
+        return recorder.record(process, "driver", "invoke", "write", *place, value=(f"k={recorder.mark()}",))
 
     def write(self, number: int, *files: str) -> int:
         asked = self.asks("driver-1")
@@ -72,7 +72,7 @@ class Layout1:
 
     def end(self, asked: int, outcome: str, process: str = "driver-1") -> int:
         record = self.story.recorder.record
-        return record(process, "driver", outcome, "write", self.story.place, caused_by=asked)  # type: ignore[arg-type]
+        return record(process, "driver", outcome, "write", *self.story.place, caused_by=asked)  # type: ignore[arg-type]
 
     def put(self, path: str, content: bytes | None = None, process: str = "driver-1") -> None:
         if content is None:
@@ -114,10 +114,10 @@ def test_a_log_file_that_comes_late_or_under_an_unreadable_record_accuses_nobody
 def test_a_log_file_that_its_own_commit_does_not_name_is_seen(accepted: bool) -> None:
     story = Writes(witness="effects", storage="s3")
     files = (BASE, NEXT, STRAY)
-    asked = story.recorder.record("driver-1", "driver", "invoke", "write", story.place, value=("k=1",))
+    asked = story.recorder.record("driver-1", "driver", "invoke", "write", *story.place, value=("k=1",))
     for path in (f".hoodie/{I[0]}.deltacommit.requested", *files, f".hoodie/{I[0]}.deltacommit"):
         story.effect(path)
-    done = story.recorder.record("driver-1", "driver", "ok", "write", story.place, caused_by=asked)
+    done = story.recorder.record("driver-1", "driver", "ok", "write", *story.place, caused_by=asked)
     named = files if accepted else files[:2]
     story.audit(Frozen({f".hoodie/{I[0]}.deltacommit": commit(*named)}, sizes(*files)), done)
     found = story.judged("G14")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from marker_sim.command.pool import ProgramPool
+    from marker_sim.command.programs import ProgramPool
     from marker_sim.command.session import ProgramSession
 
 NAME = "dt=1/f1_0-0-0_001.parquet.marker.CREATE"

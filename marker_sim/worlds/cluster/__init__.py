@@ -3,8 +3,7 @@
 run.py          the phases of a run, the last of which reads what is stored
 earlier_life.py what tables hold before a run
 settings.py     what follows from a plan, a system and the storage; the header of a history
-clients.py      clients of the marker store alone
-servers.py      timeline servers
+store.py        clients of the marker store alone, and timeline servers
 writes.py       the driver and its executors
 faults.py       what befalls processes, and what follows from a death
 lives.py        what is known of a process, by what it is for

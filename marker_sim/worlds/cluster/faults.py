@@ -7,9 +7,8 @@ from typing import Any
 
 from marker_sim.faults import Fault, FaultKind
 from marker_sim.names import TYPE_FILE, MarkerDirectory
-from marker_sim.worlds.cluster.clients import ClusterClients
 from marker_sim.worlds.cluster.lives import ClientLife, ExecutorLife, TimelineServerLife, WriteDriverLife
-from marker_sim.worlds.cluster.servers import TimelineServers
+from marker_sim.worlds.cluster.store import ClusterClients, TimelineServers
 from marker_sim.worlds.cluster.writes import ClusterWrites, Instruction
 from marker_sim.worlds.host import Host
 

@@ -15,7 +15,7 @@ from marker_sim.history import APPLICATION_ENDED, NOT_GETTING_ON
 from marker_sim.names import MarkerDirectory
 from marker_sim.plan import Plan, Task, Write
 from marker_sim.worlds.cluster.lives import ExecutorLife, WriteDriverLife
-from marker_sim.worlds.cluster.servers import TimelineServers
+from marker_sim.worlds.cluster.store import TimelineServers
 from marker_sim.worlds.host import Host
 
 MESSAGE_MS = 0.5

@@ -84,7 +84,7 @@ class Requests:
             if over():
                 return None
             invoke = recorder.record(
-                process, "client", "invoke", operation, place, path, value, caused_by=server.started
+                process, "client", "invoke", operation, *place, path, value, caused_by=server.started
             )  # fmt: skip
         if invoke < 0:
             return None  # The history is over: nobody may ask for what it does not have.
@@ -100,7 +100,7 @@ class Requests:
             recorder.fault(process, fault.kind.value)
             return None
         recorder.record(
-            process, "client", outcome.kind, operation, place, path, outcome.value, outcome.error, caused_by=invoke
+            process, "client", outcome.kind, operation, *place, path, outcome.value, outcome.error, caused_by=invoke
         )  # fmt: skip
         return outcome
 

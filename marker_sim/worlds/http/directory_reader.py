@@ -107,13 +107,13 @@ class DirectoryReader:
                 known = self._files.get(place.path, {})
                 for path in sorted(known.keys() | files.keys()):
                     if known.get(path) != files.get(path):
-                        self._recorder.record("kit", "kit", "observe", "file", place, path, files.get(path))
+                        self._recorder.record("kit", "kit", "observe", "file", *place, path, files.get(path))
                 self._files[place.path] = files
                 self._record(place, mark, None)
         return True
 
     def _record(self, place: MarkerDirectory, mark: int, names: tuple[str, ...] | None) -> None:
-        self._recorder.record("kit", "kit", "observe", "snapshot", place, place.path, names, caused_by=mark)
+        self._recorder.record("kit", "kit", "observe", "snapshot", *place, place.path, names, caused_by=mark)
 
 
 def run_reader(command: str, directory: str, environment: Mapping[str, str], timeout_s: float) -> list[str]:

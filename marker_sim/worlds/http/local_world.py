@@ -6,7 +6,6 @@ A disk that is full for a while refuses what needs room, from any server, with E
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,7 @@ from marker_sim.worlds.http.directory_reader import DirectoryReader
 from marker_sim.worlds.http.world import RunGround, RunStorage, Surroundings
 from marker_sim.worlds.interceptor import Interceptor
 
-FORMS: dict[str, Callable[[Path], str]] = {
-    "path": str,
-    "file": lambda path: f"file:{path}",
-}
+FORMS = {"path": "", "file": "file:"}  # What requests write before the path.
 
 
 class LocalWorld(RunStorage):
@@ -33,27 +29,22 @@ class LocalWorld(RunStorage):
     interceptor: Interceptor
 
     def __init__(self, ground: RunGround, root: Path, form: str, command: str) -> None:
-        super().__init__(command)
         self._root = root / ground.storage
-        self._form = FORMS[form]
+        super().__init__(command, f"{FORMS[form]}{self._root}", str(self._root), {})
         self._full: list[tuple[Fault, int]] = []  # With the number of calls refused before.
-        self._front = DirectoryFront(self._root, self._interceptor(ground), reads=ground.reads, power=ground.power)
+        self._front = DirectoryFront(self._root, ground.interceptor(""), reads=ground.reads, power=ground.power)
         self.bind(ground)
-
-    def _interceptor(self, ground: RunGround) -> Interceptor:
-        # A server with a format of its own may keep all directories in one file.
-        below = "" if self.command else f"{ground.table}/"
-        return Interceptor(ground.recorder, ground.inject, below, ground.serves, ground.restarts)
 
     def bind(self, ground: RunGround) -> LocalWorld:
         """The next run below the same root."""
         self._recorder = ground.recorder
-        self.interceptor = self._front.interceptor = self._interceptor(ground)
+        # A server with a format of its own may keep all directories in one file.
+        self.interceptor = self._front.interceptor = ground.interceptor("" if self.command else f"{ground.table}/")
         self.reader = DirectoryReader(
             ground.recorder,
             self._front.objects,
             in_order=True,
-            names=self._names if self.command else None,
+            names=self._names,
             busy=lambda place: self._front.rewriting(f"{place.path}/"),
         )
         (self._root / ground.table).mkdir(parents=True)
@@ -68,10 +59,6 @@ class LocalWorld(RunStorage):
             "layout": self.layout,
             "capabilities": {"put_if_absent": True, "atomic_replace": True},
         }
-
-    def address(self, place: MarkerDirectory) -> str:
-        """The directory in the form asked for."""
-        return self._form(self._root / place.path)
 
     def surroundings(self, process: str) -> Surroundings:
         """{storage} is the root, and servers start behind the door."""
@@ -120,6 +107,3 @@ class LocalWorld(RunStorage):
             self._front.close()
         finally:
             shutil.rmtree(self._root, ignore_errors=True)
-
-    def _names(self, place: MarkerDirectory, timeout_s: float) -> list[str]:
-        return self.read_names(str(self._root / place.path), {}, timeout_s)

@@ -18,9 +18,8 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
-from marker_sim.faults import Call, Fault, FaultKind, When
+from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.faults.sites import REPLY, REQUEST_QUEUED, WIRE, site_of
 from marker_sim.names import TYPE_FILE, MarkerDirectory
 from marker_sim.plan import Plan
@@ -39,26 +38,17 @@ SILENT_CALLS_MAX = 3
 TYPE_FILES, MARKER_FILES = rf"/{TYPE_FILE}$", r"/MARKERS\d+$"
 _FILE_NAME = re.compile(r"/?MARKERS.*\Z")  # Of a pattern: it says nothing where names of files mean something else.
 _TEMPORARY = r"MARKERS\d+[^/]*$"  # Marker files and what is written to become one of them.
-
-
-class _CallSite(NamedTuple):
-    """The storage calls at a site."""
-
-    pattern: str
-    operations: tuple[str, ...]
-    when: When
-
-
+# The storage calls at a site.
 CALLS = {
-    "server: directory listed": _CallSite("", ("list",), "before"),
-    "server: batch file read": _CallSite(MARKER_FILES, ("get",), "before"),
-    "server: type file read": _CallSite(TYPE_FILES, ("get",), "before"),
-    "server: type file put": _CallSite(TYPE_FILES, ("put",), "before"),
-    "server: type file written": _CallSite(TYPE_FILES, ("put",), "after"),
-    "server: batch file put": _CallSite(MARKER_FILES, ("put",), "before"),
-    "server: batch file written": _CallSite(MARKER_FILES, ("put",), "after"),
-    "server: batch file deleted": _CallSite(MARKER_FILES, ("delete",), "before"),
-    "server: type file deleted": _CallSite(TYPE_FILES, ("delete",), "before"),
+    "server: directory listed": Call("", ("list",)),
+    "server: batch file read": Call(MARKER_FILES, ("get",)),
+    "server: type file read": Call(TYPE_FILES, ("get",)),
+    "server: type file put": Call(TYPE_FILES, ("put",)),
+    "server: type file written": Call(TYPE_FILES, ("put",), when="after"),
+    "server: batch file put": Call(MARKER_FILES, ("put",)),
+    "server: batch file written": Call(MARKER_FILES, ("put",), when="after"),
+    "server: batch file deleted": Call(MARKER_FILES, ("delete",)),
+    "server: type file deleted": Call(TYPE_FILES, ("delete",)),
 }
 OF_REQUESTS = (REQUEST_QUEUED, REPLY)
 OF_CLIENTS = (*BREAKING, FaultKind.PAUSE, FaultKind.DIRECTORY_REMOVED)
@@ -387,12 +377,8 @@ class PlanFaults:
 
 def call_of(fault: Fault) -> Call:
     """The call at which the interceptor injects a fault of a site, or at a call already."""
-    kind = fault.kind
-    if kind is FaultKind.TORN_WRITE:
-        pattern = fault.trigger.pattern if isinstance(fault.trigger, Call) else CALLS[fault.site].pattern
-        starting = isinstance(fault.trigger, Call) and fault.trigger.starting
-        return Call(_TEMPORARY if pattern == MARKER_FILES else pattern, ("write",), fault.n, "after", starting)
-    if isinstance(fault.trigger, Call):
-        return fault.trigger
-    site = CALLS[fault.site]
-    return Call(site.pattern, site.operations, fault.n, "after" if kind is FaultKind.ORPHANED else site.when)
+    call = fault.trigger if isinstance(fault.trigger, Call) else CALLS[fault.site]._replace(n=fault.n)
+    if fault.kind is FaultKind.TORN_WRITE:
+        pattern = _TEMPORARY if call.pattern == MARKER_FILES else call.pattern
+        return call._replace(pattern=pattern, operations=("write",), when="after")
+    return call._replace(when="after") if fault.kind is FaultKind.ORPHANED and fault.site else call

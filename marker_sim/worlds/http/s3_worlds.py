@@ -8,7 +8,7 @@ was.
 
 from __future__ import annotations
 
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from functools import cache
 from http.client import HTTPConnection, HTTPException
 from typing import TYPE_CHECKING, Any
@@ -23,15 +23,11 @@ from marker_sim.worlds.http.plan_wires import start_toxiproxy
 from marker_sim.worlds.http.world import Endpoint, RunGround, RunStorage, Surroundings
 from marker_sim.worlds.interceptor import Interceptor
 from marker_sim.worlds.recorder import Recorder
-from marker_sim.worlds.s3_front import ProbedCapabilities, S3Front, probe_s3
+from marker_sim.worlds.s3_front import BUCKET, READER, REGION, SECRET, ProbedCapabilities, S3Front, probe_s3
 
 if TYPE_CHECKING:
     from marker_sim.worlds.proxies.toxiproxy import Toxiproxy
 
-REGION = "us-east-1"
-SECRET = "marker-sim-secret"
-BUCKET = "lake"
-READER = "reader"
 STORAGE_TIMEOUT_MS = 2_000
 SITE_TIMEOUT_MS = 5_000
 OWN_PROBE_ROUNDS = 8
@@ -61,51 +57,36 @@ class FrontWorld(RunStorage):
     interceptor: Interceptor
 
     def __init__(self, ground: RunGround, scheme: str, command: str, probed: ProbedCapabilities) -> None:
-        super().__init__(command)
-        self.front = S3Front(Interceptor(ground.recorder, ground.inject), bucket=BUCKET)
+        self.front = S3Front(ground.interceptor(""))
         self.front.spared = READER
+        uri = f"{scheme}://{BUCKET}"
+        super().__init__(command, uri, uri, environment(self.front.endpoint, READER))
         self._toxiproxy: Toxiproxy | None = None
         if ground.wire:
-            try:
-                self._stand_before()
-            except BaseException:
-                self.front.end()
-                raise
-        self._root = f"{scheme}://{BUCKET}"
+            with ExitStack() as undone:  # Trouble here leaves nothing behind.
+                undone.callback(self.front.end)
+                self._toxiproxy = start_toxiproxy()
+                undone.callback(self._toxiproxy.close)
+                self.wire = self._toxiproxy.proxy("s3", urlsplit(self.front.endpoint).port or 0)
+                undone.pop_all()
         self._probed = probed
         self.bind(ground)
 
     def bind(self, ground: RunGround) -> FrontWorld:
         """The next run on the same bucket."""
-        self.interceptor = self.front.interceptor = Interceptor(
-            ground.recorder, ground.inject, f"{ground.table}/", ground.serves, ground.restarts
-        )
-        names = self._names if self.command else None
-        self.reader = DirectoryReader(ground.recorder, self.front.objects, in_order=True, names=names)
+        self.interceptor = self.front.interceptor = ground.interceptor(f"{ground.table}/")
+        self.reader = DirectoryReader(ground.recorder, self.front.objects, in_order=True, names=self._names)
         return self
-
-    def _stand_before(self) -> None:
-        """Put a proxy between servers and front."""
-        self._toxiproxy = start_toxiproxy()
-        try:
-            self.wire = self._toxiproxy.proxy("s3", urlsplit(self.front.endpoint).port or 0)
-        except BaseException:
-            self._toxiproxy.close()
-            raise
 
     def describe(self) -> dict[str, Any]:
         """The storage in a header."""
         own = {"witness": "effects", "layout": self.layout, "late_effect_ms": 0}
         return {**own, "storage_timeout_ms": STORAGE_TIMEOUT_MS, **self._probed.header()}
 
-    def address(self, place: MarkerDirectory) -> str:
-        """The directory as a URI."""
-        return f"{self._root}/{place.path}"
-
     def surroundings(self, process: str) -> Surroundings:
         """{storage} is the bucket as a URI; the environment says who signs."""
         endpoint = self.front.endpoint if self.wire is None else f"http://127.0.0.1:{self.wire.port}"
-        values = {"storage": self._root, "bucket": BUCKET, "endpoint": endpoint}
+        values = {"storage": self.uri, "bucket": BUCKET, "endpoint": endpoint}
         return Surroundings(values, environment(endpoint, process))
 
     def unseen(self) -> tuple[str, ...]:
@@ -132,15 +113,12 @@ class FrontWorld(RunStorage):
         finally:
             self.front.close()
 
-    def _names(self, place: MarkerDirectory, timeout_s: float) -> list[str]:
-        return self.read_names(self.address(place), environment(self.front.endpoint, READER), timeout_s)
-
 
 @cache
 def probe_front() -> ProbedCapabilities:
     """The promises that the kit's own front keeps, probed once in a process: each campaign has the same."""
     interceptor = Interceptor(Recorder(), lambda armed, call: None)
-    with S3Front(interceptor, bucket=BUCKET) as front:
+    with S3Front(interceptor) as front:
         found = probe_s3(front.endpoint, BUCKET, "kit", SECRET, REGION, "", rounds=OWN_PROBE_ROUNDS)
     return found.honest("the kit's own S3")
 
@@ -151,7 +129,8 @@ class ExternalS3World(RunStorage):
     def __init__(
         self, ground: RunGround, site: Endpoint, scheme: str, command: str, probed: ProbedCapabilities
     ) -> None:
-        super().__init__(command)
+        uri = f"{scheme}://{site.bucket}/{site.prefix}"
+        super().__init__(command, uri, uri, environment(site.url, site.access_key, site.secret_key))
         self._site = site
         self._storage = S3Storage(
             site.url,
@@ -162,8 +141,6 @@ class ExternalS3World(RunStorage):
             connect_timeout_s=SITE_TIMEOUT_MS / 1000,
             read_timeout_s=SITE_TIMEOUT_MS / 1000,
         )
-        self._environment = environment(site.url, site.access_key, site.secret_key)
-        self._root = f"{scheme}://{site.bucket}/{site.prefix}"
         self._mine = ""
         self._probed = probed
         self.bind(ground)
@@ -173,8 +150,7 @@ class ExternalS3World(RunStorage):
         if self._mine:
             self._remove(self._mine)
         self._mine = f"{ground.table}/"
-        names = self._names if self.command else None
-        self.reader = DirectoryReader(ground.recorder, self._objects, in_order=False, names=names)
+        self.reader = DirectoryReader(ground.recorder, self._objects, in_order=False, names=self._names)
         return self
 
     def describe(self) -> dict[str, Any]:
@@ -182,13 +158,9 @@ class ExternalS3World(RunStorage):
         own = {"witness": "reads", "layout": self.layout}
         return {**own, "storage_timeout_ms": SITE_TIMEOUT_MS, **self._probed.header()}
 
-    def address(self, place: MarkerDirectory) -> str:
-        """The directory as a URI."""
-        return f"{self._root}/{place.path}"
-
     def surroundings(self, process: str) -> Surroundings:
         """{storage} is the campaign's prefix as a URI; every server signs as the user said."""
-        values = {"storage": self._root, "bucket": self._site.bucket, "endpoint": self._site.url}
+        values = {"storage": self.uri, "bucket": self._site.bucket, "endpoint": self._site.url}
         return Surroundings(values, self._environment)
 
     def remove(self, place: MarkerDirectory, process: str) -> None:
@@ -205,7 +177,7 @@ class ExternalS3World(RunStorage):
             for path in self._storage.list(prefix):
                 self._storage.delete(path)
         except StorageError as error:
-            raise HarnessError(f"{self._root}/{prefix} could not be removed: {error}") from error
+            raise HarnessError(f"{self.uri}/{prefix} could not be removed: {error}") from error
 
     def _objects(self, prefix: str) -> dict[str, bytes]:
         found = {}
@@ -215,9 +187,6 @@ class ExternalS3World(RunStorage):
             except NotFound:
                 continue  # Deleted since it was listed.
         return found
-
-    def _names(self, place: MarkerDirectory, timeout_s: float) -> list[str]:
-        return self.read_names(self.address(place), self._environment, timeout_s)
 
 
 def probe_site(site: Endpoint) -> ProbedCapabilities:

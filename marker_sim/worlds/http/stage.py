@@ -167,7 +167,6 @@ class RunStage:
         began_ns = self.recorder.now_ns()
         if not injector.servers:
             return
-        threads: list[threading.Thread] = []
         for number in range(self.plan.num_threads + 1):
             started = time.monotonic()
             batch = []
@@ -178,7 +177,6 @@ class RunStage:
                 args = (number, place, living[0], self.rng.choice(FORMS))
                 batch.append(threading.Thread(target=self._probe_one, args=args, daemon=True))
                 batch[-1].start()
-            threads += batch
             for thread in batch:
                 left = self.plan.interval_ms / 1000 * PROBE_SPACE - (time.monotonic() - started)
                 thread.join(max(left, 0.0))

@@ -76,6 +76,10 @@ class RunGround(NamedTuple):
     reads: bool = False
     power: bool = False
 
+    def interceptor(self, below: str) -> Interceptor:
+        """Where the calls of the run pass; of paths that start otherwise no effect is recorded."""
+        return Interceptor(self.recorder, self.inject, below, self.serves, self.restarts)
+
 
 def within(table: str, call: Call) -> Call:
     """A call of a plan in a run. The paths of a plan begin with its own tables, which lie below a folder, or with a
@@ -94,14 +98,16 @@ class RunStorage(ABC):
     wire: what servers reach storage through, None for no proxy.
     reader: the kit's own look at it. A method that is not abstract says what holds where nothing else is known.
     command: the user's reader, "" where markers are in Hudi's format.
+    uri: how requests write the root of storage; shown, environment: the same for the user's reader, and its variables.
     """
 
     interceptor: Interceptor | None = None
     wire: ProxiedWire | None = None
     reader: DirectoryReader
 
-    def __init__(self, command: str) -> None:
-        self.command = command
+    def __init__(self, command: str, uri: str, shown: str, environment: Mapping[str, str]) -> None:
+        self.command, self.uri = command, uri
+        self._shown, self._environment = shown, environment
 
     @abstractmethod
     def bind(self, ground: RunGround) -> RunStorage:
@@ -110,10 +116,6 @@ class RunStorage(ABC):
     @abstractmethod
     def describe(self) -> dict[str, Any]:
         """The fields of a history's header that are about storage."""
-
-    @abstractmethod
-    def address(self, place: MarkerDirectory) -> str:
-        """A marker directory as requests write it."""
 
     @abstractmethod
     def surroundings(self, process: str) -> Surroundings:
@@ -126,6 +128,10 @@ class RunStorage(ABC):
     @abstractmethod
     def close(self) -> None:
         """Remove what runs stored; called after the history is closed, may be called twice."""
+
+    def address(self, place: MarkerDirectory) -> str:
+        """A marker directory as requests write it."""
+        return f"{self.uri}/{place.path}"
 
     @property
     def layout(self) -> str:
@@ -153,6 +159,11 @@ class RunStorage(ABC):
     def lose_power(self, names: bool, lengths: bool) -> None:  # noqa: B027
         """Take back what was not synced; servers are dead. names, lengths: are kept. The recorder's lock is held."""
 
-    def read_names(self, directory: str, environment: Mapping[str, str], timeout_s: float) -> list[str]:
-        """The names that the user's reader prints of a directory."""
-        return run_reader(self.command, directory, environment, timeout_s)
+    @property
+    def _names(self) -> Callable[[MarkerDirectory, float], list[str]] | None:
+        """What the user's reader prints of a directory within some seconds, None for Hudi's format."""
+        if not self.command:
+            return None
+        return lambda place, timeout_s: run_reader(
+            self.command, f"{self._shown}/{place.path}", self._environment, timeout_s
+        )

@@ -59,8 +59,7 @@ class Child(ProcessEnvironment):
 
     def __init__(self, spec: dict[str, Any]) -> None:
         self.link = link = CoordinatorClient(spec["hub"], spec["process"], spec["role"])
-        self.steps = Steps(Counters(Path(spec["counters"])), spec["slot"], spec["faults"])
-        self.steps.strike = self._strike
+        self.steps = Steps(Counters(Path(spec["counters"])), spec["slot"], spec["faults"], self._strike)
         self.run_again: Callable[[], None] = lambda: None
         me = ActorIdentity(spec["process"], spec["role"])
         storage, locks = self._storage(spec["storage"], me.name)

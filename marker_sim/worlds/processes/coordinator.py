@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from marker_sim.errors import UsageError
@@ -24,11 +25,11 @@ KIT_GONE = 70
 
 
 class Coordinator:
-    """Answers the children of one run after another."""
+    """Answers the children of one run after another. answers: to what the template says."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, answers: Mapping[str, Answer] = MappingProxyType({})) -> None:
         self.address = str(path)
-        self._answers: dict[str, Answer] = {"wrong-return": _refuse}
+        self._answers: dict[str, Answer] = {"wrong-return": _refuse, **answers}
         self._inboxes: dict[str, Connection] = {}
         self._arrived = threading.Condition()
         self._sending = threading.Lock()
@@ -38,10 +39,6 @@ class Coordinator:
         self._listener = Listener(self.address, "AF_UNIX", backlog=512)
         self._threads = [threading.Thread(target=self._listen, daemon=True, name="hub")]
         self._threads[0].start()
-
-    def attach_template(self, answers: Mapping[str, Answer]) -> None:
-        """Add the functions that answer the template's messages."""
-        self._answers.update(answers)
 
     def attach(
         self,
@@ -125,7 +122,7 @@ class Coordinator:
                         if self._dead(process):
                             raise EOFError
                         row, named = arguments
-                        index = self.interceptor.recorder.record_row(*row, **named)
+                        index = self.interceptor.recorder.record(*row, **named)
                     connection.send(index)
                 else:
                     connection.send(self._answers[what](process, *arguments))
@@ -171,6 +168,6 @@ class CoordinatorClient:
         return connection
 
     def record(self, *row: Any, **named: Any) -> int:
-        """Put an event into the history, given as to `Recorder.record_row`; its index."""
+        """Put an event into the history, given as to `Recorder.record`; its index."""
         index: int = self.ask("record", row, named)
         return index

@@ -82,7 +82,7 @@ class ForkServer:
         if why:
             raise HarnessError(f"real processes need {why}")
         self.scratch = Path(tempfile.mkdtemp(prefix="marker-sim-")).resolve()
-        self.coordinator = Coordinator(self.scratch / "hub")
+        self.coordinator = Coordinator(self.scratch / "hub", {"forked": self._forked, "gone": self._ended})
         self.lives: dict[str, ManagedProcess] = {}
         self.on_gone: Callable[[ManagedProcess, int], None] = lambda life, code: None
         self._forking = threading.Lock()
@@ -95,7 +95,6 @@ class ForkServer:
 
     def __enter__(self) -> ForkServer:
         """Start the template."""
-        self.coordinator.attach_template({"forked": self._forked, "gone": self._ended})
         words = [sys.executable, "-m", "marker_sim.worlds.processes", self.coordinator.address]
         if not refused():
             self.front = LocalFront(self.scratch / "files", self._caller)

@@ -19,7 +19,7 @@ from typing import Any
 from marker_sim.errors import HarnessError
 from marker_sim.plan import Write
 from marker_sim.worlds.cluster.lives import ExecutorLife, Life
-from marker_sim.worlds.cluster.servers import ROLE
+from marker_sim.worlds.cluster.store import ROLE
 from marker_sim.worlds.interceptor import Interceptor
 from marker_sim.worlds.processes.fork_server import ForkServer, ManagedProcess
 from marker_sim.worlds.processes.storages import ClusterStorage
@@ -67,7 +67,7 @@ class ProcessHost:
         self._storage = storage
         self._interceptor = interceptor
         self._recorder = interceptor.recorder
-        self.record, self.mark = self._recorder.record_row, self._recorder.mark
+        self.record, self.mark = self._recorder.record, self._recorder.mark
         self._specification = specification
         self._exited = exited
         self._settles = settles

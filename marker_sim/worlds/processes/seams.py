@@ -48,13 +48,13 @@ class Counters:
 class Steps:
     """The steps of one process and the faults of its actor. strike: called in the thread whose step is due."""
 
-    def __init__(self, counters: Counters, slot: int, faults: tuple[tuple[int, Fault], ...]) -> None:
-        self._counters = counters
-        self._slot = slot
+    def __init__(
+        self, counters: Counters, slot: int, faults: tuple[tuple[int, Fault], ...], strike: Callable[[int, Fault], None]
+    ) -> None:
+        self._counters, self._slot, self._strike = counters, slot, strike
         self._lock = threading.Lock()
         steps = counters.read(slot)
         self._pending = sorted(((f.n, number, f) for number, f in faults if f.n > steps), key=lambda e: e[:2])
-        self.strike: Callable[[int, Fault], None] = lambda number, fault: None
 
     def step(self) -> None:
         """One more seam call."""
@@ -65,7 +65,7 @@ class Steps:
             while self._pending and self._pending[0][0] <= steps:
                 due.append(self._pending.pop(0))
         for _, number, fault in due:
-            self.strike(number, fault)
+            self._strike(number, fault)
 
 
 class CountedStorage(StorageWrapper):

@@ -12,8 +12,8 @@ as in the simulated world. A write in place that is shorter, or failed, ends whe
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from marker_sim.errors import HarnessError
@@ -25,35 +25,28 @@ from marker_sim.worlds.door.calls import Caller, CallOutcome, Decision, FileCall
 from marker_sim.worlds.door.front import DoorFront
 from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
 from marker_sim.worlds.recorder import Recorder
+from marker_sim.worlds.s3_front import BUCKET, S3Front
 
-BUCKET = "lake"
 DELETED = " (deleted)"  # What the kernel adds to the path of an open file that has no name any more.
 
 
-class ClusterStorage(ABC):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterStorage:
     """The storage of one run.
 
     capabilities: what children see. settle_ms: after which nothing is on its way. spec: how children open it.
+    files: reads every stored file that is not the storage's own. damage: replaces one, None to delete it, without a
+    record. close: ends what serves it; HarnessError when that failed.
+    expect: is told the name and role of each process; a local directory knows them by their numbers.
     """
 
     capabilities: Capabilities
     settle_ms: int = 0
     spec: dict[str, str]
-
-    @abstractmethod
-    def files(self) -> dict[str, bytes]:
-        """Every stored file that is not the storage's own."""
-
-    @abstractmethod
-    def damage(self, path: str, data: bytes | None) -> None:
-        """Replace a file, None to delete it, without a record."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """End what serves it; HarnessError when that failed."""
-
-    def expect(self, process: str, role: str) -> None:  # noqa: B027
-        """Requests that this process signs are its own; a local directory knows processes by their numbers."""
+    files: Callable[[], dict[str, bytes]]
+    damage: Callable[[str, bytes | None], object]
+    close: Callable[[], object]
+    expect: Callable[[str, str], object] = lambda process, role: None
 
 
 def check_storage(storage: str) -> None:
@@ -64,7 +57,7 @@ def check_storage(storage: str) -> None:
 
 def open_storage(storage: str, interceptor: Interceptor, root: Path, front: LocalFront | None) -> ClusterStorage:
     """A fresh storage for one run, in a new directory `root`, or in S3 behind a front."""
-    return LocalClusterStorage(root, interceptor, front) if storage == "local" else S3ClusterStorage(interceptor)
+    return _local_storage(root, interceptor, front) if storage == "local" else _s3_storage(interceptor)
 
 
 class LocalFront(DoorFront):
@@ -143,62 +136,42 @@ def _as_planned(call: FileCall) -> StorageCall | None:
     return StorageCall(call.process, call.role, operation, path) if operation and not is_own(path) else None
 
 
-class LocalClusterStorage(ClusterStorage):
-    """A directory of its own, which the caller deletes, behind a door. HarnessError without one."""
+def _local_storage(root: Path, interceptor: Interceptor, front: LocalFront | None) -> ClusterStorage:
+    """A directory of its own, which the caller deletes, behind a door, which goes on. HarnessError without one."""
+    if front is None:
+        raise HarnessError(
+            f"calls of real processes on local files cannot be watched here: {refused()}; take storage s3"
+        )
+    root.mkdir(parents=True)
+    front.watch(root, interceptor)
+    storage = LocalStorage(root)
 
-    def __init__(self, root: Path, interceptor: Interceptor, front: LocalFront | None) -> None:
-        if front is None:
-            raise HarnessError(
-                f"calls of real processes on local files cannot be watched here: {refused()}; take storage s3"
-            )
-        root.mkdir(parents=True)
-        self._root = root
-        self._front = front
-        front.watch(root, interceptor)
-        self._storage = LocalStorage(root)
-        self.capabilities = self._storage.capabilities
-        self.spec = {"kind": "local", "root": str(root)}
-
-    def files(self) -> dict[str, bytes]:
-        """As LocalStorage reads them."""
-        return {path: self._storage.get(path).data for path in self._storage.list("")}
-
-    def damage(self, path: str, data: bytes | None) -> None:
-        """Behind the back of the door."""
+    def damage(path: str, data: bytes | None) -> None:
         if data is None:
-            (self._root / path).unlink()
+            (root / path).unlink()
         else:
-            (self._root / path).parent.mkdir(parents=True, exist_ok=True)
-            (self._root / path).write_bytes(data)
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_bytes(data)
 
-    def close(self) -> None:
-        """Look whether the door failed, which goes on."""
-        self._front.check()
+    return ClusterStorage(
+        capabilities=storage.capabilities,
+        spec={"kind": "local", "root": str(root)},
+        files=lambda: {path: storage.get(path).data for path in storage.list("")},
+        damage=damage,
+        close=front.check,
+    )
 
 
-class S3ClusterStorage(ClusterStorage):
-    """A storage in a bucket of the kit's S3 front."""
-
-    def __init__(self, interceptor: Interceptor) -> None:
-        from marker_sim.worlds.s3_front import S3Front
-
-        self._front = S3Front(interceptor, bucket=BUCKET)
-        self.capabilities = S3Storage(self._front.endpoint, BUCKET, access_key="kit").capabilities
-        self.settle_ms = self.capabilities.request_timeout_ms + self.capabilities.late_effect_ms
-        self.spec = {"kind": "s3", "endpoint": self._front.endpoint, "bucket": BUCKET}
-
-    def files(self) -> dict[str, bytes]:
-        """Every stored object."""
-        return self._front.objects()
-
-    def damage(self, path: str, data: bytes | None) -> None:
-        """Behind the back of the interceptor."""
-        self._front.change(path, data)
-
-    def expect(self, process: str, role: str) -> None:
-        """Requests that this process signs are its own."""
-        self._front.roles[process] = role
-
-    def close(self) -> None:
-        """End the front."""
-        self._front.close()
+def _s3_storage(interceptor: Interceptor) -> ClusterStorage:
+    """A bucket of the kit's S3 front."""
+    front = S3Front(interceptor)
+    capabilities = S3Storage(front.endpoint, BUCKET, access_key="kit").capabilities
+    return ClusterStorage(
+        capabilities=capabilities,
+        settle_ms=capabilities.request_timeout_ms + capabilities.late_effect_ms,
+        spec={"kind": "s3", "endpoint": front.endpoint, "bucket": BUCKET},
+        files=front.objects,
+        damage=front.change,
+        close=front.close,
+        expect=front.roles.__setitem__,
+    )

@@ -2,6 +2,5 @@
 
 install.py    finds or builds the toxiproxy program
 toxiproxy.py  one toxiproxy process, its proxies and their toxics
-faults.py     the wire faults of faults/table.py: applied, shown and recorded
-evidence.py   how the fault on a connection shows in an exchange
+faults.py     the wire faults of faults/table.py: applied, shown by an exchange, and recorded
 """

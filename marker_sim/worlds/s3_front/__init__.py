@@ -7,6 +7,7 @@ consistency_probe.py  probe_s3: tests what an endpoint promises
 """
 
 from marker_sim.worlds.s3_front.consistency_probe import ProbedCapabilities, probe_s3
-from marker_sim.worlds.s3_front.front import S3Front
+from marker_sim.worlds.s3_front.front import READER, SECRET, S3Front
+from marker_sim.worlds.s3_front.store import BUCKET, REGION
 
-__all__ = ["ProbedCapabilities", "S3Front", "probe_s3"]
+__all__ = ["BUCKET", "READER", "REGION", "SECRET", "ProbedCapabilities", "S3Front", "probe_s3"]

@@ -44,12 +44,13 @@ from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
 from marker_sim.worlds.s3_front import requests
 from marker_sim.worlds.s3_front.http_server import SOCKET, HttpServer, NoReply, Response
 from marker_sim.worlds.s3_front.requests import S3Request
-from marker_sim.worlds.s3_front.store import MotoStore
+from marker_sim.worlds.s3_front.store import BUCKET, MotoStore
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIEnvironment
 
 ROLE = "timeline-server"
+READER, SECRET = "reader", "marker-sim-secret"  # Who reads for the kit; a secret that nobody verifies.
 SILENCE_MS_MAX = 600_000
 SPARED_EACH = 3
 WRITES_PER_S = 3_500.0
@@ -70,7 +71,7 @@ class S3Front:
         self,
         interceptor: Interceptor,
         *,
-        bucket: str = "lake",
+        bucket: str = BUCKET,
         writes_per_s: float = WRITES_PER_S,
         reads_per_s: float = READS_PER_S,
         silence_ms: int = 1_000,
@@ -176,9 +177,9 @@ class S3Front:
         """The reply under a storage fault; the lock is not held, and waiting ends when the front closes."""
         match fault.kind:
             case FaultKind.THROTTLED:
-                return requests.slow_down(environ["RAW_URI"])
+                return requests.error(*requests.SLOW_DOWN, environ["RAW_URI"])
             case FaultKind.SERVER_ERROR:
-                return requests.internal_error(environ["RAW_URI"])
+                return requests.error(*requests.INTERNAL_ERROR, environ["RAW_URI"])
             case FaultKind.SLOW_STORAGE:
                 self._closing.wait(fault.settings.late_ms / 1000)
                 with self.interceptor.lock:

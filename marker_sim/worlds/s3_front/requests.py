@@ -18,7 +18,7 @@ anonymous request) it is "anonymous". Nothing is verified: signatures are not wh
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Literal
@@ -46,6 +46,11 @@ _ABOUT_BUCKETS = frozenset(
 )
 _DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 _NO_DELETION = b"</DeleteResult>"
+_NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
+_EMPTY_RESULT = f'{_DECLARATION}<DeleteResult xmlns="{_NAMESPACE}"></DeleteResult>'.encode()
+# Nothing was done, try again later; the outcome is unknown to the caller.
+SLOW_DOWN = 503, "SlowDown", "Please reduce your request rate."
+INTERNAL_ERROR = 500, "InternalError", "We encountered an internal error. Please try again."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +154,7 @@ def _about_bucket(
             return error(400, "MalformedXML", "The body is no <Delete> with the keys to delete", "")
         return S3Request(process=process, operation="delete", path="\n".join(keys), keys=keys, many=True)
     if method == "PUT" and not query:
-        return ok({"Location": environ["RAW_URI"]})
+        return Response("200 OK", [("Location", environ["RAW_URI"])], b"")
     return error(501, "NotImplemented", "The bucket is as the kit made it; only objects can be changed", "")
 
 
@@ -224,11 +229,6 @@ def without(body: bytes, kept: frozenset[str]) -> bytes:
     return ElementTree.tostring(root, default_namespace=namespace)
 
 
-def ok(headers: Mapping[str, str]) -> Response:
-    """200 without a body."""
-    return Response("200 OK", list(headers.items()), b"")
-
-
 def error(code: int, name: str, message: str, resource: str) -> Response:
     """An error as S3 writes it."""
     body = (
@@ -239,29 +239,13 @@ def error(code: int, name: str, message: str, resource: str) -> Response:
     return Response(status, [("Content-Type", "application/xml")], body.encode("utf-8", "replace"))
 
 
-def slow_down(path: str) -> Response:
-    """503: nothing was done, try again later."""
-    return error(503, "SlowDown", "Please reduce your request rate.", path)
-
-
-def internal_error(path: str) -> Response:
-    """500: the outcome is unknown to the caller."""
-    return error(500, "InternalError", "We encountered an internal error. Please try again.", path)
-
-
 def with_errors(response: Response, keys: Iterable[str]) -> Response:
     """A reply to a deletion of many with InternalError added for some keys."""
+    _, code, message = INTERNAL_ERROR
     entries = "".join(
-        f"<Error><Key>{escape(key)}</Key><Code>InternalError</Code>"
-        "<Message>We encountered an internal error. Please try again.</Message></Error>"
-        for key in keys
+        f"<Error><Key>{escape(key)}</Key><Code>{code}</Code><Message>{message}</Message></Error>" for key in keys
     )
-    namespace = "http://s3.amazonaws.com/doc/2006-03-01/"
-    body = response.body if _NO_DELETION in response.body else _empty_result(namespace)
+    body = response.body if _NO_DELETION in response.body else _EMPTY_RESULT
     body = body.replace(_NO_DELETION, entries.encode("utf-8") + _NO_DELETION)
     headers = [(name, value) for name, value in response.headers if name.lower() != "content-length"]
     return Response(response.status, headers, body)
-
-
-def _empty_result(namespace: str) -> bytes:
-    return f'{_DECLARATION}<DeleteResult xmlns="{namespace}"></DeleteResult>'.encode()

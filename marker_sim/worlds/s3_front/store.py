@@ -20,7 +20,7 @@ from marker_sim.worlds.s3_front.http_server import Response
 if TYPE_CHECKING:
     from wsgiref.types import WSGIEnvironment
 
-REGION = "us-east-1"
+BUCKET, REGION = "lake", "us-east-1"  # Of the kit's S3, unless asked otherwise.
 _PARTITION = "aws"
 _OVERRIDES = "MOTO_ACCOUNT_ID"
 # Moto reads only the service and the region of it.

@@ -44,6 +44,7 @@ from marker_sim.seams import (
     StorageTimeout,
     Throttled,
 )
+from marker_sim.storages import local
 from marker_sim.worlds.simulated.scheduler import MS, Process, Scheduler
 
 STORAGE_TIMEOUT_MS = 1_000
@@ -65,14 +66,7 @@ CAPABILITIES = {
     "s3-unconditional": replace(
         _S3, scheme="s3-unconditional", put_if_absent=False, put_if_unchanged=False, late_effect_ms=0
     ),
-    "local": Capabilities(
-        scheme="local",
-        put_if_absent=True,
-        put_if_unchanged=False,
-        atomic_replace=True,
-        host_lock=True,
-        batched_markers=True,
-    ),
+    "local": local.CAPABILITIES,
     "hdfs": Capabilities(
         scheme="hdfs",
         put_if_absent=True,

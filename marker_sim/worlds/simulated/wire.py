@@ -136,7 +136,7 @@ class SimWire:
             if call.arrived:
                 return  # The copy is lost; the first request is or was served.
             call.refused = True
-            self._answer(call, Refused(f"no server listens at {name}"))
+            self._arrive((call, Refused(f"no server listens at {name}")))
             return
         scheduler.record(server.name, server.role, "observe", "arrived", caused_by=call.invoke)
         call.arrived = True
@@ -173,13 +173,12 @@ class SimWire:
 
         self._scheduler.at(min(begins_ns, until_ns), turn)
 
-    def _arrive(self, argument: tuple[WireCall, Reply | Exception]) -> None:
-        self._answer(*argument)
-
     def _expire(self, call: WireCall) -> None:
-        self._answer(call, NoAnswer("no answer before the deadline"))
+        self._arrive((call, NoAnswer("no answer before the deadline")))
 
-    def _answer(self, call: WireCall, result: Reply | Exception) -> None:
+    def _arrive(self, argument: tuple[WireCall, Reply | Exception]) -> None:
+        """The call has its end; later ones are nothing to it."""
+        call, result = argument
         if not call.done:
             call.done = True
             self._scheduler.resume((call.client, call.actor, result))

@@ -263,7 +263,7 @@ class SparkWrites:
     def _observe(self) -> None:
         tables = [self.plan.tables[number] for number in sorted({write.table for write in self.plan.writes})]
         files, began, seen = self.storage.files(), self.recorder.mark(), (self._instants, tables, PARQUET)
-        observe(self.recorder.record_row, began, files, time.time_ns(), self.settings, *seen)
+        observe(self.recorder.record, began, files, time.time_ns(), self.settings, *seen)
 
     def _header(self) -> Header:
         return self.settings.header("spark", self._given, self.recorder.events, self.identity)

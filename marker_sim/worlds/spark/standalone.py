@@ -27,6 +27,7 @@ from marker_sim.worlds.spark.plans import EXECUTOR
 HOSTS = ("127.0.0.2", "127.0.0.3")
 SCALA = "2.12"  # Of PySpark's jars; a worker that is not told looks for a build directory.
 _PREFIX = f"{EXECUTOR}-"
+MEMORY = "4096m"  # Of each worker.
 START_S = 60.0
 POLL_S = 0.05
 # Of the processes of the cluster itself, which do little. Executors get what their application asks for.
@@ -50,29 +51,19 @@ def spark_environment(java: str, home: Path, mark: str) -> dict[str, str]:
 class Standalone:
     """A cluster during the block. url: for `spark.master`. mark: the value of VARIABLE in every process of it.
 
-    cores, memory_mb: of each worker.
+    cores: of each worker.
     java, home: the JVM and where PySpark lies.
     door: workers start behind it, and calls of their executors bear the name of the worker's host (`host_of`).
     HarnessError when it does not start.
     """
 
-    def __init__(
-        self,
-        scratch: Path,
-        *,
-        java: str,
-        home: Path,
-        cores: int = 2,
-        memory_mb: int = 4096,
-        door: DoorFront | None = None,
-    ) -> None:
+    def __init__(self, scratch: Path, *, java: str, home: Path, cores: int = 2, door: DoorFront | None = None) -> None:
         self.mark = f"{os.getpid()}-{uuid.uuid4().hex}"
         self.url = ""
         self._home = home
         self._java = java
         self._scratch = scratch
         self._cores = cores
-        self._memory_mb = memory_mb
         self.door = door
         self._programs: dict[str, supervisor.StartedProgram] = {}
 
@@ -113,7 +104,7 @@ class Standalone:
         self._launch("master", "127.0.0.1", "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1")
         self.url = self._wait("master", _LISTENS)
         for host in HOSTS:
-            words = ("--host", host, "--cores", str(self._cores), "--memory", f"{self._memory_mb}m")
+            words = ("--host", host, "--cores", str(self._cores), "--memory", MEMORY)
             work = ("--work-dir", str(self._scratch / f"work-{host}"))
             self._launch(host, host, "org.apache.spark.deploy.worker.Worker", *words, *work, self.url)
         for host in HOSTS:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -67,8 +67,12 @@ class WriteTasks(NamedTuple):
         token = WriteToken(index, stage, context.taskAttemptId())
         work = self.works[index].by(token, tuple(row for _, row in rows))
         markers = child.markers(self.mode, self.place)
-        create = attempt.after_marker(markers.create)
         around = replace(child.context(work.table), storage=attempt)
+
+        def create(name: str, request: str) -> object:
+            answer = markers.create(name, request)
+            attempt.moment("marker")
+            return answer
 
         def take_back() -> None:
             retry_until_decided(attempt, around.runtime, lambda: attempt.delete(f"{work.table}/{work.path}"))
@@ -113,16 +117,6 @@ class SparkAttempt(StorageWrapper):
         """Report a moment to the kit; TaskFailed when the attempt is to fail here. May take long, or not return."""
         if self._child.link.ask("moment", name, *self._who) == "fail":
             raise TaskFailed(f"task {self._who[1]} of write {self._who[0]} fails at {name}")
-
-    def after_marker(self, create: Callable[[str, str], object]) -> Callable[[str, str], object]:
-        """A create that reports the moment "marker" when its marker is made."""
-
-        def created(name: str, request: str) -> object:
-            answer = create(name, request)
-            self.moment("marker")
-            return answer
-
-        return created
 
     def put(self, path: str, data: bytes, condition: Condition = Condition.NONE, expected: str | None = None) -> str:
         """Store a whole data file; at the moment "file", its middle, nothing is stored yet."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from marker_sim.errors import UsageError
 from marker_sim.plan import Partitions, Plan, TableShape
 from marker_sim.tables.entries import WRITE_KEY
+from marker_sim.worlds.s3_front import REGION, SECRET
 from marker_sim.worlds.spark.session import SETTINGS
 from marker_sim.worlds.spark.standalone import spark_environment
 
@@ -187,13 +188,13 @@ def spark_conf(master: str, jars: tuple[Path, ...], scratch: Path) -> dict[str, 
     }
 
 
-def s3a_conf(endpoint: str, process: str, secret: str) -> dict[str, str]:
+def s3a_conf(endpoint: str, process: str) -> dict[str, str]:
     """Settings of S3A for the kit's front: it signs with the process's name, and repeats requests seldom and soon."""
     settings = {
         "endpoint": endpoint,
-        "endpoint.region": "us-east-1",
+        "endpoint.region": REGION,
         "access.key": process,
-        "secret.key": secret,
+        "secret.key": SECRET,
         "aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
         "path.style.access": "true",
         "connection.ssl.enabled": "false",

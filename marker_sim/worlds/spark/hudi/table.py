@@ -148,7 +148,7 @@ class Table:
         faults = self.injector
         faults.arm(step, self.place)
         recorder, place = self.injector.recorder, self._directory
-        asked = recorder.record(life.name, DRIVER, "invoke", "write", place, value=value)
+        asked = recorder.record(life.name, DRIVER, "invoke", "write", *place, value=value)
         message = {"do": "write", "rows": rows, "options": {WRITE_KEY: str(self._ordinal)}}
         began = time.monotonic()
         try:
@@ -158,13 +158,13 @@ class Table:
             if isinstance(over, OutOfTime) and step is None and self._faults and took_s > SLOW_S:
                 self.refused.append(f"it did not end in the {took_s:.0f} s that the budget had left")
             recorder.fault(life.name, "kill", "end-of-run", act=life.kill_now)
-            recorder.record(life.name, DRIVER, "info", "write", place, error="the run was over", caused_by=asked)
+            recorder.record(life.name, DRIVER, "info", "write", *place, error="the run was over", caused_by=asked)
             raise
         finally:
             faults.end()
             self.calls.append(tuple(faults.calls))
         kind: Kind = "ok" if error is None else "info"
-        self._last = recorder.record(life.name, DRIVER, kind, "write", place, error=error, caused_by=asked)
+        self._last = recorder.record(life.name, DRIVER, kind, "write", *place, error=error, caused_by=asked)
         self._completed |= error is None
         if step is not None and step.name:
             self.armed[step.name] += 1
@@ -234,9 +234,9 @@ class Table:
             found["hudi-rs"] = self._read_by_hudi_rs(found["hudi"][0])
         observe_table(recorder, self.name, self.place.files, caused_by)
         for reader, (rows, error) in found.items():
-            recorder.record(reader, KIT, "observe", "rows", self._directory, value=rows, error=error)
+            recorder.record(reader, KIT, "observe", "rows", *self._directory, value=rows, error=error)
             self.counts[f"rows read by {reader}"] += error is None
-        recorder.record(KIT, KIT, "observe", "audit", self._directory, value="end", caused_by=caused_by)
+        recorder.record(KIT, KIT, "observe", "audit", *self._directory, value="end", caused_by=caused_by)
         self.counts["audit"] += 1
         self.met[AUDIT_AFTER] += self._faults > 0
 

@@ -13,21 +13,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from marker_sim.tables.sources import DirectorySource, Files, ObjectFiles
 from marker_sim.worlds.door.front import DirectoryFront
 from marker_sim.worlds.interceptor import Interceptor
+from marker_sim.worlds.s3_front import BUCKET, READER, REGION, SECRET, S3Front
 from marker_sim.worlds.spark.hudi.settings import s3a_conf
 from marker_sim.worlds.spark.plans import EXECUTOR
-
-if TYPE_CHECKING:
-    from marker_sim.worlds.s3_front import S3Front
-
-BUCKET = "lake"
-READER = "reader"
-SECRET = "marker-sim-secret"
-_REGION = "us-east-1"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -51,7 +43,7 @@ class TableStorage:
         if self.bucket is None:
             return {}
         self.bucket.roles[process] = "driver"
-        return s3a_conf(self.bucket.endpoint, process, SECRET)
+        return s3a_conf(self.bucket.endpoint, process)
 
     def caller(self, target: str, driver: str) -> str:
         """How the names begin of processes whose calls a fault of a target counts: executors sign as their driver."""
@@ -92,15 +84,13 @@ def local_storage(interceptor: Interceptor, root: Path, table: str) -> Iterator[
 
 @contextmanager
 def bucket_storage(interceptor: Interceptor, table: str) -> Iterator[TableStorage]:
-    """A new bucket, deleted after the block. The import is here, so that local storage needs neither boto3 nor moto."""
-    from marker_sim.worlds.s3_front import S3Front
-
-    with S3Front(interceptor, bucket=BUCKET) as bucket:
+    """A new bucket, deleted after the block."""
+    with S3Front(interceptor) as bucket:
         access = {
             "aws_endpoint": bucket.endpoint,
             "aws_access_key_id": READER,
             "aws_secret_access_key": SECRET,
-            "aws_region": _REGION,
+            "aws_region": REGION,
             "aws_allow_http": "true",
         }
         yield TableStorage(
