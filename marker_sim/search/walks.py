@@ -148,6 +148,10 @@ class Walk:
         self._going[plan] = point
         return plan
 
+    def point(self, plan: Plan) -> WalkPoint | None:
+        """The point of a plan that was given and not taken in so far; None for one that numbers the calls."""
+        return self._going[plan]
+
     def patient(self, plan: Plan) -> bool:
         """Whether requests of a plan that was given are awaited: not after a kind of call that broke G6 already."""
         point = self._going[plan]
