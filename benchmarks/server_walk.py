@@ -34,7 +34,7 @@ from marker_sim.plan import Plan
 from marker_sim.report.notes import walk_line
 from marker_sim.report.verdict import judge_campaign
 from marker_sim.report.write import write_outcome
-from marker_sim.search.walks import Walk, WalkPoint
+from marker_sim.search.walks import PAIRS, Walk, WalkPoint
 from marker_sim.targets.http_plans import ServerPlans
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest, RealRuns, ServerOptions
@@ -47,6 +47,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sut", default="http")
     parser.add_argument("--start", default="")
+    parser.add_argument("--reader", default="", help="as of verify, for a format of its own")
     parser.add_argument("--storage", default="local")
     parser.add_argument("--profile", default="", help="the target's own when it is not given")
     parser.add_argument("--seed", type=int, default=1)
@@ -54,16 +55,19 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--out", type=Path, help="directory of the report")
     parser.add_argument("--only", default="", metavar="REGEX", help="only points whose fault, as in plans, matches")
+    parser.add_argument("--singles", action="store_true", help="end before pairs of deaths")
     parser.add_argument("--lanes", type=int, default=2, help="points at a time, as many as the target plays at most")
     given = parser.parse_args()
     began, target = time.monotonic(), parse_target(given.sut)
+    server = ServerOptions(start=given.start, reader=given.reader)
     profile = load_profile(given.profile or target.can.profile)
     walk = Walk(given.storage, given.threads, INTERVAL_MS, given.seed)
-    made = WalkRuns(walk=walk, profile=profile, only=given.only, until=began + given.minutes * 60)
+    until = began + given.minutes * 60
+    made = WalkRuns(walk=walk, profile=profile, only=given.only, singles=given.singles, until=until)
     with tempfile.TemporaryDirectory() as folder:
         request = CampaignRequest(
             target=target, modes=("timeline",), storages=(given.storage,), seed=given.seed,
-            profile=profile, budget_s=given.minutes * 60, server=ServerOptions(start=given.start), report=Path(folder),
+            profile=profile, budget_s=given.minutes * 60, server=server, report=Path(folder),
         )  # fmt: skip
         with request.target.real_runs(request, lambda line: None) as runs, ThreadPoolExecutor(given.lanes) as lanes:
             list(lanes.map(made.lane, [runs] * given.lanes))
@@ -72,7 +76,7 @@ def main() -> int:
         campaign = Campaign(
             sut=given.sut, sut_version=target.version, seed=given.seed, duration_s=time.monotonic() - began,
             statistics=made.statistics, failures=tuple(made.found.values()), last=None, walked=rows,
-            server=ServerOptions(start=given.start).to_dict(),
+            server=server.to_dict(),
         )  # fmt: skip
         outcome = judge_campaign(campaign, profile, None, given.out, ("python", *sys.argv))
         write_outcome(outcome, given.out)
@@ -98,13 +102,15 @@ def main() -> int:
 class WalkRuns:
     """The runs of a walk in several lanes, until a time (time.monotonic).
 
-    only: a regular expression of faults as plans have them. took: seconds of each run. found: the smallest plan of each
-    kind of violation. causes: how many points broke a guarantee by a cause at an operation, by fate.
+    only: a regular expression of faults as plans have them. singles: the first pair of deaths is the last run.
+    took: seconds of each run. found: the smallest plan of each kind of violation.
+    causes: how many points broke a guarantee by a cause at an operation, by fate.
     """
 
     walk: Walk
     profile: Profile
     only: str
+    singles: bool
     until: float
     took: list[float] = field(default_factory=list)
     statistics: Statistics = field(default_factory=Statistics)
@@ -137,6 +143,8 @@ class WalkRuns:
         start = time.monotonic()
         with self._lock:
             patient, point = self.walk.patient(plan), self.walk.point(plan)
+            if self.singles and point is not None and point.base == PAIRS:
+                self.until = 0.0
         assert isinstance(runs, ServerPlans)
         played = runs.again(plan, start + RUN_S, patient=patient)
         findings = judge(played.history, None)
