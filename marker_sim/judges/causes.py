@@ -41,6 +41,7 @@ _HARMLESS = frozenset({"slow-storage", "placeholder", "damage", "stray-files", "
 _BREAKS = {"\n": "split-at-line-break", "\r": "split-at-carriage-return"}
 _LINES = re.compile(r"[\n\r]")
 _NO_TEXT = re.compile("[\udc80-\udcff]")  # The result of surrogateescape for bytes that are no UTF-8.
+_SURROGATES = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")  # For each Java shows one U+FFFD, and Python three.
 _LAST = 200
 _BEFORE_ITS_END = ("overwrite-begin", "overwrite-piece")
 _Version = tuple[int, bytes | None]
@@ -397,4 +398,6 @@ def _in_other_encodings(name: str) -> Iterator[str]:
         yield name.encode(encoding, "replace").decode(encoding)
     yield name.encode("utf-8", "surrogatepass").decode("latin-1")
     if not any("\ud800" <= letter < "\udc80" or "\udcff" < letter <= "\udfff" for letter in name):
-        yield name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        text = name.encode("utf-8", "surrogateescape")
+        yield text.decode("utf-8", "replace")
+        yield _SURROGATES.sub("\ufffd".encode(), text).decode("utf-8", "replace")

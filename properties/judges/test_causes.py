@@ -271,10 +271,14 @@ def test_what_a_listing_shows_instead_of_a_name(name: str, shown: str, cause: st
     assert causes(made, "G11") == missed
 
 
-def test_a_name_that_is_no_text_and_is_stored_as_another_is_missed_for_that() -> None:
+@pytest.mark.parametrize(
+    ("asked", "stored"),
+    [("\udcff", "\ufffd"), ("\udced\udca0\udc80", "\ufffd"), ("\udced\udca0\udc80", "\ufffd\ufffd\ufffd")],
+)
+def test_a_name_that_is_no_text_and_is_stored_as_another_is_missed_for_that(asked: str, stored: str) -> None:
     made = story()
-    made.put(FILE, encode_names(["a\ufffdb.parquet.marker.CREATE"]))
-    made.end(made.ask("a\udcffb.parquet.marker.CREATE"), "ok", "created")
+    made.put(FILE, encode_names([f"a{stored}b.parquet.marker.CREATE"]))
+    made.end(made.ask(f"a{asked}b.parquet.marker.CREATE"), "ok", "created")
     assert causes(made, "G1") == causes(made, "G4") == {"no-text"}
 
 
