@@ -41,7 +41,7 @@ _HARMLESS = frozenset({"slow-storage", "placeholder", "damage", "stray-files", "
 _BREAKS = {"\n": "split-at-line-break", "\r": "split-at-carriage-return"}
 _LINES = re.compile(r"[\n\r]")
 _NO_TEXT = re.compile("[\udc80-\udcff]")  # The result of surrogateescape for bytes that are no UTF-8.
-_SURROGATES = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")  # For each Java shows one U+FFFD, and Python three.
+_SURROGATES = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")  # Each is one letter for Java, U+FFFD or "?".
 _LAST = 200
 _BEFORE_ITS_END = ("overwrite-begin", "overwrite-piece")
 _Version = tuple[int, bytes | None]
@@ -82,10 +82,8 @@ class Causes:
             return word
         if view.overlapping_servers(call.invoke, at):
             return "another-server"
-        if not stored and call.value == "exists":
-            word = self._of_exists(directory, call, at)
-            if word:
-                return word
+        if not stored and call.value == "exists" and (word := self._of_exists(directory, call, at)):
+            return word
         if not stored and self._own_put_failed(directory, call):
             return "put-failed"
         if not stored and life.came(at) is not None:
@@ -398,6 +396,5 @@ def _in_other_encodings(name: str) -> Iterator[str]:
         yield name.encode(encoding, "replace").decode(encoding)
     yield name.encode("utf-8", "surrogatepass").decode("latin-1")
     if not any("\ud800" <= letter < "\udc80" or "\udcff" < letter <= "\udfff" for letter in name):
-        text = name.encode("utf-8", "surrogateescape")
-        yield text.decode("utf-8", "replace")
-        yield _SURROGATES.sub("\ufffd".encode(), text).decode("utf-8", "replace")
+        raw = name.encode("utf-8", "surrogateescape")
+        yield from (_SURROGATES.sub(by, raw).decode("utf-8", "replace") for by in (rb"\g<0>", "\ufffd".encode(), b"?"))

@@ -299,3 +299,10 @@ def test_requests_that_hang_are_told_apart_by_what_came_before_them() -> None:
     assert hung("io-error", FILE.replace(INSTANT, "002")) == {"after-trouble-elsewhere"}
     assert "met-deletion" in hung(deleted=INSTANT)
     assert "after-trouble-elsewhere" in hung(deleted="002")
+
+
+def test_a_listing_that_shows_one_question_mark_for_a_lone_surrogate_is_garbled() -> None:
+    made = story()
+    made.end(made.ask("a\udced\udca0\udc80b.parquet.marker.CREATE"), "ok", "created")
+    made.list("a?b.parquet.marker.CREATE")
+    assert "garbled" in causes(made, "G4")
