@@ -14,6 +14,7 @@ import pytest
 from marker_sim.errors import HarnessError
 from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.plan import Plan
+from marker_sim.worlds.door.calls import HeldCalls
 from marker_sim.worlds.http import fault_injector
 from marker_sim.worlds.http.fault_injector import ServerFaultInjector
 from marker_sim.worlds.http.plan_faults import PlanFaults
@@ -143,7 +144,8 @@ def test_a_run_ends_between_two_writes_of_a_file_and_waits_for_no_write_that_nev
     injector = ServerFaultInjector(fleet, recorder, plan, "t")  # type: ignore[arg-type]
     monkeypatch.setattr(fault_injector, "WRITTEN_S", 0.05)
     began, states = time.monotonic(), itertools.chain([True] * 3, itertools.repeat(not ends))
-    injector.world = SimpleNamespace(rewriting=lambda: next(states))  # type: ignore[assignment]
+    held = HeldCalls(1, 0.0)
+    injector.world = SimpleNamespace(rewriting=lambda: next(states), held=lambda name: held)  # type: ignore[assignment]
     server: Any = SimpleNamespace(name="server-1", kill=lambda: recorder.record("server-1", "kit", "observe", "dead"))
     injector.servers = [server]
     injector.end()

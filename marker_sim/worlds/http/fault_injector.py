@@ -26,7 +26,7 @@ from marker_sim.worlds.http.world import RunStorage
 from marker_sim.worlds.recorder import Recorder
 
 LOOK_AT_ACK_EVERY_S = 0.12
-WRITTEN_S = 2.0  # Of a failed write nobody writes the rest.
+WRITTEN_S, WRITTEN_MAX_S = 2.0, 15.0  # Without a storage call: of a failed write nobody writes the rest; and at most.
 SECOND_STARTUP_S, SECOND_STARTS = 20.0, 2
 KIT_PROBE, PROBE_INSTANT = "kit-probe-", "000"  # Of a table that only the kit asks for.
 OF_POWER = "power lost, kept: "  # Begins what a run counts for each way.
@@ -214,9 +214,12 @@ class ServerFaultInjector:
         """The run is over: kill what lives, and not while it writes a file again in place, so that no guarantee is
         judged by this.
         """
-        deadline = time.monotonic() + WRITTEN_S
+        began = called = time.monotonic()
+        calls = -1
         with self.hands:
-            while not self._ended(late=time.monotonic() > deadline):
+            while not self._ended(late=time.monotonic() > min(called + WRITTEN_S, began + WRITTEN_MAX_S)):
+                before, calls = calls, sum(self.world.held(server.name).calls for server in self.servers)
+                called = called if calls == before else time.monotonic()
                 time.sleep(0.002)
             self._now_living([])
 
