@@ -35,7 +35,7 @@ from urllib.parse import parse_qs
 from marker_sim.history.index.calls import DEADLY, NO_LIFE, Directory, RecordedCall
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER, directory_of, present
-from marker_sim.names import marker_file_index, most_like
+from marker_sim.names import checksum_file, marker_file_index, most_like
 
 _HARMLESS = frozenset({"slow-storage", "placeholder", "damage", "stray-files", "storage-wire-latency"})
 _BREAKS = {"\n": "split-at-line-break", "\r": "split-at-carriage-return"}
@@ -216,8 +216,7 @@ class Causes:
 
     def shown_otherwise(self, directory: Directory, listing: RecordedCall, name: str) -> str:
         """The form in which a listing shows a name that it should contain: glued, garbled or split, "" for none."""
-        word = _of_odd(name)
-        if word:
+        if word := _of_odd(name):
             return word
         strangers = self._listed.get(listing.invoke)
         if strangers is None:
@@ -274,11 +273,12 @@ class Causes:
             return view.killed(low, high) is not None or self.put_failed(path, low, high)
         writer, written = view.events[high].process, view.events[high].path or ""
         until = next((when for when, _ in self._versions(path)[written] if when > high), view.end)
+        parts = written, checksum_file(written)
         late = written if view.events[high].operation not in _BEFORE_ITS_END else None  # Died within a first write.
         return any(
             fault.process == writer and low < fault.begin <= (until if late in (None, fault.path) else high)
             for fault in view.faults
-            if fault.kind in DEADLY or (fault.path == written and fault.storage and fault.kind not in _HARMLESS)
+            if fault.kind in DEADLY or (fault.path in parts and fault.storage and fault.kind not in _HARMLESS)
         )
 
     def unreadable(self, directory: Directory, at: int) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from marker_sim.names import encode_names
+from marker_sim.names import checksum_file, encode_names
 from properties.judges.build import DIRECTORY, INSTANT, Story, marker
 
 A, B, C = marker("a"), marker("b"), marker("c")
@@ -94,6 +94,17 @@ def test_a_file_whose_writer_died_before_it_had_written_it_again_was_cut() -> No
             made.put(FILE, encode_names([B]), how="overwrite-end")
             made.kill()
         assert causes(made, "G3") == {"file-cut" if killed else "rewritten-without"}
+
+
+@pytest.mark.parametrize(("failed", "cause"), [
+    (FILE, "file-cut"), (checksum_file(FILE), "file-cut"), (f"{DIRECTORY}/MARKERS1", "rewritten-without"),
+])  # fmt: skip
+def test_a_file_that_stays_empty_since_storage_failed_it_or_its_checksums_was_cut(failed: str, cause: str) -> None:
+    made = story(storage="local")
+    made.create(A)
+    made.put(FILE, b"", how="overwrite-begin")
+    made.fault("io-error", path=failed)
+    assert causes(made, "G3") == {cause}
 
 
 def test_what_another_program_removed_counts_under_that_as_long_as_the_server_remembers_it() -> None:
