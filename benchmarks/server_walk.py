@@ -4,8 +4,9 @@
     python benchmarks/server_walk.py --sut http --start 'server --port {port} --dir {storage}' --storage s3
 
 A campaign spends most of its time on other plans and on making small what it found; this says how complete a walk is
-and what breaks, a line for each call at which something broke. Ends with 1 when a promise was broken. --out writes a
-report with the smallest plan of each kind of violation: `replay`, `shrink` and `scenarios.findings --take` read it.
+and what breaks, a line for each call at which something broke, and before these a line for each kind of violation and
+operation with the fates that cause it. Ends with 1 when a promise was broken. --out writes a report with the smallest
+plan of each kind of violation: `replay`, `shrink` and `scenarios.findings --take` read it.
 """
 
 from __future__ import annotations
@@ -13,16 +14,17 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import resource
 import sys
 import tempfile
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from marker_sim.faults import FaultKind
+from marker_sim.faults import Call, FaultKind
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import Profile, load_profile
 from marker_sim.outcome.failure import Failure, Kind, failures_in
@@ -32,7 +34,7 @@ from marker_sim.plan import Plan
 from marker_sim.report.notes import walk_line
 from marker_sim.report.verdict import judge_campaign
 from marker_sim.report.write import write_outcome
-from marker_sim.search.walks import Walk
+from marker_sim.search.walks import PAIRS, Walk, WalkPoint
 from marker_sim.targets.http_plans import ServerPlans
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest, RealRuns, ServerOptions
@@ -45,6 +47,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sut", default="http")
     parser.add_argument("--start", default="")
+    parser.add_argument("--reader", default="", help="as of verify, for a format of its own")
     parser.add_argument("--storage", default="local")
     parser.add_argument("--profile", default="", help="the target's own when it is not given")
     parser.add_argument("--seed", type=int, default=1)
@@ -52,16 +55,19 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--out", type=Path, help="directory of the report")
     parser.add_argument("--only", default="", metavar="REGEX", help="only points whose fault, as in plans, matches")
+    parser.add_argument("--singles", action="store_true", help="end before pairs of deaths")
     parser.add_argument("--lanes", type=int, default=2, help="points at a time, as many as the target plays at most")
     given = parser.parse_args()
     began, target = time.monotonic(), parse_target(given.sut)
+    server = ServerOptions(start=given.start, reader=given.reader)
     profile = load_profile(given.profile or target.can.profile)
     walk = Walk(given.storage, given.threads, INTERVAL_MS, given.seed)
-    made = WalkRuns(walk=walk, profile=profile, only=given.only, until=began + given.minutes * 60)
+    until = began + given.minutes * 60
+    made = WalkRuns(walk=walk, profile=profile, only=given.only, singles=given.singles, until=until)
     with tempfile.TemporaryDirectory() as folder:
         request = CampaignRequest(
             target=target, modes=("timeline",), storages=(given.storage,), seed=given.seed,
-            profile=profile, budget_s=given.minutes * 60, server=ServerOptions(start=given.start), report=Path(folder),
+            profile=profile, budget_s=given.minutes * 60, server=server, report=Path(folder),
         )  # fmt: skip
         with request.target.real_runs(request, lambda line: None) as runs, ThreadPoolExecutor(given.lanes) as lanes:
             list(lanes.map(made.lane, [runs] * given.lanes))
@@ -70,16 +76,21 @@ def main() -> int:
         campaign = Campaign(
             sut=given.sut, sut_version=target.version, seed=given.seed, duration_s=time.monotonic() - began,
             statistics=made.statistics, failures=tuple(made.found.values()), last=None, walked=rows,
-            server=ServerOptions(start=given.start).to_dict(),
+            server=server.to_dict(),
         )  # fmt: skip
         outcome = judge_campaign(campaign, profile, None, given.out, ("python", *sys.argv))
         write_outcome(outcome, given.out)
         print(f"{len(made.found)} kinds of violations are stored in {given.out}")
-    print(f"{len(made.took)} points, {sum(made.took) / len(made.took):.2f} s each in one of {given.lanes} lanes")
+    count, minutes = len(made.took), (time.monotonic() - began) / 60
+    took = f"{sum(made.took) / count:.2f} s each in one of {given.lanes} lanes"
+    print(f"{count} points in {minutes:.1f} min, {took}, {_processor_s() / count:.2f} s of processors")
     if not given.only:
         print(walk_line(rows))
     bases = Counter(row.base for row in rows)
     print("calls: " + "; ".join(f"{base} {count}" for base, count in bases.items()))
+    for (guarantee, cause, operation), fates in sorted(made.causes.items()):
+        told = ", ".join(f"{fate} {count}" for fate, count in fates.most_common())
+        print(f"by cause: {guarantee} {cause} at {operation}: {told}")
     fine = "", KEPT, NOT_MET, NO_ANSWER
     broken = Counter((what, fate, row.call) for row in rows for fate, what in row.fates.items() if what not in fine)
     for (what, fate, call), count in sorted(broken.items()):
@@ -91,17 +102,20 @@ def main() -> int:
 class WalkRuns:
     """The runs of a walk in several lanes, until a time (time.monotonic).
 
-    only: a regular expression of faults as plans have them. took: seconds of each run. found: the smallest plan of each
-    kind of violation.
+    only: a regular expression of faults as plans have them. singles: the first pair of deaths is the last run.
+    took: seconds of each run. found: the smallest plan of each kind of violation.
+    causes: how many points broke a guarantee by a cause at an operation, by fate.
     """
 
     walk: Walk
     profile: Profile
     only: str
+    singles: bool
     until: float
     took: list[float] = field(default_factory=list)
     statistics: Statistics = field(default_factory=Statistics)
     found: dict[Kind, Failure] = field(default_factory=dict)
+    causes: defaultdict[tuple[str, str, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def lane(self, runs: RealRuns) -> None:
@@ -128,7 +142,9 @@ class WalkRuns:
     def _run(self, plan: Plan, runs: RealRuns) -> None:
         start = time.monotonic()
         with self._lock:
-            patient = self.walk.patient(plan)
+            patient, point = self.walk.patient(plan), self.walk.point(plan)
+            if self.singles and point is not None and point.base == PAIRS:
+                self.until = 0.0
         assert isinstance(runs, ServerPlans)
         played = runs.again(plan, start + RUN_S, patient=patient)
         findings = judge(played.history, None)
@@ -139,8 +155,23 @@ class WalkRuns:
             self.walk.took(plan, played.calls, struck, {kind.guarantee for kind in broken}, played.hung)
             self.statistics.add(played.history, findings)
             for kind, failure in broken.items():
+                operation, fate = _at(point) if point else ("", "no fault")
+                self.causes[kind.guarantee, kind.cause, operation][fate] += 1
                 if kind not in self.found or failure.entries < self.found[kind].entries:
                     self.found[kind] = failure
+
+
+def _at(point: WalkPoint) -> tuple[str, str]:
+    """The operation of a point's call, and what happens to it."""
+    trigger = point.fault.trigger
+    assert isinstance(trigger, Call)
+    return trigger.operations[0], point.fate
+
+
+def _processor_s() -> float:
+    """The processor time of this process and of the servers that ended."""
+    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 if __name__ == "__main__":

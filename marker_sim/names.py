@@ -129,6 +129,12 @@ def marker_file_index(file_name: str) -> int | None:
     return int(match[1]) if match else None
 
 
+def checksum_file(path: str) -> str:
+    """The file beside a local one where Hadoop keeps its checksums, without which it cannot be read or written."""
+    folder, slash, name = path.rpartition("/")
+    return f"{folder}{slash}.{name}.crc"
+
+
 def legible(text: str) -> str:
     """A text with its words printable, different for different names, and none longer than a line.
 

@@ -19,6 +19,7 @@ from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.mutants.load import find_mutant
+from marker_sim.names import encode_names
 from marker_sim.outcome.result import Campaign, Canary
 from marker_sim.plan import MODES, STORAGES
 from marker_sim.report.verdict import judge_campaign
@@ -26,7 +27,7 @@ from marker_sim.search.swarm import make_plan
 from marker_sim.system import reference
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest
-from properties.judges.build import Story, marker
+from properties.judges.build import DIRECTORY, Story, marker
 
 PROFILE = load_profile("reference")
 
@@ -107,10 +108,15 @@ def test_a_lie_is_planted_in_a_history_that_was_recorded() -> None:
     assert find_false_statement(quiet) is None
 
 
-def test_a_lie_about_a_file_is_told_by_its_effects_and_by_the_kit_s_look() -> None:
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_lie_about_a_file_is_told_by_its_effects_and_by_the_kit_s_look(in_place: bool) -> None:
     story = Story(witness="effects")
     story.start()
     story.create(marker("a"))
+    if in_place:
+        path = f"{DIRECTORY}/MARKERS0"
+        story.put(path, b"", how="overwrite-begin")
+        story.put(path, encode_names((marker("a"),)), how="overwrite-end")
     story.look(marker("a"))
     seen = find_false_statement(story.history())
     assert seen is not None and seen.caught and seen.mutant == PLANTS[1].name

@@ -39,10 +39,10 @@ OTHER = Op(actor="executor-0", kind="create", name="p/a1.marker.CREATE", after_m
 
 
 @contextmanager
-def real_runs(tmp_path: Path, broken: str = "none", storage: str = "local") -> Iterator[RealRuns]:
+def real_runs(tmp_path: Path, broken: str = "none", storage: str = "local", ahead: bool = False) -> Iterator[RealRuns]:
     start = START if storage == "local" else START_S3
     request = CampaignRequest(
-        target=HttpTarget(), modes=("timeline",), storages=(storage,), seed=1, profile=load_profile("http"),
+        target=HttpTarget(ahead=ahead), modes=("timeline",), storages=(storage,), seed=1, profile=load_profile("http"),
         budget_s=600.0, server=ServerOptions(start=f"{start} --broken {broken}" if broken != "none" else start),
         report=tmp_path,
     )  # fmt: skip

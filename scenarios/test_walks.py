@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from marker_sim.campaign.played_shrinking import broken_in
+from marker_sim.errors import HarnessError
 from marker_sim.faults import Call, Fault, FaultKind, Site
 from marker_sim.faults.sites import REPLY
 from marker_sim.judges.promises.profiles import load_profile
@@ -21,6 +22,8 @@ from marker_sim.search.walks import BASES, STARTING, Walk
 from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.http_plans import ServerPlans
 from marker_sim.targets.target import CampaignRequest, RealRuns, ServerOptions
+from marker_sim.worlds.http.fault_injector import ServerFaultInjector
+from marker_sim.worlds.http.servers import Fleet
 from properties.volume import volume
 from scenarios.correct_servers.starts import HERE, start
 from scenarios.test_plans_on_servers import real_runs
@@ -91,15 +94,43 @@ def test_a_server_that_was_started_after_the_last_fault_serves_the_next_run(tmp_
     assert [each[-1] for each in lives[:-1]] == [each[0] for each in lives[1:]]
 
 
+def test_the_server_after_a_death_begins_to_start_before_it_and_none_is_started_for_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+    launch, shoot = Fleet._launch, ServerFaultInjector.shoot
+    monkeypatch.setattr(
+        Fleet, "_launch", lambda self, *given: (order.append("start"), launch(self, *given))[1]
+    )  # fmt: skip
+    monkeypatch.setattr(
+        ServerFaultInjector, "shoot", lambda self, *given: (order.append("death"), shoot(self, *given))[1]
+    )  # fmt: skip
+    plan = creates(Fault.of(FaultKind.KILL, "server", Site(REPLY, 1)))
+    with real_runs(tmp_path, ahead=True) as opened:
+        runs = [opened.again(plan, time.monotonic() + RUN_S) for _ in range(2)]
+    assert order == ["start", "start", "death", "start", "death"]
+    assert all(run.calls and not broken_in(run.history, plan, PROFILE) for run in runs)  # type: ignore[attr-defined]
+
+
+def test_a_server_that_calls_storage_before_it_is_needed_may_not_be_started_ahead(tmp_path: Path) -> None:
+    command = f"{RECOVERING} {{port}} {{storage}}"
+    plan = creates(Fault.of(FaultKind.KILL, "server", Site(REPLY, 2)))
+    with (
+        started(tmp_path, command, f"{RECOVERING} --names {{dir}}", ahead=True) as opened,
+        pytest.raises(HarnessError, match="called storage before it was needed"),
+    ):
+        opened.again(plan, time.monotonic() + RUN_S)
+
+
 RECOVERING = f"{sys.executable} -S {HERE.parent / 'servers' / 'recovering_server.py'}"
 STARTS, WORKLOADS = volume(40, quick=6), 2
 
 
 @contextmanager
-def started(tmp_path: Path, command: str, reader: str) -> Iterator[RealRuns]:
+def started(tmp_path: Path, command: str, reader: str, ahead: bool = False) -> Iterator[RealRuns]:
     request = CampaignRequest(
-        target=HttpTarget(), modes=("timeline",), storages=("local",), seed=1, profile=PROFILE, budget_s=600.0,
-        server=ServerOptions(start=command, reader=reader), report=tmp_path,
+        target=HttpTarget(ahead=ahead), modes=("timeline",), storages=("local",), seed=1, profile=PROFILE,
+        budget_s=600.0, server=ServerOptions(start=command, reader=reader), report=tmp_path,
     )  # fmt: skip
     with request.target.real_runs(request, lambda line: None) as opened:
         yield opened

@@ -35,12 +35,13 @@ from urllib.parse import parse_qs
 from marker_sim.history.index.calls import DEADLY, NO_LIFE, Directory, RecordedCall
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER, directory_of, present
-from marker_sim.names import marker_file_index, most_like
+from marker_sim.names import checksum_file, marker_file_index, most_like
 
 _HARMLESS = frozenset({"slow-storage", "placeholder", "damage", "stray-files", "storage-wire-latency"})
 _BREAKS = {"\n": "split-at-line-break", "\r": "split-at-carriage-return"}
 _LINES = re.compile(r"[\n\r]")
 _NO_TEXT = re.compile("[\udc80-\udcff]")  # The result of surrogateescape for bytes that are no UTF-8.
+_SURROGATES = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")  # Each is one letter for Java, U+FFFD or "?".
 _LAST = 200
 _BEFORE_ITS_END = ("overwrite-begin", "overwrite-piece")
 _Version = tuple[int, bytes | None]
@@ -81,10 +82,8 @@ class Causes:
             return word
         if view.overlapping_servers(call.invoke, at):
             return "another-server"
-        if not stored and call.value == "exists":
-            word = self._of_exists(directory, call, at)
-            if word:
-                return word
+        if not stored and call.value == "exists" and (word := self._of_exists(directory, call, at)):
+            return word
         if not stored and self._own_put_failed(directory, call):
             return "put-failed"
         if not stored and life.came(at) is not None:
@@ -217,8 +216,7 @@ class Causes:
 
     def shown_otherwise(self, directory: Directory, listing: RecordedCall, name: str) -> str:
         """The form in which a listing shows a name that it should contain: glued, garbled or split, "" for none."""
-        word = _of_odd(name)
-        if word:
+        if word := _of_odd(name):
             return word
         strangers = self._listed.get(listing.invoke)
         if strangers is None:
@@ -275,11 +273,12 @@ class Causes:
             return view.killed(low, high) is not None or self.put_failed(path, low, high)
         writer, written = view.events[high].process, view.events[high].path or ""
         until = next((when for when, _ in self._versions(path)[written] if when > high), view.end)
+        parts = written, checksum_file(written)
         late = written if view.events[high].operation not in _BEFORE_ITS_END else None  # Died within a first write.
         return any(
             fault.process == writer and low < fault.begin <= (until if late in (None, fault.path) else high)
             for fault in view.faults
-            if fault.kind in DEADLY or (fault.path == written and fault.storage and fault.kind not in _HARMLESS)
+            if fault.kind in DEADLY or (fault.path in parts and fault.storage and fault.kind not in _HARMLESS)
         )
 
     def unreadable(self, directory: Directory, at: int) -> bool:
@@ -397,4 +396,5 @@ def _in_other_encodings(name: str) -> Iterator[str]:
         yield name.encode(encoding, "replace").decode(encoding)
     yield name.encode("utf-8", "surrogatepass").decode("latin-1")
     if not any("\ud800" <= letter < "\udc80" or "\udcff" < letter <= "\udfff" for letter in name):
-        yield name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        raw = name.encode("utf-8", "surrogateescape")
+        yield from (_SURROGATES.sub(by, raw).decode("utf-8", "replace") for by in (rb"\g<0>", "\ufffd".encode(), b"?"))

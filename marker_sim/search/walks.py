@@ -33,6 +33,7 @@ from marker_sim.worlds.interceptor import StorageCall
 WRITTEN, DELETED = "walk/.hoodie/.temp/10", "walk/.hoodie/.temp/1"  # A deletion by prefix would show.
 AT_ONCE = 4
 AFTER_IT = 2  # Requests after the death at the end.
+SECOND_MS = 500  # When a second client asks, who changes nothing on storage where all went well.
 CHANGES = {
     "local": ("open", "write", "cut", "allocate", "rename", "link", "symlink", "delete", "mkdir", "rmdir", "sync"),
     "s3": ("put", "delete"),
@@ -147,6 +148,10 @@ class Walk:
             return None
         self._going[plan] = point
         return plan
+
+    def point(self, plan: Plan) -> WalkPoint | None:
+        """The point of a plan that was given and not taken in so far; None for one that numbers the calls."""
+        return self._going[plan]
 
     def patient(self, plan: Plan) -> bool:
         """Whether requests of a plan that was given are awaited: not after a kind of call that broke G6 already."""
@@ -269,7 +274,8 @@ def _rarity(point: WalkPoint) -> int:
 def workload(storage: str, threads: int, interval_ms: int, seed: int) -> Plan:
     """Creates in two directories, one after the other and a few at once; one is deleted and used again.
 
-    The first creates are repeated at once, as by a client that had no answer.
+    The first creates are repeated at once, as by a client that had no answer. A second client asks for the names of the
+    first one, whose requests wait at that time if a write of theirs failed.
     Its only fault shows the reads: the first one is a millisecond late.
     """
 
@@ -296,6 +302,8 @@ def workload(storage: str, threads: int, interval_ms: int, seed: int) -> Plan:
             read("executor-2", 1, "exists"),
             read("executor-0", 0, "list"),
             create("executor-0", 0, 0),
+            create("executor-3", 0, 0, after_ms=SECOND_MS),
+            *(create("executor-3", 0, number) for number in (1, 2, 3)),
         ),
         faults=(Fault.of(FaultKind.SLOW_STORAGE, "server", Call("", READ_CALLS), late_ms=1),),
         seed=seed,

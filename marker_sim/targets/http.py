@@ -38,6 +38,7 @@ class HttpTarget(Target):
     start: the command of a target that needs no `--start`.
     startup_s: how long it may take to answer.
     at_once: how many runs of a plan may wait for answers at once; few if a start is slow.
+    ahead: its start does nothing on storage, so the next server may start before the present one dies.
     """
 
     sut: str = "http"
@@ -45,6 +46,7 @@ class HttpTarget(Target):
     start: str = ""
     startup_s: float = 60.0
     at_once: int = 6
+    ahead: bool = False
 
     def check_options(self, server: ServerOptions, storage: str) -> None:
         """UsageError for a missing command, one without a port, or placeholders that the storage does not have."""
@@ -76,7 +78,7 @@ class HttpTarget(Target):
         from marker_sim.targets.http_plans import open_plans
 
         start = self.command(request, progress)
-        return open_plans(start, request, self.version, self.startup_s, self.at_once)
+        return open_plans(start, request, self.version, self.startup_s, self.at_once, self.ahead)
 
     def plan_of(self, seed: int, number: int, storage: str, server: ServerOptions) -> Plan | None:
         """The plan that a campaign with this seed has with this number."""

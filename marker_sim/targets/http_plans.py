@@ -126,13 +126,14 @@ class _Pace:
 
 @contextmanager
 def open_plans(
-    start: str, request: CampaignRequest, version: str, startup_s: float, at_once: int
+    start: str, request: CampaignRequest, version: str, startup_s: float, at_once: int, ahead: bool = False
 ) -> Iterator[ServerPlans]:
     """The runs of plans against the server that `start` starts, with their files and storage for the block.
 
     version: of the system under test.
     startup_s: how long a server may take to answer.
     at_once: how many runs of a plan may go on beside each other.
+    ahead: as of `Command`, on local storage, where the door would see it.
     HarnessError when files or storage cannot be had.
     """
     began, server = time.monotonic(), request.server
@@ -142,7 +143,8 @@ def open_plans(
             name=request.target.sut, version=version, profile=request.profile, world=ground.world,
             identity=server.identity, batching=batches.words,
         )  # fmt: skip
-        fleet = Fleet(Command(text=start, startup_s=startup_s), ground.scratch / "work", request.report / "logs")
+        command = Command(text=start, startup_s=startup_s, ahead=ahead and request.storage == "local")
+        fleet = Fleet(command, ground.scratch / "work", request.report / "logs")
         with fleet:
             plans = ServerPlans(request, began, batches, system, fleet, ground, at_once)
             try:

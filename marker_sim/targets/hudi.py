@@ -59,6 +59,7 @@ class HudiTarget(HttpTarget):
 
     can: TargetCapabilities = OF_HUDI
     at_once: int = 4
+    ahead: bool = True
     built: Path | None = None
 
     def prepare(self, request: CampaignRequest, progress: Callable[[str], None]) -> None:

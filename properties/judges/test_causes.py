@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from marker_sim.names import encode_names
+from marker_sim.names import checksum_file, encode_names
 from properties.judges.build import DIRECTORY, INSTANT, Story, marker
 
 A, B, C = marker("a"), marker("b"), marker("c")
@@ -94,6 +94,17 @@ def test_a_file_whose_writer_died_before_it_had_written_it_again_was_cut() -> No
             made.put(FILE, encode_names([B]), how="overwrite-end")
             made.kill()
         assert causes(made, "G3") == {"file-cut" if killed else "rewritten-without"}
+
+
+@pytest.mark.parametrize(("failed", "cause"), [
+    (FILE, "file-cut"), (checksum_file(FILE), "file-cut"), (f"{DIRECTORY}/MARKERS1", "rewritten-without"),
+])  # fmt: skip
+def test_a_file_that_stays_empty_since_storage_failed_it_or_its_checksums_was_cut(failed: str, cause: str) -> None:
+    made = story(storage="local")
+    made.create(A)
+    made.put(FILE, b"", how="overwrite-begin")
+    made.fault("io-error", path=failed)
+    assert causes(made, "G3") == {cause}
 
 
 def test_what_another_program_removed_counts_under_that_as_long_as_the_server_remembers_it() -> None:
@@ -271,10 +282,14 @@ def test_what_a_listing_shows_instead_of_a_name(name: str, shown: str, cause: st
     assert causes(made, "G11") == missed
 
 
-def test_a_name_that_is_no_text_and_is_stored_as_another_is_missed_for_that() -> None:
+@pytest.mark.parametrize(
+    ("asked", "stored"),
+    [("\udcff", "\ufffd"), ("\udced\udca0\udc80", "\ufffd"), ("\udced\udca0\udc80", "\ufffd\ufffd\ufffd")],
+)
+def test_a_name_that_is_no_text_and_is_stored_as_another_is_missed_for_that(asked: str, stored: str) -> None:
     made = story()
-    made.put(FILE, encode_names(["a\ufffdb.parquet.marker.CREATE"]))
-    made.end(made.ask("a\udcffb.parquet.marker.CREATE"), "ok", "created")
+    made.put(FILE, encode_names([f"a{stored}b.parquet.marker.CREATE"]))
+    made.end(made.ask(f"a{asked}b.parquet.marker.CREATE"), "ok", "created")
     assert causes(made, "G1") == causes(made, "G4") == {"no-text"}
 
 
@@ -295,3 +310,10 @@ def test_requests_that_hang_are_told_apart_by_what_came_before_them() -> None:
     assert hung("io-error", FILE.replace(INSTANT, "002")) == {"after-trouble-elsewhere"}
     assert "met-deletion" in hung(deleted=INSTANT)
     assert "after-trouble-elsewhere" in hung(deleted="002")
+
+
+def test_a_listing_that_shows_one_question_mark_for_a_lone_surrogate_is_garbled() -> None:
+    made = story()
+    made.end(made.ask("a\udced\udca0\udc80b.parquet.marker.CREATE"), "ok", "created")
+    made.list("a?b.parquet.marker.CREATE")
+    assert "garbled" in causes(made, "G4")

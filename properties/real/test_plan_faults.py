@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
 import threading
 import time
@@ -13,6 +14,8 @@ import pytest
 from marker_sim.errors import HarnessError
 from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.plan import Plan
+from marker_sim.worlds.door.calls import HeldCalls
+from marker_sim.worlds.http import fault_injector
 from marker_sim.worlds.http.fault_injector import ServerFaultInjector
 from marker_sim.worlds.http.plan_faults import PlanFaults
 from marker_sim.worlds.recorder import Recorder
@@ -131,3 +134,20 @@ def test_a_second_server_that_is_refused_at_its_start_is_not_met(starts: bool) -
     faults._begin(injector.servers[0], Fault.of(FaultKind.SECOND_SERVER, "server", Step(1), for_ms=5_000))
     faults._do_what_is_due()
     assert faults.met["second-server"] == starts and not faults.second_is_coming
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_run_ends_between_two_writes_of_a_file_and_waits_for_no_write_that_never_ends(
+    ends: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorder, plan, fleet = Recorder(), Plan(), SimpleNamespace()
+    injector = ServerFaultInjector(fleet, recorder, plan, "t")  # type: ignore[arg-type]
+    monkeypatch.setattr(fault_injector, "WRITTEN_S", 0.05)
+    began, states = time.monotonic(), itertools.chain([True] * 3, itertools.repeat(not ends))
+    held = HeldCalls(1, 0.0)
+    injector.world = SimpleNamespace(rewriting=lambda: next(states), held=lambda name: held)  # type: ignore[assignment]
+    server: Any = SimpleNamespace(name="server-1", kill=lambda: recorder.record("server-1", "kit", "observe", "dead"))
+    injector.servers = [server]
+    injector.end()
+    assert [event.operation for event in recorder.events] == ["kill", "dead"] and not injector.servers
+    assert next(states) is not ends and (ends or time.monotonic() - began >= 0.05)

@@ -142,7 +142,7 @@ def _instead(history: History, tampered: Event, value: Value) -> Iterator[Event]
 
 
 def _at_rest(event: Event) -> bool:
-    return (event.kind, event.operation) in (("observe", "file"), ("effect", "put"))
+    return (event.kind, event.operation) in (("observe", "file"), ("effect", "put"), ("effect", "overwrite-end"))
 
 
 def _breaches(history: History, guarantee: str) -> int:

@@ -91,12 +91,14 @@ class DirectoryFront(DoorFront):
     """Watches a directory until `close`.
 
     full: while it is, every call that needs room fails with ENOSPC, of processes that serve. refused: how many did.
+    callers: the processes whose calls stopped here.
     power: it may be lost.
     """
 
     def __init__(self, root: Path, interceptor: Interceptor, *, reads: bool = False, power: bool = False) -> None:
         self.full = False
         self.refused = 0
+        self.callers: set[str] = set()
         self._files = KnownFiles(root)
         self._before: dict[str, tuple[str, bytes]] = {}  # What marker files held that a process writes again.
         self._changed: set[str] = set()  # Other files, whose writers have them open.
@@ -173,6 +175,7 @@ class DirectoryFront(DoorFront):
         self.check()
 
     def _decide(self, call: FileCall) -> Decision:
+        self.callers.add(call.process)
         seen = self._shown(call)
         if (decided := self._strike(call, seen)) is not None:
             return decided

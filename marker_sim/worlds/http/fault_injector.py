@@ -26,6 +26,7 @@ from marker_sim.worlds.http.world import RunStorage
 from marker_sim.worlds.recorder import Recorder
 
 LOOK_AT_ACK_EVERY_S = 0.12
+WRITTEN_S, WRITTEN_MAX_S = 2.0, 15.0  # Without a storage call: of a failed write nobody writes the rest; and at most.
 SECOND_STARTUP_S, SECOND_STARTS = 20.0, 2
 KIT_PROBE, PROBE_INSTANT = "kit-probe-", "000"  # Of a table that only the kit asks for.
 OF_POWER = "power lost, kept: "  # Begins what a run counts for each way.
@@ -66,6 +67,7 @@ class ServerFaultInjector:
         self.starting: Server | None = None
         self.before: Callable[[Server], int] | None = None
         self._looked_s = 0.0
+        self._deaths = sum(fault.target == "server" and fault.kind.row.kills for fault in plan.faults)  # Still to come.
 
     def serves(self, process: str) -> bool:
         """Whether a server of this name has answered and lives."""
@@ -102,18 +104,27 @@ class ServerFaultInjector:
                 self._now_living([*self.servers, server])
         finally:
             self.starting = None
+        self._start_ahead()
         return server
 
     def _begin_again(self, launch: Callable[[], Server]) -> Server:
         with self.recorder.lock:  # Not a call of it passes before it is known.
             self.starting = launch()
+            if self.world.has_called(self.starting.name):
+                raise HarnessError(f"{self.starting.name} was started ahead, and called storage before it was needed")
         return self.starting
+
+    def _start_ahead(self) -> None:
+        """Begin the start of the next server, if a death is to come."""
+        if self._deaths > 0:
+            self.fleet.start_ahead(self._plan.num_threads, self._plan.interval_ms, self.world.surroundings)
 
     def take_over(self, server: Server) -> None:
         """A server that lives already, from an earlier run; those after it go on in its {workdir}."""
         self._home = server.slot.rpartition("/")[0]
         server.started = self.recorder.record(server.name, "server", "observe", "started")
         self._now_living([server])
+        self._start_ahead()
 
     def on_ack(self, place: MarkerDirectory) -> None:
         """Read storage now and then, at the moment when a create was answered."""
@@ -200,12 +211,27 @@ class ServerFaultInjector:
             time.sleep(min(left, 0.02))
 
     def end(self) -> None:
-        """The run is over: kill what lives; no guarantee is judged by this."""
+        """The run is over: kill what lives, and not while it writes a file again in place, so that no guarantee is
+        judged by this.
+        """
+        began = called = time.monotonic()
+        calls = -1
         with self.hands:
+            while not self._ended(late=time.monotonic() > min(called + WRITTEN_S, began + WRITTEN_MAX_S)):
+                before, calls = calls, sum(self.world.held(server.name).calls for server in self.servers)
+                called = called if calls == before else time.monotonic()
+                time.sleep(0.002)
+            self._now_living([])
+
+    def _ended(self, late: bool) -> bool:
+        """Whether no file was being written again, and all servers were killed. late: killed all the same."""
+        with self.recorder.lock:
+            if self.servers and self.world.rewriting() and not late:
+                return False
             for server in self.servers:
                 self.recorder.record(server.name, "nemesis", "fault", KILL, value="end-of-run")
                 server.kill()
-            self._now_living([])
+        return True
 
     def note(self, what: str, count: int = 1) -> None:
         """Count something that happened."""
@@ -219,6 +245,7 @@ class ServerFaultInjector:
     def shoot(self, server: Server, path: str | None, place: str | None) -> None:
         """SIGKILL at once, without waiting until it is dead. path, place: of the call where it dies, else None."""
         server.ended = True
+        self._deaths -= 1
         self.recorder.fault(server.name, KILL, path=path, act=server.program.kill, error=place)
         if self.load is not None:
             self.load.servers = tuple(other for other in self.load.servers if other is not server)

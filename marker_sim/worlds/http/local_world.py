@@ -77,6 +77,14 @@ class LocalWorld(RunStorage):
         """The calls of a server that stopped at the door."""
         return self._front.door.held.get(process, HeldCalls())
 
+    def rewriting(self) -> bool:
+        """Whether a marker file is empty or shorter for the moment."""
+        return self._front.rewriting(self.interceptor.below)
+
+    def has_called(self, process: str) -> bool:
+        """Whether a call of this server stopped at the door, in this run or an earlier one."""
+        return process in self._front.callers
+
     def begin(self, fault: Fault) -> None:
         """The disk is full from now on."""
         self._full.append((fault, self._front.refused))

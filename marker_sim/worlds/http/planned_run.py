@@ -33,7 +33,8 @@ SCRIPTS_S = 8.0
 LONGER_S = 13.0  # Longer than any answer may take, so that whoever waits for a directory that fails is seen to wait.
 IDLE_S = 3.0  # All that still ask wait for an answer: what hangs is seen while the run is probed.
 REFUSED_IDLE_S = 4.5  # The same after storage failed: with the probes longer than its time-out and any answer may take.
-HANGS_S, LOOK_S, BUSY_SHARE = 1.5, 0.25, 0.05  # Of requests that are not awaited: servers that were idle so long hang.
+# Of requests that are not awaited: servers that were idle for three looks hang. A batch comes every 25 ms in a walk.
+HANGS_S, LOOK_S, BUSY_SHARE = 0.75, 0.25, 0.05
 REUSED_MAX = 12
 KEEPS = ("write", "rename", "link", "put")  # Calls by which something is kept.
 OF_PLANS = "in plans: "
@@ -101,6 +102,8 @@ class ServerSlot:
         """End the server and remove what was stored."""
         server, self._server = self._server, None
         world, self._world = self._world, None
+        if world is not None:
+            self._fleet.end_ahead(world.surroundings)
         if server is not None:
             server.kill()
         if world is not None:

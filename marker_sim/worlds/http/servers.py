@@ -38,6 +38,7 @@ AGAIN_S, AGAIN_TIMES = 10.0, 20  # What a start may take while faults go on: tha
 POLL_S = 0.02
 END_TIMEOUT_S = 5.0
 STOP_TIMEOUT_S = 1.0
+_Place = tuple[Callable[[str], Surroundings], int, int]  # The storage of a server, its threads and its interval.
 _TAKEN = ("address already in use", "eaddrinuse", "address in use", "failed to bind", "port already in use")
 
 
@@ -46,10 +47,12 @@ class Command:
     """The command that starts a server.
 
     startup_s: how long it may take to answer.
+    ahead: its start does nothing on storage and nothing in {workdir}, so it may begin before the server is needed.
     """
 
     text: str
     startup_s: float = ANSWER_TIMEOUT_S
+    ahead: bool = False
 
     def arguments(self, values: Mapping[str, str]) -> list[str]:
         """The command as words, with every placeholder that has a value replaced and every other brace left alone."""
@@ -142,6 +145,7 @@ class Fleet:
         self._workdir = workdir
         self._logs = logs
         self._servers: list[Server] = []
+        self._ahead: dict[_Place, Server] = {}
         self._count = 0
         self._slowest_s = 0.0
         self._lock = threading.Lock()
@@ -184,7 +188,7 @@ class Fleet:
         """
         said = ""
         for _ in range(PORTS_TRIED):
-            server = begin(partial(self._launch, slot, num_threads, interval_ms, surroundings))
+            server = begin(partial(self._next, slot, num_threads, interval_ms, surroundings))
             began = time.monotonic()
             try:
                 self._await(server, probe, startup_s or self.command.startup_s)
@@ -201,6 +205,17 @@ class Fleet:
             f" Its last output: {said}"
         )
 
+    def start_ahead(self, num_threads: int, interval_ms: int, surroundings: Callable[[str], Surroundings]) -> None:
+        """Begin the start of the server that the next `start` with these settings takes, if the command allows it."""
+        place = surroundings, num_threads, interval_ms
+        if self.command.ahead and place not in self._ahead and not self.closing.is_set():
+            self._ahead[place] = self._launch("ahead", num_threads, interval_ms, surroundings)
+
+    def end_ahead(self, surroundings: Callable[[str], Surroundings]) -> None:
+        """End what was begun by `start_ahead` and is not needed."""
+        for place in [place for place in self._ahead if place[0] == surroundings]:
+            self._ahead.pop(place).kill()
+
     def end_all(self) -> None:
         """Kill every server and every process that carries the fleet's variable. May be called again.
 
@@ -213,6 +228,16 @@ class Fleet:
         supervisor.end_marked(VARIABLE, self.mark, {each.program.popen.pid: each.since_s for each in self._servers})
         for server in self._servers:
             server.exited()
+
+    def _next(
+        self, slot: str, num_threads: int, interval_ms: int, surroundings: Callable[[str], Surroundings]
+    ) -> Server:
+        """The server whose start began ahead, unless it ended, or a new one."""
+        server = self._ahead.pop((surroundings, num_threads, interval_ms), None)
+        if server is None or server.exited() is not None:
+            return self._launch(slot, num_threads, interval_ms, surroundings)
+        server.slot = slot
+        return server
 
     def _launch(
         self, slot: str, num_threads: int, interval_ms: int, surroundings: Callable[[str], Surroundings]

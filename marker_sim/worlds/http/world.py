@@ -149,6 +149,14 @@ class RunStorage(ABC):
         """The storage calls of a server that the kit held until now; none where it holds no calls."""
         return HeldCalls()
 
+    def rewriting(self) -> bool:
+        """Whether a server is writing a file of this run again in place, and has not written all of it."""
+        return False
+
+    def has_called(self, process: str) -> bool:
+        """Whether a call of this server was seen here."""
+        return False
+
     def begin(self, fault: Fault) -> None:  # noqa: B027
         """Begin a fault that lasts a while. The recorder's lock may be held."""
 
