@@ -242,7 +242,7 @@ class Life:
         root, _, self.table = asked["table"].rpartition("/")
         self.root, self.options, self.mutant = root, asked["options"], mutant
         self.os = WatchedOs(root=f"{os.path.realpath(root)}/")
-        local.os = cast(Any, self.os)
+        cast(Any, local).os = self.os
         self.storage, self.runtime, self.shared = local.LocalStorage(Path(root)), Threads(), dict[str, Any]()
         threads = int(self.options["hoodie.markers.timeline_server_based.batch.num_threads"])
         self.settings = MarkerOptions(batch_interval_ms=10, batch_num_threads=threads)

@@ -25,18 +25,10 @@ JUDGED = ("G14", "G15", "G16", "G18", "G19", "G24")
 _SCHEMA = {"1.1": "getTableAvroSchema"}  # How a version calls it that has no `getTableSchema` yet.
 _HOW = (
     "Run it by Java 17 or later: `java -cp CLIENT:BUNDLE:JARS FILE.java`, with CLIENT the jar of hudi-java-client,",
-    "BUNDLE that of hudi-spark3.5-bundle_2.12 in the same version, and JARS Spark's own ('.../pyspark/jars/*'). Drivers",
-    "are processes; one that dies does so exactly in the call that is named below. It works in new directories, which",
-    "it removes unless KEEP is set; TRIES is how often it tries at most (3). Exit codes: 1 violated, 0 held, 3 a step",
-    "could not be done.",
-)
-_SCHEMA = {"1.1": "getTableAvroSchema"}  # How a version calls it that has no `getTableSchema` yet.
-_HOW = (
-    "Run it by Java 17 or later: `java -cp CLIENT:BUNDLE:JARS FILE.java`, with CLIENT the jar of hudi-java-client, BUNDLE",
-    "the one of hudi-spark3.5-bundle_2.12, both of one version, and JARS Spark's own ('.../pyspark/jars/*'). Drivers are",
-    "processes; one dies exactly in the call that is named below. It works in new directories and removes them, or keeps",
-    "them when KEEP is set; TRIES is how often it tries at most (3). Exit codes: 1 violated, 0 held, 3 a step could not",
-    "be done.",
+    "BUNDLE that of hudi-spark3.5-bundle_2.12 in the same version, JARS Spark's own ('.../pyspark/jars/*').",
+    "Drivers are processes; one that dies does so exactly in the call that is named below. It works in new folders,",
+    "which it removes unless KEEP is set; TRIES is how often it tries at most (3). Exit codes: 1 violated, 0 held, 3 a",
+    "step could not be done.",
 )
 
 
