@@ -15,8 +15,8 @@ from scenarios.plain_shell import same_in_every_run
 
 
 def shown() -> StoredFinding:
-    """A finding whose script was run."""
-    return next(each for each in read_findings() if each.ran)
+    """A finding of a timeline server whose script was run."""
+    return next(each for each in read_findings() if each.ran and each.sut.startswith("hudi:"))
 
 
 def test_the_documents_are_what_the_stored_findings_give() -> None:
@@ -26,7 +26,7 @@ def test_the_documents_are_what_the_stored_findings_give() -> None:
 def test_every_story_of_a_timeline_server_has_a_stored_finding_that_says_where_its_plan_is_from() -> None:
     stories = (DOCS / "findings.md").read_text(encoding="utf-8").split("\n# The write path\n")[0]
     told = re.findall(r"^## (.*)$", stories.partition("\n## All findings\n")[2], re.MULTILINE)
-    assert {*map(_slug, told)} == {each.name for each in read_findings()}
+    assert {*map(_slug, told)} == {each.name for each in read_findings() if not each.sut.startswith("hudi-java:")}
     for each in read_findings():
         assert each.missed or each.command or "by hand" in each.by_hand, each.name
         assert each.missed or each.no_script or each.ran, f"{each.name}: its script was never run"

@@ -19,7 +19,7 @@ import psutil
 
 from marker_sim.report.words import printable
 from marker_sim.surroundings.requirements import spark_home
-from marker_sim.targets import hudi
+from marker_sim.targets import hudi, hudi_java
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
 _OWN = (  # What differs from run to run: where, by which, and when.
@@ -40,16 +40,17 @@ class ShellRun:
     left: tuple[int, ...]
 
 
-def run_script(script: str, folder: Path, timeout_s: float = 300, **settings: str) -> ShellRun:
+def run_script(script: str, folder: Path, timeout_s: float = 300, language: str = "bash", **settings: str) -> ShellRun:
     """Run a script in a folder, with these settings in its environment; bytes that are no text are shown as \\xNN.
 
+    language: "bash", or "java", where CLASSPATH has the class path.
     Raises subprocess.TimeoutExpired.
     """
-    file = folder / "script.sh"
+    file = folder / ("script.java" if language == "java" else "script.sh")
     file.write_text(script, encoding="utf-8")
     environment = {"PATH": PATH, "TMPDIR": str(folder), **settings}
     done = subprocess.run(
-        ["bash", str(file)], capture_output=True, env=environment, cwd=folder, timeout=timeout_s, check=False,
+        [language, str(file)], capture_output=True, env=environment, cwd=folder, timeout=timeout_s, check=False,
     )  # fmt: skip
     left = tuple(
         each.pid
@@ -77,6 +78,13 @@ def settings_of_hudi(version: str, endpoint: str = "") -> dict[str, str]:
         "JARS": str(spark_home() / "jars" / "*"),
     }
     return {**settings, "S3A": os.pathsep.join(map(str, s3a)), "ENDPOINT": endpoint} if endpoint else settings
+
+
+def settings_of_java_client(version: str) -> dict[str, str]:
+    """What the program of a released Hudi's Java client asks for."""
+    settings = settings_of_hudi(version)
+    jars = (*map(str, hudi_java.client(version).find(print)), settings["BUNDLE"], settings["JARS"])
+    return {"PATH": settings["PATH"], "CLASSPATH": os.pathsep.join(jars)}
 
 
 @contextmanager

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from marker_sim.cli.request import parse_request
-from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.judges import judge
 from marker_sim.outcome.failure import failures_in
+from marker_sim.report.scripts.table_script import script_of
 from marker_sim.targets.hudi_java_runs import DrawnPoint, JavaRuns
-from marker_sim.targets.hudi_java_walk import FAILED, KILLED, TablePoint, table_of
+from marker_sim.targets.hudi_java_walk import TablePoint, table_of
 from marker_sim.targets.target import CampaignRequest
-from marker_sim.worlds.spark.hudi.steps import Stage, TableStep, with_steps
 from marker_sim.worlds.spark.outcome import SparkRun
-from marker_sim.worlds.spark.plans import DRIVER, STORAGE
+from scenarios.findings.stored_finding import StoredFinding, read_findings
+from scenarios.plain_shell import run_script, settings_of_java_client
 
 
 def asking(report: Path, sut: str, mode: str) -> CampaignRequest:
@@ -34,23 +34,16 @@ def broken(played: SparkRun, request: CampaignRequest) -> set[str]:
     return {kind.guarantee for kind in failures_in(played.history, judge(played.history), request.profile)}
 
 
-# Apache/hudi pull request 18887: a rollback that cannot list direct markers reads those of the other type, deletes
-# nothing and completes.
-UNLISTED = Fault.of(FaultKind.IO_ERROR, STORAGE, Call(r"\.hoodie/\.temp/\d+$", ("list",)))
-# The known one of 1.x: a marker file that held names is emptied to be written again.
-CUT = Fault.of(FaultKind.KILL, DRIVER, Call(r"\.hoodie/\.temp/\d+/MARKERS0$", ("open",), 2, "after"))
+STORED = [each for each in read_findings() if each.sut.startswith("hudi-java:")]
 
 
 @pytest.mark.jvm
-@pytest.mark.parametrize(
-    ("mode", "stage", "fault"), [("direct", "rollback", UNLISTED), ("timeline", "write", CUT)], ids=["unlisted", "cut"]
-)
+@pytest.mark.parametrize("stored", STORED, ids=[each.name for each in STORED])
 def test_what_a_warm_jvm_breaks_counts_when_processes_that_are_killed_or_fail_there_break_it(
-    tmp_path: Path, mode: str, stage: Stage, fault: Fault
+    tmp_path: Path, stored: StoredFinding
 ) -> None:
-    name = (KILLED if fault is CUT else FAILED)[stage]
-    plan = with_steps(table_of(mode, 1), (TableStep(name=name, stage=stage, faults=(fault,)),))
-    request = asking(tmp_path, "hudi-java:1.2.0", mode)
+    plan = stored.told.plan
+    request = asking(tmp_path, stored.sut, plan.mode)
     with request.target.real_runs(request, lambda line: None) as runs:
         assert isinstance(runs, JavaRuns)
         _, workload = runs.walk.bases[0]
@@ -61,7 +54,7 @@ def test_what_a_warm_jvm_breaks_counts_when_processes_that_are_killed_or_fail_th
         confirmed = runs.play(DrawnPoint(number=2, plan=plan, point=TablePoint(0, 1, "", 1, plan), words=""))
         assert not runs.unconfirmed, "the processes broke what the warm JVM had broken"
     assert not broken(numbered, request) and not confirmed.calls[0], "what counts is of processes, seen by the door"
-    assert "G15" in broken(confirmed, request)
+    assert stored.guarantee in broken(confirmed, request)
 
 
 @pytest.mark.jvm
@@ -73,3 +66,12 @@ def test_an_earlier_version_writes_without_a_fault_and_keeps_every_promise(tmp_p
         assert isinstance(runs, JavaRuns)
         played = runs.play(DrawnPoint(number=1, plan=plan, point=None, words=""))
     assert not broken(played, request) and played.counts["rows read by hudi"] == 1
+
+
+@pytest.mark.jvm
+def test_a_java_program_without_the_kit_shows_a_commit_that_was_written_in_part(tmp_path: Path) -> None:
+    stored = next(each for each in STORED if each.guarantee == "G14")
+    program, language = script_of(stored.told)
+    done = run_script(program, tmp_path, 600, language, **settings_of_java_client(stored.version), TRIES="1")
+    assert done.code == stored.ran[0].code == 1, done
+    assert any("is completed and cannot be read" in line for line in done.lines) and not done.left

@@ -30,7 +30,7 @@ from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import ServerOptions
 
 SCRIPT_MAX = 60_000  # GitHub accepts up to 65,536 characters.
-ENDINGS = {"bash": ".sh", "python": ".py", "markdown": ".md"}
+ENDINGS = {"bash": ".sh", "python": ".py", "java": ".java", "markdown": ".md"}
 AROUND = 1  # Events shown before and after the evidence.
 
 
@@ -105,10 +105,10 @@ def failure_description(stored: StoredPlan, sut: str | None) -> FailureDescripti
         raise UsageError(
             f"no file beside {stored.name} says which promise it breaks; give the report directory that it comes from"
         )
-    if stored.world != "server" or target.can.plans or not target.can.scripts:
+    if stored.world != "server" or target.can.plans:
         raise UsageError(
             f"{stored.name} was found with {system}, which is no server or job that a script can start;"
-            " scripts show failures of --sut http, of hudi:VERSION and of hudi-spark:VERSION"
+            " scripts show failures of --sut http, of hudi:VERSION, of hudi-spark:VERSION and of hudi-java:VERSION"
         )
     if stored.plan is None:
         raise UsageError(f"{stored.name} cannot be shown by a script: {stored.hint}")

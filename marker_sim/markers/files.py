@@ -139,6 +139,8 @@ def delete_directory(storage: Storage, runtime: Runtime, directory: str, at_once
     for _ in range(TRIES):
         paths = retry_until_decided(storage, runtime, lambda: storage.list(directory + "/"))
         if not paths:
+            if not found_any:  # Where a writer died there may be what no listing shows, which goes with the last file.
+                retry_until_decided(storage, runtime, lambda: storage.delete(f"{directory}/{TYPE_FILE}"))
             return found_any
         found_any = True
         for typed in (False, True):

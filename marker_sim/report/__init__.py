@@ -11,6 +11,6 @@ columns.py      history.parquet, both ways
 directory.py    one writer per report directory; earlier reports are moved aside
 kill_matrix.py  the report of `marker-sim mutants`
 pictures/       drawings of runs
-scripts/        failures as scripts that need no kit
-templates/      HTML pages from their templates, and the templates of scripts
+scripts/        failures as scripts that need no kit, with their templates
+templates/      HTML pages from their templates
 """

@@ -31,7 +31,7 @@ NAME = "hudi-java"
 VERSIONS = ("1.1.1", "1.2.0")
 LOCAL: Mapping[str, tuple[str, ...]] = {"local": ("local",)}
 # What is promised of a write path does not depend on who runs its tasks.
-OF_JAVA = TargetCapabilities(profile="hudi-spark", world=TABLES, alone=True, scripts=False, storages=LOCAL)
+OF_JAVA = TargetCapabilities(profile="hudi-spark", world=TABLES, alone=True, storages=LOCAL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

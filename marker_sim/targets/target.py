@@ -48,13 +48,11 @@ class TargetCapabilities:
     refuses: the options of `SERVER_OPTIONS` that it does not take, and how the sentence about each goes on.
     world: where its runs take place; `--against` takes a system of the same world.
     alone: whether a run takes a minute, and the machine for itself.
-    scripts: whether a script without the kit can show its failures.
     """
 
     profile: str
     world: str = "the simulated world"
     alone: bool = False
-    scripts: bool = True
     modes: tuple[str, ...] = ("direct", "timeline")
     storages: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: REAL_STORAGES)
     plans: bool = False

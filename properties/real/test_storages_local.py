@@ -12,11 +12,12 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from marker_sim.seams import Condition, DiskFull, NotFound, PathRefused, StorageError, StorageFailed
+from marker_sim.markers.files import delete_directory
+from marker_sim.seams import Condition, DiskFull, NotFound, PathRefused, Runtime, StorageError, StorageFailed
 from marker_sim.storages.local import LOCK_FILE, LocalStorage
 from marker_sim.storages.locks import HostLocks
 
@@ -144,6 +145,16 @@ def test_a_writer_killed_during_put_leaves_the_old_or_the_new_content(tmp_path: 
     assert lengths
     storage.delete("t/.hoodie/.temp/1/MARKERS0")
     assert not (tmp_path / "t/.hoodie/.temp/1").exists(), "temporary files of dead writers keep no directory"
+
+
+def test_a_marker_directory_in_which_a_writer_left_its_temporary_file_alone_goes_with_its_deletion(
+    tmp_path: Path,
+) -> None:
+    storage, home = LocalStorage(tmp_path), tmp_path / D
+    home.mkdir(parents=True)
+    (home / ".marker-sim-0123456789abcdef.tmp").write_bytes(b"half")
+    assert not delete_directory(storage, cast(Runtime, None), D, 4), "no marker was there"
+    assert not home.exists()
 
 
 def test_a_list_misses_no_file_that_is_being_replaced(tmp_path: Path) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from marker_sim.faults import FAULT_CLASSES
 from marker_sim.judges import judge
 from marker_sim.judges.guarantees import ALL, BY_ID
 from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.outcome.failure import failures_in
 from marker_sim.outcome.statistics import Statistics, overall
-from properties.tables.frozen import TABLES, at_rest, frozen
+from properties.tables.frozen import TABLE, TABLES, Writes, at_rest, frozen
 
 
 def test_every_guarantee_is_spoken_of_and_those_of_tables_are_applicable() -> None:
@@ -17,7 +20,7 @@ def test_every_guarantee_is_spoken_of_and_those_of_tables_are_applicable() -> No
         assert promise.source, guarantee
         assert promise.applicable == (BY_ID[guarantee].black_box is not None), guarantee
     promised = {under for under in FAULT_CLASSES if profile.promise("G18", "direct", "local", under).promised}
-    assert promised == set(FAULT_CLASSES) - {"client", "power-loss"}
+    assert promised == set(FAULT_CLASSES) - {"client", "storage", "power-loss"}
 
 
 def test_a_table_that_holds_is_inconclusive_only_where_nothing_happened() -> None:
@@ -34,3 +37,19 @@ def test_a_table_that_holds_is_inconclusive_only_where_nothing_happened() -> Non
             rows = statistics.rows(load_profile("hudi-spark"))
             assert overall(rows) == verdict
             assert {row.id for row in rows if row.verdict == "inconclusive"} - {"G15"} == {"G16"}
+
+
+@pytest.mark.parametrize(("fault", "broken"), [("io-error", False), ("", True)])
+def test_markers_that_are_left_count_where_no_storage_call_failed(fault: str, broken: bool) -> None:
+    """Those of a commit that was done and reported as failed are the archiver's; a client may not forget its own."""
+    tree = frozen("1.0.2-cow")
+    first = min(path.rpartition("/")[2][:17] for path in tree.files if path.endswith(".requested"))
+    tree.files[f".hoodie/.temp/{first}/a/f.parquet.marker.CREATE"] = b""
+    story = Writes(profile="hudi-spark")
+    if fault:
+        story.recorder.record("driver-1", "nemesis", "fault", fault, path=f"{TABLE}/.hoodie/{first}.commit")
+    story.audit(tree, story.write())
+    history = story.history()
+    findings = judge(history, frozenset({"G18"}))
+    assert any(finding.breaches for finding in findings), "it is judged and counted in both cases"
+    assert bool(failures_in(history, findings, load_profile("hudi-spark"))) == broken

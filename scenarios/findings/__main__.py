@@ -21,12 +21,18 @@ from itertools import groupby
 from pathlib import Path
 
 from marker_sim.errors import UsageError
-from marker_sim.report.scripts.shell_script import shell_script
+from marker_sim.report.scripts.table_script import script_of
 from marker_sim.report.write import write_text
 from scenarios.findings.document import DOCS, differences, documents
 from scenarios.findings.stored_finding import ScriptRun, StoredFinding, read_findings, steps_digest, write_finding
 from scenarios.findings.taking import Found, counted, taken
-from scenarios.plain_shell import run_script, s3_store, same_in_every_run, settings_of_hudi
+from scenarios.plain_shell import (
+    run_script,
+    s3_store,
+    same_in_every_run,
+    settings_of_hudi,
+    settings_of_java_client,
+)
 
 TIMEOUT_S = 900
 LINES_MAX, ALIKE_MAX = 40, 8  # Of a transcript, and of lines of one kind one after the other.
@@ -101,7 +107,7 @@ def _places(stored: StoredFinding, more: str, plans: bool) -> list[tuple[str, st
     own = [(stored.sut, stored.told.plan.storage)]
     own += [] if plans else [(run.sut, run.storage) for run in stored.ran]
     named = [
-        (f"hudi:{version}", storage)
+        (f"{stored.sut.partition(':')[0]}:{version}", storage)
         for version, _, storage in (word.rpartition("-") for word in more.split(","))
         if version
     ]
@@ -112,10 +118,11 @@ def _ran(stored: StoredFinding, sut: str, storage: str, tries: int | None) -> St
     """A finding with a run of its script on a version and a storage."""
     version = sut.partition(":")[2]
     plan = replace(stored.told.plan, storage=storage)
-    script = shell_script(replace(stored.told, plan=plan, sut=sut, version=version))
+    script, language = script_of(replace(stored.told, plan=plan, sut=sut, version=version))
     limit = {} if tries is None else {"TRIES": str(tries)}
     with tempfile.TemporaryDirectory() as folder, s3_store() if storage == "s3" else nullcontext("") as endpoint:
-        done = run_script(script, Path(folder), TIMEOUT_S, **limit, **settings_of_hudi(version, endpoint))
+        settings = settings_of_java_client(version) if language == "java" else settings_of_hudi(version, endpoint)
+        done = run_script(script, Path(folder), TIMEOUT_S, language, **limit, **settings)
     lines = tuple(map(same_in_every_run, done.lines))
     print(f"{stored.name} {version} {storage}: exit code {done.code}; {lines[-1]}", flush=True)
     run = ScriptRun(sut=sut, storage=storage, code=done.code, last=lines[-1], steps=steps_digest(script))

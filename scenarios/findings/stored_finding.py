@@ -14,11 +14,13 @@ import msgspec
 from marker_sim.errors import UsageError
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import Plan
-from marker_sim.report.scripts.shell_script import FailureDescription, shell_script
+from marker_sim.report.scripts.shell_script import FailureDescription
+from marker_sim.report.scripts.table_script import script_of
+from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import ServerOptions
 
 FOLDER = Path(__file__).parent / "stored"
-_STEPS = re.compile(r"# -+ the steps -+\n(.*?)\n# -+ how a step is done -+\n", re.DOTALL)
+_STEPS = re.compile(r"(?:#|//) -+ the steps -+\n(.*?)\n *(?:#|//) -+ how a step is done -+\n", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +41,7 @@ class ScriptRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredFinding:
-    """A failure that stands for a story of docs/findings.md.
+    """A failure that stands for a story of docs/findings.md, of a timeline server or of the write path.
 
     name: anchor of the story's heading, and name of the file.
     promises: the guarantees that the story breaks; local, s3: the versions that have it there, in words.
@@ -81,7 +83,8 @@ class StoredFinding:
         """What a script and a text for an issue tracker are made of."""
         assert self.plan is not None, f"{self.name} has no plan"
         plan = Plan.from_dict(self.plan, f"the plan of {self.name}")
-        promise = load_profile("hudi").promise(self.guarantee, "timeline", plan.storage, "none")
+        profile = load_profile(parse_target(self.sut).can.profile)
+        promise = profile.promise(self.guarantee, plan.mode, plan.storage, "none")
         return FailureDescription(
             guarantee=self.guarantee, plan=plan, sut=self.sut, server=ServerOptions(), also=self.also,
             message=self.message, evidence=self.evidence, often=self.often, source=promise.source,
@@ -90,9 +93,9 @@ class StoredFinding:
 
     @property
     def no_script(self) -> str:
-        """Why a shell cannot do the plan, "" when it can."""
+        """Why no script can do the plan, "" when one can."""
         try:
-            shell_script(self.told)
+            script_of(self.told)
         except UsageError as error:
             return str(error)
         return ""
@@ -100,7 +103,7 @@ class StoredFinding:
     @property
     def steps(self) -> str:
         """The digest of the steps of its script, as it would be written now."""
-        return steps_digest(shell_script(self.told))
+        return steps_digest(script_of(self.told)[0])
 
     def with_run(self, run: ScriptRun, transcript: tuple[str, ...]) -> StoredFinding:
         """With a run in the place of an earlier one of the same version and storage, or as the last."""

@@ -17,12 +17,12 @@ from marker_sim.errors import UsageError
 from marker_sim.judges.baselines.baseline import load_baseline
 from marker_sim.judges.guarantees import GUARANTEES
 from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.report.scripts.shell_script import shell_script
+from marker_sim.report.scripts.table_script import script_of
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest, ServerOptions
 from scenarios.findings.stored_finding import StoredFinding, read_findings
 
-RUN_S = 120.0
+RUN_S, TABLE_RUN_S = 120.0, 400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ def taken(path: Path, name: str, found: Found) -> StoredFinding:
     stored = failures_at(path)[0]
     told = failure_description(stored, None)
     with suppress(UsageError):  # The document says why there is none.
-        shell_script(told)
+        script_of(told)
     script_s = time.monotonic() - began
     report = next((folder for folder in path.parents[:2] if (folder / "verdict.json").is_file()), None)
     if report is None:
@@ -94,17 +94,19 @@ def taken(path: Path, name: str, found: Found) -> StoredFinding:
 
 def counted(stored: StoredFinding, sut: str, storage: str, runs: int) -> StoredFinding:
     """A finding with the number of runs in which its plan breaks the guarantee by its cause, on a version."""
-    target, profile = parse_target(sut), load_profile("hudi")
+    target = parse_target(sut)
+    profile = load_profile(target.can.profile)
     plan, wanted = replace(stored.told.plan, storage=storage), (stored.guarantee, stored.cause)
+    run_s = RUN_S if plan.shape is None else TABLE_RUN_S
     with TemporaryDirectory() as folder:
         request = CampaignRequest(
             target=target, modes=(plan.mode,), storages=(storage,), seed=plan.seed, profile=profile,
-            budget_s=runs * RUN_S, server=ServerOptions(), report=Path(folder),
+            budget_s=runs * run_s, server=ServerOptions(), report=Path(folder),
         )  # fmt: skip
         failed = 0
         with target.real_runs(request, lambda line: None) as opened:
             for _ in range(runs):
-                broken = broken_in(opened.again(plan, time.monotonic() + RUN_S, True).history, plan, profile)
+                broken = broken_in(opened.again(plan, time.monotonic() + run_s, True).history, plan, profile)
                 failed += any((kind.guarantee, kind.cause) == wanted for kind in broken)
     often = f"{failed} of {runs}"
     found = (sut, storage) == (stored.sut, stored.told.plan.storage)

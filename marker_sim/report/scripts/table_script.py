@@ -14,9 +14,11 @@ from typing import Any
 from marker_sim.errors import UsageError
 from marker_sim.faults import Fault, FaultKind
 from marker_sim.plan import Plan
+from marker_sim.report.scripts.java_script import java_script
 from marker_sim.report.scripts.shell_script import FailureDescription, door_program, render_script, shell_script
 from marker_sim.report.words import printable
 from marker_sim.tables.entries import WRITE_KEY
+from marker_sim.targets.hudi_java import NAME as HUDI_JAVA
 from marker_sim.worlds.spark.hudi.settings import hudi_options, key_count, partition_names
 from marker_sim.worlds.spark.hudi.steps import call_of, last_data_file
 from marker_sim.worlds.spark.hudi.table import ROWS_MAX, ROWS_MIN
@@ -36,6 +38,8 @@ def script_of(failure: FailureDescription) -> tuple[str, str]:
     """The script of a failure and its language; UsageError says what it cannot do."""
     if failure.plan.shape is None:
         return shell_script(failure), "bash"
+    if failure.sut.partition(":")[0] == HUDI_JAVA:
+        return java_script(failure), "java"
     return table_script(failure), "python"
 
 

@@ -1,0 +1,70 @@
+"""Failures of tables that Hudi's Java client writes as Java programs; scenarios/test_hudi_java.py runs one."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from marker_sim.cli.handing_over import issue_text
+from marker_sim.errors import UsageError
+from marker_sim.faults import Call, Fault, FaultKind
+from marker_sim.report.scripts.shell_script import FailureDescription
+from marker_sim.report.scripts.table_script import script_of
+from marker_sim.search.walks import fates_of
+from marker_sim.targets.hudi_java_walk import table_of
+from marker_sim.targets.target import ServerOptions
+from marker_sim.worlds.interceptor import StorageCall
+from marker_sim.worlds.spark.hudi.java_driver import effect_of
+from marker_sim.worlds.spark.hudi.steps import Stage, TableStep, with_steps
+from marker_sim.worlds.spark.plans import DRIVER, STORAGE
+
+OVERRIDES = {
+    "get": "FSDataInputStream open(", "list": "FileStatus[] listStatus(", "rename": "boolean rename(",
+    "delete": "boolean delete(", "rmdir": "boolean delete(", "mkdir": "boolean mkOneDirWithMode(",
+    "open": "OutputStream createOutputStream(", "write": "OutputStream createOutputStream(",
+}  # fmt: skip
+
+
+def told(
+    *faults: Fault, stage: Stage = "write", guarantee: str = "G15", sut: str = "hudi-java:1.2.0"
+) -> FailureDescription:
+    plan = with_steps(table_of("direct", 1), [TableStep(name="a step", stage=stage, faults=faults)])
+    return FailureDescription(
+        guarantee=guarantee, plan=plan, sut=sut, server=ServerOptions(), also=("G24", "G13"), message="it ends */",
+    )  # fmt: skip
+
+
+def called(*operations: str) -> Call:
+    return Call(r"\.hoodie/\.temp/\d+$", operations)
+
+
+@pytest.mark.parametrize("operation", sorted(OVERRIDES))
+def test_every_fate_of_a_call_is_in_the_program_and_the_file_system_fails_no_other_calls(operation: str) -> None:
+    fates = fates_of("local", StorageCall("driver-1", DRIVER, operation, "t/x"))
+    for fate in fates:
+        fault = fate.at(called(operation))
+        text, language = script_of(told(replace(fault, target=DRIVER if fault.kind.row.kills else STORAGE)))
+        assert language == "java" and re.search(
+            rf'new Fault\("{operation}", "\^.*", 1, \d, "{effect_of(fault)}"\)', text
+        )
+        assert {name for name in OVERRIDES.values() if name in text} == {OVERRIDES[operation]}
+    assert len(fates) > 1
+
+
+def test_the_rollback_of_a_write_that_died_is_a_step_of_its_own_after_it() -> None:
+    text, _ = script_of(told(Fault.of(FaultKind.IO_ERROR, STORAGE, called("list"), calls=4), stage="rollback"))
+    steps = re.findall(r"new Step\((.*?), (true|false),\s*new Fault\((.*?)\)\)", text)
+    assert [step[1] for step in steps] == ["true", "false"]
+    assert steps[0][2].endswith('4, 1, "die-after"') and steps[1][2].endswith('1, 4, "error"')
+
+
+def test_what_a_program_cannot_judge_is_refused_in_a_sentence_and_a_comment_does_not_end_early() -> None:
+    fault = Fault.of(FaultKind.IO_ERROR, STORAGE, called("list"))
+    with pytest.raises(UsageError, match="G13 marker-before-data cannot be shown by a script: it judges G14, G15"):
+        script_of(told(fault, guarantee="G13"))
+    text, _ = script_of(told(fault))
+    assert text.index("*/") > text.index("FILE.java") and 'CLAIMS = List.of("G15", "G24")' in text
+    assert "```java" in issue_text(told(fault))
+    assert "getTableAvroSchema()" in script_of(told(fault, sut="hudi-java:1.1.1"))[0]
