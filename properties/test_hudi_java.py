@@ -206,7 +206,8 @@ def plays(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, points: int, *made: s
     request = request_on("hudi-java:1.2.0", "local", ServerOptions(), "hudi-spark", 1, tmp_path)
     deadline = time.monotonic() + left_s
     program = Program(home=tmp_path, java="java", jars=(), mark="", logs=tmp_path, deadline=deadline)
-    runs = JavaRuns(request=request, version="1.2.0", program=program, scratch=tmp_path, walk=walked())
+    walk = walked()
+    runs = JavaRuns(request=request, version="1.2.0", program=program, words=[], scratch=tmp_path, walk=walk)
     counts, counted = list[dict[str, int]](), list[bool]()
     for number, point in enumerate(alike(runs.walk)[:points], 1):
         drawn = DrawnPoint(number=number, plan=point.plan, point=point, words="")

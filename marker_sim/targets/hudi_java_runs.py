@@ -7,7 +7,7 @@
 So nothing is a violation that no process showed which was really killed. A story is a kind of violation, a kind of call
 and a fate; processes play its first point, and its next one if they kept their promise. What a warm life broke and no
 process did is counted, and named in the report. Plans that are played again, by `replay` or to become smaller, are of
-processes. Two points are played beside each other, each in a warm JVM of its own, and one of processes at a time.
+processes. Two points are played beside each other, each in a warm JVM of its own or by its own processes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import os
 import threading
 import time
 import uuid
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -31,13 +31,13 @@ from marker_sim.plan import Plan
 from marker_sim.surroundings.requirements import spark_home
 from marker_sim.surroundings.supervisor import end_marked
 from marker_sim.targets.hudi_java_walk import FAILED, KILLED, TablePoint, TableWalk, names_of
-from marker_sim.targets.jvm.java_start import compiled
+from marker_sim.targets.jvm.java_start import archived, compiled
 from marker_sim.targets.run_environment import check_door, scratch_directory
 from marker_sim.targets.target import CampaignRequest
 from marker_sim.worlds.door.front import UNSEEN
 from marker_sim.worlds.http.servers import VARIABLE
-from marker_sim.worlds.spark.application import Application, OutOfTime
-from marker_sim.worlds.spark.hudi.java_driver import MAIN, JavaDrivers, java_words
+from marker_sim.worlds.spark.application import Application
+from marker_sim.worlds.spark.hudi.java_driver import MAIN, JavaDrivers, asked_once, java_words
 from marker_sim.worlds.spark.hudi.settings import Program, table_type
 from marker_sim.worlds.spark.hudi.table import Pace
 from marker_sim.worlds.spark.hudi.table_run import play_table
@@ -80,7 +80,11 @@ def open_runs(
     try:
         with scratch_directory() as scratch:
             walk = TableWalk(request.modes, request.seed)
-            runs = JavaRuns(request=request, version=version, program=program, scratch=scratch, walk=walk)
+            asked = asked_once(walk.bases[0][1], version, scratch / "once")
+            words = archived(java_words(java, program.jars, home), program_jar, asked, progress)
+            runs = JavaRuns(
+                request=request, version=version, program=program, words=words, scratch=scratch, walk=walk
+            )  # fmt: skip
             try:
                 yield runs
             finally:
@@ -116,6 +120,7 @@ class JavaRuns:
     request: CampaignRequest
     version: str
     program: Program
+    words: list[str]
     scratch: Path
     walk: TableWalk
     spared_s: float = 0.0
@@ -136,7 +141,7 @@ class JavaRuns:
     _jvms: dict[int, Application] = field(default_factory=dict)
     _closed: bool = False
     _guard: threading.Lock = field(default_factory=threading.Lock)
-    _confirming: threading.Lock = field(default_factory=threading.Lock)
+    _confirming: dict[Hashable, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
 
     def draw(self, reached: Mapping[str, int]) -> DrawnPoint | None:
         """The next run, None when none fits into the budget; the first always does."""
@@ -153,12 +158,12 @@ class JavaRuns:
     def play(self, drawn: DrawnPoint) -> SparkRun:
         """The result of the drawn run: of warm lives where they keep every promise, else of processes."""
         began, until = time.monotonic(), self.program.deadline - self.spared_s
-        played = self._run(drawn.plan, until, JavaDrivers(self.version, self._words, self._warm))
+        played = self._run(drawn.plan, until, self._drivers(self._warm))
         self._took_s = (self._took_s + time.monotonic() - began) / 2
         broken = self._broken(played)
         if not broken or drawn.point is None or played.interrupted or played.trouble:
             return played
-        with self._confirming:
+        with self._confirming[self.walk.kind(drawn.point)]:
             return self._confirmed(drawn.point, broken, replace(played, findings=()))
 
     def _confirmed(self, point: TablePoint, broken: set[Kind], played: SparkRun) -> SparkRun:
@@ -166,7 +171,7 @@ class JavaRuns:
         kind, counts = self.walk.kind(point), AS_BEFORE
         shown = self._shown.setdefault(kind, set())
         while (open_ := {each for each in broken - shown if self._plays[kind, each] < TIMES}) and self._has_time:
-            run = self._run(point.plan, self.program.deadline, JavaDrivers(self.version, self._words))
+            run = self._run(point.plan, self.program.deadline, self._drivers())
             if run.interrupted or run.trouble:
                 return run
             self._plays.update((kind, each) for each in open_)
@@ -186,16 +191,15 @@ class JavaRuns:
 
     def again(self, plan: Plan, deadline: float, fresh: bool = False, probing: bool = True) -> SparkRun:
         """The result of a plan on a separate table, by processes; HarnessError when the surroundings fail."""
-        played = self._run(plan, deadline - ENDING_S, JavaDrivers(self.version, self._words))
+        played = self._run(plan, deadline - ENDING_S, self._drivers())
         if played.interrupted:
             raise KeyboardInterrupt
         if played.trouble:
             raise HarnessError(played.trouble)
         return played
 
-    @property
-    def _words(self) -> list[str]:
-        return java_words(self.program.java, self.program.jars, self.program.home)
+    def _drivers(self, warm: Callable[[], Application] | None = None) -> JavaDrivers:
+        return JavaDrivers(self.version, self.words, warm, lambda: self._closed)
 
     def _run(self, plan: Plan, deadline: float, drivers: JavaDrivers) -> SparkRun:
         with self._guard:
@@ -208,18 +212,16 @@ class JavaRuns:
         return replace(played, findings=judge(played.history, self.request.guarantees))
 
     def _warm(self) -> Application:
-        """The JVM of warm lives of this thread, a new one when it ended or had its number of lives; OutOfTime."""
+        """The JVM of warm lives of this thread, a new one when it ended or had its number of lives."""
         lane = threading.get_ident()
         self._lives[lane] += 1
         with self._guard:
-            if self._closed:
-                raise OutOfTime
             jvm = self._jvms.get(lane)
             if jvm is None or not jvm.alive or self._lives[lane] % LIVES_MAX == 0:
                 if jvm is not None:
                     jvm.kill()
                 log = self.program.logs / f"jvm-{len(self._lives)}-{self._lives[lane]}.txt"
-                jvm = self._jvms[lane] = Application("jvm", self._words, self.program.environment(), log)
+                jvm = self._jvms[lane] = Application("jvm", self.words, self.program.environment(), log)
                 jvm.wait_ready()
             return jvm
 
@@ -241,11 +243,9 @@ class JavaRuns:
         self.walk.took(drawn.point, struck, {kind.guarantee for kind in broken}, self._settled.pop(drawn.point, ""))
 
     def close(self) -> None:
-        """End the JVMs of warm lives; no further one begins."""
-        with self._guard:
-            self._closed = True
-            for jvm in self._jvms.values():
-                jvm.kill()
+        """End every JVM; no further one begins."""
+        self._closed = True
+        end_marked(VARIABLE, self.program.mark)
 
     def complete(self, campaign: Campaign) -> Campaign:
         """Complete the result with the calls of the walk, and with what no process confirmed."""
