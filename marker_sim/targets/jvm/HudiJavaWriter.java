@@ -20,6 +20,8 @@ import java.net.URLConnection;
 import java.net.URLStreamHandler;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.attribute.PosixFileAttributes;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -125,11 +127,11 @@ public class HudiJavaWriter {
     }
 
     /**
-     * Hadoop's default settings, from memory and without descriptions: each reader of a Parquet file reads them again,
-     * which opens their jar, and took a third of the time of a write.
+     * Hadoop's settings, from memory and without descriptions: each reader of a Parquet file reads them again, which
+     * opens their jar and looks into all others for those of a site, and took a third of the time of a write.
      */
     static class Defaults extends ClassLoader {
-        private final Map<String, URL> known = new ConcurrentHashMap<>();
+        private final Map<String, Option<URL>> known = new ConcurrentHashMap<>();
 
         Defaults() {
             super(HudiJavaWriter.class.getClassLoader());
@@ -137,15 +139,18 @@ public class HudiJavaWriter {
 
         @Override
         public URL getResource(String name) {
-            URL found = super.getResource(name);
-            return found == null || !name.endsWith("-default.xml") ? found : known.computeIfAbsent(name, each -> held(found));
+            boolean settings = name.endsWith("-default.xml") || name.endsWith("-site.xml");
+            return settings ? known.computeIfAbsent(name, each -> held(super.getResource(each))).orElse(null) : super.getResource(name);
         }
 
-        private static URL held(URL found) {
+        private static Option<URL> held(URL found) {
+            if (found == null) {
+                return Option.empty();
+            }
             try (InputStream in = found.openStream()) {
                 String whole = new String(in.readAllBytes(), StandardCharsets.UTF_8);
                 byte[] bare = whole.replaceAll("(?s)<description>.*?</description>|<!--.*?-->", "").getBytes(StandardCharsets.UTF_8);
-                return new URL(null, found.toString(), new URLStreamHandler() {
+                return Option.of(new URL(null, found.toString(), new URLStreamHandler() {
                     @Override
                     protected URLConnection openConnection(URL url) {
                         return new URLConnection(url) {
@@ -159,7 +164,7 @@ public class HudiJavaWriter {
                             }
                         };
                     }
-                });
+                }));
             } catch (IOException error) {
                 throw new UncheckedIOException(error);
             }
@@ -519,7 +524,23 @@ public class HudiJavaWriter {
             if (!pathToFile(path).isDirectory()) {
                 return super.listStatus(path);
             }
-            return mine.call("list", path, null, () -> super.listStatus(path), null);
+            FileStatus[] found = mine.call("list", path, null, () -> super.listStatus(path), null);
+            for (int i = 0; i < found.length; i++) {
+                found[i] = whole(found[i]);
+            }
+            return found;
+        }
+
+        /** With its permission, for which Hadoop starts a process where it has no native library. */
+        private FileStatus whole(FileStatus found) throws IOException {
+            try {
+                PosixFileAttributes read = Files.readAttributes(pathToFile(found.getPath()).toPath(), PosixFileAttributes.class);
+                FsPermission mode = FsPermission.valueOf((found.isDirectory() ? "d" : "-") + PosixFilePermissions.toString(read.permissions()));
+                return new FileStatus(found.getLen(), found.isDirectory(), found.getReplication(), found.getBlockSize(),
+                    found.getModificationTime(), found.getAccessTime(), mode, read.owner().getName(), read.group().getName(), found.getPath());
+            } catch (NoSuchFileException gone) {
+                return found;
+            }
         }
 
         private OutputStream watched(Path path, OutputStream out) {
