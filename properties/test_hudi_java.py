@@ -28,6 +28,7 @@ from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import ServerOptions
 from marker_sim.worlds.interceptor import ArmedFault, StorageCall
 from marker_sim.worlds.recorder import Recorder
+from marker_sim.worlds.spark.application import OutOfTime
 from marker_sim.worlds.spark.hudi.java_driver import JavaDrivers, JavaFaultInjector
 from marker_sim.worlds.spark.hudi.settings import Program
 from marker_sim.worlds.spark.hudi.steps import aimed_at
@@ -266,6 +267,12 @@ def test_what_there_is_no_time_to_play_by_processes_is_not_confirmed(
 ) -> None:
     played = plays(monkeypatch, tmp_path, 1, "G15", left_s=PROCESSES_S / 2)
     assert played.warm == [True] and played.came == [UNCONFIRMED] and played.counted == [False]
+
+
+def test_a_campaign_that_was_ended_begins_no_driver() -> None:
+    ended = JavaDrivers("1.2.0", ["java"], over=lambda: True)
+    with pytest.raises(OutOfTime):
+        ended.begin(Plan(), None, Path(), None, injector(), "driver-2")  # type: ignore[arg-type]
 
 
 def test_workloads_of_a_table_are_numbered_together_and_no_point_is_given_before_they_were() -> None:
