@@ -209,7 +209,7 @@ class JavaRuns:
             scratch=self.scratch, pace=self._pace, sut=self.request.target.sut, profile=self.request.profile.name,
             java=drivers,
         )  # fmt: skip
-        return replace(played, findings=judge(played.history, self.request.guarantees))
+        return replace(played, findings=judge(played.history, self.request.guarantees) or None)
 
     def _warm(self) -> Application:
         """The JVM of warm lives of this thread, a new one when it ended or had its number of lives."""
