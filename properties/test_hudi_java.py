@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
+from marker_sim.campaign.played_runs import numbered as numbered_run
 from marker_sim.campaign.sources.played import request_on
 from marker_sim.errors import UsageError
 from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.history import Header, History
+from marker_sim.judges import Finding
 from marker_sim.outcome.failure import Kind
-from marker_sim.outcome.result import KEPT, NOT_MET, UNCONFIRMED
+from marker_sim.outcome.result import KEPT, NOT_MET, OF_STORY, UNCONFIRMED
 from marker_sim.plan import Plan
 from marker_sim.report.notes import walk_line
 from marker_sim.search.walks import fates_of
 from marker_sim.targets.hudi_java import HudiJavaTarget
-from marker_sim.targets.hudi_java_runs import CONFIRMED, NOT_CONFIRMED, DrawnPoint, JavaRuns
+from marker_sim.targets.hudi_java_runs import AS_BEFORE, CONFIRMED, NOT_CONFIRMED, PROCESSES_S, DrawnPoint, JavaRuns
 from marker_sim.targets.hudi_java_walk import TablePoint, TableWalk, draw_deaths
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import ServerOptions
 from marker_sim.worlds.interceptor import ArmedFault, StorageCall
 from marker_sim.worlds.recorder import Recorder
+from marker_sim.worlds.spark.application import OutOfTime
 from marker_sim.worlds.spark.hudi.java_driver import JavaDrivers, JavaFaultInjector
 from marker_sim.worlds.spark.hudi.settings import Program
 from marker_sim.worlds.spark.hudi.steps import aimed_at
@@ -100,14 +104,17 @@ def test_a_point_names_its_call_by_role_and_path_and_its_plan_is_stored_and_read
 
 def test_rows_say_what_was_kept_broken_not_met_and_not_confirmed() -> None:
     walk = walked()
-    points = first_points(walk)[:4]
+    points = first_points(walk)[:5]
     walk.took(points[0], True, ())
     walk.took(points[1], False, ())
     walk.took(points[2], True, ("G24", "G15"))
-    walk.took(points[3], True, (), confirmed=False)
+    walk.took(points[3], True, (), UNCONFIRMED)
+    walk.took(points[4], True, (), OF_STORY + "G15")
     came = Counter(what for row in walk.rows() for what in row.fates.values() if what)
-    assert came == {KEPT: 1, NOT_MET: 1, "G15 G24": 1, UNCONFIRMED: 1}
-    assert "1 broke one and not again in a process that was killed there" in walk_line(walk.rows())
+    assert came == {KEPT: 1, NOT_MET: 1, "G15 G24": 1, UNCONFIRMED: 1, OF_STORY + "G15": 1}
+    line = walk_line(walk.rows())
+    assert "1 broke one and not again in a process that was killed there" in line
+    assert "1 broke one as another call of their kind did by the same fate" in line
 
 
 def answer(*calls: dict[str, Any], struck: tuple[int, ...] = ()) -> dict[str, Any]:
@@ -160,47 +167,123 @@ def test_a_process_fails_its_own_calls_and_dies_by_the_door() -> None:
     assert made.times(0) == 1 and not made.deadly
 
 
-def plays(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *broken: bool) -> tuple[JavaRuns, SparkRun, list[bool]]:
-    """The run of a point, when the runs made for it break a promise or not in turn, and which of them were warm."""
-    kind, warm, left = Kind("G15", "direct", "local", ""), list[bool](), list(broken)
+def broken(name: str) -> Kind:
+    return Kind(name, "direct", "local", "")
+
+
+class Played(NamedTuple):
+    """What came of points. warm: of the runs that were made for them, which were of a warm JVM."""
+
+    runs: JavaRuns
+    counts: list[dict[str, int]]
+    counted: list[bool]
+    warm: list[bool]
+
+    @property
+    def came(self) -> list[str]:
+        return sorted(what for row in self.runs.walk.rows() for what in row.fates.values() if what)
+
+
+def alike(walk: TableWalk) -> list[TablePoint]:
+    """Two points of one kind: deaths after the writes of two data files."""
+    points = [point for point in (*first_points(walk), *walk._left) if point.fate == "death after"]
+    return [point for point in points if point.plan.faults[0].trigger.operations == ("write",)]  # type: ignore[union-attr]
+
+
+def plays(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, points: int, *made: str, left_s: float = math.inf) -> Played:
+    """What came of so many points of one kind. made: for each run that is made for them, what it broke."""
+    warm, left = list[bool](), list(made)
 
     def run(_: JavaRuns, plan: Plan, __: float, drivers: JavaDrivers) -> SparkRun:
         warm.append(drivers.warm is not None)
-        return SparkRun(history=History(Header(), ()), plan=plan, counts={})
+        findings = tuple(Finding(guarantee=name, applicable=True) for name in left.pop(0).split())
+        return SparkRun(history=History(Header(), ()), plan=plan, counts={}, findings=(*findings, KEPT_ONE))
+
+    def failed(_: JavaRuns, played: SparkRun) -> set[Kind]:
+        return {broken(each.guarantee) for each in played.findings or () if each is not KEPT_ONE}
 
     monkeypatch.setattr(JavaRuns, "_run", run)
-    monkeypatch.setattr(JavaRuns, "_broken", lambda _, played: {kind} if left.pop(0) else set())
+    monkeypatch.setattr(JavaRuns, "_broken", failed)
     request = request_on("hudi-java:1.2.0", "local", ServerOptions(), "hudi-spark", 1, tmp_path)
-    program = Program(home=tmp_path, java="java", jars=(), mark="", logs=tmp_path, deadline=math.inf)
-    runs = JavaRuns(request=request, version="1.2.0", program=program, scratch=tmp_path, walk=walked())
-    point = runs.walk.next()
-    assert isinstance(point, TablePoint)
-    drawn = DrawnPoint(number=1, plan=point.plan, point=point, words="")
-    played = runs.play(drawn)
-    runs.took(drawn, played, {kind} if played.counts.get(CONFIRMED) else ())
-    return runs, played, warm
+    deadline = time.monotonic() + left_s
+    program = Program(home=tmp_path, java="java", jars=(), mark="", logs=tmp_path, deadline=deadline)
+    walk = walked()
+    runs = JavaRuns(request=request, version="1.2.0", program=program, words=[], scratch=tmp_path, walk=walk)
+    counts, counted = list[dict[str, int]](), list[bool]()
+    for number, point in enumerate(alike(runs.walk)[:points], 1):
+        drawn = DrawnPoint(number=number, plan=point.plan, point=point, words="")
+        played = runs.play(drawn)
+        runs.took(drawn, played, failed(runs, played))
+        counts.append(dict(played.counts))
+        counted.append(numbered_run(number, played).history is not None)
+    assert not left
+    return Played(runs, counts, counted, warm)
+
+
+KEPT_ONE = Finding(guarantee="G3", applicable=True, judged=1)
 
 
 def test_a_run_that_keeps_every_promise_is_of_a_warm_jvm_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    runs, played, warm = plays(monkeypatch, tmp_path, False)
-    assert warm == [True] and not played.counts and not runs.unconfirmed
+    played = plays(monkeypatch, tmp_path, 1, "")
+    assert played.warm == [True] and played.counts == [{}] and played.counted == [True] and not played.runs.unconfirmed
 
 
 def test_what_a_warm_jvm_breaks_is_a_violation_if_processes_break_it_at_the_second_try(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    runs, played, warm = plays(monkeypatch, tmp_path, True, False, True)
-    assert warm == [True, False, False] and played.counts == {CONFIRMED: 1} and not runs.unconfirmed
-    assert [what for row in runs.walk.rows() for what in row.fates.values() if what] == ["G15"]
+    played = plays(monkeypatch, tmp_path, 1, "G15", "", "G15")
+    assert played.warm == [True, False, False] and played.counts == [{CONFIRMED: 1}] and not played.runs.unconfirmed
+    assert played.came == ["G15"]
 
 
-def test_what_no_process_breaks_is_no_violation_and_is_counted_and_named(
+def test_the_next_point_of_a_confirmed_story_needs_no_processes_and_does_not_count(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    runs, played, warm = plays(monkeypatch, tmp_path, True, False, False)
-    assert warm == [True, False, False] and played.counts == {NOT_CONFIRMED: 1}
-    assert len(runs.unconfirmed) == 1 and runs.unconfirmed[0].startswith("G15 by ")
-    assert [what for row in runs.walk.rows() for what in row.fates.values() if what] == [UNCONFIRMED]
+    played = plays(monkeypatch, tmp_path, 2, "G15", "G15", "G15")
+    assert played.warm == [True, False, True] and played.counts == [{CONFIRMED: 1}, {AS_BEFORE: 1}]
+    assert played.counted == [True, False] and played.came == ["G15", OF_STORY + "G15"]
+
+
+def test_a_guarantee_that_processes_did_not_break_at_a_kind_of_call_is_played_by_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    played = plays(monkeypatch, tmp_path, 2, "G15", "G15", "G15 G24", "G24")
+    assert played.warm == [True, False, True, False] and played.counts == [{CONFIRMED: 1}, {CONFIRMED: 1}]
+    assert not played.runs.unconfirmed
+
+
+def test_what_no_process_breaks_in_two_tries_is_no_violation_and_each_of_its_points_is_counted_and_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    played = plays(monkeypatch, tmp_path, 2, "G15", "", "", "G15")
+    assert played.warm == [True, False, False, True] and played.counts == [{NOT_CONFIRMED: 1}] * 2
+    ((named, times),) = played.runs.unconfirmed.items()
+    assert named.startswith("G15 by ") and times == 2 and played.came == [UNCONFIRMED] * 2
+    assert played.counted == [True, False], "the run of processes counts, and one of a warm JVM alone does not"
+
+
+def test_what_there_is_no_time_to_play_by_processes_is_not_confirmed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    played = plays(monkeypatch, tmp_path, 1, "G15", left_s=PROCESSES_S / 2)
+    assert played.warm == [True] and played.came == [UNCONFIRMED] and played.counted == [False]
+
+
+def test_a_campaign_that_was_ended_begins_no_driver() -> None:
+    ended = JavaDrivers("1.2.0", ["java"], over=lambda: True)
+    with pytest.raises(OutOfTime):
+        ended.begin(Plan(), None, Path(), None, injector(), "driver-2")  # type: ignore[arg-type]
+
+
+def test_workloads_of_a_table_are_numbered_together_and_no_point_is_given_before_they_were() -> None:
+    walk = TableWalk(("direct",), 1)
+    (_, write), (_, rollback) = walk.bases[:2]
+    assert [walk.next(), walk.next(), walk.next()] == [write, rollback, None]
+    walk.number(rollback, [(), WRITE, (*ROLLBACK, *WRITE)])
+    assert walk.next() is None
+    walk.number(write, [(), WRITE])
+    in_turn = first_points(walked())
+    assert first_points(walk) == in_turn, "whichever ended first"
 
 
 def test_versions_that_were_not_tried_are_refused_in_a_sentence() -> None:

@@ -20,7 +20,7 @@ from marker_sim.campaign.runs import digest, execute, lacking
 from marker_sim.history import History
 from marker_sim.judges import judge, modes_agree
 from marker_sim.judges.baselines.baseline import Known, counts_against
-from marker_sim.judges.findings import UNEXPLAINED
+from marker_sim.judges.findings import UNEXPLAINED, Finding
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.outcome.failure import NO_TIME, Failure, Kind, failures_in, stories
 from marker_sim.outcome.result import RunRow, run_row
@@ -84,6 +84,7 @@ class NumberedRun(NamedTuple):
     look: whether its coverage marks are counted.
     again: whether it is run again, which must give the same history.
     reached: what happened besides, how often.
+    findings: of the judges, None where they were not asked yet.
     """
 
     number: int
@@ -95,6 +96,7 @@ class NumberedRun(NamedTuple):
     look: bool = False
     again: bool = False
     reached: tuple[tuple[str, int], ...] = ()
+    findings: tuple[Finding, ...] | None = None
 
 
 class Source(Protocol):
@@ -160,7 +162,7 @@ class PieceResult:
             self.unsupported.setdefault((history.header.mode, history.header.storage), missing)
             self.left_out += 1
             return {}
-        findings = judge(history, settings.guarantees)
+        findings = judge(history, settings.guarantees) if run.findings is None else run.findings
         self.last = history
         self.statistics.add(history, findings)
         self.statistics.steps += run.steps

@@ -157,10 +157,11 @@ class PlayedRuns(Keeper):
 
 
 def numbered(number: int, played: PlayedRun) -> NumberedRun:
-    """The judgeable form of a run that was played; its steps are its requests."""
+    """The judgeable form of a run that was played, without history if it does not count; its steps are its requests."""
     steps = sum(event.kind == "invoke" for event in played.history.events)
     reached = tuple(sorted(played.counts.items()))
-    return NumberedRun(number=number, plan=played.plan, history=played.history, steps=steps, reached=reached)
+    history = None if played.findings == () else played.history
+    return NumberedRun(number, played.plan, history, steps, reached=reached, findings=played.findings)
 
 
 def share_of(kind: Kind, left: Sequence[Kind]) -> float:

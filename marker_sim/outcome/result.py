@@ -97,6 +97,7 @@ class MatrixRow:
 
 
 KEPT, NOT_MET, NO_ANSWER, UNCONFIRMED = "kept", "not met", "no answer", "not confirmed"
+OF_STORY = "of a confirmed story: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +106,8 @@ class WalkedCall:
 
     base: the workload in which it is the call with this `number`. call: its operation and path.
     fates: what came of each: `KEPT`, `NOT_MET`, `NO_ANSWER`, the guarantees that were broken, `UNCONFIRMED` where they
-        were and not again by a process that was killed there, "" where it was not tried.
+        were and not again by a process that was killed there, `OF_STORY` and the guarantees where such a process had
+        broken them by this fate at another call of this kind, "" where it was not tried.
     pairs: for how many pairs it stands, each with another death before it, and the worst of them came of a fate; tried:
         so many of them. 0 for a call that stands for itself.
     """

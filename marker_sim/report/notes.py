@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from marker_sim.campaign.comparison import ComparedViolation, Comparison
 from marker_sim.judges.baselines.baseline import Known
 from marker_sim.judges.verdict_row import VerdictRow
-from marker_sim.outcome.result import KEPT, NO_ANSWER, NOT_MET, UNCONFIRMED, WalkedCall
+from marker_sim.outcome.result import KEPT, NO_ANSWER, NOT_MET, OF_STORY, UNCONFIRMED, WalkedCall
 from marker_sim.report.verdict import VerdictOutcome
 from marker_sim.report.words import printable
 
@@ -141,6 +141,8 @@ def walk_line(walked: Sequence[WalkedCall]) -> str:
     parts += [f"{unmet} did not happen, for a run made other calls"] if unmet else []
     silent = sum(what == NO_ANSWER for _, _, what in tried)
     parts += [f"{silent} hung and were not awaited, as their kinds of calls broke G6 before"] if silent else []
+    same = sum(what.startswith(OF_STORY) for _, _, what in tried)
+    parts += [f"{same} broke one as another call of their kind did by the same fate"] if same else []
     unsure = sum(what == UNCONFIRMED for _, _, what in tried)
     parts += [f"{unsure} broke one and not again in a process that was killed there"] if unsure else []
     left = len(came) - len(tried)

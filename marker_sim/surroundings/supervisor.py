@@ -105,10 +105,11 @@ def start(
 
 
 def run_to_end(
-    words: Sequence[str], *, deadline_s: float, late: str, environment: Mapping[str, str], folder: Path | None = None
-) -> tuple[int, str]:
+    words: Sequence[str], *, deadline_s: float, late: str, environment: Mapping[str, str], folder: Path | None = None,
+    stdin: Stream = subprocess.DEVNULL,
+) -> tuple[int, str]:  # fmt: skip
     """The exit code and output of a program run to its end; HarnessError with `late` after the deadline."""
-    process = start(words, environment, folder=folder)
+    process = start(words, environment, folder=folder, stdin=stdin)
     try:
         said, _ = process.communicate(timeout=deadline_s)
     except subprocess.TimeoutExpired as error:

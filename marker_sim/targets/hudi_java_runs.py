@@ -1,19 +1,23 @@
 """Runs against one version of Hudi's Java client: a walk over the storage calls of a write and of its rollback.
 
-    a point ──► lives of one warm JVM ──► judged: every promise kept ─────────────────────────────► the run counts
-                                              └─ one broken ──► the same plan by processes, killed ──► that run counts
+    a point ──► lives of a warm JVM ──► judged: every promise kept ──────────────────────────────► the run counts
+                                            ├─ one broken ──► the same plan by processes, killed ──► that run counts
+                                            └─ one that processes had broken so before ──► of a confirmed story
 
-So nothing is a violation that no process showed which was really killed. What a warm life broke and a process did not
-is counted, and named in the report. Plans that are played again, by `replay` or to become smaller, are of processes.
+So nothing is a violation that no process showed which was really killed. A story is a kind of violation, a kind of call
+and a fate; processes play its first point, and its next one if they kept their promise. What a warm life broke and no
+process did is counted, and named in the report. Plans that are played again, by `replay` or to become smaller, are of
+processes. Two points are played beside each other, each in a warm JVM of its own or by its own processes.
 """
 
 from __future__ import annotations
 
 import os
+import threading
 import time
 import uuid
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
@@ -22,18 +26,18 @@ from pathlib import Path
 from marker_sim.errors import HarnessError
 from marker_sim.judges import judge
 from marker_sim.outcome.failure import Kind, failures_in
-from marker_sim.outcome.result import Campaign, Deciding
+from marker_sim.outcome.result import OF_STORY, UNCONFIRMED, Campaign, Deciding
 from marker_sim.plan import Plan
 from marker_sim.surroundings.requirements import spark_home
 from marker_sim.surroundings.supervisor import end_marked
-from marker_sim.targets.hudi_java_walk import FAILED, KILLED, TablePoint, TableWalk
-from marker_sim.targets.jvm.java_start import compiled
+from marker_sim.targets.hudi_java_walk import FAILED, KILLED, TablePoint, TableWalk, names_of
+from marker_sim.targets.jvm.java_start import archived, compiled
 from marker_sim.targets.run_environment import check_door, scratch_directory
 from marker_sim.targets.target import CampaignRequest
 from marker_sim.worlds.door.front import UNSEEN
 from marker_sim.worlds.http.servers import VARIABLE
 from marker_sim.worlds.spark.application import Application
-from marker_sim.worlds.spark.hudi.java_driver import MAIN, JavaDrivers, java_words
+from marker_sim.worlds.spark.hudi.java_driver import MAIN, JavaDrivers, asked_once, java_words
 from marker_sim.worlds.spark.hudi.settings import Program, table_type
 from marker_sim.worlds.spark.hudi.table import Pace
 from marker_sim.worlds.spark.hudi.table_run import play_table
@@ -45,9 +49,11 @@ FIRST_S = 20.0  # A run until one has ended.
 PROCESSES_S = 60.0  # The least time for a run of processes.
 SHRINKING_S = 90.0
 TIMES = 2  # A story of a warm life is played by processes until one breaks the same, so often at most.
+LANES = min(2, os.cpu_count() or 1)
 LIVES_MAX = 150  # Of a JVM: each dead life leaves threads.
 CONFIRMED = "broken in a warm JVM, and by processes that were killed there"
 NOT_CONFIRMED = "broken in a warm JVM, and not by processes that were killed there"
+AS_BEFORE = "broken in a warm JVM, as by processes at another call of its kind"
 _DECIDES = {
     KILLED["write"]: ("G13", "G14", "G15", "G18", "G19", "G24"),
     KILLED["rollback"]: ("G15", "G16", "G18", "G24"),
@@ -74,7 +80,11 @@ def open_runs(
     try:
         with scratch_directory() as scratch:
             walk = TableWalk(request.modes, request.seed)
-            runs = JavaRuns(request=request, version=version, program=program, scratch=scratch, walk=walk)
+            asked = asked_once(walk.bases[0][1], version, scratch / "once")
+            words = archived(java_words(java, program.jars, home), program_jar, asked, progress)
+            runs = JavaRuns(
+                request=request, version=version, program=program, words=words, scratch=scratch, walk=walk
+            )  # fmt: skip
             try:
                 yield runs
             finally:
@@ -103,28 +113,35 @@ class JavaRuns:
     """The runs of one campaign; `targets.target.RealRuns` says what each method is for.
 
     spared_s: of the budget, for making small what was found.
-    unconfirmed: points that broke something in a warm JVM alone. met, tried: faults by mode and place.
+    unconfirmed: what was broken in a warm JVM alone, and by which points. met, tried: faults by mode and place.
+    _shown: what processes broke, by kinds of points; _plays: how often they played what a warm JVM broke.
     """
 
     request: CampaignRequest
     version: str
     program: Program
+    words: list[str]
     scratch: Path
     walk: TableWalk
     spared_s: float = 0.0
     tables: int = 0
-    lanes: int = 1
+    lanes: int = LANES
     at_once: int = 1
     counts: tuple[str, str] = ("tables", "writes")
-    unconfirmed: list[str] = field(default_factory=list)
+    unconfirmed: Counter[str] = field(default_factory=Counter)
     met: Counter[tuple[str, str]] = field(default_factory=Counter)
     tried: Counter[tuple[str, str]] = field(default_factory=Counter)
     _pace: Pace = field(default_factory=Pace)
     _took_s: float = FIRST_S
     _drawn: int = 0
-    _lives: int = 0
-    _jvm: Application | None = None
-    _again: bool = True  # Whether the last run counts as it is.
+    _shown: dict[Hashable, set[Kind]] = field(default_factory=dict)
+    _plays: Counter[tuple[Hashable, Kind]] = field(default_factory=Counter)
+    _settled: dict[TablePoint, str] = field(default_factory=dict)
+    _lives: Counter[int] = field(default_factory=Counter)  # By thread, as the JVMs.
+    _jvms: dict[int, Application] = field(default_factory=dict)
+    _closed: bool = False
+    _guard: threading.Lock = field(default_factory=threading.Lock)
+    _confirming: dict[Hashable, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
 
     def draw(self, reached: Mapping[str, int]) -> DrawnPoint | None:
         """The next run, None when none fits into the budget; the first always does."""
@@ -141,59 +158,75 @@ class JavaRuns:
     def play(self, drawn: DrawnPoint) -> SparkRun:
         """The result of the drawn run: of warm lives where they keep every promise, else of processes."""
         began, until = time.monotonic(), self.program.deadline - self.spared_s
-        played = self._run(drawn.plan, until, JavaDrivers(self.version, self._words, self._warm))
+        played = self._run(drawn.plan, until, self._drivers(self._warm))
         self._took_s = (self._took_s + time.monotonic() - began) / 2
-        self._again = True
         broken = self._broken(played)
         if not broken or drawn.point is None or played.interrupted or played.trouble:
             return played
-        kept: SparkRun | None = None
-        for _ in range(TIMES if self.program.left_s() > PROCESSES_S else 0):
-            kept = self._run(drawn.plan, self.program.deadline, JavaDrivers(self.version, self._words))
-            if kept.interrupted or kept.trouble or self._broken(kept):
-                return replace(kept, counts={**kept.counts, CONFIRMED: 1})
-        self._again = False
-        named = " ".join(sorted({kind.guarantee for kind in broken}))
-        self.unconfirmed.append(f"{named} by {self.walk.shown(drawn.point)}")
-        if kept is None:
-            workload = self.walk.bases[drawn.point.base][1]
-            kept = self._run(workload, self.program.deadline, JavaDrivers(self.version, self._words, self._warm))
-        return replace(kept, counts={**kept.counts, NOT_CONFIRMED: 1})
+        with self._confirming[self.walk.kind(drawn.point)]:
+            return self._confirmed(drawn.point, broken, replace(played, findings=()))
+
+    def _confirmed(self, point: TablePoint, broken: set[Kind], played: SparkRun) -> SparkRun:
+        """The run of processes by a point that broke something in a warm JVM; `played` where there is none."""
+        kind, counts = self.walk.kind(point), AS_BEFORE
+        shown = self._shown.setdefault(kind, set())
+        while (open_ := {each for each in broken - shown if self._plays[kind, each] < TIMES}) and self._has_time:
+            run = self._run(point.plan, self.program.deadline, self._drivers())
+            if run.interrupted or run.trouble:
+                return run
+            self._plays.update((kind, each) for each in open_)
+            shown |= self._broken(run)
+            if counts != CONFIRMED:
+                played, counts = run, CONFIRMED if self._broken(run) else AS_BEFORE
+        if alone := names_of(each.guarantee for each in broken - shown):
+            self.unconfirmed[f"{alone} by {self.walk.shown(point)}"] += 1
+            counts = counts if counts == CONFIRMED else NOT_CONFIRMED
+        as_before = OF_STORY + names_of(each.guarantee for each in broken)
+        self._settled[point] = UNCONFIRMED if alone else as_before
+        return replace(played, counts={**played.counts, counts: 1})
+
+    @property
+    def _has_time(self) -> bool:
+        return self.program.left_s() > PROCESSES_S
 
     def again(self, plan: Plan, deadline: float, fresh: bool = False, probing: bool = True) -> SparkRun:
         """The result of a plan on a separate table, by processes; HarnessError when the surroundings fail."""
-        played = self._run(plan, deadline - ENDING_S, JavaDrivers(self.version, self._words))
+        played = self._run(plan, deadline - ENDING_S, self._drivers())
         if played.interrupted:
             raise KeyboardInterrupt
         if played.trouble:
             raise HarnessError(played.trouble)
         return played
 
-    @property
-    def _words(self) -> list[str]:
-        return java_words(self.program.java, self.program.jars, self.program.home)
+    def _drivers(self, warm: Callable[[], Application] | None = None) -> JavaDrivers:
+        return JavaDrivers(self.version, self.words, warm, lambda: self._closed)
 
     def _run(self, plan: Plan, deadline: float, drivers: JavaDrivers) -> SparkRun:
-        number, self.tables = self.tables, self.tables + 1
-        return play_table(
+        with self._guard:
+            number, self.tables = self.tables, self.tables + 1
+        played = play_table(
             plan, number=number, version=self.version, program=replace(self.program, deadline=deadline),
             scratch=self.scratch, pace=self._pace, sut=self.request.target.sut, profile=self.request.profile.name,
             java=drivers,
         )  # fmt: skip
+        return replace(played, findings=judge(played.history, self.request.guarantees) or None)
 
     def _warm(self) -> Application:
-        """The JVM of warm lives, a new one when it ended or had its number of lives."""
-        self._lives += 1
-        if self._jvm is None or not self._jvm.alive or self._lives % LIVES_MAX == 0:
-            self.close()
-            log = self.program.logs / f"jvm-{self._lives}.txt"
-            self._jvm = Application("jvm", self._words, self.program.environment(), log)
-            self._jvm.wait_ready()
-        return self._jvm
+        """The JVM of warm lives of this thread, a new one when it ended or had its number of lives."""
+        lane = threading.get_ident()
+        self._lives[lane] += 1
+        with self._guard:
+            jvm = self._jvms.get(lane)
+            if jvm is None or not jvm.alive or self._lives[lane] % LIVES_MAX == 0:
+                if jvm is not None:
+                    jvm.kill()
+                log = self.program.logs / f"jvm-{len(self._lives)}-{self._lives[lane]}.txt"
+                jvm = self._jvms[lane] = Application("jvm", self.words, self.program.environment(), log)
+                jvm.wait_ready()
+            return jvm
 
     def _broken(self, played: SparkRun) -> set[Kind]:
-        findings = judge(played.history, self.request.guarantees)
-        return set(failures_in(played.history, findings, self.request.profile))
+        return set(failures_in(played.history, played.findings or (), self.request.profile))
 
     def reserve(self, share: float) -> None:
         """Reserve time for shrinking: little, for a plan of the walk has one fault already."""
@@ -207,13 +240,12 @@ class JavaRuns:
         for counter, counts in ((self.tried, played.armed), (self.met, played.met)):
             counter.update({(drawn.plan.mode, name): count for name, count in counts.items()})
         struck = any(played.met.get(name) for name in _DECIDES)
-        self.walk.took(drawn.point, struck, {kind.guarantee for kind in broken}, self._again)
+        self.walk.took(drawn.point, struck, {kind.guarantee for kind in broken}, self._settled.pop(drawn.point, ""))
 
     def close(self) -> None:
-        """End the JVM of warm lives."""
-        if self._jvm is not None:
-            self._jvm.kill()
-            self._jvm = None
+        """End every JVM; no further one begins."""
+        self._closed = True
+        end_marked(VARIABLE, self.program.mark)
 
     def complete(self, campaign: Campaign) -> Campaign:
         """Complete the result with the calls of the walk, and with what no process confirmed."""
@@ -221,7 +253,10 @@ class JavaRuns:
         return replace(
             campaign,
             not_reached=tuple(sorted(name for name in reached if name.startswith(UNSEEN))),
-            left_out=tuple(f"{each}: {NOT_CONFIRMED}" for each in self.unconfirmed),
+            left_out=tuple(
+                f"{each}{f' ({times} times)' if times > 1 else ''}: {NOT_CONFIRMED}"
+                for each, times in self.unconfirmed.items()
+            ),
             deciding=tuple(
                 Deciding(
                     name=name, guarantees=guarantees, mode=mode,

@@ -15,12 +15,12 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from marker_sim.faults import Call, FaultKind
-from marker_sim.outcome.result import KEPT, NOT_MET, UNCONFIRMED, WalkedCall
+from marker_sim.outcome.result import KEPT, NOT_MET, WalkedCall
 from marker_sim.plan import Plan, TableShape
 from marker_sim.search.seeds import plan_seed
 from marker_sim.search.walks import fates_of, numbered, shown
@@ -57,6 +57,7 @@ class TableWalk:
     modes: tuple[str, ...]
     seed: int
     bases: list[tuple[Stage, Plan]] = field(init=False)
+    _given: int = 0  # How many of them are being numbered, or were.
     _calls: dict[int, tuple[StorageCall, ...]] = field(default_factory=dict)
     _left: list[TablePoint] = field(default_factory=list)
     _came: dict[TablePoint, str] = field(default_factory=dict)
@@ -71,11 +72,15 @@ class TableWalk:
         ]
 
     def next(self) -> TablePoint | Plan | None:
-        """The next point, or a workload that has to be numbered first; None when all were given."""
-        base, first = len(self._calls), not self._left or self._left[-1].turn > 1
+        """The next point, or a workload that has to be numbered first; None when all were given, or while workloads are
+        being numbered.
+        """
+        base, numbering = self._given, self._given > len(self._calls)
+        first = not numbering and (not self._left or self._left[-1].turn > 1)
         if base < len(self.bases) and (first or base % (len(self.modes) * len(STAGES))):
+            self._given += 1
             return self.bases[base][1]  # The workloads of one table are numbered together.
-        return self._left.pop() if self._left else None
+        return self._left.pop() if self._left and not numbering else None
 
     def number(self, plan: Plan, calls: Sequence[Sequence[StorageCall]]) -> None:
         """Take in the run of a workload. calls: of each of its writes, with paths below the table's folder."""
@@ -99,13 +104,18 @@ class TableWalk:
                 name = KILLED[stage] if kills else FAILED[stage]
                 made = with_steps(plan, (TableStep(name=name, stage=stage, faults=(fault,)),))
                 self._left.append(TablePoint(base, number, fate.name, turns[kind], made))
+        self._left.sort(key=lambda point: point[:3])  # Workloads end in any order.
         random.Random(f"table walk/1/{self.seed}").shuffle(self._left)
         self._left.sort(key=lambda point: -point.turn)
 
-    def took(self, point: TablePoint, struck: bool, broken: Collection[str], confirmed: bool = True) -> None:
-        """Take in the run of a point. struck: its fault happened. confirmed: not what a warm JVM alone broke."""
-        named = " ".join(sorted(broken, key=lambda guarantee: int(guarantee[1:])))
-        self._came[point] = (named or (KEPT if struck else NOT_MET)) if confirmed else UNCONFIRMED
+    def took(self, point: TablePoint, struck: bool, broken: Collection[str], settled: str = "") -> None:
+        """Take in the run of a point. struck: its fault happened. settled: what came of it if its run broke nothing."""
+        self._came[point] = names_of(broken) or settled or (KEPT if struck else NOT_MET)
+
+    def kind(self, point: TablePoint) -> Hashable:
+        """What the points of one story share: the kind of their call, in a write or in a rollback, and its fate."""
+        call = self._calls[point.base][point.number - 1]
+        return self.bases[point.base][0], shown(call), call.also, point.fate
 
     def shown(self, point: TablePoint) -> str:
         """A point in words."""
@@ -125,6 +135,11 @@ class TableWalk:
         stage, plan = self.bases[base]
         metadata = ", metadata table" if shape_of(plan).metadata else ""
         return f"{STAGES[stage]}, {plan.mode}, {table_type(plan)}{metadata}"
+
+
+def names_of(guarantees: Iterable[str]) -> str:
+    """Guarantees in the order of their numbers."""
+    return " ".join(sorted(set(guarantees), key=lambda guarantee: int(guarantee[1:])))
 
 
 def below(call: Call) -> Call:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 if TYPE_CHECKING:
     from marker_sim.history import History
     from marker_sim.judges.baselines.baseline import Known
+    from marker_sim.judges.findings import Finding
     from marker_sim.judges.promises.profiles import Profile
     from marker_sim.outcome.failure import Kind
     from marker_sim.outcome.result import Campaign
@@ -150,6 +151,7 @@ class PlayedRun(Protocol):
     interrupted: by Ctrl-C.
     cut: by its deadline, so that what it did not break it may well have broken.
     trouble: of the kit, or "".
+    findings: of the judges, None where they were not asked yet; () for a run that does not count.
     """
 
     @property
@@ -164,6 +166,8 @@ class PlayedRun(Protocol):
     def cut(self) -> bool: ...
     @property
     def trouble(self) -> str: ...
+    @property
+    def findings(self) -> tuple[Finding, ...] | None: ...
 
 
 class RealRuns(Protocol):

@@ -71,6 +71,27 @@ def compiled(java: str, jars: list[str], program: Path, progress: Callable[[str]
     return folder / LAUNCHER_JAR
 
 
+def archived(words: list[str], jar: Path, asked: str, progress: Callable[[str], None]) -> list[str]:
+    """The command of a compiled program with an archive of the classes that it loads when it is asked these lines, by
+    which it starts quickly; the same command where no archive can be made.
+    """
+    archive = jar.parent / ARCHIVE
+    try:
+        with held(jar.parent, wait=True), tempfile.TemporaryFile() as lines:
+            if not archive.is_file():
+                progress(f"preparing quick starts of {words[-1]} (once)")
+                lines.write(asked.encode())
+                lines.seek(0)
+                late = f"{words[-1]} did not end in"
+                with replacing(archive) as whole:
+                    making = [words[0], f"-XX:ArchiveClassesAtExit={whole}", *words[1:]]
+                    run_to_end(making, deadline_s=COMPILE_TIMEOUT_S, late=late, environment={}, stdin=lines)
+    except (OSError, HarnessError) as error:
+        progress(f"{words[-1]} starts slowly: {error}")
+        return words
+    return [words[0], f"-XX:SharedArchiveFile={archive}", *words[1:]]
+
+
 def _key(java: str, class_path: list[str], launcher: Path) -> str:
     """The cache key: everything that the archive depends on."""
     told = hashlib.sha256(launcher.read_bytes())

@@ -60,6 +60,7 @@ class PlayedPlan:
     hung: bool = False
     calls: tuple[StorageCall, ...] = ()
     struck: tuple[Fault, ...] = ()
+    findings: None = None
 
 
 class ServerSlot:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from marker_sim.faults import Fault
 from marker_sim.history import History
+from marker_sim.judges.findings import Finding
 from marker_sim.names import data_path
 from marker_sim.plan import Plan
 from marker_sim.timeline import ROLLBACK, State, decode_commit, parse_entry
@@ -25,6 +26,7 @@ class SparkRun:
     missed: the faults of jobs that never had their effect.
     armed, met: steps of a table by name, how often each was tried and met. refused: why it took no write any more.
     calls: storage calls of each write, where its driver tells them.
+    findings: as of `targets.target.PlayedRun`.
     interrupted: by Ctrl-C.
     cut: there was no time for the rest of it.
     trouble: of the kit's surroundings, which ended it.
@@ -38,6 +40,7 @@ class SparkRun:
     met: Mapping[str, int] = field(default_factory=dict)
     refused: tuple[str, ...] = ()
     calls: tuple[tuple[StorageCall, ...], ...] = ()
+    findings: tuple[Finding, ...] | None = None
     interrupted: bool = False
     cut: bool = False
     trouble: str = ""

@@ -13,6 +13,7 @@ which the same effects are recorded that the door records.
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -28,9 +29,9 @@ from marker_sim.tables.sources import DirectorySource
 from marker_sim.worlds.door.front import keeps
 from marker_sim.worlds.interceptor import Interceptor, StorageCall
 from marker_sim.worlds.recorder import Recorder
-from marker_sim.worlds.spark.application import Application, Gone, Hangs
+from marker_sim.worlds.spark.application import Application, Gone, Hangs, OutOfTime
 from marker_sim.worlds.spark.fault_injector import TableFaultInjector
-from marker_sim.worlds.spark.hudi.settings import Program, hudi_options, log_of
+from marker_sim.worlds.spark.hudi.settings import Program, hudi_options, log_of, partition_names
 from marker_sim.worlds.spark.hudi.steps import call_of
 from marker_sim.worlds.spark.hudi.table_storage import TableStorage
 from marker_sim.worlds.spark.plans import DRIVER
@@ -47,6 +48,14 @@ MAIN = "HudiJavaWriter"
 def java_words(java: str, jars: tuple[Path, ...], home: Path) -> list[str]:
     """The command of the program. jars: with its own; home: of PySpark, whose jars it needs."""
     return [java, *_OPTIONS, "-cp", ":".join((*map(str, jars), str(home / "jars" / "*"))), MAIN]
+
+
+def asked_once(plan: Plan, version: str, folder: Path) -> str:
+    """The lines of a life that writes a plan's table in a folder and reads it, which loads the classes of all lives."""
+    part, write = partition_names(plan)[0], {"do": "write", "extra": {}, "faults": [], "limit_ms": int(START_S * 1000)}
+    opened = {"do": "open", "table": str(folder / "t"), "options": java_options(plan, version)}
+    writes = [{**write, "rows": [["k00", part, f"w{number}", number]]} for number in (1, 2)]
+    return "".join(f"{json.dumps(each)}\n" for each in (opened, *writes, {"do": "read"}))
 
 
 def java_options(plan: Plan, version: str) -> dict[str, str]:
@@ -217,12 +226,14 @@ def effect_of(fault: Fault) -> str:
 class JavaDrivers:
     """How the drivers of a table begin.
 
-    words: the command of a JVM. warm: the JVM in which all lives are, None for a process each.
+    words: the command of a JVM. warm: the JVM in which all lives are, None for a process each. over: whether no further
+    one begins.
     """
 
     version: str
     words: list[str]
     warm: Callable[[], Application] | None = None
+    over: Callable[[], bool] = bool
 
     def injector(self, recorder: Recorder, table: str) -> JavaFaultInjector:
         """The injector for one table."""
@@ -231,7 +242,9 @@ class JavaDrivers:
     def begin(
         self, plan: Plan, program: Program, here: Path, place: TableStorage, injector: JavaFaultInjector, name: str
     ) -> JavaDriver:
-        """A new driver with a name."""
+        """A new driver with a name; OutOfTime when none begins any more."""
+        if self.over():
+            raise OutOfTime
         if self.warm is None:
             log = log_of(program, here, name)
             jvm = Application(name, self.words, program.environment(), log, program.deadline, place.door)
