@@ -7,14 +7,14 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "marker_sim"
 MODULES = tuple(sorted(PACKAGE.rglob("*.py")))
-PACKAGE_LINES_MAX = 59_510  # Lowered when an issue ends; raised with a sentence in docs/decisions.md alone.
+PACKAGE_LINES_MAX = 59_320  # Lowered when an issue ends; raised with a sentence in docs/decisions.md alone.
 FOLDER_FILES_MAX = 15
 # Folders that have more files, and how many; lowered as they shrink.
 LARGE_FOLDERS: dict[str, int] = {}
 # Modules so short need a reason (a table, what must not import what its neighbours do, a module that mutants replace);
 # the face of a package is none of them.
 SHORT_LINES = 100
-SHORT_MODULES_MAX = 58
+SHORT_MODULES_MAX = 55
 
 
 def test_the_package_does_not_grow() -> None:
