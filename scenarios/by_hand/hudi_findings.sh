@@ -51,6 +51,16 @@ bytes_that_are_no_text() {
     done
     all; show; killed
 }
+error_empties_a_file() {
+    say "G3: one error while a marker file is opened for a flush empties it for ever, without a kill"
+    directory emptied; start 1 50
+    create a.parquet.marker.CREATE; create b.parquet.marker.CREATE; show
+    echo '$ rm .MARKERS0.crc; mkdir .MARKERS0.crc                     # its opening fails from now on'
+    rm "$M/.MARKERS0.crc"; mkdir "$M/.MARKERS0.crc"; create c.parquet.marker.CREATE 8
+    echo '$ rmdir .MARKERS0.crc                                       # all is well again'
+    rmdir "$M/.MARKERS0.crc"; create d.parquet.marker.CREATE 8; show; all; killed
+    start 1 50; all; killed
+}
 kill_while_type_file_is_written() {
     say "G9: a server that is killed between making MARKERS.type and writing it leaves it empty for ever"
     directory empty-type; mkdir "$M"; mkfifo "$M/.MARKERS.type.crc"; start 1 50
@@ -82,5 +92,5 @@ JAVA
     printf '$ MarkerUtils.readMarkerType -> '; java -cp "$BUNDLE:$JARS" "$WORK/Type.java" "$M" 2>/dev/null || echo "not in this version's form"
 }
 [ $# -gt 0 ] || set -- exists_before_flush second_server_overwrites slow_directory_holds_up_others bytes_that_are_no_text \
-    kill_while_type_file_is_written disk_full_while_type_file_is_written
+    error_empties_a_file kill_while_type_file_is_written disk_full_while_type_file_is_written
 for finding in "$@"; do "$finding"; done
