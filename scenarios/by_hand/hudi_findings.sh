@@ -76,9 +76,11 @@ failed_listing_after_a_restart() {
 struct dirent64 *readdir64(DIR *directory) {
     struct dirent64 *(*real)(DIR *) = dlsym(RTLD_NEXT, "readdir64");
     struct stat one, other;
-    if (access(getenv("FAIL_WHEN"), F_OK) || fstat(dirfd(directory), &one) || stat(getenv("FAIL_DIR"), &other)
-        || one.st_ino != other.st_ino) return real(directory);
-    errno = EIO;
+    int before = errno;
+    int fails = !access(getenv("FAIL_WHEN"), F_OK) && !fstat(dirfd(directory), &one) && !stat(getenv("FAIL_DIR"), &other)
+        && one.st_ino == other.st_ino;
+    errno = fails ? EIO : before;
+    if (!fails) return real(directory);
     return 0;
 }
 struct dirent *readdir(DIR *directory) { return (struct dirent *) readdir64(directory); }
