@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -98,13 +99,16 @@ def test_the_server_after_a_death_begins_to_start_before_it_and_none_is_started_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order: list[str] = []
-    launch, shoot = Fleet._launch, ServerFaultInjector.shoot
-    monkeypatch.setattr(
-        Fleet, "_launch", lambda self, *given: (order.append("start"), launch(self, *given))[1]
-    )  # fmt: skip
-    monkeypatch.setattr(
-        ServerFaultInjector, "shoot", lambda self, *given: (order.append("death"), shoot(self, *given))[1]
-    )  # fmt: skip
+
+    def noted(word: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any) -> Any:
+            order.append(word)
+            return method(*given)
+
+        return call
+
+    monkeypatch.setattr(Fleet, "_launch", noted("start", Fleet._launch))
+    monkeypatch.setattr(ServerFaultInjector, "shoot", noted("death", ServerFaultInjector.shoot))
     plan = creates(Fault.of(FaultKind.KILL, "server", Site(REPLY, 1)))
     with real_runs(tmp_path, ahead=True) as opened:
         runs = [opened.again(plan, time.monotonic() + RUN_S) for _ in range(2)]

@@ -104,6 +104,7 @@ def test_a_file_that_stays_empty_since_storage_failed_it_or_its_checksums_was_cu
     made.create(A)
     made.put(FILE, b"", how="overwrite-begin")
     made.fault("io-error", path=failed)
+    made.fault("kill", value="end-of-run")
     assert causes(made, "G3") == {cause}
 
 

@@ -51,6 +51,47 @@ bytes_that_are_no_text() {
     done
     all; show; killed
 }
+error_empties_a_file() {
+    say "G3: one error while a marker file is opened for a flush empties it for ever, without a kill"
+    directory emptied; start 1 50
+    create a.parquet.marker.CREATE; create b.parquet.marker.CREATE; show
+    echo '$ rm .MARKERS0.crc; mkdir .MARKERS0.crc                     # its opening fails from now on'
+    rm "$M/.MARKERS0.crc"; mkdir "$M/.MARKERS0.crc"; create c.parquet.marker.CREATE 8
+    echo '$ rmdir .MARKERS0.crc                                       # all is well again'
+    rmdir "$M/.MARKERS0.crc"; create d.parquet.marker.CREATE 8; show; all; killed
+    start 1 50; all; killed
+}
+failed_listing_after_a_restart() {
+    say "G3: one readdir that fails after a restart, and the files of a directory are written again without their names"
+    directory unlisted; start 1 50; create a.parquet.marker.CREATE; create b.parquet.marker.CREATE; show; killed
+    cat > "$WORK/eio.c" <<'C'
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <sys/stat.h>
+/* readdir of the directory FAIL_DIR fails with EIO while the file FAIL_WHEN is there. */
+struct dirent64 *readdir64(DIR *directory) {
+    struct dirent64 *(*real)(DIR *) = dlsym(RTLD_NEXT, "readdir64");
+    struct stat one, other;
+    int before = errno;
+    int fails = !access(getenv("FAIL_WHEN"), F_OK) && !fstat(dirfd(directory), &one) && !stat(getenv("FAIL_DIR"), &other)
+        && one.st_ino == other.st_ino;
+    errno = fails ? EIO : before;
+    if (!fails) return real(directory);
+    return 0;
+}
+struct dirent *readdir(DIR *directory) { return (struct dirent *) readdir64(directory); }
+C
+    cc -shared -fPIC -o "$WORK/eio.so" "$WORK/eio.c" -ldl
+    export FAIL_DIR=$M FAIL_WHEN=$WORK/fail LD_PRELOAD=$WORK/eio.so; start 1 50; unset LD_PRELOAD
+    echo '$ touch fail                                                # readdir of the directory fails with EIO'
+    touch "$WORK/fail"; create c.parquet.marker.CREATE
+    echo '$ rm fail                                                   # all is well again'
+    rm "$WORK/fail"; create d.parquet.marker.CREATE; show; all; killed
+}
 kill_while_type_file_is_written() {
     say "G9: a server that is killed between making MARKERS.type and writing it leaves it empty for ever"
     directory empty-type; mkdir "$M"; mkfifo "$M/.MARKERS.type.crc"; start 1 50
@@ -82,5 +123,5 @@ JAVA
     printf '$ MarkerUtils.readMarkerType -> '; java -cp "$BUNDLE:$JARS" "$WORK/Type.java" "$M" 2>/dev/null || echo "not in this version's form"
 }
 [ $# -gt 0 ] || set -- exists_before_flush second_server_overwrites slow_directory_holds_up_others bytes_that_are_no_text \
-    kill_while_type_file_is_written disk_full_while_type_file_is_written
+    error_empties_a_file failed_listing_after_a_restart kill_while_type_file_is_written disk_full_while_type_file_is_written
 for finding in "$@"; do "$finding"; done
