@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -273,6 +274,21 @@ def test_a_campaign_that_was_ended_begins_no_driver() -> None:
     ended = JavaDrivers("1.2.0", ["java"], over=lambda: True)
     with pytest.raises(OutOfTime):
         ended.begin(Plan(), None, Path(), None, injector(), "driver-2")  # type: ignore[arg-type]
+
+
+def test_a_point_whose_run_had_no_time_for_its_fault_stays_untried(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    played = plays(monkeypatch, tmp_path, 0)
+    point = alike(played.runs.walk)[0]
+    drawn = DrawnPoint(number=1, plan=point.plan, point=point, words="")
+    run = SparkRun(history=History(Header(), ()), plan=point.plan, counts={})
+    others = sum(len(row.fates) for row in played.runs.walk.rows())
+    for cut in (True, False):
+        played.runs.took(drawn, replace(run, cut=cut), ())
+        assert played.came == ([] if cut else [NOT_MET])
+        assert sum(len(row.fates) for row in played.runs.walk.rows()) == others + 1
+    assert played.runs.draw({}) is None, "the time is over"
 
 
 def test_workloads_of_a_table_are_numbered_together_and_no_point_is_given_before_they_were() -> None:

@@ -131,9 +131,10 @@ class JavaRuns:
     unconfirmed: Counter[str] = field(default_factory=Counter)
     met: Counter[tuple[str, str]] = field(default_factory=Counter)
     tried: Counter[tuple[str, str]] = field(default_factory=Counter)
-    _pace: Pace = field(default_factory=Pace)
+    _paces: tuple[Pace, Pace] = field(default_factory=lambda: (Pace(), Pace()))  # Of processes and of warm lives.
     _took_s: float = FIRST_S
     _drawn: int = 0
+    _out_of_time: bool = False
     _shown: dict[Hashable, set[Kind]] = field(default_factory=dict)
     _plays: Counter[tuple[Hashable, Kind]] = field(default_factory=Counter)
     _settled: dict[TablePoint, str] = field(default_factory=dict)
@@ -145,7 +146,7 @@ class JavaRuns:
 
     def draw(self, reached: Mapping[str, int]) -> DrawnPoint | None:
         """The next run, None when none fits into the budget; the first always does."""
-        if self._drawn and self.program.left_s() - self.spared_s < 2 * self._took_s:
+        if self._out_of_time or (self._drawn and self.program.left_s() - self.spared_s < 2 * self._took_s):
             return None
         found = self.walk.next()
         if found is None:
@@ -206,8 +207,8 @@ class JavaRuns:
             number, self.tables = self.tables, self.tables + 1
         played = play_table(
             plan, number=number, version=self.version, program=replace(self.program, deadline=deadline),
-            scratch=self.scratch, pace=self._pace, sut=self.request.target.sut, profile=self.request.profile.name,
-            java=drivers,
+            scratch=self.scratch, pace=self._paces[drivers.warm is not None], sut=self.request.target.sut,
+            profile=self.request.profile.name, java=drivers,
         )  # fmt: skip
         return replace(played, findings=judge(played.history, self.request.guarantees) or None)
 
@@ -240,6 +241,10 @@ class JavaRuns:
         for counter, counts in ((self.tried, played.armed), (self.met, played.met)):
             counter.update({(drawn.plan.mode, name): count for name, count in counts.items()})
         struck = any(played.met.get(name) for name in _DECIDES)
+        if played.cut and not struck and not broken and drawn.point not in self._settled:
+            self._out_of_time = True  # There was none for its fault.
+            self.walk.give_up(drawn.point)
+            return
         self.walk.took(drawn.point, struck, {kind.guarantee for kind in broken}, self._settled.pop(drawn.point, ""))
 
     def close(self) -> None:

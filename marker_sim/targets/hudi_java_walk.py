@@ -112,6 +112,10 @@ class TableWalk:
         """Take in the run of a point. struck: its fault happened. settled: what came of it if its run broke nothing."""
         self._came[point] = names_of(broken) or settled or (KEPT if struck else NOT_MET)
 
+    def give_up(self, point: TablePoint) -> None:
+        """Leave a point that was given untried."""
+        self._came[point] = ""
+
     def kind(self, point: TablePoint) -> Hashable:
         """What the points of one story share: the kind of their call, in a write or in a rollback, and its fate."""
         call = self._calls[point.base][point.number - 1]
