@@ -138,9 +138,9 @@ def delete_directory(storage: Storage, runtime: Runtime, directory: str, at_once
     found_any = False
     for _ in range(TRIES):
         paths = retry_until_decided(storage, runtime, lambda: storage.list(directory + "/"))
+        if not paths and not found_any:  # A writer that died may have left what no listing shows and goes with a file.
+            retry_until_decided(storage, runtime, lambda: storage.delete(f"{directory}/{TYPE_FILE}"))
         if not paths:
-            if not found_any:  # Where a writer died there may be what no listing shows, which goes with the last file.
-                retry_until_decided(storage, runtime, lambda: storage.delete(f"{directory}/{TYPE_FILE}"))
             return found_any
         found_any = True
         for typed in (False, True):

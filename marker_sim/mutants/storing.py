@@ -136,8 +136,8 @@ STORING = (
     _storing(
         name="prefix-deletes-neighbour",
         record="plausible: deleting instant 001 by prefix also deletes instant 0010",
-        before='        paths = retry_until_decided(storage, runtime, lambda: storage.list(directory + "/"))\n        if not paths:\n',
-        after="        paths = retry_until_decided(storage, runtime, lambda: storage.list(directory))\n        if not paths:\n",
+        before='        paths = retry_until_decided(storage, runtime, lambda: storage.list(directory + "/"))\n        if not paths and',
+        after="        paths = retry_until_decided(storage, runtime, lambda: storage.list(directory))\n        if not paths and",
         kills="G3",
     ),
     _read(
