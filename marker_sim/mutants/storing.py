@@ -261,6 +261,14 @@ STORING = (
         after='    for path in retry_until_decided(storage, runtime, lambda: storage.list(directory + "/"))[:40]:\n',
         kills="G11",
     ),
+    _storing(
+        name="failed-listing-is-empty",
+        record="Hudi 0.15.0 to 1.2.0 MarkerDirState on local files: a new server takes a failed listing for an empty directory",
+        before='    for path in retry_until_decided(storage, runtime, lambda: storage.list(directory + "/")):\n',
+        after='    try:\n        listed = storage.list(directory + "/")\n    except StorageError:\n        listed = []\n'
+        "    for path in listed:\n",
+        kills="G11",
+    ),
     _direct(
         name="direct-marker-has-content",
         record="plausible: a direct marker holds its name",
