@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -119,8 +120,10 @@ def test_the_server_after_a_death_begins_to_start_before_it_and_none_is_started_
 def test_a_server_that_calls_storage_before_it_is_needed_may_not_be_started_ahead(tmp_path: Path) -> None:
     command = f"{RECOVERING} {{port}} {{storage}}"
     plan = creates(Fault.of(FaultKind.KILL, "server", Site(REPLY, 2)))
+    first, *others = plan.ops
+    plan = replace(plan, ops=(first, replace(first, name="p/late.marker.CREATE", after_ms=1_000), *others))
     with (
-        started(tmp_path, command, f"{RECOVERING} --names {{dir}}", ahead=True) as opened,
+        started(tmp_path, command, "echo {dir}", ahead=True) as opened,  # Two servers write over each other's file.
         pytest.raises(HarnessError, match="called storage before it was needed"),
     ):
         opened.again(plan, time.monotonic() + RUN_S)

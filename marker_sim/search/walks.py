@@ -33,7 +33,7 @@ from marker_sim.worlds.interceptor import StorageCall
 WRITTEN, DELETED = "walk/.hoodie/.temp/10", "walk/.hoodie/.temp/1"  # A deletion by prefix would show.
 AT_ONCE = 4
 AFTER_IT = 2  # Requests after the death at the end.
-SECOND_MS = 500  # When a second client asks, who changes nothing on storage where all went well.
+SECOND_MS = 250  # When a second client asks, where a change fails.
 CHANGES = {
     "local": ("open", "write", "cut", "allocate", "rename", "link", "symlink", "delete", "mkdir", "rmdir", "sync"),
     "s3": ("put", "delete"),
@@ -143,7 +143,9 @@ class Walk:
             point = self._left.pop() if self._left else min(self._pairs, key=lambda pair: pair.turn)
             if point.base == PAIRS:
                 self._pairs.remove(point)
-            plan = replace(self._bases[0], faults=(*point.deaths, point.fault))
+            base = self._bases[0]
+            again = asked_again() if self._end in point.deaths else ()
+            plan = replace(base, ops=(*base.ops, *again), faults=(*point.deaths, point.fault))
         else:
             return None
         self._going[plan] = point
@@ -221,7 +223,7 @@ class Walk:
             which = STARTING if call.starting else base
             for fate in fates_of(self.storage, call, self.power):
                 dies = fate.kind.row.kills or call.operation not in CHANGES[self.storage]
-                more = deaths if dies else (*deaths, self._death_at_the_end())
+                more = deaths if dies else (*deaths, self._end)
                 self._left.append(WalkPoint(which, number, fate.name, kind, 0, fate.at(trigger), more))
         random.Random(f"walk/1/{self.seed}").shuffle(self._left)
         self._left = in_order(self._left)[::-1]
@@ -230,8 +232,10 @@ class Walk:
             death = Fault.of(FaultKind.KILL, "server", changing[len(changing) // 2]._replace(when="after"))
             self._bases.append(replace(self._bases[0], faults=(death, *self._bases[0].faults)))
 
-    def _death_at_the_end(self) -> Fault:
-        asked = len(self._bases[0].single_ops)
+    @property
+    def _end(self) -> Fault:
+        """The death at the end of a run in which a change fails."""
+        asked = len(self._bases[0].single_ops) + len(asked_again())
         return Fault.of(FaultKind.KILL, "server", Site("server: reply", asked - AFTER_IT))
 
 
@@ -274,14 +278,9 @@ def _rarity(point: WalkPoint) -> int:
 def workload(storage: str, threads: int, interval_ms: int, seed: int) -> Plan:
     """Creates in two directories, one after the other and a few at once; one is deleted and used again.
 
-    The first creates are repeated at once, as by a client that had no answer. A second client asks for the names of the
-    first one, whose requests wait at that time if a write of theirs failed.
+    The first creates are repeated at once, as by a client that had no answer.
     Its only fault shows the reads: the first one is a millisecond late.
     """
-
-    def create(actor: str, directory: int, number: int | str, **more: Any) -> Op:
-        name = f"p={number}/f{number}_0-0-0_001.parquet.marker.CREATE"
-        return Op(actor=actor, kind="create", directory=directory, name=name, **more)
 
     def read(actor: str, directory: int, kind: str) -> Op:
         return Op(actor=actor, kind=kind, directory=directory)
@@ -293,21 +292,29 @@ def workload(storage: str, threads: int, interval_ms: int, seed: int) -> Plan:
         interval_ms=interval_ms,
         directories=(WRITTEN, DELETED),
         ops=(
-            *(create("executor-0", 0, number) for number in (0, 0, 1, 2, 3)),
-            create("executor-1", 0, f"c{COPY}", copies=AT_ONCE),
-            *(create("executor-2", 1, number) for number in (0, 0, 1, 2)),
+            *(_create("executor-0", 0, number) for number in (0, 0, 1, 2, 3)),
+            _create("executor-1", 0, f"c{COPY}", copies=AT_ONCE),
+            *(_create("executor-2", 1, number) for number in (0, 0, 1, 2)),
             read("executor-2", 1, "list"),
             read("executor-2", 1, "delete"),
-            create("executor-2", 1, 0),
+            _create("executor-2", 1, 0),
             read("executor-2", 1, "exists"),
             read("executor-0", 0, "list"),
-            create("executor-0", 0, 0),
-            create("executor-3", 0, 0, after_ms=SECOND_MS),
-            *(create("executor-3", 0, number) for number in (1, 2, 3)),
+            _create("executor-0", 0, 0),
         ),
         faults=(Fault.of(FaultKind.SLOW_STORAGE, "server", Call("", READ_CALLS), late_ms=1),),
         seed=seed,
     )
+
+
+def asked_again() -> tuple[Op, ...]:
+    """A second client asks for the names of the first one, whose requests wait at that time if a write failed."""
+    return tuple(_create("executor-3", 0, number, after_ms=0 if number else SECOND_MS) for number in range(4))
+
+
+def _create(actor: str, directory: int, number: int | str, **more: Any) -> Op:
+    name = f"p={number}/f{number}_0-0-0_001.parquet.marker.CREATE"
+    return Op(actor=actor, kind="create", directory=directory, name=name, **more)
 
 
 def numbered(calls: Iterable[StorageCall]) -> Iterator[Call]:
