@@ -329,14 +329,18 @@ def kind_of(number: int, wires: tuple[str, ...], named: bool = True, power: bool
     named: whether the names of files on storage say what is in them.
     power: whether it is lost in plans.
     """
-    if power:
-        if number % POWER_EVERY == POWER_AT:
-            return conditions.POWER_LOST
-        number -= (number + POWER_AT - 1) // POWER_EVERY
+    if power and number % POWER_EVERY == POWER_AT:
+        return conditions.POWER_LOST
+    number = _turn(number, power)
     if number % EVERY == HOSTILE_AT:
         return HOSTILE
     wire = next((wire for wire in wires if number % WIRES_EVERY == WIRES_AT[wire]), None)
     return wire or (THEMES if named else NAMELESS).get(number % EVERY, "deaths")
+
+
+def _turn(number: int, power: bool) -> int:
+    """The number of a plan among those that are not about losses of power."""
+    return number - (number + POWER_AT - 1) // POWER_EVERY if power else number
 
 
 def plan_for_servers(
@@ -360,7 +364,8 @@ def plan_for_servers(
     if kind == HOSTILE:
         plan = make_hostile_plan(*common)
     elif kind in WIRES_AT:
-        plan = make_wire_plan(*common, "wire" if kind == WIRE else "storage", number // WIRES_EVERY, small)
+        cls, turn = "wire" if kind == WIRE else "storage", _turn(number, power) // WIRES_EVERY
+        plan = make_wire_plan(*common, cls, turn, small)
     else:
         plan = make_merged_plan(*common, done, cast(Theme, kind), small)
     return losing_power(plan) if power else plan

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from marker_sim.faults import FaultKind
@@ -10,7 +12,8 @@ from marker_sim.outcome import conditions
 from marker_sim.outcome.conditions import conditions_met
 from marker_sim.plan import Op, Plan
 from marker_sim.search.merged_plans import ODD_TABLES
-from marker_sim.targets.http_plans import NAMELESS, OF_STORAGE, PLANS_DECIDE, THEMES, plan_for_servers
+from marker_sim.search.wire_plans import kinds_of
+from marker_sim.targets.http_plans import NAMELESS, OF_STORAGE, PLANS_DECIDE, THEMES, kind_of, plan_for_servers
 from properties.drawn import BATCHES, STORAGES, WIRES
 from properties.judges.build import DIRECTORY, Story, begun, marker
 
@@ -244,3 +247,13 @@ def test_plans_of_each_theme_have_what_it_is_about(storage: str, named: bool, sm
             case "full disk":
                 assert kinds == {FaultKind.DISK_FULL, FaultKind.PAUSE}
                 assert {fault.kind for fault in plan.faults} - kinds == {FaultKind.DIRECTORY_REMOVED}
+
+
+@pytest.mark.parametrize("power", [False, True])
+def test_two_plans_of_a_wire_in_a_row_have_all_kinds_of_its_faults(power: bool) -> None:
+    wires = WIRES["local"]
+    numbers = [number for number in range(1, 80) if kind_of(number, wires, power=power) == wires[0]]
+    for pair in pairwise(numbers):
+        plans = [plan_for_servers(number, 1, "local", BATCHES, wires, power=power) for number in pair]
+        met = {fault.kind for plan in plans for fault in plan.faults}
+        assert met >= set(kinds_of("wire")), pair
