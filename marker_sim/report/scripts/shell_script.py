@@ -22,6 +22,7 @@ from marker_sim.faults import FaultKind
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.plan import COPY, Op, Plan
 from marker_sim.report.scripts.shell_steps import faults_at_calls, not_in_a_shell, quoted, steps_of
+from marker_sim.report.templates import resource
 from marker_sim.report.words import plan_sentences, printable
 from marker_sim.targets.hudi import NAME as HUDI
 from marker_sim.targets.hudi import SETTINGS, launcher_of, service_command
@@ -137,13 +138,13 @@ def shell_script(failure: FailureDescription) -> str:
         door_program=program,
         known="\n".join(f"    create {place} {quoted(name)}" for place, name in _known(plan)) or "    :",
         claims=" ".join(sorted(claims, key=lambda name: int(name[1:]))),
-        rules=_text("script.awk").rstrip("\n"),
+        rules=resource("script.awk", __package__).rstrip("\n"),
     )  # fmt: skip
 
 
 def door_program() -> str:
     """The part of a script in Python at which calls of a program stop."""
-    return _text("door.py.j2").rstrip("\n")
+    return resource("door.py.j2", __package__).rstrip("\n")
 
 
 def render_script(template: str, **content: Any) -> str:
@@ -153,11 +154,7 @@ def render_script(template: str, **content: Any) -> str:
         variable_start_string="@{", variable_end_string="}@", comment_start_string="@#", comment_end_string="#@",
         block_start_string="@%", block_end_string="%@",
     )  # fmt: skip
-    return environment.from_string(_text(template)).render(**content)
-
-
-def _text(name: str) -> str:
-    return (files("marker_sim.report.scripts") / name).read_text(encoding="utf-8")
+    return environment.from_string(resource(template, __package__)).render(**content)
 
 
 def _problem(failure: FailureDescription) -> str:

@@ -38,6 +38,6 @@ def render(template: str, *, script: str = "", **content: Any) -> str:
     )
 
 
-def resource(name: str) -> str:
-    """The text of a file of this package."""
-    return (files("marker_sim.report.templates") / name).read_text(encoding="utf-8")
+def resource(name: str, package: str = __name__) -> str:
+    """The text of a file of a package, this one by default."""
+    return (files(package) / name).read_text(encoding="utf-8")
