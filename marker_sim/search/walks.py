@@ -172,7 +172,7 @@ class Walk:
         if point is None:
             self._number(tuple(calls))
         else:
-            named = " ".join(sorted(broken, key=lambda guarantee: int(guarantee[1:])))
+            named = names_of(broken)
             self._came[point] = named or (NO_ANSWER if hung else KEPT if struck else NOT_MET)
             if "G6" in broken:
                 self._silent.add(_kind(point))
@@ -315,6 +315,11 @@ def asked_again() -> tuple[Op, ...]:
 def _create(actor: str, directory: int, number: int | str, **more: Any) -> Op:
     name = f"p={number}/f{number}_0-0-0_001.parquet.marker.CREATE"
     return Op(actor=actor, kind="create", directory=directory, name=name, **more)
+
+
+def names_of(guarantees: Iterable[str]) -> str:
+    """Guarantees in the order of their numbers."""
+    return " ".join(sorted(set(guarantees), key=lambda guarantee: int(guarantee[1:])))
 
 
 def numbered(calls: Iterable[StorageCall]) -> Iterator[Call]:

@@ -28,9 +28,10 @@ from marker_sim.judges import judge
 from marker_sim.outcome.failure import Kind, failures_in
 from marker_sim.outcome.result import OF_STORY, UNCONFIRMED, Campaign, Deciding
 from marker_sim.plan import Plan
+from marker_sim.search.walks import names_of
 from marker_sim.surroundings.requirements import spark_home
 from marker_sim.surroundings.supervisor import end_marked
-from marker_sim.targets.hudi_java_walk import FAILED, KILLED, TablePoint, TableWalk, names_of
+from marker_sim.targets.hudi_java_walk import FAILED, KILLED, TablePoint, TableWalk
 from marker_sim.targets.jvm.java_start import archived, compiled
 from marker_sim.targets.run_environment import check_door, scratch_directory
 from marker_sim.targets.target import CampaignRequest

@@ -15,7 +15,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ from marker_sim.faults import Call, FaultKind
 from marker_sim.outcome.result import KEPT, NOT_MET, WalkedCall
 from marker_sim.plan import Plan, TableShape
 from marker_sim.search.seeds import plan_seed
-from marker_sim.search.walks import fates_of, numbered, shown
+from marker_sim.search.walks import fates_of, names_of, numbered, shown
 from marker_sim.worlds.interceptor import StorageCall
 from marker_sim.worlds.spark.hudi.settings import partition_names, shape_of, table_type
 from marker_sim.worlds.spark.hudi.steps import KILLED_AT, Stage, TableStep, phases, with_steps
@@ -139,11 +139,6 @@ class TableWalk:
         stage, plan = self.bases[base]
         metadata = ", metadata table" if shape_of(plan).metadata else ""
         return f"{STAGES[stage]}, {plan.mode}, {table_type(plan)}{metadata}"
-
-
-def names_of(guarantees: Iterable[str]) -> str:
-    """Guarantees in the order of their numbers."""
-    return " ".join(sorted(set(guarantees), key=lambda guarantee: int(guarantee[1:])))
 
 
 def below(call: Call) -> Call:
