@@ -74,6 +74,7 @@ from marker_sim.report.table import output_console, print_line
 from marker_sim.report.words import plan_sentences
 from marker_sim.report.write import note_ended, write_smaller
 from marker_sim.search.shrinking.shrinker import SMALL
+from marker_sim.surroundings.requirements import importing
 from marker_sim.surroundings.time_limit import REST_S, TimeLimit
 from marker_sim.targets.table import parse_target
 
@@ -140,7 +141,8 @@ def replay(
     if script or markdown:
         given_too = [name for name, value in (("--script and --markdown", script and markdown), ("--keep", keep),
                      ("--times", times), ("--real", real), ("--curve", curve)) if value]  # fmt: skip
-        from marker_sim.cli.handing_over import hand_over  # Which needs an HTTP client.
+        with importing("--script" if script else "--markdown"):
+            from marker_sim.cli.handing_over import hand_over  # Which needs an HTTP client.
 
         return hand_over(path, sut, script, every, file, given_too)
     if file is not None and not curve:
