@@ -39,7 +39,9 @@ from marker_sim.worlds.proxies.toxiproxy import ProxiedWire, Toxiproxy
 BODY = b"x" * 150
 REPLY = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(BODY), BODY)
 REQUEST = b"GET /echo HTTP/1.1\r\nHost: kit\r\nX-Padding: " + b"p" * 900 + b"\r\n\r\n"
+UNKNOWN = REQUEST.replace(b"/echo", b"/unknown")
 ENDS_S = 5.0
+SLOW_S = 0.6
 
 needs_server = pytest.mark.skipif(install.missing() != "", reason=install.missing())
 
@@ -79,8 +81,10 @@ class Upstream:
                     self.read_bytes += len(piece)
                     data += piece
                     while b"\r\n\r\n" in data:
-                        _, _, data = data.partition(b"\r\n\r\n")
+                        asked, _, data = data.partition(b"\r\n\r\n")
                         self.whole += 1
+                        if asked.startswith(b"GET /slow"):
+                            time.sleep(SLOW_S)
                         sock.sendall(REPLY)
             except OSError:
                 return
@@ -150,6 +154,16 @@ def test_a_fault_that_is_not_on_the_wire_is_not_seen(
     monkeypatch.setattr("marker_sim.worlds.proxies.faults.afflicted", lambda wire, fault: nullcontext())
     evidence = WireFaults(Recorder(), "wire test", REQUEST, lambda seconds: None, 0).strike(wire, fault)
     assert not evidence.happened, evidence.seen
+
+
+@needs_server
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault.kind is FaultKind.WIRE_BANDWIDTH], ids=described)
+def test_a_rate_is_seen_beside_a_server_that_is_slower(wire: ProxiedWire, fault: Fault) -> None:
+    slow = REQUEST.replace(b"/echo", b"/slow")
+    evidence = WireFaults(Recorder(), "wire test", slow, lambda seconds: None, 0, UNKNOWN).strike(wire, fault)
+    assert evidence.happened, evidence.seen
+    alone = WireFaults(Recorder(), "wire test", slow, lambda seconds: None, 0).strike(wire, fault)
+    assert not alone.happened, alone.seen
 
 
 @needs_server

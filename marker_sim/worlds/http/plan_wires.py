@@ -143,12 +143,19 @@ class PlanWires:
         wire = self._doors[server] if of_clients else injector.world.wire
         if wire is None or self._over.is_set():
             return None
-        process, request = ("wire clients", self._to_server()) if of_clients else ("storage", self._to_storage())
-        return WireFaults(injector.recorder, process, request, last, server.started).strike(wire, fault)
+        if of_clients:
+            process, request, unknown = "wire clients", self._to_server(), self._to_server("/kit-probe")
+        else:
+            process, request, unknown = "storage", self._to_storage(), b""
+        return WireFaults(injector.recorder, process, request, last, server.started, unknown).strike(wire, fault)
 
-    def _to_server(self) -> bytes:
-        """Asks a server whether a marker directory exists that nothing uses, in more bytes than it takes."""
+    def _to_server(self, path: str = "") -> bytes:
+        """Asks a server whether a marker directory exists that nothing uses, in more bytes than it takes.
+
+        path: of the request instead of that of the question.
+        """
         method, route = ROUTES["exists"]
+        route = path or route
         directory = self._injector.world.address(MarkerDirectory("kit-probe", PROBE_INSTANT))
         target = f"{BASE}{route}?{urlencode({'markerdirpath': directory})}"
         padding = "p" * PADDING_BYTES

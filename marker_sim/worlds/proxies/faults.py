@@ -286,24 +286,37 @@ class WireFaults:
     request: what is sent to see whether a fault works; it must have no effect, and a whole reply.
     wait: lets time pass.
     life: index of the start of the server whose requests are on the wire.
+    unknown: a request that any server refuses at once, for rates that the time of a slow answer hides.
     """
 
     def __init__(
-        self, recorder: Recorder, process: str, request: bytes, wait: Callable[[float], object], life: int
+        self,
+        recorder: Recorder,
+        process: str,
+        request: bytes,
+        wait: Callable[[float], object],
+        life: int,
+        unknown: bytes = b"",
     ) -> None:
         self._recorder = recorder
         self._process = process
         self._request = request
+        self._unknown = unknown
         self._wait = wait
         self._life = life
 
     def strike(self, wire: ProxiedWire, fault: Fault) -> Evidence:
         """Apply a fault, check that it works, keep it for its duration, remove it; not on a wire without replies."""
-        calm = undisturbed(wire, fault, self._request)
+        request = self._request
+        calm = undisturbed(wire, fault, request)
         if calm.end != "reply":
             return Evidence(fault=fault, happened=False, seen=f"{calm.end} before the fault was put on")
+        if fault.kind is FaultKind.WIRE_BANDWIDTH and self._unknown:
+            refused = undisturbed(wire, fault, self._unknown)
+            if refused.end == "reply" and refused.took_s < calm.took_s:
+                request, calm = self._unknown, refused
         with self.span(wire, fault) as came:
-            happened, seen = observe(wire.port, fault, self._request, calm)
+            happened, seen = observe(wire.port, fault, request, calm)
             self._wait(fault.settings.for_ms / 1000)
         return Evidence(fault=fault, happened=happened, seen=seen, broken=came[0])
 
