@@ -22,6 +22,7 @@ from marker_sim.report.scripts.shell_script import FailureDescription, shell_scr
 from marker_sim.targets import hudi
 from marker_sim.targets.target import ServerOptions
 from properties.volume import volume
+from scenarios.faulty_servers import starts as faulty_servers
 from scenarios.findings.stored_finding import read_findings
 from scenarios.plain_shell import PATH, run_script, s3_store, settings_of_hudi
 from scenarios.test_http import START
@@ -277,6 +278,18 @@ def lake() -> Iterator[str]:
         yield endpoint
 
 
+@pytest.mark.parametrize("read", ["list", "get"])
+def test_a_script_stops_what_a_server_reads(tmp_path: Path, read: str) -> None:
+    path = r"^t0/\.hoodie/\.temp/001/?$" if read == "list" else "MARKERS0$"
+    fails = Fault.of(FaultKind.IO_ERROR, "server", Call(path, (read,), 1))
+    start = faulty_servers.command("correct-python", Path())
+    script = shell_script(told("G3", plan(*(create(name) for name in NAMES[:3]), faults=(fails,)), start))
+    code, said = bash(script, tmp_path, TRIES="1")
+    assert code == 0 and "001" in said and "fails with Input/output error" in said, said
+    code, said = bash(script, tmp_path, START=faulty_servers.command("listing-error-is-empty", Path()), TRIES="1")
+    assert (code == 1) == (read == "list"), said
+
+
 def test_what_was_found_on_s3_is_shown_on_any_s3(tmp_path: Path, lake: str) -> None:
     made = plan(*(create(name) for name in NAMES[:3]), faults=(killed(2),), storage="s3")
     script = shell_script(told("G4", made, f"{START_S3} --broken joins-after-restart"))
@@ -306,10 +319,6 @@ def test_a_script_refuses_a_request_in_front_of_any_s3(tmp_path: Path, lake: str
                 storage="s3",
             ),
             "do not see the n-th call of a server to its storage (timeout-applied of server)",
-        ),
-        (
-            plan(create(NAMES[0]), faults=(Fault.of(FaultKind.KILL, "server", Site("server: batch file read", 1)),)),
-            "a script does not stop the reads of a server (kill of server)",
         ),
         (plan(create("a\x01b.marker.CREATE")), "one of the bytes 0, 1 and 2"),
     ],

@@ -112,7 +112,7 @@ def around_a_failure(rng: random.Random, storage: str, failing: tuple[int, ...],
             copies=clients,
             apart_ms=apart_ms,
         )
-        for directory, clients, apart_ms in (*crowds, (beside, 12, rng.choice((60, 150))))
+        for directory, clients, apart_ms in (*crowds, (beside, 12, rng.choice((10, 60))))
         for after_ms in ((0, rng.choice((0, 300, 900))) if directory in failing else (0,))
     ]
 

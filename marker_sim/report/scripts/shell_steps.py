@@ -16,7 +16,6 @@ from itertools import groupby
 from typing import Any
 
 from marker_sim.faults import Call, Fault, FaultKind
-from marker_sim.faults.row import READS
 from marker_sim.plan import COPY, OF_CROWD, Op, Plan
 from marker_sim.report.words import printable
 from marker_sim.worlds.http.plan_faults import OF_REQUESTS, at_a_call, call_of, client_site
@@ -94,8 +93,6 @@ def not_in_a_shell(fault: Fault, plan: Plan) -> str:
                 if fault.kind is FaultKind.SERVER_ERROR and isinstance(trigger, Call) and not settings.applied:
                     return "a script does not know when a server is starting" if trigger.starting else ""
                 return "curl and kill do not see the n-th call of a server to its storage"
-            if not READS.isdisjoint(call_of(fault).operations):
-                return "a script does not stop the reads of a server"
             return "" if fault.kind in _AT_CALLS or (fault.site and fault.kind in _ON_SERVERS) else _CANNOT
         return "" if fault.kind in _ON_SERVERS and (fault.site in OF_REQUESTS or not fault.site) else _CANNOT
     return "" if fault.kind in _OF_CLIENTS else _CANNOT
