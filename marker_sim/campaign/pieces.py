@@ -20,7 +20,7 @@ from marker_sim.campaign.runs import digest, execute, lacking
 from marker_sim.history import History
 from marker_sim.judges import judge, modes_agree
 from marker_sim.judges.baselines.baseline import Known, counts_against
-from marker_sim.judges.findings import UNEXPLAINED, Finding
+from marker_sim.judges.findings import UNEXPLAINED, Finding, by_number
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.outcome.failure import NO_TIME, Failure, Kind, failures_in, stories
 from marker_sim.outcome.result import RunRow, run_row
@@ -266,7 +266,7 @@ class SearchState:
         of = "" if request.runs is None else f" of {request.runs:,}"
         rates = rates_of({runs: statistics.runs, steps: statistics.steps}, seconds)
         causes = len(stories(self.failures()))
-        broken = ", ".join(sorted({kind.guarantee for kind in self.found}, key=lambda name: int(name[1:])))
+        broken = ", ".join(by_number(kind.guarantee for kind in self.found))
         said = f"{causes} cause{'' if causes == 1 else 's'} so far: {broken}" if broken else "none violated"
         return f"{statistics.runs:,}{of} {runs}; {rates}; {sum(statistics.faults.values()):,} faults{left}; {said}"
 

@@ -10,6 +10,7 @@ from typing import Literal
 from rich.console import Console
 
 from marker_sim.history import History
+from marker_sim.judges.findings import by_number
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.outcome.curve import LikelihoodCurve
@@ -154,7 +155,7 @@ def _promise(failure: Failure, *others: Failure) -> Defect:
         message=failure.message,
         mode=failure.kind.mode,
         storage=failure.kind.storage,
-        also=tuple(sorted({each.guarantee for each in others} - {known.id}, key=lambda name: int(name[1:]))),
+        also=tuple(by_number({each.guarantee for each in others} - {known.id})),
         plan=failure.plan,
         steps=plan_sentences(failure.plan) if failure.plan is not None else (),
         history=failure.history,

@@ -42,6 +42,11 @@ _OF_FAMILY = {
 _FAMILIES = {kind.value: kind.row.family for kind in FaultKind}
 
 
+def by_number(guarantees: Iterable[str]) -> list[str]:
+    """Ids of guarantees, each once, in the order of their numbers."""
+    return sorted(set(guarantees), key=lambda guarantee: int(guarantee[1:]))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breach:
     """One proof that a guarantee was broken.

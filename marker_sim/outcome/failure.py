@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from marker_sim.history import History
-from marker_sim.judges.findings import UNEXPLAINED, Breach, Finding
+from marker_sim.judges.findings import UNEXPLAINED, Breach, Finding, by_number
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.judges.violations import violation
 from marker_sim.outcome.curve import LikelihoodCurve
@@ -246,6 +246,6 @@ def breaks_besides(story: Sequence[Failure | FailureRecord], what: str = "failur
     told, *others = story
     if not others:
         return ""
-    names = sorted({each.guarantee for each in others} - {told.guarantee}, key=lambda name: int(name[1:]))
+    names = by_number({each.guarantee for each in others} - {told.guarantee})
     more = f"{len(others)} more {what}{'' if len(others) == 1 else 's'}"
     return f"also breaks {', '.join(names)} ({more})" if names else f"{more} of the same guarantee"

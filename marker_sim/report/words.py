@@ -77,8 +77,9 @@ def _table(plan: Plan, shape: TableShape) -> str:
 def _write_of_hudi(plan: Plan, number: int) -> str:
     write = plan.writes[number]
     what = "; ".join(_fault(plan.faults[fault], writes=False).rstrip(".") for fault in write.faults)
-    if write.abandon:
-        what = "the driver is killed when all its data files are there, so that the next one has to roll back"
+    if write.abandon and not what:
+        what = "the driver is killed when all its data files are there"
+    what += ", so that the next one has to roll back" if write.abandon else ""
     return f"Write {number + 1}{f' ({write.name})' if write.name else ''}: {what or 'no fault'}."
 
 

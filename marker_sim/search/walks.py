@@ -26,6 +26,7 @@ from marker_sim.faults import Call, Fault, FaultKind, Site
 from marker_sim.faults.model import FaultSettings, When
 from marker_sim.faults.row import READ_CALLS, READS
 from marker_sim.history.index.presence import directory_of
+from marker_sim.judges.findings import by_number
 from marker_sim.outcome.result import KEPT, NO_ANSWER, NOT_MET, WalkedCall
 from marker_sim.plan import COPY, Op, Plan
 from marker_sim.worlds.interceptor import StorageCall
@@ -172,7 +173,7 @@ class Walk:
         if point is None:
             self._number(tuple(calls))
         else:
-            named = names_of(broken)
+            named = " ".join(by_number(broken))
             self._came[point] = named or (NO_ANSWER if hung else KEPT if struck else NOT_MET)
             if "G6" in broken:
                 self._silent.add(_kind(point))
@@ -192,7 +193,7 @@ class Walk:
                 base=BASES[base],
                 number=number,
                 call=kinds[number] if base == PAIRS else shown(self._calls[min(base, 1)][number - 1]),
-                fates={fate: max(came, key=_rank) for fate, came in own.items()},
+                fates={fate: max(came, key=rank) for fate, came in own.items()},
                 pairs=sum(map(len, own.values())) if base == PAIRS else 0,
                 tried=sum(map(bool, chain(*own.values()))) if base == PAIRS else 0,
             )
@@ -317,11 +318,6 @@ def _create(actor: str, directory: int, number: int | str, **more: Any) -> Op:
     return Op(actor=actor, kind="create", directory=directory, name=name, **more)
 
 
-def names_of(guarantees: Iterable[str]) -> str:
-    """Guarantees in the order of their numbers."""
-    return " ".join(sorted(set(guarantees), key=lambda guarantee: int(guarantee[1:])))
-
-
 def numbered(calls: Iterable[StorageCall]) -> Iterator[Call]:
     """How a plan names each call: the n-th of its operation on such a path, of servers that serve or that start."""
     count: Counter[tuple[str, str, bool]] = Counter()
@@ -347,7 +343,7 @@ def shown(call: StorageCall) -> str:
     return f"{call.operation} {folder}{_VARYING.sub('#', name)}"
 
 
-def _rank(came: str) -> int:
+def rank(came: str) -> int:
     """Of what came of several pairs the highest is shown: guarantees that were broken."""
     known = "", NOT_MET, NO_ANSWER, KEPT
     return known.index(came) if came in known else len(known)

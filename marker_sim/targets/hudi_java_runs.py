@@ -25,10 +25,10 @@ from pathlib import Path
 
 from marker_sim.errors import HarnessError
 from marker_sim.judges import judge
+from marker_sim.judges.findings import by_number
 from marker_sim.outcome.failure import Kind, failures_in
 from marker_sim.outcome.result import OF_STORY, UNCONFIRMED, Campaign, Deciding
 from marker_sim.plan import Plan
-from marker_sim.search.walks import names_of
 from marker_sim.surroundings.requirements import spark_home
 from marker_sim.surroundings.supervisor import end_marked
 from marker_sim.targets.hudi_java_walk import FAILED, KILLED, TablePoint, TableWalk
@@ -174,16 +174,18 @@ class JavaRuns:
         shown = self._shown.setdefault(kind, set())
         while (open_ := {each for each in broken - shown if self._plays[kind, each] < TIMES}) and self._has_time:
             run = self._run(point.plan, self.program.deadline, self._drivers())
+            if run.trouble and self._has_time:  # A JVM that did not start in time may do so now.
+                run = self._run(point.plan, self.program.deadline, self._drivers())
             if run.interrupted or run.trouble:
                 return run
             self._plays.update((kind, each) for each in open_)
             shown |= self._broken(run)
             if counts != CONFIRMED:
                 played, counts = run, CONFIRMED if self._broken(run) else AS_BEFORE
-        if alone := names_of(each.guarantee for each in broken - shown):
+        if alone := " ".join(by_number(each.guarantee for each in broken - shown)):
             self.unconfirmed[f"{alone} by {self.walk.shown(point)}"] += 1
             counts = counts if counts == CONFIRMED else NOT_CONFIRMED
-        as_before = OF_STORY + names_of(each.guarantee for each in broken)
+        as_before = OF_STORY + " ".join(by_number(each.guarantee for each in broken))
         self._settled[point] = UNCONFIRMED if alone else as_before
         return replace(played, counts={**played.counts, counts: 1})
 
@@ -246,7 +248,8 @@ class JavaRuns:
             self._out_of_time = True  # There was none for its fault.
             self.walk.give_up(drawn.point)
             return
-        self.walk.took(drawn.point, struck, {kind.guarantee for kind in broken}, self._settled.pop(drawn.point, ""))
+        settled = self._settled.pop(drawn.point, "")
+        self.walk.took(drawn.point, struck, {kind.guarantee for kind in broken}, settled, played.calls)
 
     def close(self) -> None:
         """End every JVM; no further one begins."""

@@ -5,9 +5,10 @@
     a point    the n-th call of a kind on paths of a role, in one of both, and a fate (walks.py)
     a run      the same on a fresh table, with the point as its fault; then a driver without faults writes, which must
                roll back, and the table is read
+    a pair     a death in a write, and a death at a call of the rollback after it, which a run with the first showed
 
 First calls of a kind come before later ones, tables in the order of `TABLES`: a short walk has met each kind of call on
-the first.
+the first. Pairs come when all single points are through.
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ import re
 from collections import Counter
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import NamedTuple
 
-from marker_sim.faults import Call, FaultKind
+from marker_sim.faults import Call, Fault, FaultKind
+from marker_sim.judges.findings import by_number
 from marker_sim.outcome.result import KEPT, NOT_MET, WalkedCall
 from marker_sim.plan import Plan, TableShape
 from marker_sim.search.seeds import plan_seed
-from marker_sim.search.walks import fates_of, names_of, numbered, shown
+from marker_sim.search.walks import Fate, fates_of, numbered, rank, shown
 from marker_sim.worlds.interceptor import StorageCall
 from marker_sim.worlds.spark.hudi.settings import partition_names, shape_of, table_type
 from marker_sim.worlds.spark.hudi.steps import KILLED_AT, Stage, TableStep, phases, with_steps
@@ -38,13 +41,18 @@ BEGINS = re.compile(r"/\.hoodie/(timeline/)?\d+\.(delta)?commit\.requested$")  #
 
 
 class TablePoint(NamedTuple):
-    """A call of a numbered workload and a fate of it. base: of `TableWalk.bases`. number: of the call, from 1."""
+    """A call and a fate of it.
+
+    base: of `TableWalk.bases`. number: of the call in its numbered workload, from 1; of a pair, of its kind of call.
+    turn: how many there were of its kind by then. death: of a pair, the words of the one before.
+    """
 
     base: int
     number: int
     fate: str
     turn: int
     plan: Plan
+    death: str = ""
 
 
 @dataclass(slots=True)
@@ -60,6 +68,8 @@ class TableWalk:
     _given: int = 0  # How many of them are being numbered, or were.
     _calls: dict[int, tuple[StorageCall, ...]] = field(default_factory=dict)
     _left: list[TablePoint] = field(default_factory=list)
+    _pairs: list[TablePoint] = field(default_factory=list)
+    _kinds: dict[str, int] = field(default_factory=dict)  # Calls of pairs, as shown, numbered.
     _came: dict[TablePoint, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -80,65 +90,121 @@ class TableWalk:
         if base < len(self.bases) and (first or base % (len(self.modes) * len(STAGES))):
             self._given += 1
             return self.bases[base][1]  # The workloads of one table are numbered together.
-        return self._left.pop() if self._left and not numbering else None
+        if numbering or not (self._left or self._pairs):
+            return None
+        if self._left:
+            return self._left.pop()
+        self._pairs.remove(pair := min(self._pairs, key=lambda each: each.turn))
+        return pair
 
     def number(self, plan: Plan, calls: Sequence[Sequence[StorageCall]]) -> None:
         """Take in the run of a workload. calls: of each of its writes, with paths below the table's folder."""
         base = next(n for n, (_, known) in enumerate(self.bases) if known == plan)
         stage = self.bases[base][0]
-        own = calls[1 if stage == "write" else 2] if len(calls) > (stage == "rollback") + 1 else ()
-        found = tuple(call._replace(path=call.path.partition("/")[2]) for call in own)
-        if stage == "rollback":
-            ends = next((n for n, call in enumerate(found) if BEGINS.search(f"/{call.path}")), len(found))
-            found = found[:ends]
-        self._calls[base] = found
+        self._calls[base] = found = _own(stage, calls)
         turns = Counter[tuple[str, tuple[str, ...]]]()
         for number, (call, trigger) in enumerate(zip(found, numbered(found), strict=True), 1):
             kind = shown(call), call.also  # A file that is cut and written again differs from a new one.
             turns[kind] += 1
             for fate in fates_of("local", call):
-                kills = fate.kind.row.kills
-                torn = fate.kind is FaultKind.TORN_WRITE  # Of which half is written before the death.
-                placed = (fate._replace(when="after") if torn else fate).at(below(trigger))
-                fault = replace(placed, target=DRIVER if kills else STORAGE)
-                name = KILLED[stage] if kills else FAILED[stage]
-                made = with_steps(plan, (TableStep(name=name, stage=stage, faults=(fault,)),))
+                name = KILLED[stage] if fate.kind.row.kills else FAILED[stage]
+                made = with_steps(plan, (TableStep(name=name, stage=stage, faults=(_placed(fate, trigger),)),))
                 self._left.append(TablePoint(base, number, fate.name, turns[kind], made))
         self._left.sort(key=lambda point: point[:3])  # Workloads end in any order.
         random.Random(f"table walk/1/{self.seed}").shuffle(self._left)
         self._left.sort(key=lambda point: -point.turn)
 
-    def took(self, point: TablePoint, struck: bool, broken: Collection[str], settled: str = "") -> None:
-        """Take in the run of a point. struck: its fault happened. settled: what came of it if its run broke nothing."""
-        self._came[point] = names_of(broken) or settled or (KEPT if struck else NOT_MET)
+    def took(
+        self,
+        point: TablePoint,
+        struck: bool,
+        broken: Collection[str],
+        settled: str = "",
+        calls: Sequence[Sequence[StorageCall]] = (),
+    ) -> None:
+        """Take in the run of a point.
+
+        struck: its fault happened. settled: what came of it if its run broke nothing. calls: as of `number`.
+        """
+        self._came[point] = " ".join(by_number(broken)) or settled or (KEPT if struck else NOT_MET)
+        (fault,), stage = point.plan.faults[-1:], self.bases[point.base][0]
+        if struck and stage == "write" and fault.kind.row.kills:
+            self._pair(point, fault, _own("rollback", calls))
+
+    def _pair(self, point: TablePoint, death: Fault, calls: Sequence[StorageCall]) -> None:
+        """The pairs of a death that was played: with a death at each call of the rollback after it."""
+        base, death_words = point.base + 1, f"{point.fate} at {self._call(point)}"
+        turns = Counter((pair.number, pair.fate) for pair in (*self._pairs, *self._came) if pair.death)
+        for call, trigger in zip(calls, numbered(calls), strict=True):
+            number = self._kinds.setdefault(shown(call), len(self._kinds) + 1)
+            for fate in (fate for fate in fates_of("local", call) if fate.kind.row.kills):
+                turns[number, fate.name] += 1
+                own = TableStep(
+                    name=KILLED["rollback"], stage="rollback", faults=(_placed(fate, trigger),), before=(death,)
+                )
+                made = with_steps(self.bases[base][1], (own,))
+                turn = turns[number, fate.name]
+                self._pairs.append(TablePoint(base, number, fate.name, turn, made, death_words))
 
     def give_up(self, point: TablePoint) -> None:
         """Leave a point that was given untried."""
         self._came[point] = ""
 
     def kind(self, point: TablePoint) -> Hashable:
-        """What the points of one story share: the kind of their call, in a write or in a rollback, and its fate."""
-        call = self._calls[point.base][point.number - 1]
-        return self.bases[point.base][0], shown(call), call.also, point.fate
+        """What the points of one story share: the kind of their call, in a write or in a rollback, and its fate; for
+        pairs, after any death.
+        """
+        also = () if point.death else self._calls[point.base][point.number - 1].also
+        return self.bases[point.base][0], self._call(point), also, point.fate, bool(point.death)
 
     def shown(self, point: TablePoint) -> str:
         """A point in words."""
-        return f"{point.fate} at {shown(self._calls[point.base][point.number - 1])} ({self._words(point.base)})"
+        after = f", after {point.death}" if point.death else ""
+        return f"{point.fate} at {self._call(point)} ({self._words(point.base)}{after})"
 
     def rows(self) -> tuple[WalkedCall, ...]:
         """The calls in their order, with the fates of each."""
-        fates: dict[tuple[int, int], dict[str, str]] = {}
-        for point in sorted({*self._left, *self._came}, key=lambda each: each[:3]):
-            fates.setdefault(point[:2], {})[point.fate] = self._came.get(point, "")
+        fates: dict[tuple[bool, int, int, str], dict[str, list[str]]] = {}
+        for point in sorted({*self._left, *self._pairs, *self._came}, key=lambda each: (bool(each.death), *each[:3])):
+            row = fates.setdefault((bool(point.death), point.base, point.number, self._call(point)), {})
+            row.setdefault(point.fate, []).append(self._came.get(point, ""))
         return tuple(
-            WalkedCall(base=self._words(base), number=number, call=shown(self._calls[base][number - 1]), fates=own)
-            for (base, number), own in fates.items()
+            WalkedCall(
+                base=f"pairs: {self._words(base)}, after a death" if pair else self._words(base),
+                number=number,
+                call=call,
+                fates={fate: max(came, key=rank) for fate, came in own.items()},
+                pairs=sum(map(len, own.values())) if pair else 0,
+                tried=sum(map(bool, chain(*own.values()))) if pair else 0,
+            )
+            for (pair, base, number, call), own in fates.items()
         )
+
+    def _call(self, point: TablePoint) -> str:
+        """The call of a point, as shown."""
+        if point.death:
+            return next(call for call, number in self._kinds.items() if number == point.number)
+        return shown(self._calls[point.base][point.number - 1])
 
     def _words(self, base: int) -> str:
         stage, plan = self.bases[base]
         metadata = ", metadata table" if shape_of(plan).metadata else ""
         return f"{STAGES[stage]}, {plan.mode}, {table_type(plan)}{metadata}"
+
+
+def _own(stage: Stage, calls: Sequence[Sequence[StorageCall]]) -> tuple[StorageCall, ...]:
+    """The calls of a stage among those of the writes of a run, with paths below the table."""
+    own = next(iter(calls[1 if stage == "write" else 2 :]), ())
+    found = tuple(call._replace(path=call.path.partition("/")[2]) for call in own)
+    begins = (n for n, call in enumerate(found) if stage == "rollback" and BEGINS.search(f"/{call.path}"))
+    return found[: next(begins, len(found))]
+
+
+def _placed(fate: Fate, trigger: Call) -> Fault:
+    """The fault of a fate at a call of a table."""
+    torn = fate.kind is FaultKind.TORN_WRITE  # Of which half is written before the death.
+    placed = (fate._replace(when="after") if torn else fate).at(below(trigger))
+    return replace(placed, target=DRIVER if fate.kind.row.kills else STORAGE)
 
 
 def below(call: Call) -> Call:

@@ -24,6 +24,7 @@ from marker_sim.campaign.nightly.summary import (
     verdict_of,
 )
 from marker_sim.campaign.nightly.totals import NightTotals, Totals
+from marker_sim.judges.findings import by_number
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.outcome.failure import FIXED, breaks_besides, stories
 from marker_sim.outcome.statistics import RunCounts
@@ -74,7 +75,7 @@ def render_nights(totals: Totals, directory: Path) -> str:
 
 def _headline(totals: Totals) -> str:
     night, where = totals.night, f"in night {totals.night.number}"
-    broken = sorted({failure.partition("/")[0] for failure in night.kinds}, key=_number)
+    broken = by_number(failure.partition("/")[0] for failure in night.kinds)
     match verdict_of(night):
         case "violated" if broken:
             return f"{totals.sut} breaks {', '.join(broken)} {where}"
@@ -167,9 +168,7 @@ def _versions(nights: Sequence[NightTotals], groups: Sequence[Sequence[StoredFai
     judged = {name for each in sums.values() for name, count in (each.judged + each.violations).items() if count}
     return {
         "versions": made,
-        "judged": [
-            (BY_ID[name], [_judged(each, name) for each in sums.values()]) for name in sorted(judged, key=_number)
-        ],
+        "judged": [(BY_ID[name], [_judged(each, name) for each in sums.values()]) for name in by_number(judged)],
     }
 
 
@@ -206,7 +205,3 @@ def _first(group: Sequence[StoredFailure]) -> int:
 
 def _file(failure: StoredFailure) -> str:
     return f"{FOLDER}/{f'{FIXED}/' if failure.fixed else ''}{failure.name}.json"
-
-
-def _number(guarantee: str) -> int:
-    return int(guarantee[1:])

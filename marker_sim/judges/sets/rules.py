@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from marker_sim.history.index.presence import NEVER
-from marker_sim.judges.findings import Breach, Finding
+from marker_sim.judges.findings import Breach, Finding, by_number
 
 EARLIEST = -1
 SHOWN = 5
@@ -135,7 +135,7 @@ def findings_of(
 ) -> tuple[Finding, ...]:
     """One finding for each guarantee. lacking: by rule, why it was not judged; under: the class of all breaches."""
     found = []
-    for guarantee in sorted(GUARANTEES_BY_SETS, key=lambda guarantee: int(guarantee[1:])):
+    for guarantee in by_number(GUARANTEES_BY_SETS):
         rules = [rule for rule in RULES if rule.guarantee == guarantee]
         results = [(rule, differences.get(rule.id, NOTHING)) for rule in rules]
         breaches: list[Breach] = []

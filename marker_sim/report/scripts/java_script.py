@@ -62,8 +62,9 @@ def _steps(failure: FailureDescription) -> list[dict[str, Any]]:
     plan = failure.plan
     last, made = last_data_file(len(partition_names(plan)), plan.storage), []
     for write in plan.writes:
-        faults = last.faults if write.abandon else tuple(plan.faults[number] for number in write.faults)
-        name = "all data files are there" if write.abandon else write.name
+        own = tuple(plan.faults[number] for number in write.faults)
+        faults = own or last.faults if write.abandon else own
+        name = "a write that is rolled back" if write.abandon else write.name
         made.append({
             "name": _literal(name), "abandoned": str(write.abandon).lower(), "faults": list(map(_fault, faults)),
             "operations": {name for fault in faults for name in call_of(fault).operations},

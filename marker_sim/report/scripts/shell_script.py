@@ -19,6 +19,7 @@ from jinja2 import Environment, StrictUndefined
 
 from marker_sim.errors import UsageError
 from marker_sim.faults import FaultKind
+from marker_sim.judges.findings import by_number
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.plan import COPY, Op, Plan
 from marker_sim.report.scripts.shell_steps import faults_at_calls, not_in_a_shell, quoted, steps_of
@@ -137,7 +138,7 @@ def shell_script(failure: FailureDescription) -> str:
         door_faults=quoted(json.dumps(at_calls)),
         door_program=program,
         known="\n".join(f"    create {place} {quoted(name)}" for place, name in _known(plan)) or "    :",
-        claims=" ".join(sorted(claims, key=lambda name: int(name[1:]))),
+        claims=" ".join(by_number(claims)),
         rules=resource("script.awk", __package__).rstrip("\n"),
     )  # fmt: skip
 

@@ -85,8 +85,8 @@ def _writes(plan: Plan) -> list[dict[str, Any]]:
     last = last_data_file(len(partition_names(plan)), plan.storage).faults[0]
     made = []
     for write in plan.writes:
-        fault = last if write.abandon else next((plan.faults[number] for number in write.faults), None)
-        name = "all data files are there" if write.abandon else write.name
+        fault = next((plan.faults[number] for number in write.faults), last if write.abandon else None)
+        name = "a write that is rolled back" if write.abandon else write.name
         made.append({"name": name, "abandoned": write.abandon, "kill": None if fault is None else _kill(fault)})
     return made
 

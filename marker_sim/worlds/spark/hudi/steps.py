@@ -1,7 +1,8 @@
 """The steps of a run on a table that Hudi writes: what each does to it, where that is, and which guarantees it decides.
 
 A step is one write, or one rollback, and the faults that it meets. A plan has the steps as its writes: one that is
-abandoned comes before each whose rollback is what meets the faults.
+abandoned comes before each whose rollback is what meets the faults, and dies by its own or when its data files are
+whole.
 
     write      requested · inflight · marker (direct) or flush, rewrite, type-file (timeline) · data-file
                · last-data-file · metadata · before-commit · after-commit · marker-deletion
@@ -65,11 +66,13 @@ class TableStep:
     name: how it is counted, "" for one that is not.
     stage: "rollback" when the write before it must fail first.
     faults: of its driver, an executor or the storage, each at a call on paths below the table.
+    before: those of the write that must fail first, none for a death at its last data file.
     """
 
     name: str
     stage: Stage
     faults: tuple[Fault, ...]
+    before: tuple[Fault, ...] = ()
 
     @property
     def word(self) -> str:
@@ -79,22 +82,28 @@ class TableStep:
 
 def steps_of(plan: Plan) -> tuple[TableStep, ...]:
     """The steps of a plan."""
-    found, left_behind = list[TableStep](), False
+    found, before = list[TableStep](), None
     for write in plan.writes:
+        faults = tuple(plan.faults[number] for number in write.faults)
         if not write.abandon:
-            faults = tuple(plan.faults[number] for number in write.faults)
-            found.append(TableStep(name=write.name, stage="rollback" if left_behind else "write", faults=faults))
-        left_behind = write.abandon
+            stage: Stage = "write" if before is None else "rollback"
+            found.append(TableStep(name=write.name, stage=stage, faults=faults, before=before or ()))
+        before = faults if write.abandon else None
     return tuple(found)
 
 
 def with_steps(plan: Plan, steps: Iterable[TableStep]) -> Plan:
     """The plan with other steps."""
     writes, faults = list[Write](), list[Fault]()
+
+    def add(write: Write, own: tuple[Fault, ...]) -> None:
+        writes.append(replace(write, faults=tuple(range(len(faults), len(faults) + len(own)))))
+        faults.extend(own)
+
     for step in steps:
-        writes += [Write(abandon=True)] if step.stage == "rollback" else []
-        writes.append(Write(name=step.name, faults=tuple(range(len(faults), len(faults) + len(step.faults)))))
-        faults += step.faults
+        if step.stage == "rollback":
+            add(Write(abandon=True), step.before)
+        add(Write(name=step.name), step.faults)
     return replace(plan, writes=tuple(writes), faults=tuple(faults))
 
 

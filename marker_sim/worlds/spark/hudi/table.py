@@ -13,7 +13,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from marker_sim.errors import HarnessError
@@ -120,7 +120,8 @@ class Table:
     def carry_out(self, step: TableStep) -> None:
         """Perform the write of a step; for one of a rollback first a write whose driver dies. No recovery follows."""
         if step.stage == "rollback":
-            if not self.write(last_data_file(len(partition_names(self.plan)), self.plan.storage)):
+            last = last_data_file(len(partition_names(self.plan)), self.plan.storage)
+            if not self.write(replace(last, faults=step.before or last.faults)):
                 return  # The driver survived, so there is nothing to roll back.
             self._start()
         self.write(step)
