@@ -64,7 +64,7 @@ def _steps(failure: FailureDescription) -> list[dict[str, Any]]:
     for write in plan.writes:
         own = tuple(plan.faults[number] for number in write.faults)
         faults = own or last.faults if write.abandon else own
-        name = "a write that is rolled back" if write.abandon else write.name
+        name = ("" if own else "all data files are there") if write.abandon else write.name
         made.append({
             "name": _literal(name), "abandoned": str(write.abandon).lower(), "faults": list(map(_fault, faults)),
             "operations": {name for fault in faults for name in call_of(fault).operations},

@@ -86,7 +86,7 @@ def _writes(plan: Plan) -> list[dict[str, Any]]:
     made = []
     for write in plan.writes:
         fault = next((plan.faults[number] for number in write.faults), last if write.abandon else None)
-        name = "a write that is rolled back" if write.abandon else write.name
+        name = ("" if write.faults else "all data files are there") if write.abandon else write.name
         made.append({"name": name, "abandoned": write.abandon, "kill": None if fault is None else _kill(fault)})
     return made
 
