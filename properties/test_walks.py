@@ -122,6 +122,8 @@ def test_each_fate_of_each_operation_comes_before_any_comes_often_and_the_order_
     assert {operation for operation, _ in met} >= {"mkdir", "open", "write", "rename", "get"}
     assert met["write", "kill after"] > met["write", "kill before"], "a death after the call before it is the same"
     assert met["write", "io-error before"] > met["get", "io-error before"], "more comes of changes than of reads"
+    early = [fault.trigger.operations[0] for fault, _ in points[:20] if isinstance(fault.trigger, Call)]
+    assert "get" in early, "a server may take a file that cannot be read for one that is not there"
     assert rest(walked(seed=1)) == rest(walked(seed=1)) != rest(walked(seed=2))
 
 

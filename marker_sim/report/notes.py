@@ -157,6 +157,12 @@ def walk_line(walked: Sequence[WalkedCall]) -> str:
     )
 
 
+def walk_share(walked: Sequence[WalkedCall]) -> str:
+    """How much of a walk was tried, in a few words; "" without one."""
+    came = [what for each in walked if not each.pairs for what in each.fates.values()]
+    return f"{sum(map(bool, came)):,} of {len(came):,} failures at single storage calls tried" if came else ""
+
+
 def _broken(walked: Iterable[WalkedCall]) -> list[str]:
     return [
         f"{what} by {fate} at {each.call} ({each.base})"

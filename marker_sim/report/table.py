@@ -19,7 +19,7 @@ from rich.text import Text
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.outcome.failure import Failure, breaks_besides
-from marker_sim.report.notes import comparison_lines, notes, walk_line
+from marker_sim.report.notes import comparison_lines, notes, walk_line, walk_share
 from marker_sim.report.verdict import VerdictOutcome
 from marker_sim.report.words import brief, clipped, in_context, plan_sentences, printable
 
@@ -143,7 +143,8 @@ def print_outcome(outcome: VerdictOutcome, console: Console, where: str, headlin
             _say(console, line)
     campaign = outcome.campaign
     runs = f"{campaign.runs:,} run{'' if campaign.runs == 1 else 's'}"
-    end = f": {printable(campaign.sut)}, {runs} in {campaign.duration_s:.1f} s, seed {campaign.seed}"
+    tried = f", {share}" if (share := walk_share(campaign.walked)) else ""
+    end = f": {printable(campaign.sut)}, {runs} in {campaign.duration_s:.1f} s{tried}, seed {campaign.seed}"
     _say(console, Text.assemble(verdict, end, f"; {where}" if where else ""))
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, NamedTuple
@@ -86,7 +86,7 @@ _POWER = (
     Fate("power lost, lengths kept", FaultKind.POWER_LOST, "after", FaultSettings(lengths=True)),
 )
 # How many times less often they come: what differs little from a death after the call before, or an error; reads.
-LATER, READS_LATER = dict.fromkeys(("death before", "disk full"), 3), 2
+LATER, READS_LATER = dict.fromkeys(("death before", "disk full"), 3), 1.5
 
 
 class WalkPoint(NamedTuple):
@@ -241,8 +241,9 @@ class Walk:
 
 
 def in_order(points: Sequence[WalkPoint]) -> list[WalkPoint]:
-    """Points so that fates, operations and kinds of paths take turns: one that has n points has the square root of n
-    turns, so that calls of each create come more often than those of a directory and do not crowd them out.
+    """Points so that deaths and failures of each operation take turns, among these fates, and among these kinds of
+    paths: one that has n points has the square root of n turns, so that calls of each create come more often than those
+    of a directory and do not crowd them out.
 
     `LATER` fates and reads come less often. What is equal stays in its order.
     """
@@ -250,27 +251,27 @@ def in_order(points: Sequence[WalkPoint]) -> list[WalkPoint]:
     def group(point: WalkPoint, *more: object) -> tuple[object, ...]:
         call = point.fault.trigger
         assert isinstance(call, Call)
-        return call.operations, call.starting, point.fate, *more
+        return call.operations, call.starting, *more
 
-    def turns(sized: Sequence[WalkPoint], kind: bool) -> dict[WalkPoint, float]:
-        keys = [group(point, point.kind) if kind else group(point) for point in sized]
-        size, met, found = Counter(keys), Counter[object](), dict[WalkPoint, float]()
+    def in_turns(
+        sized: Sequence[WalkPoint], keys: list[object], later: Callable[[WalkPoint], float]
+    ) -> list[WalkPoint]:
+        size, met, turns = Counter(keys), Counter[object](), dict[WalkPoint, float]()
         for point, key in zip(sized, keys, strict=True):
             met[key] += 1
-            found[point] = met[key] / size[key] ** 0.5
-        return found
+            turns[point] = met[key] / size[key] ** 0.5 * later(point)
+        return sorted(sized, key=turns.__getitem__)
 
-    by_kind = turns(points, True)
-    spread = sorted(points, key=by_kind.__getitem__)
-    by_fate = turns(spread, False)
-    return sorted(spread, key=lambda point: by_fate[point] * _rarity(point))
+    found = in_turns(points, [group(point, point.fate, point.kind) for point in points])
+    found = in_turns(found, [group(point, point.fate) for point in found])
+    return in_turns(found, [group(point, point.fault.kind.row.kills) for point in found], _rarity)
 
 
 def _kind(point: WalkPoint) -> tuple[str, object]:
     return point.kind, point.fault.trigger.operations if isinstance(point.fault.trigger, Call) else ()
 
 
-def _rarity(point: WalkPoint) -> int:
+def _rarity(point: WalkPoint) -> float:
     call = point.fault.trigger
     reads = isinstance(call, Call) and not READS.isdisjoint(call.operations)
     return LATER.get(point.fate, READS_LATER if reads else 1)
