@@ -93,10 +93,11 @@ def _servers(out: Path) -> Iterator[tuple[str, str]]:
     for defect in range(15):
         yield f"py:{defect}", f"{sys.executable} -S -m scenarios.strangers.server {words} {defect}"
     if go := shutil.which("go"):
-        program = out / "server"
-        subprocess.run([go, "build", "-o", str(program), str(STRANGERS / "server.go")], check=True)
-        for defect in range(9):
-            yield f"go:{defect}", f"{program} {words} {defect}"
+        for name, defects in (("server", range(9)), ("group", (0, 2, 3, 4))):
+            program = out / name
+            subprocess.run([go, "build", "-o", str(program), str(STRANGERS / f"{name}.go")], check=True)
+            for defect in defects:
+                yield f"{'go' if name == 'server' else name}:{defect}", f"{program} {words} {defect}"
 
 
 def _do(run: Run) -> tuple[int, float]:
