@@ -22,6 +22,7 @@ VIOLATED = "still-violated"
 FIXED = "fixed"
 NOT_REPRODUCED = "not-reproduced"
 CANNOT_RUN = "cannot-run"
+HOSTILE = "G12"  # Of names that nobody uses: it represents no story that breaks another guarantee.
 NO_TIME = "there was no time left"
 INTERRUPTED = "it was interrupted"
 NONE_SMALLER = "no smaller plan was found that breaks it"
@@ -101,15 +102,15 @@ class Failure:
         return self.plan
 
     @property
-    def rank(self) -> tuple[bool, bool, bool, int]:
-        """Lower for one that rather represents its story: shrunk, without the kit's own requests at the end of each
-        run, without faults, with a small plan.
+    def rank(self) -> tuple[bool, bool, bool, bool, int]:
+        """Lower for one that rather represents its story: shrunk, with names as they are used, without the kit's own
+        requests at the end of each run, without faults, with a small plan.
         """
         events = self.history.events
         probe = next((e.index for e in events if e.operation == "phase" and e.value == "probe"), len(events))
         probed = any(events[n].kind == "invoke" for n in self.evidence if probe < n < len(events))
         large = self.kind != self.story and not self.entries_before
-        return large, probed, self.plan is None or bool(self.plan.faults), self.entries
+        return large, self.guarantee == HOSTILE, probed, self.plan is None or bool(self.plan.faults), self.entries
 
     @property
     def links(self) -> frozenset[Hashable]:
@@ -152,10 +153,10 @@ class FailureRecord:
         return Kind(self.guarantee, self.mode, self.storage, self.cause).place
 
     @property
-    def rank(self) -> tuple[bool, bool, bool, int]:
+    def rank(self) -> tuple[bool, bool, bool, bool, int]:
         """As of a `Failure`; without entries the kit's own requests are enough."""
         faulty = any(self.plan.get(part) for part in ("faults", "spark_faults"))
-        return not self.shrunk, not self.entries, faulty, self.entries
+        return not self.shrunk, self.guarantee == HOSTILE, not self.entries, faulty, self.entries
 
     @property
     def links(self) -> frozenset[Hashable]:
