@@ -222,7 +222,7 @@ def test_a_death_in_the_start_after_each_death_follows_when_all_single_points_we
     rows = [row for row in walk.rows() if row.base == BASES[PAIRS]]
     assert sum(row.pairs for row in rows) == len(pairs) and sum(row.tried for row in rows) == 1
     line = walk_line(walk.rows())
-    assert f"of {len(pairs)} pairs of a death and another one in the start after it 1 tried, some broke G3 by" in line
+    assert f"of {len(pairs)} pairs of a death and another one in what follows it 1 tried, some broke G3 by" in line
 
 
 def test_a_server_s_own_file_outside_of_tables_is_found_again_whatever_numbers_its_path_has() -> None:

@@ -149,7 +149,7 @@ def walk_line(walked: Sequence[WalkedCall]) -> str:
     rest = f"{left:,} not tried, for lack of time" if left else "that is all of them"
     if doubled:
         pairs, went = sum(each.pairs for each in doubled), sum(each.tried for each in doubled)
-        rest += f"; of {pairs:,} pairs of a death and another one in the start after it {went:,} tried"
+        rest += f"; of {pairs:,} pairs of a death and another one in what follows it {went:,} tried"
         rest += f", some broke {'; '.join(found[:BROKEN_MAX])}" if (found := _broken(doubled)) else ""
     return (
         f"walk: {len(single):,} storage calls of a short workload, {len(came):,} deaths and failures at them, "
