@@ -63,7 +63,8 @@ FOR_GOOD = 1_000_000
 SECOND_MS = 10_000
 FULL_MS = 2_500  # Longer than a crowd needs for its second requests.
 BESIDE = "beside/t/.hoodie/.temp/1"
-ONE_FILE = (TYPE_FILE, TYPE_FILE, marker_file(0))  # Files of which one alone cannot be written.
+# Files of which one alone cannot be written, by directory.
+ONE_FILE = {"one/t/.hoodie/.temp/1": TYPE_FILE, "one/t/.hoodie/.temp/2": marker_file(0)}
 # What fails below one directory.
 CONFINED_FAULTS: dict[str, tuple[tuple[FaultKind, tuple[str, ...], dict[str, Any]], ...]] = {
     "local": (
@@ -282,13 +283,12 @@ def _confined(rng: random.Random, storage: str, directory: str) -> Fault:
 def _confined_to_some(
     rng: random.Random, storage: str, directories: dict[str, int], asked_for: str
 ) -> tuple[list[Op], list[Fault]]:
-    """Failing storage below a directory, and for a single file in another one, while crowds ask for both."""
-    one = "one/t/.hoodie/.temp/1"
-    failing = tuple(directories.setdefault(path, len(directories)) for path in (asked_for, one))
+    """Failing storage below a directory, and for a single file in two others, while crowds ask for all of them."""
+    failing = tuple(directories.setdefault(path, len(directories)) for path in (asked_for, *ONE_FILE))
     ops = around_a_failure(rng, storage, failing, directories.setdefault(BESIDE, len(directories)))
     kind, operations, settings = CONFINED_FAULTS[storage][0]
-    trigger = Call(f"^{re.escape(one)}/{re.escape(rng.choice(ONE_FILE))}$", operations)
-    return ops, [_confined(rng, storage, asked_for), Fault.of(kind, "server", trigger, **settings)]
+    alone = (Call(f"^{re.escape(f'{path}/{file}')}$", operations) for path, file in ONE_FILE.items())
+    return ops, [_confined(rng, storage, asked_for), *(Fault.of(kind, "server", each, **settings) for each in alone)]
 
 
 def _full_disk(

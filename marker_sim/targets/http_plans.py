@@ -10,6 +10,7 @@ the profile promises anything then.
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -113,14 +114,19 @@ class NumberedPlan:
 
 @dataclass(slots=True)
 class _Pace:
-    """The plans of one kind. spent_s: of all; next_s: the estimate for one more, 0 for none."""
+    """The plans of one kind.
+
+    spent_s: of all. least_s: of the quickest. next_s: the estimate for one more, 0 for none.
+    """
 
     drawn: int = 0
     spent_s: float = 0.0
+    least_s: float = math.inf
     next_s: float = 0.0
 
     def took(self, seconds: float) -> None:
         self.spent_s += seconds
+        self.least_s = min(self.least_s, seconds)
         self.next_s = (self.next_s + seconds) / 2 if self.next_s else seconds
 
 
@@ -193,7 +199,7 @@ class ServerPlans:
         walked = self._walks(reached) and self._fits(self._walked)
         plan = self._walk.next() if walked else None
         if plan is None:
-            if self._plans.drawn and not self._fits(self._plans):
+            if self._plans.drawn and not self._fits(self._plans) and not self._fits_if_small(reached):
                 return None
             walked, plan = False, self._next(reached)
         pace = self._walked if walked else self._plans
@@ -218,7 +224,13 @@ class ServerPlans:
         known how long they take."""
         if self._request.runs is not None:
             return False
-        return self._plans.next_s * PLANS_MIN > self._request.budget_s * self.lanes or not self._plans.next_s
+        few = self._plans.next_s * PLANS_MIN > self._request.budget_s * self.lanes
+        return few or not self._plans.next_s or not self._fits(self._plans)
+
+    def _fits_if_small(self, reached: Mapping[str, int]) -> bool:
+        """Whether something that decides is missing, and one more plan fits that is as quick as the quickest."""
+        missing = any(OF_PLANS + name not in reached for name in self._decided_by())
+        return missing and time.monotonic() + self._plans.least_s <= self._until
 
     def _walks(self, reached: Mapping[str, int]) -> bool:
         """Whether the walk goes on, which needs time instead of a number of runs, and storage whose calls are seen."""
