@@ -62,6 +62,7 @@ _TOXICS: dict[FaultKind, tuple[str, dict[str, str]]] = {
     FaultKind.WIRE_SLICER: ("slicer", {"average_size": "bytes", "delay": "late_ms"}),
     FaultKind.WIRE_LIMIT: ("limit_data", {"bytes": "bytes"}),
 }
+_SHOWN_BY_TIME = (FaultKind.WIRE_LATENCY, FaultKind.WIRE_BANDWIDTH, FaultKind.WIRE_SLICER)
 _SIZE_VARIATION = 4
 _US_PER_MS = 1000
 
@@ -286,7 +287,7 @@ class WireFaults:
     request: what is sent to see whether a fault works; it must have no effect, and a whole reply.
     wait: lets time pass.
     life: index of the start of the server whose requests are on the wire.
-    unknown: a request that any server refuses at once, for rates that the time of a slow answer hides.
+    unknown: a request that any server refuses at once, for delays that the time of a slow answer hides.
     """
 
     def __init__(
@@ -311,7 +312,7 @@ class WireFaults:
         calm = undisturbed(wire, fault, request)
         if calm.end != "reply":
             return Evidence(fault=fault, happened=False, seen=f"{calm.end} before the fault was put on")
-        if fault.kind is FaultKind.WIRE_BANDWIDTH and self._unknown:
+        if fault.kind in _SHOWN_BY_TIME and self._unknown:
             refused = undisturbed(wire, fault, self._unknown)
             if refused.end == "reply" and refused.took_s < calm.took_s:
                 request, calm = self._unknown, refused
