@@ -254,7 +254,7 @@ def in_order(points: Sequence[WalkPoint]) -> list[WalkPoint]:
         return call.operations, call.starting, *more
 
     def in_turns(
-        sized: Sequence[WalkPoint], keys: list[object], later: Callable[[WalkPoint], float]
+        sized: Sequence[WalkPoint], keys: Sequence[object], later: Callable[[WalkPoint], float] = lambda point: 1
     ) -> list[WalkPoint]:
         size, met, turns = Counter(keys), Counter[object](), dict[WalkPoint, float]()
         for point, key in zip(sized, keys, strict=True):
