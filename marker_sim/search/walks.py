@@ -17,7 +17,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, NamedTuple
@@ -86,6 +86,7 @@ _POWER = (
     Fate("power lost, lengths kept", FaultKind.POWER_LOST, "after", FaultSettings(lengths=True)),
 )
 # How many times less often they come: what differs little from a death after the call before, or an error; reads.
+OF_OPERATIONS = 0.65  # The power for deaths and for failures of an operation; writes have five kinds of failures.
 LATER, READS_LATER = dict.fromkeys(("death before", "disk full"), 3), 1.5
 
 
@@ -253,18 +254,17 @@ def in_order(points: Sequence[WalkPoint]) -> list[WalkPoint]:
         assert isinstance(call, Call)
         return call.operations, call.starting, *more
 
-    def in_turns(
-        sized: Sequence[WalkPoint], keys: Sequence[object], later: Callable[[WalkPoint], float] = lambda point: 1
-    ) -> list[WalkPoint]:
+    def in_turns(sized: Sequence[WalkPoint], keys: Sequence[object], power: float = 0.5) -> dict[WalkPoint, float]:
         size, met, turns = Counter(keys), Counter[object](), dict[WalkPoint, float]()
         for point, key in zip(sized, keys, strict=True):
             met[key] += 1
-            turns[point] = met[key] / size[key] ** 0.5 * later(point)
-        return sorted(sized, key=turns.__getitem__)
+            turns[point] = met[key] / size[key] ** power
+        return turns
 
-    found = in_turns(points, [group(point, point.fate, point.kind) for point in points])
-    found = in_turns(found, [group(point, point.fate) for point in found])
-    return in_turns(found, [group(point, point.fault.kind.row.kills) for point in found], _rarity)
+    found = sorted(points, key=in_turns(points, [group(point, point.fate, point.kind) for point in points]).__getitem__)
+    found.sort(key=in_turns(found, [group(point, point.fate) for point in found]).__getitem__)
+    turns = in_turns(found, [group(point, point.fault.kind.row.kills) for point in found], OF_OPERATIONS)
+    return sorted(found, key=lambda point: turns[point] * _rarity(point))
 
 
 def _kind(point: WalkPoint) -> tuple[str, object]:
