@@ -32,7 +32,7 @@ from scenarios.test_plans_on_servers import real_runs
 
 RUN_S = 60.0
 PROFILE = load_profile("http")
-POINTS = volume(40, quick=12)
+POINTS = volume(40, quick=20)
 
 
 def walked(
