@@ -63,8 +63,8 @@ FOR_GOOD = 1_000_000
 SECOND_MS = 10_000
 FULL_MS = 2_500  # Longer than a crowd needs for its second requests.
 BESIDE = "beside/t/.hoodie/.temp/1"
-# Files of which one alone cannot be written, by directory.
-ONE_FILE = {"one/t/.hoodie/.temp/1": TYPE_FILE, "one/t/.hoodie/.temp/2": marker_file(0)}
+# Files of which one alone cannot be written, by folder of marker directories: a server may make one under another name.
+ONE_FILE = {"one/t/.hoodie/.temp": TYPE_FILE, "two/t/.hoodie/.temp": marker_file(0)}
 # What fails below one directory.
 CONFINED_FAULTS: dict[str, tuple[tuple[FaultKind, tuple[str, ...], dict[str, Any]], ...]] = {
     "local": (
@@ -274,9 +274,9 @@ def _late(rng: random.Random, fault: Fault, asked: int) -> Fault:
 
 
 def _confined(rng: random.Random, storage: str, directory: str) -> Fault:
-    """Failing storage calls below one marker directory, mostly until the clients are done."""
+    """Failing storage calls on one marker directory and below it, mostly until the clients are done."""
     kind, operations, settings = rng.choice(CONFINED_FAULTS[storage])
-    trigger = Call(f"^{re.escape(directory)}/", operations, rng.choice((1, 2, 3)))
+    trigger = Call(f"^{re.escape(directory)}(/|$)", operations, rng.choice((1, 2, 3)))
     return Fault.of(kind, "server", trigger, **settings)
 
 
@@ -284,10 +284,12 @@ def _confined_to_some(
     rng: random.Random, storage: str, directories: dict[str, int], asked_for: str
 ) -> tuple[list[Op], list[Fault]]:
     """Failing storage below a directory, and for a single file in two others, while crowds ask for all of them."""
-    failing = tuple(directories.setdefault(path, len(directories)) for path in (asked_for, *ONE_FILE))
+    failing = tuple(
+        directories.setdefault(path, len(directories)) for path in (asked_for, *(f"{folder}/1" for folder in ONE_FILE))
+    )
     ops = around_a_failure(rng, storage, failing, directories.setdefault(BESIDE, len(directories)))
     kind, operations, settings = CONFINED_FAULTS[storage][0]
-    alone = (Call(f"^{re.escape(f'{path}/{file}')}$", operations) for path, file in ONE_FILE.items())
+    alone = (Call(f"^{re.escape(folder)}/[^/]+/{re.escape(file)}$", operations) for folder, file in ONE_FILE.items())
     return ops, [_confined(rng, storage, asked_for), *(Fault.of(kind, "server", each, **settings) for each in alone)]
 
 
