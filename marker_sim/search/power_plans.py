@@ -14,8 +14,9 @@ from marker_sim.search.walks import CHANGES, workload
 DEATHS = 0.7  # Share of the deaths of servers that become losses of power.
 KEEPS: tuple[dict[str, bool], ...] = ({}, {"names": True}, {"lengths": True})
 REQUESTS, CALLS = range(2, 17), range(4, 61)
-# Share of plans in which a server dies alone first: what it had not synced, the next one finds and answers for.
-DIES_FIRST, FIRST_CALLS, FIRST_REPLIES = 0.5, range(2, 16), (1, 1, 2, 3)
+# Share of plans in which a server dies alone first: what it had not synced, the next one answers for, and all is lost.
+DIES_FIRST, FIRST_REPLIES = 0.6, (2, 2, 2, 3)  # The first one is of the request that it died in.
+FIRST_CALLS = (*(("rename", n) for n in (1, 2, 2, 3)), ("write", 1), ("write", 2), ("", 4), ("", 8), ("", 12))
 
 
 def losing_power(plan: Plan) -> Plan:
@@ -34,19 +35,21 @@ def losing_power(plan: Plan) -> Plan:
 
 def make_power_plan(seed: int, threads: tuple[int, ...], intervals_ms: tuple[int, ...]) -> Plan:
     """The plan of a seed: the workload of walks, in which power is lost in each way, at a request or at a call; in some
-    after a death.
+    one client asks, and it is lost once, after a death.
     """
     rng = random.Random(f"power plan/1/{seed}")
     plan = workload("local", min(threads), min(intervals_ms), seed)
     triggers: list[Trigger] = [Site(rng.choice((REPLY, REPLY, REQUEST_QUEUED)), n) for n in rng.sample(REQUESTS, 2)]
     triggers.append(Call("", CHANGES["local"], rng.choice(CALLS), "after"))
-    deaths = []
+    keeps = rng.sample(KEEPS, len(KEEPS))
     if rng.random() < DIES_FIRST:
-        found = Call("", CHANGES["local"], rng.choice(FIRST_CALLS), "after")
-        deaths.append(Fault.of(FaultKind.KILL, "server", found))
-        triggers[0] = Site(REPLY, rng.choice(FIRST_REPLIES))
-    losses = (
-        Fault(kind=FaultKind.POWER_LOST, target="server", trigger=trigger).but(**keeps)
-        for trigger, keeps in zip(triggers, rng.sample(KEEPS, len(KEEPS)), strict=True)
+        operation, n = rng.choice(FIRST_CALLS)
+        found = Call("", (operation,) if operation else CHANGES["local"], n, "after")
+        lost = Fault.of(FaultKind.POWER_LOST, "server", Site(REPLY, rng.choice(FIRST_REPLIES)))
+        ops = tuple(op for op in plan.ops if op.actor == plan.ops[0].actor)
+        return replace(plan, ops=ops, faults=(Fault.of(FaultKind.KILL, "server", found), lost))
+    faults = (
+        Fault(kind=FaultKind.POWER_LOST, target="server", trigger=trigger).but(**kept)
+        for trigger, kept in zip(triggers, keeps, strict=True)
     )
-    return replace(plan, faults=(*deaths, *losses))
+    return replace(plan, faults=tuple(faults))
