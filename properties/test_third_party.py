@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -247,6 +248,18 @@ def test_a_lock_protects_from_other_processes_only_on_a_storage_of_one_host(
     history, _ = execute(Plan(mode=mode, storage=storage, ops=ops), system)
     (found,) = judge(history, frozenset({"G1"}))
     assert found.judged and bool(found.breaches) is broken
+
+
+def test_a_run_in_which_many_names_are_lost_is_judged_in_seconds() -> None:
+    # Each loss is explained by all contents of the one file: 300 names took 80 s.
+    system = System(name="locked", direct=_Locked, layout="names", profile="python")
+    names = (f"f{n}_0-0-0_001.parquet.marker.CREATE" for n in range(300))
+    creates = tuple(Op(actor=f"executor-{n % 12}", kind="create", name=name) for n, name in enumerate(names))
+    lists = tuple(Op(actor=f"executor-{n}", kind="list") for n in range(12))
+    history, _ = execute(Plan(mode="direct", storage="s3", ops=creates + lists), system)
+    began = time.process_time()
+    (found,) = judge(history, frozenset({"G11"}))
+    assert len(found.breaches) > 100 and time.process_time() - began < 10.0
 
 
 class _Slow(_Journal):

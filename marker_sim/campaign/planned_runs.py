@@ -99,6 +99,7 @@ class PlannedRuns(Keeper):
         self._again: list[Plan] = []
         self._digests: list[str] = []
         self._shown = 0.0
+        self._until = math.inf  # Of shrinking.
 
     def __enter__(self) -> PlannedRuns:
         with ExitStack() as stack:
@@ -139,25 +140,30 @@ class PlannedRuns(Keeper):
         first: dict[str, Kind] = {}
         for kind in self._search.found:
             first.setdefault(kind[0], kind)
-        limits = self._limits()
-        self._shrink_each(first.values(), *limits)
+        self._until = max(self._search.began + self._request.budget_s, time.monotonic() + SHRINK_MIN_S)
+        self._shrink_each(first.values())
         found = self._search.found
         told = ([each.kind for each in story] for story in stories(self._search.failures()))
         others = [kinds[0] for kinds in told if all(found[kind].story is None for kind in kinds)]
-        self._shrink_each(others[:OTHERS_MAX], *limits)
+        self._shrink_each(others[:OTHERS_MAX])
 
-    def _shrink_each(self, kinds: Iterable[Kind], seconds: float, runs: int) -> None:
+    def _shrink_each(self, kinds: Iterable[Kind]) -> None:
+        """Shrink one failure after the other; those for which no time is left stay as they are."""
         search = self._search
         plans = {kind: plan for kind in kinds if (plan := search.found[kind].plan) is not None}
 
         def tasks() -> Iterator[Task]:
-            for kind, plan in plans.items():
-                search.progress(f"shrinking {kind[0]} in {kind[1]} mode on {kind[2]}, {plan.entries} entries")
+            for done, (kind, plan) in enumerate(plans.items()):
+                seconds, runs = self._limits(len(plans), done)
+                if seconds <= 0:
+                    return
+                which = f"{kind[0]} ({done + 1} of {len(plans)}) in {kind[1]} mode on {kind[2]}"
+                search.progress(f"shrinking {which}, {plan.entries} entries")
                 do = partial(smaller, kind, plan, profile=self._request.profile, budget_s=seconds, runs_max=runs)
                 yield self._request.target.sut, do
 
         shrunk = in_order(tasks(), self._do, self._pool)
-        for kind, small in zip(plans, shrunk, strict=True):
+        for kind, small in zip(plans, shrunk, strict=False):
             if small is not None and small.plan != plans[kind]:
                 search.keep(kind, small)
                 search.large[kind] = ""
@@ -243,15 +249,16 @@ class PlannedRuns(Keeper):
             self._again.append(plan)
             self._digests.append(made)
 
-    def _limits(self) -> tuple[float, int]:
-        """The seconds and runs within which the first failure of each guarantee may be shrunk."""
+    def _limits(self, failures: int, done: int = 0) -> tuple[float, int]:
+        """The seconds and runs for shrinking one of so many failures, of which some are done; no seconds when time is
+        over.
+        """
         request = self._request
-        kinds = max(1, len({kind[0] for kind in self._search.found}))
         if request.budget_s == math.inf:
             runs = SHRINK_RUNS + int(SHRINK_SHARE * (request.runs or 0))
-            return math.inf, min(RUNS_MAX, runs // kinds)
-        left_s = max(SHRINK_MIN_S, self._search.began + request.budget_s - time.monotonic())
-        return min(SHRINK_MAX_S, left_s / kinds), RUNS_MAX
+            return math.inf, min(RUNS_MAX, runs // max(1, failures))
+        rounds = math.ceil((failures - done) / request.jobs)
+        return min(SHRINK_MAX_S, (self._until - time.monotonic()) / rounds), RUNS_MAX
 
     def _left_out(self) -> tuple[str, ...]:
         """The modes and storages in which the system cannot be judged, with the reason."""
