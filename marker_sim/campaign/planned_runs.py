@@ -40,7 +40,7 @@ from marker_sim.campaign.pieces import (
     explore,
 )
 from marker_sim.campaign.played_shrinking import broken_in
-from marker_sim.campaign.runs import MODES_AGREE, digest, execute, lacking, smaller
+from marker_sim.campaign.runs import MODES_AGREE, NO_FACTORY, digest, execute, lacking, lacks, smaller
 from marker_sim.campaign.sources.swarm import Swarm
 from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind, drawable
@@ -72,6 +72,7 @@ FAULT_ONE_IN = 120  # As `one_in` of a goal, margin of two: the rarest kind in i
 ELSEWHERE_MIN_S = 20.0
 _NO_END = 1 << 62
 NOT_DETERMINISTIC = "the same plan gave a different history: the system under test is not deterministic"
+DROPPED = "they were made on such a storage, of which a rare call showed what it lacks"
 Task = tuple[str, Callable[..., Any]]  # The name of a system, and what is done with it, as `system`.
 
 
@@ -99,6 +100,7 @@ class PlannedRuns(Keeper):
         self._again: list[Plan] = []
         self._digests: list[str] = []
         self._shown = 0.0
+        self._dropped = 0  # Runs in places that turned out to lack something.
         self._until = math.inf  # Of shrinking.
 
     def __enter__(self) -> PlannedRuns:
@@ -122,6 +124,7 @@ class PlannedRuns(Keeper):
     def merged(self, piece: PieceResult, new: dict[Kind, Failure]) -> None:
         """Take in a counted piece: check repeated runs and show the progress. new: new kinds of violation."""
         self._unsupported = {**piece.unsupported, **self._unsupported}
+        self._dropped += piece.left_out
         failing = {broken.number: broken for kind, broken in new.items() if kind[1] != BOTH}
         for number in sorted({*piece.rechecked, *failing}):
             self._recheck(number, piece, failing.get(number))
@@ -195,6 +198,7 @@ class PlannedRuns(Keeper):
         gaps = (*met.gaps, *below_thresholds(statistics, self._system.layout))
         unsteady = (NOT_DETERMINISTIC,) if statistics.differences else ()
         unmet = self._faults_unmet()
+        dropped = (f"{self._dropped:,} runs: {DROPPED}",) if self._dropped else ()
         return replace(
             campaign,
             sut_version=self._system.version,
@@ -203,7 +207,7 @@ class PlannedRuns(Keeper):
             too_rare=(*(name for name, due in unmet.items() if not due), *met.too_rare),
             not_applicable=met.not_applicable,
             fault_rows=fault_rows(statistics, places),
-            left_out=self._left_out(),
+            left_out=(*self._left_out(), *dropped),
             canary=self._canary,
             listed=tuple(self._search.listed),
         )
@@ -263,14 +267,13 @@ class PlannedRuns(Keeper):
     def _left_out(self) -> tuple[str, ...]:
         """The modes and storages in which the system cannot be judged, with the reason."""
         unserved = (
-            f"{mode} mode on {storage}: the system has no factory for the markers that are chosen there"
+            f"{mode} mode on {storage}: {NO_FACTORY}"
             for mode in self._request.modes
             for storage in self._request.storages
             if self._system.factory(mode) and not served(self._system, mode, storage)
         )
         unsupported = (
-            f"{mode} mode on {storage}: the system needs {what}, which that storage does not offer"
-            for (mode, storage), what in self._unsupported.items()
+            f"{mode} mode on {storage}: {lacks(what)}" for (mode, storage), what in self._unsupported.items()
         )
         return tuple(sorted((*unserved, *unsupported)))
 

@@ -32,6 +32,7 @@ CURVE_POINTS_MIN = 8
 CURVE_STEPS = 1_000_000  # Of all runs of a curve; a plan with long runs has fewer points,
 CURVE_STEPS_OF_RUN = 20_000  # and one with very long runs no curve, which would take minutes.
 NOT_SERVED = "mode that the system does not serve"
+NO_FACTORY = "the system has no factory for the markers that are chosen there"
 LEFT_OUT = "run left out: the system needs what the storage does not offer"
 Subject = tuple[str | None, str | None, str | None]  # A table, an instant, and a name or path.
 
@@ -77,6 +78,11 @@ def lacking(system: System | None, history: History) -> str:
     asked = (e for e in history.events if e.kind == "observe" and e.operation == UNSUPPORTED)
     event = next(asked, None) if system and system.layout == "names" else None
     return "" if event is None else event.error or "an operation"
+
+
+def lacks(what: str) -> str:
+    """The reason for which a system is not judged on a storage, for an operation that it lacks."""
+    return f"the system needs {what}, which that storage does not offer"
 
 
 def findings_of(plan: Plan, system: System, guarantee: str | None) -> tuple[History, tuple[Finding, ...]]:

@@ -2,40 +2,24 @@
 
 A cause is a guarantee and the cause of its breach. Its failures are run until one is still violated, so a cause is
 FIXED when all of them are. Failures that `chaos` stored move to `fixed/` then. A plan that breaks nothing, without a
-record that it ever did, is not FIXED but NO FAILURE KNOWN.
-
-`shrink` goes on making one failure of each cause smaller, in the world that it was found in, with the shrinker of that
-world. The smaller plan and the run that shows it take the place of the earlier ones, which are kept in `earlier/`; the
-page of the report stays as the campaign left it.
+record that it ever did, is not FIXED but NO FAILURE KNOWN. Plans on a storage that the system cannot use are LEFT OUT.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 from rich.console import Console
 
-from marker_sim.campaign.played_shrinking import SmallPlan
-from marker_sim.campaign.replay import (
-    LONG_S,
-    Replayed,
-    ShrinkingSoFar,
-    StoredPlan,
-    on_servers,
-    shrink_again,
-    simulated,
-    with_processes,
-)
+from marker_sim.campaign.replay import LONG_S, Replayed, StoredPlan, on_servers, simulated, with_processes
 from marker_sim.campaign.runs import with_curve
 from marker_sim.campaign.sources.played import Processes
 from marker_sim.cli import options as given
-from marker_sim.cli.output import Progress
-from marker_sim.cli.request import parse_duration, parse_number
+from marker_sim.cli.request import parse_number
 from marker_sim.cli.stored import (
     chaos_directory,
     failure_of_chaos,
@@ -50,19 +34,18 @@ from marker_sim.errors import (
     EXIT_HARNESS,
     EXIT_HOLDS,
     EXIT_INCONCLUSIVE,
-    EXIT_INTERRUPTED,
     EXIT_VIOLATED,
     HarnessError,
     UsageError,
 )
+from marker_sim.judges.findings import by_number
 from marker_sim.judges.promises.profiles import Profile, load_profile
 from marker_sim.judges.violations import violation
 from marker_sim.loading import load_system
 from marker_sim.outcome.failure import (
     CANNOT_RUN,
     FIXED,
-    INTERRUPTED,
-    NONE_SMALLER,
+    LEFT_OUT,
     NOT_REPRODUCED,
     SERVER,
     SPARK,
@@ -70,22 +53,18 @@ from marker_sim.outcome.failure import (
     Failure,
 )
 from marker_sim.reading import either
+from marker_sim.report.notes import left_out_lines
 from marker_sim.report.table import output_console, print_line
-from marker_sim.report.words import plan_sentences
-from marker_sim.report.write import note_ended, write_smaller
-from marker_sim.search.shrinking.shrinker import SMALL
 from marker_sim.surroundings.requirements import importing
 from marker_sim.surroundings.time_limit import REST_S, TimeLimit
 from marker_sim.targets.table import parse_target
 
 UNKNOWN = "there is no record beside it that it ever broke one"
-LEAST_S = 1.0
 TIMES_MAX = 1000
 REAL_TIMES = 3
 SERVER_TIMES = 10
 TABLE_TIMES = SPARK_TIMES = 3
 NOTHING_KNOWN = "no failure known"
-NOTHING_LEFT = "nothing was left to try when it was made small, so it was only run again"
 CURVE_FILES = (".html", ".json")
 NO_CURVE = "no curve: it needs a violation of one simulated run, not too long, of a deterministic system in Python"
 WORDS = {
@@ -93,6 +72,7 @@ WORDS = {
     CANNOT_RUN: "cannot run",
     NOT_REPRODUCED: "not reproduced",
     FIXED: "fixed",
+    LEFT_OUT: "left out",
     NOTHING_KNOWN: NOTHING_KNOWN,
 }
 
@@ -130,7 +110,7 @@ def replay(
     markdown: given.Markdown = False,
     file: given.HandedOver = None,
 ) -> int:
-    """Run stored failures again, one for each cause: FIXED, STILL VIOLATED, NOT REPRODUCED or CANNOT RUN.
+    """Run stored failures again, one for each cause: FIXED, STILL VIOLATED, NOT REPRODUCED, LEFT OUT or CANNOT RUN.
 
     A plan that breaks nothing, and of which no file says that it ever did, is NO FAILURE KNOWN.
 
@@ -175,7 +155,9 @@ def run_again(path: Path, wanted: Wanted, console: Console) -> int:
     with pruning(path) as pruned:
         files = stored_files(path)  # The ledger also has failures whose files were lost.
         results = _run_all(_readable(files, console), wanted, console)
-        pruned.statuses.update((file, status) for file, status in zip(files, results, strict=True) if status)
+        pruned.statuses.update(
+            (file, status) for file, status in zip(files, results, strict=True) if status not in ("", LEFT_OUT)
+        )
     for file in pruned.moved:
         print_lines(console, f"moved to {file}")
     return _ended(results, path, console)
@@ -207,72 +189,103 @@ def conclude(results: Sequence[str], console: Console) -> int:
         more = f"; {left} more with the same causes were not run (--all runs them)" if left else ""
         print_lines(console, f"{len(results)} failures: {counts}{more}")
     codes = {VIOLATED: EXIT_VIOLATED, CANNOT_RUN: EXIT_HARNESS, NOT_REPRODUCED: EXIT_INCONCLUSIVE}
-    return next((code for status, code in codes.items() if status in ran), EXIT_HOLDS)
+    nothing = EXIT_INCONCLUSIVE if {*ran} == {LEFT_OUT} else EXIT_HOLDS
+    return next((code for status, code in codes.items() if status in ran), nothing)
 
 
 def _run_all(failures: Sequence[StoredPlan | str], wanted: Wanted, console: Console) -> list[str]:
-    """The status of each failure, "" for one that was skipped because another one still shows its cause."""
-    results: list[str] = []
-    seen: set[tuple[str, str, str]] = set()
+    """The status of each failure, "" for one that was skipped because another one still shows its cause.
+
+    They are run and printed story by story.
+    """
+    results = [""] * len(failures)
+    stories: dict[tuple[str, ...], list[int]] = {}
+    for number, stored in enumerate(failures):
+        cause = (stored,) if isinstance(stored, str) else (*stored.defect, stored.world)
+        stories.setdefault(cause, []).append(number)
     systems = {wanted.sut or stored.sut for stored in failures if isinstance(stored, StoredPlan) and stored.plan}
+    unused: list[str] = []
     with TimeLimit() as limit:
         for system in sorted(systems):
             limit.set(REST_S, f"loading {system}")
             parse_target(system).load()  # A system that cannot be loaded is reported once and not for each failure.
-        for stored in failures:
-            if isinstance(stored, str):
-                print_lines(console, f"CANNOT RUN: {stored}")
-                results.append(CANNOT_RUN)
-                continue
-            cause = (*stored.defect, stored.world)
-            if cause in seen and not wanted.every:
-                results.append("")
-                continue
-            try:
+        for numbers in stories.values():
+            told: list[_Told] = []
+            for number in numbers:
+                stored = failures[number]
+                if isinstance(stored, str):
+                    print_lines(console, f"CANNOT RUN: {stored}")
+                    results[number] = CANNOT_RUN
+                    continue
                 limit.set(LONG_S * (wanted.times or SERVER_TIMES) + REST_S, f"the replay of {stored.name}")
-                results.append(_run_one(stored, wanted, console))
-            except HarnessError as error:
-                print_lines(console, f"CANNOT RUN: {stored.name}: {error}")
-                results.append(CANNOT_RUN)
-            if results[-1] == VIOLATED:
-                seen.add(cause)
+                try:
+                    told.append(_run_one(stored, wanted))
+                except HarnessError as error:
+                    told.append(_Told(stored, CANNOT_RUN, "CANNOT RUN", str(error)))
+                results[number] = told[-1].status
+                if results[number] == VIOLATED and not wanted.every:
+                    break
+            unused += [each.rest for each in told if each.status == LEFT_OUT]
+            _print_story([each for each in told if each.status != LEFT_OUT], console, wanted.every)
+    for line in left_out_lines(dict.fromkeys(unused)):
+        print_lines(console, line.replace("left out", "LEFT OUT", 1))
     return results
 
 
-def _run_one(stored: StoredPlan, wanted: Wanted, console: Console) -> str:
+class _Told(NamedTuple):
+    """A failure that was run again. head: its status in words; rest: the reason, and what was seen."""
+
+    stored: StoredPlan
+    status: str
+    head: str
+    rest: str
+
+
+def _print_story(told: Sequence[_Told], console: Console, every: bool) -> None:
+    """Print what became of the failures of one story: in one line where nothing differs but names.
+
+    every: whether each one was asked for.
+    """
+    same = not every and len({each[1:] for each in told}) == 1 and told[0].status != VIOLATED
+    for stored, status, head, rest in told[:1] if same else told:
+        more = f" and {len(told) - 1} more of its story" if same and len(told) > 1 else ""
+        kept = {each.stored.guarantee or "" for each in told} if same else {stored.guarantee or ""}
+        ended = f" {', '.join(by_number(kept))}" if status == FIXED else ""
+        print_lines(console, f"{head}: {stored.name}{more}: {rest}{ended}")
+
+
+def _run_one(stored: StoredPlan, wanted: Wanted) -> _Told:
     system = wanted.sut or stored.sut
     if is_for_servers(stored, system):
         stored = replace(stored, world=SERVER)
     why = missing(stored, system)
     if why:
-        print_lines(console, f"CANNOT RUN: {stored.name}: {why}")
-        return CANNOT_RUN
+        return _Told(stored, CANNOT_RUN, "CANNOT RUN", why)
     profile = profile_of(stored, system)
     again = _again(stored, system, profile, wanted.times)
     often = f", {again.broken} of {again.times}" if again.times > 1 else ""
-    where = f"{stored.name}: {system}{' with real processes' if stored.world == 'real' else ''}"
+    where = f"{system}{' with real processes' if stored.world == 'real' else ''}"
     if again.shown is not None:
         shown = again.shown
-        print_lines(console, f"STILL VIOLATED{often}: {where}")
-        print_lines(console, str(violation(shown.history, shown.guarantee, shown.breach)), indent="  ")
+        lines = str(violation(shown.history, shown.guarantee, shown.breach)).splitlines()
         if again.also:
-            print_lines(console, f"also breaks {', '.join(again.also)}", indent="  ")
+            lines.append(f"also breaks {', '.join(again.also)}")
         if wanted.real and stored.world == "simulated":
-            said = confirm(shown.own_plan, system, shown.guarantee, profile, again.times)
-            print_lines(console, said, indent="  ")
+            lines.append(confirm(shown.own_plan, system, shown.guarantee, profile, again.times))
         if wanted.curves is not None:
             measured = with_curve(shown, load_system(system), profile) if stored.world == "simulated" else shown
-            print_lines(console, measured.curve.sentence if measured.curve else NO_CURVE, indent="  ")
+            lines.append(measured.curve.sentence if measured.curve else NO_CURVE)
             wanted.curves.extend([measured] if measured.curve else [])
-    elif again.status == NOT_REPRODUCED:
+        return _Told(stored, VIOLATED, f"STILL VIOLATED{often}", "\n  ".join((where, *lines)))
+    if again.status == LEFT_OUT:
+        return _Told(stored, LEFT_OUT, "LEFT OUT", again.why)
+    if again.status == NOT_REPRODUCED:
         why = UNKNOWN if stored.guarantee is None and stored.world == SERVER else again.why
-        print_lines(console, f"NOT REPRODUCED{often}: {where}; {why}")
-    elif stored.guarantee is None:
-        print_lines(console, f"NO FAILURE KNOWN{often}: {where} breaks no guarantee, and {UNKNOWN}")
-        return NOTHING_KNOWN
-    else:
-        print_lines(console, f"FIXED{often}: {where} no longer breaks {stored.guarantee}")
-    return again.status
+        return _Told(stored, NOT_REPRODUCED, f"NOT REPRODUCED{often}", f"{where}; {why}")
+    if stored.guarantee is None:
+        told = f"{where} breaks no guarantee, and {UNKNOWN}"
+        return _Told(stored, NOTHING_KNOWN, f"NO FAILURE KNOWN{often}", told)
+    return _Told(stored, again.status, f"FIXED{often}", f"{where} no longer breaks")
 
 
 def _again(stored: StoredPlan, system: str, profile: Profile, times: int | None) -> Replayed:
@@ -301,93 +314,3 @@ def print_lines(console: Console, text: str, indent: str = "") -> None:
     """Print a text as it is, each line indented."""
     for line in text.splitlines():
         print_line(console, indent + line)
-
-
-def shrink(
-    path: Annotated[Path, typer.Argument(metavar="PATH", help="A report directory of verify, or a plan in one.")],
-    budget: Annotated[str, typer.Option(metavar="TIME", help="Time for all of it: 30s, 5m, 1h.")] = "5m",
-    same_cause: Annotated[bool, typer.Option("--same-cause", help="Servers: keep to the failure's cause.")] = False,
-) -> int:
-    """Go on making stored failures smaller, one for each cause, on the system that showed them.
-
-    A smaller plan takes the place of the earlier one, which is kept in earlier/ of the report; the next shrink goes on
-    from there, and only runs a plan for which nothing was left to try. Ctrl-C ends it and keeps what was found.
-    """
-    budget_s, console = parse_duration(budget, "--budget"), output_console()
-    chosen: dict[tuple[str, str], StoredPlan] = {}
-    for stored in _failures(path):
-        chosen.setdefault(stored.defect, stored)
-    with TimeLimit() as limit, Progress() as shown:
-        for system in sorted({stored.sut for stored in chosen.values()}):
-            limit.set(REST_S, f"loading {system}")
-            parse_target(system).load()
-        until, results = time.monotonic() + budget_s, []
-        limit.set(budget_s + REST_S, f"making {path} smaller with a budget of {budget_s:g} s")
-        for number, stored in enumerate(chosen.values()):
-            left_s = max(LEAST_S, (until - time.monotonic()) / (len(chosen) - number))
-            try:
-                results.append(_shrink_one(stored, left_s, console, shown, same_cause))
-            except KeyboardInterrupt:
-                conclude(results, console)
-                return EXIT_INTERRUPTED
-            except HarnessError as error:
-                print_lines(console, f"CANNOT RUN: {stored.name}: {error}")
-                results.append(CANNOT_RUN)
-    return conclude(results, console)
-
-
-def _failures(path: Path) -> tuple[StoredPlan, ...]:
-    if stored_files(path):
-        raise UsageError(f"{path} is of `marker-sim chaos`, which shrinks its failures itself; give a report of verify")
-    found = failures_at(path)
-    for stored in found:
-        if stored.guarantee is None:
-            raise UsageError(f"no file beside {path} says which guarantee it breaks; give the report that it is from")
-        if stored.report is None:
-            raise UsageError(f"{path} is no plan in a report of verify, so it cannot be replaced by a smaller one")
-    return found
-
-
-def _shrink_one(
-    stored: StoredPlan, budget_s: float, console: Console, say: Callable[[str], None], same_cause: bool
-) -> str:
-    """Make a failure smaller and store it; returns its status. KeyboardInterrupt is raised once that is done."""
-    why = missing(stored, stored.sut)
-    if why or stored.plan is None:
-        print_lines(console, f"CANNOT RUN: {stored.name}: {why or stored.hint}")
-        return CANNOT_RUN
-    watch = ShrinkingSoFar(stored.plan, lambda line: say(f"{stored.guarantee}: {line}"))
-    assert stored.report is not None
-    profile = profile_of(stored, stored.sut)
-    small, runs = shrink_again(stored, profile, budget_s, watch, same_cause)
-    if small is None:
-        again = "`marker-sim replay` says whether it is fixed"
-        print_lines(console, f"NOT REPRODUCED, 0 of {runs}: {stored.name}: {stored.sut}; {again}")
-        return NOT_REPRODUCED
-    before, after = stored.plan.entries, small.plan.entries
-    said = f"; {small.sentence}" if small.sentence else ""
-    if small.told is None or after >= before:
-        why = NOTHING_LEFT if stored.ended else small.stopped or NONE_SMALLER
-        print_lines(console, f"NO SMALLER: {stored.name}: {before} entries: {why}{said}")
-        if small.stopped == NONE_SMALLER and not same_cause:
-            note_ended(stored.report, stored.plan_name)
-        return _status(small)
-    broken = small.broken[small.told]
-    seen = {
-        "guarantee": small.told.guarantee, "cause": small.told.cause,
-        "message": broken.breach.message, "evidence": list(broken.breach.evidence), "confirmed": small.sentence,
-        "entries_before": max(before, stored.entries_before), "large": small.stopped if after > SMALL else "",
-        "ended": not (small.stopped or same_cause),
-    }  # fmt: skip
-    aside = write_smaller(stored.report, stored.plan_name, replace(broken, plan=small.plan), profile, seen)
-    print_lines(console, f"SMALLER: {stored.name}: {before} entries before, {after} now{said}")
-    print_lines(console, "\n".join(plan_sentences(small.plan)), indent="  ")
-    rest = f"; it may become smaller yet: {small.stopped}" if seen["large"] else ""
-    print_lines(console, f"the earlier plan is in {aside}{rest}", indent="  ")
-    return _status(small)
-
-
-def _status(small: SmallPlan) -> str:
-    if small.stopped == INTERRUPTED:
-        raise KeyboardInterrupt
-    return VIOLATED

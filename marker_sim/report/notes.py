@@ -85,7 +85,7 @@ def notes(outcome: VerdictOutcome) -> tuple[Note, ...]:
             count=len(campaign.too_rare),
         ),
         _note("assumptions", [f"{what}: {said}" for what, said in (campaign.batching or {}).items()]),
-        _note("left out", [f"left out: {what}" for what in campaign.left_out], _left_out(campaign.left_out)),
+        _note("left out", [f"left out: {what}" for what in campaign.left_out], left_out_lines(campaign.left_out)),
         Note(title="about this run", lines=tuple(trouble), count=len(trouble), brief=tuple(trouble), urgent=True),
     )
     return tuple(note for note in found if note.count)
@@ -115,7 +115,7 @@ def _not_promised(rows: Iterable[VerdictRow]) -> list[str]:
     return [f"not promised, and violated: {said}"] if said else []
 
 
-def _left_out(what: Iterable[str]) -> list[str]:
+def left_out_lines(what: Iterable[str]) -> list[str]:
     """One line for each reason, with the places that it leaves out."""
     found: dict[str, list[str]] = {}
     for each in what:
