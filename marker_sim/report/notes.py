@@ -91,14 +91,15 @@ def notes(outcome: VerdictOutcome) -> tuple[Note, ...]:
     return tuple(note for note in found if note.count)
 
 
-def _undecided(rows: Iterable[VerdictRow], whole: bool) -> list[str]:
+def _undecided(rows: Sequence[VerdictRow], whole: bool) -> list[str]:
     """One line for each reason, with the guarantees that it makes inconclusive.
 
-    whole: with the modes and storages, and the places that were not met.
+    whole: with the modes and storages, the places that were not met, and guarantees that are violated elsewhere.
     """
     found: dict[str, dict[str, None]] = {}
+    broken = {row.id for row in rows if row.verdict == "violated" and not whole}
     for row in rows:
-        if row.verdict == "inconclusive":
+        if row.verdict == "inconclusive" and row.id not in broken:
             which = f"{row.id} {row.slug}" + (f" ({row.mode} mode on {row.storage})" if whole else "")
             places = f"not every place that decides it was {'tried' if row.not_tried else 'met'}; -v has them"
             why = places if not whole and (row.not_tried or row.not_met) else printable(row.message)
