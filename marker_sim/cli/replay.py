@@ -30,28 +30,12 @@ from marker_sim.cli.stored import (
     stored_files,
 )
 from marker_sim.cli.verify import confirm
-from marker_sim.errors import (
-    EXIT_HARNESS,
-    EXIT_HOLDS,
-    EXIT_INCONCLUSIVE,
-    EXIT_VIOLATED,
-    HarnessError,
-    UsageError,
-)
+from marker_sim.errors import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED, HarnessError, UsageError
 from marker_sim.judges.findings import by_number
 from marker_sim.judges.promises.profiles import Profile, load_profile
 from marker_sim.judges.violations import violation
 from marker_sim.loading import load_system
-from marker_sim.outcome.failure import (
-    CANNOT_RUN,
-    FIXED,
-    LEFT_OUT,
-    NOT_REPRODUCED,
-    SERVER,
-    SPARK,
-    VIOLATED,
-    Failure,
-)
+from marker_sim.outcome.failure import CANNOT_RUN, FIXED, LEFT_OUT, NOT_REPRODUCED, SERVER, SPARK, VIOLATED, Failure
 from marker_sim.reading import either
 from marker_sim.report.notes import left_out_lines
 from marker_sim.report.table import output_console, print_line
@@ -204,7 +188,7 @@ def _run_all(failures: Sequence[StoredPlan | str], wanted: Wanted, console: Cons
         cause = (stored,) if isinstance(stored, str) else (*stored.defect, stored.world)
         stories.setdefault(cause, []).append(number)
     systems = {wanted.sut or stored.sut for stored in failures if isinstance(stored, StoredPlan) and stored.plan}
-    unused: list[str] = []
+    unused: list[_Told] = []
     with TimeLimit() as limit:
         for system in sorted(systems):
             limit.set(REST_S, f"loading {system}")
@@ -219,15 +203,18 @@ def _run_all(failures: Sequence[StoredPlan | str], wanted: Wanted, console: Cons
                     continue
                 limit.set(LONG_S * (wanted.times or SERVER_TIMES) + REST_S, f"the replay of {stored.name}")
                 try:
-                    told.append(_run_one(stored, wanted))
+                    outcome = _run_one(stored, wanted)
                 except HarnessError as error:
-                    told.append(_Told(stored, CANNOT_RUN, "CANNOT RUN", str(error)))
-                results[number] = told[-1].status
-                if results[number] == VIOLATED and not wanted.every:
+                    outcome = _Told(stored, CANNOT_RUN, "CANNOT RUN", str(error))
+                results[number] = outcome.status
+                (unused if outcome.status == LEFT_OUT else told).append(outcome)
+                if wanted.every or stored.world != "simulated":  # In real time each one takes long.
+                    _print_story(told, console)
+                    told.clear()
+                if outcome.status == VIOLATED and not wanted.every:
                     break
-            unused += [each.rest for each in told if each.status == LEFT_OUT]
-            _print_story([each for each in told if each.status != LEFT_OUT], console, wanted.every)
-    for line in left_out_lines(dict.fromkeys(unused)):
+            _print_story(told, console)
+    for line in left_out_lines(dict.fromkeys(each.rest for each in unused)):
         print_lines(console, line.replace("left out", "LEFT OUT", 1))
     return results
 
@@ -241,12 +228,9 @@ class _Told(NamedTuple):
     rest: str
 
 
-def _print_story(told: Sequence[_Told], console: Console, every: bool) -> None:
-    """Print what became of the failures of one story: in one line where nothing differs but names.
-
-    every: whether each one was asked for.
-    """
-    same = not every and len({each[1:] for each in told}) == 1 and told[0].status != VIOLATED
+def _print_story(told: Sequence[_Told], console: Console) -> None:
+    """Print what became of failures of one story: in one line where nothing differs but names."""
+    same = len({each[1:] for each in told}) == 1 and told[0].status != VIOLATED
     for stored, status, head, rest in told[:1] if same else told:
         more = f" and {len(told) - 1} more of its story" if same and len(told) > 1 else ""
         kept = {each.stored.guarantee or "" for each in told} if same else {stored.guarantee or ""}
