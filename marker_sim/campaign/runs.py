@@ -10,7 +10,7 @@ import hashlib
 import time
 from dataclasses import replace
 
-from marker_sim.errors import HarnessError
+from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults.row import BATCHED_STORAGES
 from marker_sim.history import UNSUPPORTED, History
 from marker_sim.judges import judge, modes_agree
@@ -118,7 +118,7 @@ def with_curve(failure: Failure, system: System, profile: Profile) -> Failure:
         return failure
     try:
         return replace(failure, curve=curve_of(failure, system, profile))
-    except HarnessError:
+    except (HarnessError, UsageError):
         return failure
 
 
@@ -196,7 +196,7 @@ def make_small(
         left -= 1
         try:
             history, findings = findings_of(candidate, system, guarantee)
-        except HarnessError:
+        except (HarnessError, UsageError):  # It hangs, or a fresh instance fails on what it stored: another defect.
             return []
         broken = (breach for each in findings for breach in profile.broken_by(each, candidate.mode, candidate.storage))
         return [(breach, _subject(history, breach)) for breach in broken if cause in ("", breach.cause)]

@@ -214,7 +214,7 @@ def _run_all(failures: Sequence[StoredPlan | str], wanted: Wanted, console: Cons
                 if outcome.status == VIOLATED and not wanted.every:
                     break
             _print_story(told, console)
-    for line in left_out_lines(dict.fromkeys(each.rest for each in unused)):
+    for line in left_out_lines(sorted({each.rest for each in unused})):
         print_lines(console, line.replace("left out", "LEFT OUT", 1))
     return results
 

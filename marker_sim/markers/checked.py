@@ -38,9 +38,9 @@ def refuse_at_once(sentence: str) -> NoReturn:
 
 
 def mistake_at(error: Exception) -> str:
-    """The place in a class of somebody else's that raised an error, "markers.py, line 17, in read"; "" for the kit's.
+    """The place in the code of a class that raised an error, "markers.py, line 17, in read"; "" if the kit raised it.
 
-    An error of a seam that the class did not handle counts as its own. What Python's library raised is its caller's.
+    An error of a seam that the class did not handle is the class's, one in Python's library is its caller's.
     """
     frames = [each for each in extract_tb(error.__traceback__) if not _of_library(each.filename)]
     own = [each for each in frames if not each.filename.startswith(_KIT)]
