@@ -25,7 +25,7 @@ from marker_sim.campaign.runs import (
 from marker_sim.campaign.sources.played import Processes, SparkRuns
 from marker_sim.history import History
 from marker_sim.judges.findings import UNEXPLAINED, Breach, Finding
-from marker_sim.judges.promises.profiles import Profile
+from marker_sim.judges.promises.profiles import Profile, load_profile
 from marker_sim.loading import load_system
 from marker_sim.outcome.failure import (
     FIXED,
@@ -102,6 +102,12 @@ class StoredPlan:
         """Its plan; AssertionError where it has none."""
         assert self.plan is not None, self.hint
         return self.plan
+
+    def profile_for(self, system: str) -> Profile:
+        """The profile to judge a system by: for its own the one stored with the failure, else the one shipped."""
+        if system == self.sut and self.profile is not None:
+            return self.profile
+        return load_profile(parse_target(system).can.profile)
 
     @property
     def defect(self) -> tuple[str, str]:

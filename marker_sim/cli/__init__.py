@@ -3,8 +3,7 @@
 app.py         the commands, their help, and every way to end as one sentence and an exit code; options.py: options
 request.py     the options of `verify`, parsed once
 verify.py      carries out the request
-replay.py      stored failures again, shrink.py: smaller; stored.py finds them
-handing_over.py  stored failures as scripts and texts for others
+replay.py      stored failures again, or smaller; stored.py finds them; handing_over.py: as scripts and texts for others
 judge.py       a stored history judged again
 mutants.py, chaos.py, serve.py, audit.py  the commands of these names
 output.py      standard output and standard error; the progress of a long command

@@ -29,8 +29,9 @@ from marker_sim import __version__
 from marker_sim.cli.output import say, settle_outputs
 from marker_sim.errors import EXIT_HARNESS, EXIT_HOLDS, EXIT_INTERRUPTED, EXIT_USAGE, HarnessError, UsageError
 
-# Each is a function of its name, the options of which are its parameters, in a module of its name.
+# Each is a function of its name, the options of which are its parameters, in a module of its name or of this one.
 COMMANDS = ("verify", "replay", "shrink", "judge", "mutants", "serve", "doctor", "chaos", "audit")
+MODULES = {"shrink": "replay"}
 SETTINGS = {"max_content_width": 120}
 _EXITS = {0: "every promised guarantee holds", 1: "one is violated, and not known to the baseline of --expect",
           2: "wrong usage", 3: "one is inconclusive", 4: "the kit or its environment failed",
@@ -209,7 +210,7 @@ def build_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
     )
     app.callback(invoke_without_command=True)(_top)
     for name in names:
-        command = getattr(import_module(f"marker_sim.cli.{name}"), name)
+        command = getattr(import_module(f"marker_sim.cli.{MODULES.get(name, name)}"), name)
         app.command(name=name, cls=PagedCommand, context_settings=SETTINGS)(command)
     return app
 

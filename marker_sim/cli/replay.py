@@ -3,11 +3,16 @@
 A cause is a guarantee and the cause of its breach. Its failures are run until one is still violated, so a cause is
 FIXED when all of them are. Failures that `chaos` stored move to `fixed/` then. A plan that breaks nothing, without a
 record that it ever did, is not FIXED but NO FAILURE KNOWN. Plans on a storage that the system cannot use are LEFT OUT.
+
+`shrink` goes on making one failure of each cause smaller, in the world that it was found in, with the shrinker of that
+world. The smaller plan and the run that shows it take the place of the earlier ones, which are kept in `earlier/`; the
+page of the report stays as the campaign left it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -15,11 +20,22 @@ from typing import Annotated, NamedTuple
 import typer
 from rich.console import Console
 
-from marker_sim.campaign.replay import LONG_S, Replayed, StoredPlan, on_servers, simulated, with_processes
+from marker_sim.campaign.played_shrinking import SmallPlan
+from marker_sim.campaign.replay import (
+    LONG_S,
+    Replayed,
+    ShrinkingSoFar,
+    StoredPlan,
+    on_servers,
+    shrink_again,
+    simulated,
+    with_processes,
+)
 from marker_sim.campaign.runs import with_curve
 from marker_sim.campaign.sources.played import Processes
 from marker_sim.cli import options as given
-from marker_sim.cli.request import parse_number
+from marker_sim.cli.output import Progress
+from marker_sim.cli.request import parse_duration, parse_number
 from marker_sim.cli.stored import (
     chaos_directory,
     failure_of_chaos,
@@ -27,28 +43,53 @@ from marker_sim.cli.stored import (
     is_for_servers,
     missing,
     pruning,
+    readable,
     stored_files,
 )
 from marker_sim.cli.verify import confirm
-from marker_sim.errors import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED, HarnessError, UsageError
+from marker_sim.errors import (
+    EXIT_HARNESS,
+    EXIT_HOLDS,
+    EXIT_INCONCLUSIVE,
+    EXIT_INTERRUPTED,
+    EXIT_VIOLATED,
+    HarnessError,
+    UsageError,
+)
 from marker_sim.judges.findings import by_number
-from marker_sim.judges.promises.profiles import Profile, load_profile
+from marker_sim.judges.promises.profiles import Profile
 from marker_sim.judges.violations import violation
 from marker_sim.loading import load_system
-from marker_sim.outcome.failure import CANNOT_RUN, FIXED, LEFT_OUT, NOT_REPRODUCED, SERVER, SPARK, VIOLATED, Failure
+from marker_sim.outcome.failure import (
+    CANNOT_RUN,
+    FIXED,
+    INTERRUPTED,
+    LEFT_OUT,
+    NONE_SMALLER,
+    NOT_REPRODUCED,
+    SERVER,
+    SPARK,
+    VIOLATED,
+    Failure,
+)
 from marker_sim.reading import either
 from marker_sim.report.notes import left_out_lines
-from marker_sim.report.table import output_console, print_line
+from marker_sim.report.table import output_console, print_lines
+from marker_sim.report.words import plan_sentences
+from marker_sim.report.write import note_ended, write_smaller
+from marker_sim.search.shrinking.shrinker import SMALL
 from marker_sim.surroundings.requirements import importing
 from marker_sim.surroundings.time_limit import REST_S, TimeLimit
 from marker_sim.targets.table import parse_target
 
 UNKNOWN = "there is no record beside it that it ever broke one"
+LEAST_S = 1.0
 TIMES_MAX = 1000
 REAL_TIMES = 3
 SERVER_TIMES = 10
 TABLE_TIMES = SPARK_TIMES = 3
 NOTHING_KNOWN = "no failure known"
+NOTHING_LEFT = "nothing was left to try when it was made small, so it was only run again"
 CURVE_FILES = (".html", ".json")
 NO_CURVE = "no curve: it needs a violation of one simulated run, not too long, of a deterministic system in Python"
 WORDS = {
@@ -134,28 +175,17 @@ def run_again(path: Path, wanted: Wanted, console: Console) -> int:
     if not files and not (path.is_dir() and chaos_directory(path)):
         return conclude(_run_all([*failures_at(path)], wanted, console), console)
     if path.is_file() or wanted.keep or wanted.sut is not None:
-        failures = [failure_of_chaos(path)] if path.is_file() else _readable(files, console)
+        failures = [failure_of_chaos(path)] if path.is_file() else [*map(readable, files)]
         return _ended(_run_all(failures, wanted, console), path, console)
     with pruning(path) as pruned:
         files = stored_files(path)  # The ledger also has failures whose files were lost.
-        results = _run_all(_readable(files, console), wanted, console)
+        results = _run_all([*map(readable, files)], wanted, console)
         pruned.statuses.update(
             (file, status) for file, status in zip(files, results, strict=True) if status not in ("", LEFT_OUT)
         )
     for file in pruned.moved:
         print_lines(console, f"moved to {file}")
     return _ended(results, path, console)
-
-
-def _readable(files: Sequence[Path], console: Console) -> list[StoredPlan | str]:
-    """The failures in files; for one that this version cannot read, the reason."""
-    found: list[StoredPlan | str] = []
-    for file in files:
-        try:
-            found.append(failure_of_chaos(file))
-        except UsageError as error:
-            found.append(str(error))
-    return found
 
 
 def _ended(results: Sequence[str], path: Path, console: Console) -> int:
@@ -177,30 +207,21 @@ def conclude(results: Sequence[str], console: Console) -> int:
     return next((code for status, code in codes.items() if status in ran), nothing)
 
 
-def _run_all(failures: Sequence[StoredPlan | str], wanted: Wanted, console: Console) -> list[str]:
-    """The status of each failure, "" for one that was skipped because another one still shows its cause.
-
-    They are run and printed story by story.
-    """
+def _run_all(failures: Sequence[StoredPlan], wanted: Wanted, console: Console) -> list[str]:
+    """The status of each failure, run story by story; "" for one skipped because another one still shows its cause."""
     results = [""] * len(failures)
     stories: dict[tuple[str, ...], list[int]] = {}
     for number, stored in enumerate(failures):
-        cause = (stored,) if isinstance(stored, str) else (*stored.defect, stored.world)
-        stories.setdefault(cause, []).append(number)
-    systems = {wanted.sut or stored.sut for stored in failures if isinstance(stored, StoredPlan) and stored.plan}
+        stories.setdefault((*stored.defect, stored.world), []).append(number)
     unused: list[_Told] = []
     with TimeLimit() as limit:
-        for system in sorted(systems):
+        for system in sorted({wanted.sut or stored.sut for stored in failures if stored.plan}):
             limit.set(REST_S, f"loading {system}")
             parse_target(system).load()  # A system that cannot be loaded is reported once and not for each failure.
         for numbers in stories.values():
             told: list[_Told] = []
             for number in numbers:
                 stored = failures[number]
-                if isinstance(stored, str):
-                    print_lines(console, f"CANNOT RUN: {stored}")
-                    results[number] = CANNOT_RUN
-                    continue
                 limit.set(LONG_S * (wanted.times or SERVER_TIMES) + REST_S, f"the replay of {stored.name}")
                 try:
                     outcome = _run_one(stored, wanted)
@@ -245,7 +266,7 @@ def _run_one(stored: StoredPlan, wanted: Wanted) -> _Told:
     why = missing(stored, system)
     if why:
         return _Told(stored, CANNOT_RUN, "CANNOT RUN", why)
-    profile = profile_of(stored, system)
+    profile = stored.profile_for(system)
     again = _again(stored, system, profile, wanted.times)
     often = f", {again.broken} of {again.times}" if again.times > 1 else ""
     where = f"{system}{' with real processes' if stored.world == 'real' else ''}"
@@ -287,14 +308,91 @@ def _again(stored: StoredPlan, system: str, profile: Profile, times: int | None)
     return simulated(plan, load_system(system), stored.guarantee, stored.cause, profile, times or 1, steady)
 
 
-def profile_of(stored: StoredPlan, system: str) -> Profile:
-    """The profile to judge by: for its own system the one stored with the failure, else the one shipped."""
-    if system == stored.sut and stored.profile is not None:
-        return stored.profile
-    return load_profile(parse_target(system).can.profile)
+def shrink(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="A report directory of verify, or a plan in one.")],
+    budget: Annotated[str, typer.Option(metavar="TIME", help="Time for all of it: 30s, 5m, 1h.")] = "5m",
+    same_cause: Annotated[bool, typer.Option("--same-cause", help="Servers: keep to the failure's cause.")] = False,
+) -> int:
+    """Go on making stored failures smaller, one for each cause, on the system that showed them.
+
+    A smaller plan takes the place of the earlier one, which is kept in earlier/ of the report; the next shrink goes on
+    from there, and only runs a plan for which nothing was left to try. Ctrl-C ends it and keeps what was found.
+    """
+    budget_s, console = parse_duration(budget, "--budget"), output_console()
+    chosen: dict[tuple[str, str], StoredPlan] = {}
+    for stored in _failures(path):
+        chosen.setdefault(stored.defect, stored)
+    with TimeLimit() as limit, Progress() as shown:
+        for system in sorted({stored.sut for stored in chosen.values()}):
+            limit.set(REST_S, f"loading {system}")
+            parse_target(system).load()
+        until, results = time.monotonic() + budget_s, []
+        limit.set(budget_s + REST_S, f"making {path} smaller with a budget of {budget_s:g} s")
+        for number, stored in enumerate(chosen.values()):
+            left_s = max(LEAST_S, (until - time.monotonic()) / (len(chosen) - number))
+            try:
+                results.append(_shrink_one(stored, left_s, console, shown, same_cause))
+            except KeyboardInterrupt:
+                conclude(results, console)
+                return EXIT_INTERRUPTED
+            except HarnessError as error:
+                print_lines(console, f"CANNOT RUN: {stored.name}: {error}")
+                results.append(CANNOT_RUN)
+    return conclude(results, console)
 
 
-def print_lines(console: Console, text: str, indent: str = "") -> None:
-    """Print a text as it is, each line indented."""
-    for line in text.splitlines():
-        print_line(console, indent + line)
+def _failures(path: Path) -> tuple[StoredPlan, ...]:
+    if stored_files(path):
+        raise UsageError(f"{path} is of `marker-sim chaos`, which shrinks its failures itself; give a report of verify")
+    found = failures_at(path)
+    for stored in found:
+        if stored.guarantee is None:
+            raise UsageError(f"no file beside {path} says which guarantee it breaks; give the report that it is from")
+        if stored.report is None:
+            raise UsageError(f"{path} is no plan in a report of verify, so it cannot be replaced by a smaller one")
+    return found
+
+
+def _shrink_one(
+    stored: StoredPlan, budget_s: float, console: Console, say: Callable[[str], None], same_cause: bool
+) -> str:
+    """Make a failure smaller and store it; returns its status. KeyboardInterrupt is raised once that is done."""
+    why = missing(stored, stored.sut)
+    if why or stored.plan is None:
+        print_lines(console, f"CANNOT RUN: {stored.name}: {why or stored.hint}")
+        return CANNOT_RUN
+    watch = ShrinkingSoFar(stored.plan, lambda line: say(f"{stored.guarantee}: {line}"))
+    assert stored.report is not None
+    profile = stored.profile_for(stored.sut)
+    small, runs = shrink_again(stored, profile, budget_s, watch, same_cause)
+    if small is None:
+        again = "`marker-sim replay` says whether it is fixed"
+        print_lines(console, f"NOT REPRODUCED, 0 of {runs}: {stored.name}: {stored.sut}; {again}")
+        return NOT_REPRODUCED
+    before, after = stored.plan.entries, small.plan.entries
+    said = f"; {small.sentence}" if small.sentence else ""
+    if small.told is None or after >= before:
+        why = NOTHING_LEFT if stored.ended else small.stopped or NONE_SMALLER
+        print_lines(console, f"NO SMALLER: {stored.name}: {before} entries: {why}{said}")
+        if small.stopped == NONE_SMALLER and not same_cause:
+            note_ended(stored.report, stored.plan_name)
+        return _status(small)
+    broken = small.broken[small.told]
+    seen = {
+        "guarantee": small.told.guarantee, "cause": small.told.cause,
+        "message": broken.breach.message, "evidence": list(broken.breach.evidence), "confirmed": small.sentence,
+        "entries_before": max(before, stored.entries_before), "large": small.stopped if after > SMALL else "",
+        "ended": not (small.stopped or same_cause),
+    }  # fmt: skip
+    aside = write_smaller(stored.report, stored.plan_name, replace(broken, plan=small.plan), profile, seen)
+    print_lines(console, f"SMALLER: {stored.name}: {before} entries before, {after} now{said}")
+    print_lines(console, "\n".join(plan_sentences(small.plan)), indent="  ")
+    rest = f"; it may become smaller yet: {small.stopped}" if seen["large"] else ""
+    print_lines(console, f"the earlier plan is in {aside}{rest}", indent="  ")
+    return _status(small)
+
+
+def _status(small: SmallPlan) -> str:
+    if small.stopped == INTERRUPTED:
+        raise KeyboardInterrupt
+    return VIOLATED

@@ -56,6 +56,12 @@ def print_line(console: Console, text: str, style: str = "") -> None:
     console.print(Text(printable(text), style=style), highlight=False, soft_wrap=True)
 
 
+def print_lines(console: Console, text: str, indent: str = "") -> None:
+    """Print a text as it is, each line indented."""
+    for line in text.splitlines():
+        print_line(console, indent + line)
+
+
 def guarantee_table(rows: Iterable[VerdictRow], width: int) -> Table:
     """One line for each guarantee, mode and verdict; where there is room, with the faults of its violations."""
     wide = width >= WIDTH_OF_CLASSES

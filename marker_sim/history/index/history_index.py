@@ -78,10 +78,9 @@ class HistoryIndex(EventReader):
 
     def life_of(self, directory: str, name: str) -> NameLife:
         """The life of a name in a marker directory, from effects where the history has them."""
-        if self.reads and self.header.witness == "effects" and directory in self._effects_in:
-            if (directory, name) not in self._lives:
-                self._lives[directory, name] = life_from_effects(self._effects_in[directory], directory, name)
-            return self._lives[directory, name]
+        if self.reads and self.header.witness == "effects" and (effects := self._effects_in.get(directory)):
+            life = self._lives.get((directory, name))
+            return life or self._lives.setdefault((directory, name), life_from_effects(effects, directory, name))
         return NameLife(tuple(self.rest.home(directory).spans.get(name, ())), witnessed=not self.reads)
 
     @cached_property
