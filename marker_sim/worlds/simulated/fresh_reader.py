@@ -36,7 +36,7 @@ class FreshReader(NamedTuple):
     def names(self, directory: str) -> tuple[str, ...] | None:
         """The markers of a directory, sorted; None in Hudi's format, which judges read themselves.
 
-        UsageError with the line of a class that raises, because nothing fails here that it would have to expect;
+        UsageError with the line of a class that raises, because there is no fault that it would have to expect;
         HarnessError when the kit does, or the instance does not list within `LIMIT_S` of virtual time.
         """
         if self.system.layout == "hudi":
@@ -77,8 +77,8 @@ class FreshReader(NamedTuple):
             died = [event.error for event in scheduler.events if event.operation in ("actor-died", "exited")]
             if raised and (place := mistake_at(raised[0])):
                 raise UsageError(
-                    f"{self.system.name} raised {raised[0]!r} at {place}, when a fresh instance listed {directory},"
-                    " where no storage call fails; correct it"
+                    f"{self.system.name} raised {raised[0]!r} at {place}, when a fresh instance listed {directory}"
+                    " without any fault; correct it"
                 ) from raised[0]
             why = died[-1] if died else f"no answer in {LIMIT_S} s of virtual time"
             raise HarnessError(f"a fresh instance of {self.system.name} did not list {directory}: {why}")
