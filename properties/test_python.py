@@ -123,7 +123,9 @@ def test_the_text_of_a_verdict_names_no_file_and_nothing_broken_as_undecided(vio
     assert violated.violations[0].message[:20] in text and "marker-sim" not in text and "REPORT" not in text
     both = marker_sim.verify(EmptyList, runs=24, modes=["direct"], storages=["s3", "local"])
     lines = [line for line in str(both).splitlines() if line.startswith("inconclusive: G")]
-    assert {*re.findall(r"\bG\d+\b", " ".join(lines))}.isdisjoint({row.id for row in both.guarantees if row.verdict == "violated"})
+    assert {*re.findall(r"\bG\d+\b", " ".join(lines))}.isdisjoint(
+        {row.id for row in both.guarantees if row.verdict == "violated"}
+    )
 
 
 def test_one_mode_or_storage_may_be_a_text() -> None:
