@@ -101,6 +101,8 @@ def test_a_verdict_says_what_broke_and_with_which_plan(violated: marker_sim.Verd
     assert marker_sim.replay(first.plan, direct_markers, guarantee=first.guarantee).status == "fixed"
     (finding,) = marker_sim.judge(first.history, [first.guarantee])
     assert finding.breaches and first.message in {breach.message for breach in finding.breaches}
+    assert len(first.evidence_lines) == len(set(first.evidence)) > 0
+    assert all(line.startswith(f"[{n}] ") for line, n in zip(first.evidence_lines, sorted(first.evidence), strict=True))
 
 
 def test_a_class_that_no_other_process_can_import_is_judged_alike(violated: marker_sim.Verdict) -> None:
@@ -114,6 +116,21 @@ def test_a_class_that_no_other_process_can_import_is_judged_alike(violated: mark
     assert [each.plan for each in local.violations] == [each.plan for each in violated.violations]
     with pytest.raises(marker_sim.UsageError, match="which other processes cannot import; write jobs=1"):
         marker_sim.verify(Local, runs=24, jobs=2)
+
+
+def test_the_text_of_a_verdict_names_no_file_and_nothing_broken_as_undecided(violated: marker_sim.Verdict) -> None:
+    text = str(violated)
+    assert violated.violations[0].message[:20] in text and "marker-sim" not in text and "REPORT" not in text
+    both = marker_sim.verify(EmptyList, runs=24, modes=["direct"], storages=["s3", "local"])
+    lines = [line for line in str(both).splitlines() if line.startswith("inconclusive: G")]
+    assert {*re.findall(r"\bG\d+\b", " ".join(lines))}.isdisjoint(
+        {row.id for row in both.guarantees if row.verdict == "violated"}
+    )
+
+
+def test_one_mode_or_storage_may_be_a_text() -> None:
+    one = marker_sim.verify(runs=6, modes="direct", storages="s3", guarantees="G1")
+    assert {(row.mode, row.storage, row.id) for row in one.guarantees} == {("direct", "s3", "G1")}
 
 
 def test_a_notebook_gets_a_picture_that_is_well_formed(violated: marker_sim.Verdict) -> None:
@@ -148,6 +165,10 @@ def test_wrong_arguments_are_one_sentence_each(tmp_path: Path) -> None:
         (lambda: marker_sim.verify(runs=0), "runs was given 0"),
         (lambda: marker_sim.verify(runs=5, budget_s=5.0), "write one of them"),
         (lambda: marker_sim.verify(modes=["dirct"]), "modes was given 'dirct'"),
+        (lambda: marker_sim.verify(modes="dirct"), "modes was given 'dirct'"),
+        (lambda: marker_sim.verify(storage="s3"), "verify was given storage, which it does not have; write storages"),  # type: ignore[call-arg]
+        (lambda: marker_sim.verify(budget=10), "write budget_s"),  # type: ignore[call-arg]
+        (lambda: marker_sim.verify(colour="red"), "write some of system, runs, seed"),  # type: ignore[call-arg]
         (lambda: marker_sim.verify(storages=[]), "storages was given"),
         (lambda: marker_sim.verify(guarantees=["G99"], runs=5), "G99"),
         (lambda: marker_sim.judge(tmp_path / "plan.json"), "is no history"),

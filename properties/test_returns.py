@@ -140,13 +140,18 @@ def test_a_wrong_answer_on_a_rare_path_ends_the_campaign_without_a_verdict(
     assert not (tmp_path / "report" / "verdict.json").exists()
 
 
-def test_as_many_runs_are_played_as_were_asked_for_where_a_storage_is_left_out(tmp_path: Path) -> None:
-    sut = "properties.correct.hex_names:Markers"
-    words = ["verify", "--sut", sut, "--storage", "s3", "--runs", "12", "--seed", "1", "--report", str(tmp_path)]
+@pytest.mark.parametrize(
+    ("name", "storage", "lacking"), [("hex_names", "s3", "s3-unconditional"), ("one_object", "sim", "hdfs")]
+)
+def test_as_many_runs_are_played_as_were_asked_for_where_a_storage_is_left_out(
+    name: str, storage: str, lacking: str, tmp_path: Path
+) -> None:
+    sut = f"properties.correct.{name}:Markers"
+    words = ["verify", "--sut", sut, "--storage", storage, "--runs", "12", "--seed", "1", "--report", str(tmp_path)]
     assert main([*words, "--guarantees", "G1"]) in (0, 3)
     verdict = json.loads((tmp_path / "verdict.json").read_text(encoding="utf-8"))
     assert verdict["runs"] == 12
-    assert any("s3-unconditional: the system needs" in line for line in verdict["not_reached"])
+    assert any(f"{lacking}: the system needs" in line for line in verdict["not_reached"])
 
 
 def test_a_class_that_cannot_run_leaves_the_last_report_where_it_is(tmp_path: Path) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
+from marker_sim.campaign import planned_runs
+from marker_sim.campaign.pieces import Piece, SearchState, explore
 from marker_sim.campaign.runs import make_small
+from marker_sim.campaign.sources.swarm import Swarm
 from marker_sim.faults import Fault, FaultKind, FaultSettings, Site, Step
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.loading import load_system
@@ -16,6 +20,8 @@ from marker_sim.search.shrinking.candidates import without_one
 from marker_sim.search.shrinking.shrinker import Fails, shrink
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
+from marker_sim.targets.table import parse_target
+from marker_sim.targets.target import CampaignRequest
 from properties.breaking import fails_with
 
 # Mutants that needed from three to twenty-nine entries before the shrinker had all of its passes.
@@ -238,3 +244,33 @@ def test_one_defect_does_not_become_another(tmp_path: Path, monkeypatch: pytest.
         assert [op.name.startswith("odd") for op in small.ops] == [cause == "never-stored"], small
         assert bool(small.faults) == (cause == "put-failed")
         assert fails_with("G1", system, profile, cause)(small)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_shrinking_ends_with_the_budget_or_soon_after_a_search_that_used_it_up(
+    jobs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, lines = list[float](), list[str]()
+
+    def slow(*_: object, budget_s: float, **__: object) -> None:
+        given.append(budget_s)
+        time.sleep(budget_s)
+
+    monkeypatch.setattr(planned_runs, "smaller", slow)
+    monkeypatch.setattr(planned_runs, "SHRINK_MIN_S", 1.0)
+    target = parse_target("mutant:ack-before-flush")
+    request = CampaignRequest(
+        target=target, modes=("timeline",), storages=("s3",), seed=1, profile=load_profile("reference"), budget_s=0.01,
+        jobs=jobs,
+    )  # fmt: skip
+    system = target.load()
+    assert system is not None
+    search = SearchState(request=request, progress=lines.append)
+    runs = planned_runs.PlannedRuns(search, system)
+    search.add(explore(Piece(settings=runs._settings, first=0, count=48), Swarm(system, runs._settings)))
+    assert len({kind.guarantee for kind in search.found}) > 2, "several failures share the time"
+    runs.shrink()
+    assert 0.0 < sum(given) <= 1.0 and all(0.0 < each < 1.0 for each in given)
+    first = f"shrinking {next(iter(search.found)).guarantee} (1 of "
+    assert lines[0].startswith(first) and len(lines) == len(given)
+    assert all(f" ({n + 1} of " in line for n, line in enumerate(lines[:3]))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,25 +13,30 @@ import pytest
 
 from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.pieces import NumberedRun, Piece, PieceResult, SearchSettings, explore
+from marker_sim.campaign.replay import simulated
 from marker_sim.campaign.runs import compare_modes, execute, findings_of
 from marker_sim.campaign.sources.exhaustive import Crashes, Space
 from marker_sim.cli import main
-from marker_sim.errors import HarnessError
+from marker_sim.errors import HarnessError, UsageError
 from marker_sim.history import History, Value
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.loading import load_system
 from marker_sim.markers.files import read
-from marker_sim.markers.store import Context, Created
+from marker_sim.markers.store import Context, Created, Factory
 from marker_sim.names import data_path, is_append
+from marker_sim.options import MarkerOptions
 from marker_sim.outcome.result import Campaign
 from marker_sim.plan import Op, Plan
 from marker_sim.seams import Condition, PreconditionFailed, StorageError
 from marker_sim.search.writes import make_write_plan
 from marker_sim.system import System
+from marker_sim.targets.python import LoadedTarget
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest
 from marker_sim.worlds.simulated.cluster import Cluster
+from marker_sim.worlds.simulated.fresh_reader import FreshReader
+from marker_sim.worlds.simulated.storage import SimStorage
 from properties.volume import PROFILE, volume
 
 ROOT = Path(__file__).parent.parent
@@ -37,6 +44,7 @@ GUIDE = ROOT / "docs" / "third-party.md"
 RUNS = volume(900)
 WRITES = {"G14", "G15", "G16", "G17"}
 CORRECT, FAULTY = "markers_of_mine:Markers", "hasty_markers:Hasty"
+ONE_OBJECT = "one_object:OneObject"
 
 
 @pytest.fixture
@@ -45,7 +53,7 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     blocks = re.findall(r"```python\n# (\S+)\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
     for name, text in blocks:
         (tmp_path / name).write_text(text, encoding="utf-8")
-    assert {name for name, _ in blocks} == {"markers_of_mine.py", "hasty_markers.py"}
+    assert {name for name, _ in blocks} == {"markers_of_mine.py", "one_object.py", "hasty_markers.py"}
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     for name, _ in blocks:
@@ -249,6 +257,18 @@ def test_a_lock_protects_from_other_processes_only_on_a_storage_of_one_host(
     assert found.judged and bool(found.breaches) is broken
 
 
+def test_a_run_in_which_many_names_are_lost_is_judged_in_seconds() -> None:
+    # Each loss is explained by all contents of the one file: 300 names took 80 s.
+    system = System(name="locked", direct=_Locked, layout="names", profile="python")
+    names = (f"f{n}_0-0-0_001.parquet.marker.CREATE" for n in range(300))
+    creates = tuple(Op(actor=f"executor-{n % 12}", kind="create", name=name) for n, name in enumerate(names))
+    lists = tuple(Op(actor=f"executor-{n}", kind="list") for n in range(12))
+    history, _ = execute(Plan(mode="direct", storage="s3", ops=creates + lists), system)
+    began = time.process_time()
+    (found,) = judge(history, frozenset({"G11"}))
+    assert len(found.breaches) > 100 and time.process_time() - began < 10.0
+
+
 class _Slow(_Journal):
     def create(self, name: str) -> Created:
         with self._runtime.lock(self._path):
@@ -271,11 +291,70 @@ class _Unreadable(_Journal):
         raise ValueError("line 3 of the journal is torn")
 
 
-def test_a_fresh_instance_that_fails_to_list_is_told_with_its_error() -> None:
-    system = System(name="unreadable", direct=_Unreadable, layout="names", profile="python")
+class _Torn(_Journal):
+    def list_all(self) -> tuple[str, ...]:
+        return tuple(json.loads('["torn'))
+
+
+class _Missing(_Journal):
+    def list_all(self) -> tuple[str, ...]:
+        return tuple(self._storage.get(f"{self._prefix}none").data.decode().splitlines())
+
+
+@pytest.mark.parametrize(
+    ("store", "error"), [(_Unreadable, "ValueError"), (_Torn, "JSONDecodeError"), (_Missing, "NotFound")]
+)
+def test_a_class_whose_fresh_instance_fails_to_list_is_shown_its_line(store: Factory, error: str) -> None:
+    system = System(name="unreadable", direct=store, layout="names", profile="python")
     plan = Plan(mode="direct", ops=(Op(actor="executor-0", kind="create", name="f0_0-0-0_001.parquet.marker.CREATE"),))
-    with pytest.raises(HarnessError, match=r"fresh instance of unreadable did not list .*line 3 .* is torn"):
+    place = r"test_third_party\.py, line \d+, in list_all, when a fresh instance listed "
+    with pytest.raises(UsageError, match=rf"^unreadable raised {error}\(.* at {place}") as caught:
         execute(plan, system)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_fresh_instance_that_fails_by_a_defect_of_the_kit_is_no_mistake_of_the_class(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    system = System(name="journal", direct=_Journal, layout="names", profile="python")
+    monkeypatch.setattr(SimStorage, "_call", None)
+    with pytest.raises(HarnessError, match="a fresh instance of journal did not list d: TypeError"):
+        FreshReader(system, "direct", "s3", MarkerOptions(), {}, 0).names("d")
+
+
+class _RarelyUnchanged(_Journal):
+    """Needs put-if-unchanged only for a name of a log file."""
+
+    def create(self, name: str) -> Created:
+        if is_append(name):
+            return super().create(name)
+        self._storage.put(self._prefix + name, b"")
+        return Created.CREATED
+
+
+def test_runs_that_were_made_before_a_lack_showed_are_counted_as_left_out() -> None:
+    system = System(name="rarely", direct=_RarelyUnchanged, layout="names", profile="python")
+    target = LoadedTarget(sut="rarely", system=system)
+    request = CampaignRequest(
+        target=target, modes=("direct",), storages=("hdfs",), runs=60, seed=1, profile=load_profile("python"),
+        shrinking=False, canaries=False,
+    )  # fmt: skip
+    campaign = run_campaign(request, lambda line: None)
+    place, dropped = campaign.left_out
+    assert place == "direct mode on hdfs: the system needs put-if-unchanged, which that storage does not offer"
+    assert dropped.startswith(f"{60 - campaign.runs} runs: ") and 0 < campaign.runs < 60
+
+
+def test_a_plan_is_left_out_of_a_replay_where_the_class_cannot_be_judged() -> None:
+    create = Op(actor="executor-0", kind="create", name="f0_0-0-0_001.parquet.marker.CREATE")
+    system, profile = System(name="journal", direct=_Journal, layout="names", profile="python"), load_profile("python")
+    found = [
+        simulated(Plan(mode=mode, storage=storage, ops=(create,)), system, "G1", "", profile)
+        for mode, storage in (("direct", "hdfs"), ("timeline", "s3"), ("direct", "s3"))
+    ]
+    assert [each.status for each in found] == ["left-out", "left-out", "fixed"]
+    assert [each.why.partition(": ")[0] for each in found[:2]] == ["direct mode on hdfs", "timeline mode on s3"]
+    assert "put-if-unchanged" in found[0].why and "no factory" in found[1].why
 
 
 @pytest.mark.draws(runs=600, one_in=63, fails=7e-5)
@@ -291,10 +370,10 @@ def test_the_faulty_class_is_caught_as_a_store_and_by_what_becomes_of_writes(cha
 
 
 # Fewer than a hundred say too little to hold; a failure shows in the first dozens.
-RUNS_OF = {CORRECT: "150", FAULTY: "40"}
+RUNS_OF = {CORRECT: "150", ONE_OBJECT: "150", FAULTY: "40"}
 
 
-@pytest.mark.parametrize(("sut", "code"), [(CORRECT, 0), (FAULTY, 1)])
+@pytest.mark.parametrize(("sut", "code"), [(CORRECT, 0), (ONE_OBJECT, 0), (FAULTY, 1)])
 @pytest.mark.usefixtures("modules")
 def test_verify_says_so_by_its_exit_code(sut: str, code: int) -> None:
     words = ["verify", "--sut", sut, "--mode", "direct", "--storage", "s3", "--runs", RUNS_OF[sut], "--seed", "3"]

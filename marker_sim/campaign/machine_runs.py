@@ -59,7 +59,8 @@ class MachineRuns(PlannedRuns):
 
         With a baseline each cause by itself, because some of them may be known.
         """
-        search, found, (seconds, runs) = self._search, self._search.found, self._limits()
+        search, found = self._search, self._search.found
+        seconds, runs = self._limits(len({kind[0] for kind in found}))
         by_cause = self._request.baseline is not None
         search.found = {}
         for kind, broken in found.items():

@@ -262,13 +262,14 @@ class SearchState:
     def line(self, runs: str, steps: str) -> str:
         """The progress line. runs, steps: the words for these in it."""
         statistics, request, seconds = self.statistics, self.request, time.monotonic() - self.began
-        left = "" if request.budget_s == math.inf else f"; {left_of(request.budget_s - seconds)}"
+        # What is left would be wrong as soon as a line is shown again.
+        budget = "" if request.budget_s == math.inf else f"; budget {request.budget_s:g} s"
         of = "" if request.runs is None else f" of {request.runs:,}"
         rates = rates_of({runs: statistics.runs, steps: statistics.steps}, seconds)
         causes = len(stories(self.failures()))
         broken = ", ".join(by_number(kind.guarantee for kind in self.found))
         said = f"{causes} cause{'' if causes == 1 else 's'} so far: {broken}" if broken else "none violated"
-        return f"{statistics.runs:,}{of} {runs}; {rates}; {sum(statistics.faults.values()):,} faults{left}; {said}"
+        return f"{statistics.runs:,}{of} {runs}; {rates}; {sum(statistics.faults.values()):,} faults{budget}; {said}"
 
     def add(self, piece: PieceResult) -> dict[Kind, Failure]:
         """Add the next piece; returns the kinds of violation that are new, or have a plan now."""
@@ -328,8 +329,3 @@ def rates_of(counts: Mapping[str, int], seconds: float) -> str:
     """The rates per second, in words."""
     rates = ((name, count / max(seconds, 0.001)) for name, count in counts.items())
     return ", ".join(f"{rate:,.{0 if rate >= 10 else 1}f} {name}/s" for name, rate in rates)
-
-
-def left_of(seconds: float) -> str:
-    """The time left of a budget in words."""
-    return f"{seconds / 60:.0f} min left" if seconds >= 600 else f"{max(0.0, seconds):.0f} s left"

@@ -40,7 +40,7 @@ from marker_sim.campaign.pieces import (
     explore,
 )
 from marker_sim.campaign.played_shrinking import broken_in
-from marker_sim.campaign.runs import MODES_AGREE, digest, execute, lacking, smaller
+from marker_sim.campaign.runs import MODES_AGREE, NO_FACTORY, digest, execute, lacking, lacks, smaller
 from marker_sim.campaign.sources.swarm import Swarm
 from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind, drawable
@@ -72,6 +72,7 @@ FAULT_ONE_IN = 120  # As `one_in` of a goal, margin of two: the rarest kind in i
 ELSEWHERE_MIN_S = 20.0
 _NO_END = 1 << 62
 NOT_DETERMINISTIC = "the same plan gave a different history: the system under test is not deterministic"
+DROPPED = "they were made on such a storage, of which a rare call showed what it lacks"
 Task = tuple[str, Callable[..., Any]]  # The name of a system, and what is done with it, as `system`.
 
 
@@ -99,6 +100,8 @@ class PlannedRuns(Keeper):
         self._again: list[Plan] = []
         self._digests: list[str] = []
         self._shown = 0.0
+        self._dropped = 0  # Runs in places that turned out to lack something.
+        self._until = math.inf  # Of shrinking.
 
     def __enter__(self) -> PlannedRuns:
         with ExitStack() as stack:
@@ -121,6 +124,7 @@ class PlannedRuns(Keeper):
     def merged(self, piece: PieceResult, new: dict[Kind, Failure]) -> None:
         """Take in a counted piece: check repeated runs and show the progress. new: new kinds of violation."""
         self._unsupported = {**piece.unsupported, **self._unsupported}
+        self._dropped += piece.left_out
         failing = {broken.number: broken for kind, broken in new.items() if kind[1] != BOTH}
         for number in sorted({*piece.rechecked, *failing}):
             self._recheck(number, piece, failing.get(number))
@@ -139,25 +143,30 @@ class PlannedRuns(Keeper):
         first: dict[str, Kind] = {}
         for kind in self._search.found:
             first.setdefault(kind[0], kind)
-        limits = self._limits()
-        self._shrink_each(first.values(), *limits)
+        self._until = max(self._search.began + self._request.budget_s, time.monotonic() + SHRINK_MIN_S)
+        self._shrink_each(first.values())
         found = self._search.found
         told = ([each.kind for each in story] for story in stories(self._search.failures()))
         others = [kinds[0] for kinds in told if all(found[kind].story is None for kind in kinds)]
-        self._shrink_each(others[:OTHERS_MAX], *limits)
+        self._shrink_each(others[:OTHERS_MAX])
 
-    def _shrink_each(self, kinds: Iterable[Kind], seconds: float, runs: int) -> None:
+    def _shrink_each(self, kinds: Iterable[Kind]) -> None:
+        """Shrink one failure after the other; those for which no time is left stay as they are."""
         search = self._search
         plans = {kind: plan for kind in kinds if (plan := search.found[kind].plan) is not None}
 
         def tasks() -> Iterator[Task]:
-            for kind, plan in plans.items():
-                search.progress(f"shrinking {kind[0]} in {kind[1]} mode on {kind[2]}, {plan.entries} entries")
+            for done, (kind, plan) in enumerate(plans.items()):
+                seconds, runs = self._limits(len(plans), done)
+                if seconds <= 0:
+                    return
+                which = f"{kind[0]} ({done + 1} of {len(plans)}) in {kind[1]} mode on {kind[2]}"
+                search.progress(f"shrinking {which}, {plan.entries} entries")
                 do = partial(smaller, kind, plan, profile=self._request.profile, budget_s=seconds, runs_max=runs)
                 yield self._request.target.sut, do
 
         shrunk = in_order(tasks(), self._do, self._pool)
-        for kind, small in zip(plans, shrunk, strict=True):
+        for kind, small in zip(plans, shrunk, strict=False):
             if small is not None and small.plan != plans[kind]:
                 search.keep(kind, small)
                 search.large[kind] = ""
@@ -189,6 +198,7 @@ class PlannedRuns(Keeper):
         gaps = (*met.gaps, *below_thresholds(statistics, self._system.layout))
         unsteady = (NOT_DETERMINISTIC,) if statistics.differences else ()
         unmet = self._faults_unmet()
+        dropped = (f"{self._dropped:,} runs: {DROPPED}",) if self._dropped else ()
         return replace(
             campaign,
             sut_version=self._system.version,
@@ -197,7 +207,7 @@ class PlannedRuns(Keeper):
             too_rare=(*(name for name, due in unmet.items() if not due), *met.too_rare),
             not_applicable=met.not_applicable,
             fault_rows=fault_rows(statistics, places),
-            left_out=self._left_out(),
+            left_out=(*self._left_out(), *dropped),
             canary=self._canary,
             listed=tuple(self._search.listed),
         )
@@ -243,27 +253,27 @@ class PlannedRuns(Keeper):
             self._again.append(plan)
             self._digests.append(made)
 
-    def _limits(self) -> tuple[float, int]:
-        """The seconds and runs within which the first failure of each guarantee may be shrunk."""
+    def _limits(self, failures: int, done: int = 0) -> tuple[float, int]:
+        """The seconds and runs for shrinking one of so many failures, of which some are done; no seconds when time is
+        over.
+        """
         request = self._request
-        kinds = max(1, len({kind[0] for kind in self._search.found}))
         if request.budget_s == math.inf:
             runs = SHRINK_RUNS + int(SHRINK_SHARE * (request.runs or 0))
-            return math.inf, min(RUNS_MAX, runs // kinds)
-        left_s = max(SHRINK_MIN_S, self._search.began + request.budget_s - time.monotonic())
-        return min(SHRINK_MAX_S, left_s / kinds), RUNS_MAX
+            return math.inf, min(RUNS_MAX, runs // max(1, failures))
+        rounds = math.ceil((failures - done) / request.jobs)
+        return min(SHRINK_MAX_S, (self._until - time.monotonic()) / rounds), RUNS_MAX
 
     def _left_out(self) -> tuple[str, ...]:
         """The modes and storages in which the system cannot be judged, with the reason."""
         unserved = (
-            f"{mode} mode on {storage}: the system has no factory for the markers that are chosen there"
+            f"{mode} mode on {storage}: {NO_FACTORY}"
             for mode in self._request.modes
             for storage in self._request.storages
             if self._system.factory(mode) and not served(self._system, mode, storage)
         )
         unsupported = (
-            f"{mode} mode on {storage}: the system needs {what}, which that storage does not offer"
-            for (mode, storage), what in self._unsupported.items()
+            f"{mode} mode on {storage}: {lacks(what)}" for (mode, storage), what in self._unsupported.items()
         )
         return tuple(sorted((*unserved, *unsupported)))
 

@@ -11,15 +11,26 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from marker_sim.campaign.played_shrinking import PlayedShrinker, SmallPlan, broken_in
-from marker_sim.campaign.runs import failure_of, findings_in, findings_of, promised_breach, smaller
+from marker_sim.campaign.runs import (
+    NO_FACTORY,
+    execute,
+    failure_of,
+    findings_in,
+    findings_of,
+    lacking,
+    lacks,
+    promised_breach,
+    smaller,
+)
 from marker_sim.campaign.sources.played import Processes, SparkRuns
 from marker_sim.history import History
 from marker_sim.judges.findings import UNEXPLAINED, Breach, Finding
-from marker_sim.judges.promises.profiles import Profile
+from marker_sim.judges.promises.profiles import Profile, load_profile
 from marker_sim.loading import load_system
 from marker_sim.outcome.failure import (
     FIXED,
     INTERRUPTED,
+    LEFT_OUT,
     NO_TIME,
     NONE_SMALLER,
     NOT_REPRODUCED,
@@ -32,6 +43,7 @@ from marker_sim.outcome.failure import (
 )
 from marker_sim.plan import Plan
 from marker_sim.system import System
+from marker_sim.targets.python import served, try_every_call
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest, RealRuns, ServerOptions
 
@@ -91,6 +103,12 @@ class StoredPlan:
         assert self.plan is not None, self.hint
         return self.plan
 
+    def profile_for(self, system: str) -> Profile:
+        """The profile to judge a system by: for its own the one stored with the failure, else the one shipped."""
+        if system == self.sut and self.profile is not None:
+            return self.profile
+        return load_profile(parse_target(system).can.profile)
+
     @property
     def defect(self) -> tuple[str, str]:
         """The key that it shares with failures that most likely have the same cause."""
@@ -104,7 +122,8 @@ class StoredPlan:
 class Replayed:
     """The result of running a plan again.
 
-    status: VIOLATED, FIXED, or NOT_REPRODUCED, and `why` then where runs were not enough to say that it is fixed.
+    status: VIOLATED, FIXED, NOT_REPRODUCED where runs were not enough to say that it is fixed, or LEFT_OUT where the
+        system cannot be judged on that storage; `why` says of these two why.
     broken, times: in how many runs of how many a promise was broken.
     held: in how many the guarantee that was asked for was judged and kept.
     shown: the first that broke it; also: the other guarantees that it breaks.
@@ -128,6 +147,8 @@ def simulated(
     cause: of its breach; a breach of another cause counts if there was none of this cause.
     steady: whether the system seemed deterministic when the plan was stored.
     """
+    if why := left_out(plan, system):
+        return Replayed(status=LEFT_OUT, broken=0, times=0, why=why)
     shown, also, count = None, tuple[str, ...](), 0
     for _ in range(times):
         history, findings = findings_of(plan, system, guarantee)
@@ -142,6 +163,16 @@ def simulated(
         return Replayed(status=VIOLATED, broken=count, times=times, shown=shown, also=also)
     why = undecided(plan, system, guarantee, history, findings, steady)
     return Replayed(status=NOT_REPRODUCED if why else FIXED, broken=0, times=times, why=why)
+
+
+def left_out(plan: Plan, system: System) -> str:
+    """Why a system in Python cannot be judged in the mode and storage of a plan, as `verify` says it; "" if it can."""
+    if system.layout == "hudi":
+        return ""
+    if not served(system, plan.mode, plan.storage):
+        return f"{plan.mode} mode on {plan.storage}: {NO_FACTORY}"
+    what = lacking(system, try_every_call(system, plan.mode, plan.storage)) or lacking(system, execute(plan, system)[0])
+    return f"{plan.mode} mode on {plan.storage}: {lacks(what)}" if what else ""
 
 
 def _breach(finding: Finding, plan: Plan, profile: Profile, guarantee: str | None, cause: str) -> Breach | None:

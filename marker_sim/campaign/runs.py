@@ -10,7 +10,7 @@ import hashlib
 import time
 from dataclasses import replace
 
-from marker_sim.errors import HarnessError
+from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults.row import BATCHED_STORAGES
 from marker_sim.history import UNSUPPORTED, History
 from marker_sim.judges import judge, modes_agree
@@ -32,6 +32,7 @@ CURVE_POINTS_MIN = 8
 CURVE_STEPS = 1_000_000  # Of all runs of a curve; a plan with long runs has fewer points,
 CURVE_STEPS_OF_RUN = 20_000  # and one with very long runs no curve, which would take minutes.
 NOT_SERVED = "mode that the system does not serve"
+NO_FACTORY = "the system has no factory for the markers that are chosen there"
 LEFT_OUT = "run left out: the system needs what the storage does not offer"
 Subject = tuple[str | None, str | None, str | None]  # A table, an instant, and a name or path.
 
@@ -79,6 +80,11 @@ def lacking(system: System | None, history: History) -> str:
     return "" if event is None else event.error or "an operation"
 
 
+def lacks(what: str) -> str:
+    """The reason for which a system is not judged on a storage, for an operation that it lacks."""
+    return f"the system needs {what}, which that storage does not offer"
+
+
 def findings_of(plan: Plan, system: System, guarantee: str | None) -> tuple[History, tuple[Finding, ...]]:
     """The findings of one guarantee for a plan, which may need runs in both modes; of all of one run for None."""
     if guarantee == MODES_AGREE:
@@ -112,7 +118,7 @@ def with_curve(failure: Failure, system: System, profile: Profile) -> Failure:
         return failure
     try:
         return replace(failure, curve=curve_of(failure, system, profile))
-    except HarnessError:
+    except (HarnessError, UsageError):
         return failure
 
 
@@ -190,7 +196,7 @@ def make_small(
         left -= 1
         try:
             history, findings = findings_of(candidate, system, guarantee)
-        except HarnessError:
+        except (HarnessError, UsageError):  # It hangs, or a fresh instance fails on what it stored: another defect.
             return []
         broken = (breach for each in findings for breach in profile.broken_by(each, candidate.mode, candidate.storage))
         return [(breach, _subject(history, breach)) for breach in broken if cause in ("", breach.cause)]

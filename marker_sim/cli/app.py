@@ -37,7 +37,7 @@ _EXITS = {0: "every promised guarantee holds", 1: "one is violated, and not know
           2: "wrong usage", 3: "one is inconclusive", 4: "the kit or its environment failed",
           130: "interrupted; the report holds the results so far"}  # fmt: skip
 _AGAIN = {0: "none of these", 1: "something is still violated", 2: "wrong usage",
-          3: "something was not reproduced", 4: "something cannot run"}  # fmt: skip
+          3: "something was not reproduced, or all was left out", 4: "something cannot run"}  # fmt: skip
 _SERVER = "start reader dir-format identity batch-threads"
 _S3 = "s3-endpoint s3-bucket s3-access-key s3-secret-key"
 

@@ -2,7 +2,7 @@
 
 A cause is a guarantee and the cause of its breach. Its failures are run until one is still violated, so a cause is
 FIXED when all of them are. Failures that `chaos` stored move to `fixed/` then. A plan that breaks nothing, without a
-record that it ever did, is not FIXED but NO FAILURE KNOWN.
+record that it ever did, is not FIXED but NO FAILURE KNOWN. Plans on a storage that the system cannot use are LEFT OUT.
 
 `shrink` goes on making one failure of each cause smaller, in the world that it was found in, with the shrinker of that
 world. The smaller plan and the run that shows it take the place of the earlier ones, which are kept in `earlier/`; the
@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 from rich.console import Console
@@ -43,6 +43,7 @@ from marker_sim.cli.stored import (
     is_for_servers,
     missing,
     pruning,
+    readable,
     stored_files,
 )
 from marker_sim.cli.verify import confirm
@@ -55,13 +56,15 @@ from marker_sim.errors import (
     HarnessError,
     UsageError,
 )
-from marker_sim.judges.promises.profiles import Profile, load_profile
+from marker_sim.judges.findings import by_number
+from marker_sim.judges.promises.profiles import Profile
 from marker_sim.judges.violations import violation
 from marker_sim.loading import load_system
 from marker_sim.outcome.failure import (
     CANNOT_RUN,
     FIXED,
     INTERRUPTED,
+    LEFT_OUT,
     NONE_SMALLER,
     NOT_REPRODUCED,
     SERVER,
@@ -70,7 +73,8 @@ from marker_sim.outcome.failure import (
     Failure,
 )
 from marker_sim.reading import either
-from marker_sim.report.table import output_console, print_line
+from marker_sim.report.notes import left_out_lines
+from marker_sim.report.table import output_console, print_lines
 from marker_sim.report.words import plan_sentences
 from marker_sim.report.write import note_ended, write_smaller
 from marker_sim.search.shrinking.shrinker import SMALL
@@ -93,6 +97,7 @@ WORDS = {
     CANNOT_RUN: "cannot run",
     NOT_REPRODUCED: "not reproduced",
     FIXED: "fixed",
+    LEFT_OUT: "left out",
     NOTHING_KNOWN: NOTHING_KNOWN,
 }
 
@@ -130,7 +135,7 @@ def replay(
     markdown: given.Markdown = False,
     file: given.HandedOver = None,
 ) -> int:
-    """Run stored failures again, one for each cause: FIXED, STILL VIOLATED, NOT REPRODUCED or CANNOT RUN.
+    """Run stored failures again, one for each cause: FIXED, STILL VIOLATED, NOT REPRODUCED, LEFT OUT or CANNOT RUN.
 
     A plan that breaks nothing, and of which no file says that it ever did, is NO FAILURE KNOWN.
 
@@ -170,26 +175,17 @@ def run_again(path: Path, wanted: Wanted, console: Console) -> int:
     if not files and not (path.is_dir() and chaos_directory(path)):
         return conclude(_run_all([*failures_at(path)], wanted, console), console)
     if path.is_file() or wanted.keep or wanted.sut is not None:
-        failures = [failure_of_chaos(path)] if path.is_file() else _readable(files, console)
+        failures = [failure_of_chaos(path)] if path.is_file() else [*map(readable, files)]
         return _ended(_run_all(failures, wanted, console), path, console)
     with pruning(path) as pruned:
         files = stored_files(path)  # The ledger also has failures whose files were lost.
-        results = _run_all(_readable(files, console), wanted, console)
-        pruned.statuses.update((file, status) for file, status in zip(files, results, strict=True) if status)
+        results = _run_all([*map(readable, files)], wanted, console)
+        pruned.statuses.update(
+            (file, status) for file, status in zip(files, results, strict=True) if status not in ("", LEFT_OUT)
+        )
     for file in pruned.moved:
         print_lines(console, f"moved to {file}")
     return _ended(results, path, console)
-
-
-def _readable(files: Sequence[Path], console: Console) -> list[StoredPlan | str]:
-    """The failures in files; for one that this version cannot read, the reason."""
-    found: list[StoredPlan | str] = []
-    for file in files:
-        try:
-            found.append(failure_of_chaos(file))
-        except UsageError as error:
-            found.append(str(error))
-    return found
 
 
 def _ended(results: Sequence[str], path: Path, console: Console) -> int:
@@ -207,72 +203,94 @@ def conclude(results: Sequence[str], console: Console) -> int:
         more = f"; {left} more with the same causes were not run (--all runs them)" if left else ""
         print_lines(console, f"{len(results)} failures: {counts}{more}")
     codes = {VIOLATED: EXIT_VIOLATED, CANNOT_RUN: EXIT_HARNESS, NOT_REPRODUCED: EXIT_INCONCLUSIVE}
-    return next((code for status, code in codes.items() if status in ran), EXIT_HOLDS)
+    nothing = EXIT_INCONCLUSIVE if {*ran} == {LEFT_OUT} else EXIT_HOLDS
+    return next((code for status, code in codes.items() if status in ran), nothing)
 
 
-def _run_all(failures: Sequence[StoredPlan | str], wanted: Wanted, console: Console) -> list[str]:
-    """The status of each failure, "" for one that was skipped because another one still shows its cause."""
-    results: list[str] = []
-    seen: set[tuple[str, str, str]] = set()
-    systems = {wanted.sut or stored.sut for stored in failures if isinstance(stored, StoredPlan) and stored.plan}
+def _run_all(failures: Sequence[StoredPlan], wanted: Wanted, console: Console) -> list[str]:
+    """The status of each failure, run story by story; "" for one skipped because another one still shows its cause."""
+    results = [""] * len(failures)
+    stories: dict[tuple[str, ...], list[int]] = {}
+    for number, stored in enumerate(failures):
+        stories.setdefault((*stored.defect, stored.world), []).append(number)
+    unused: list[_Told] = []
     with TimeLimit() as limit:
-        for system in sorted(systems):
+        for system in sorted({wanted.sut or stored.sut for stored in failures if stored.plan}):
             limit.set(REST_S, f"loading {system}")
             parse_target(system).load()  # A system that cannot be loaded is reported once and not for each failure.
-        for stored in failures:
-            if isinstance(stored, str):
-                print_lines(console, f"CANNOT RUN: {stored}")
-                results.append(CANNOT_RUN)
-                continue
-            cause = (*stored.defect, stored.world)
-            if cause in seen and not wanted.every:
-                results.append("")
-                continue
-            try:
+        for numbers in stories.values():
+            told: list[_Told] = []
+            for number in numbers:
+                stored = failures[number]
                 limit.set(LONG_S * (wanted.times or SERVER_TIMES) + REST_S, f"the replay of {stored.name}")
-                results.append(_run_one(stored, wanted, console))
-            except HarnessError as error:
-                print_lines(console, f"CANNOT RUN: {stored.name}: {error}")
-                results.append(CANNOT_RUN)
-            if results[-1] == VIOLATED:
-                seen.add(cause)
+                try:
+                    outcome = _run_one(stored, wanted)
+                except HarnessError as error:
+                    outcome = _Told(stored, CANNOT_RUN, "CANNOT RUN", str(error))
+                results[number] = outcome.status
+                (unused if outcome.status == LEFT_OUT else told).append(outcome)
+                if wanted.every or stored.world != "simulated":  # In real time each one takes long.
+                    _print_story(told, console)
+                    told.clear()
+                if outcome.status == VIOLATED and not wanted.every:
+                    break
+            _print_story(told, console)
+    for line in left_out_lines(sorted({each.rest for each in unused})):
+        print_lines(console, line.replace("left out", "LEFT OUT", 1))
     return results
 
 
-def _run_one(stored: StoredPlan, wanted: Wanted, console: Console) -> str:
+class _Told(NamedTuple):
+    """A failure that was run again. head: its status in words; rest: the reason, and what was seen."""
+
+    stored: StoredPlan
+    status: str
+    head: str
+    rest: str
+
+
+def _print_story(told: Sequence[_Told], console: Console) -> None:
+    """Print what became of failures of one story: in one line where nothing differs but names."""
+    same = len({each[1:] for each in told}) == 1 and told[0].status != VIOLATED
+    for stored, status, head, rest in told[:1] if same else told:
+        more = f" and {len(told) - 1} more of its story" if same and len(told) > 1 else ""
+        kept = {each.stored.guarantee or "" for each in told} if same else {stored.guarantee or ""}
+        ended = f" {', '.join(by_number(kept))}" if status == FIXED else ""
+        print_lines(console, f"{head}: {stored.name}{more}: {rest}{ended}")
+
+
+def _run_one(stored: StoredPlan, wanted: Wanted) -> _Told:
     system = wanted.sut or stored.sut
     if is_for_servers(stored, system):
         stored = replace(stored, world=SERVER)
     why = missing(stored, system)
     if why:
-        print_lines(console, f"CANNOT RUN: {stored.name}: {why}")
-        return CANNOT_RUN
-    profile = profile_of(stored, system)
+        return _Told(stored, CANNOT_RUN, "CANNOT RUN", why)
+    profile = stored.profile_for(system)
     again = _again(stored, system, profile, wanted.times)
     often = f", {again.broken} of {again.times}" if again.times > 1 else ""
-    where = f"{stored.name}: {system}{' with real processes' if stored.world == 'real' else ''}"
+    where = f"{system}{' with real processes' if stored.world == 'real' else ''}"
     if again.shown is not None:
         shown = again.shown
-        print_lines(console, f"STILL VIOLATED{often}: {where}")
-        print_lines(console, str(violation(shown.history, shown.guarantee, shown.breach)), indent="  ")
+        lines = str(violation(shown.history, shown.guarantee, shown.breach)).splitlines()
         if again.also:
-            print_lines(console, f"also breaks {', '.join(again.also)}", indent="  ")
+            lines.append(f"also breaks {', '.join(again.also)}")
         if wanted.real and stored.world == "simulated":
-            said = confirm(shown.own_plan, system, shown.guarantee, profile, again.times)
-            print_lines(console, said, indent="  ")
+            lines.append(confirm(shown.own_plan, system, shown.guarantee, profile, again.times))
         if wanted.curves is not None:
             measured = with_curve(shown, load_system(system), profile) if stored.world == "simulated" else shown
-            print_lines(console, measured.curve.sentence if measured.curve else NO_CURVE, indent="  ")
+            lines.append(measured.curve.sentence if measured.curve else NO_CURVE)
             wanted.curves.extend([measured] if measured.curve else [])
-    elif again.status == NOT_REPRODUCED:
+        return _Told(stored, VIOLATED, f"STILL VIOLATED{often}", "\n  ".join((where, *lines)))
+    if again.status == LEFT_OUT:
+        return _Told(stored, LEFT_OUT, "LEFT OUT", again.why)
+    if again.status == NOT_REPRODUCED:
         why = UNKNOWN if stored.guarantee is None and stored.world == SERVER else again.why
-        print_lines(console, f"NOT REPRODUCED{often}: {where}; {why}")
-    elif stored.guarantee is None:
-        print_lines(console, f"NO FAILURE KNOWN{often}: {where} breaks no guarantee, and {UNKNOWN}")
-        return NOTHING_KNOWN
-    else:
-        print_lines(console, f"FIXED{often}: {where} no longer breaks {stored.guarantee}")
-    return again.status
+        return _Told(stored, NOT_REPRODUCED, f"NOT REPRODUCED{often}", f"{where}; {why}")
+    if stored.guarantee is None:
+        told = f"{where} breaks no guarantee, and {UNKNOWN}"
+        return _Told(stored, NOTHING_KNOWN, f"NO FAILURE KNOWN{often}", told)
+    return _Told(stored, again.status, f"FIXED{often}", f"{where} no longer breaks")
 
 
 def _again(stored: StoredPlan, system: str, profile: Profile, times: int | None) -> Replayed:
@@ -288,19 +306,6 @@ def _again(stored: StoredPlan, system: str, profile: Profile, times: int | None)
         return on_servers(stored, system, profile, times or SPARK_TIMES)
     steady = stored.deterministic or system != stored.sut
     return simulated(plan, load_system(system), stored.guarantee, stored.cause, profile, times or 1, steady)
-
-
-def profile_of(stored: StoredPlan, system: str) -> Profile:
-    """The profile to judge by: for its own system the one stored with the failure, else the one shipped."""
-    if system == stored.sut and stored.profile is not None:
-        return stored.profile
-    return load_profile(parse_target(system).can.profile)
-
-
-def print_lines(console: Console, text: str, indent: str = "") -> None:
-    """Print a text as it is, each line indented."""
-    for line in text.splitlines():
-        print_line(console, indent + line)
 
 
 def shrink(
@@ -358,7 +363,7 @@ def _shrink_one(
         return CANNOT_RUN
     watch = ShrinkingSoFar(stored.plan, lambda line: say(f"{stored.guarantee}: {line}"))
     assert stored.report is not None
-    profile = profile_of(stored, stored.sut)
+    profile = stored.profile_for(stored.sut)
     small, runs = shrink_again(stored, profile, budget_s, watch, same_cause)
     if small is None:
         again = "`marker-sim replay` says whether it is fixed"

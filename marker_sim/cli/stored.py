@@ -50,6 +50,14 @@ def failure_of_chaos(file: Path) -> StoredPlan:
     )
 
 
+def readable(file: Path) -> StoredPlan:
+    """The failure in a file; one without a plan, and with the reason, when this version cannot read it."""
+    try:
+        return failure_of_chaos(file)
+    except UsageError as error:
+        return StoredPlan(name=file.name, sut=DEFAULT, guarantee=None, plan=None, hint=str(error))
+
+
 def failures_at(path: Path) -> tuple[StoredPlan, ...]:
     """The failures in a report directory, a finding, a plan or a history; UsageError when there are none."""
     if path.is_dir():

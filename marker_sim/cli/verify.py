@@ -211,7 +211,7 @@ def confirm(plan: Plan, sut: str, guarantee: str, profile: Profile, times: int =
     try:
         with Processes(sut) as real:
             again = with_processes(real, plan, guarantee, profile, times)
-    except HarnessError as error:
+    except (HarnessError, UsageError) as error:
         return f"{SIMULATED_ONLY} real processes could not run the plan: {error}"
     runs = f"in {again.broken} of {times} run{'' if times == 1 else 's'}"
     return f"{CONFIRMED}, {runs}" if again.broken else f"{NOT_REPRODUCED}, {runs}; {HELD if again.held else UNDECIDED}"

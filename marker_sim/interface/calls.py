@@ -11,7 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from functools import wraps
+from inspect import signature
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.replay import Replayed, simulated
@@ -33,17 +37,35 @@ from marker_sim.targets.table import PLANNED, parse_target
 from marker_sim.targets.target import CampaignRequest, Target
 
 RUNS = 500
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 
 
+def _spelled(function: Callable[Given, Result]) -> Callable[Given, Result]:
+    """The function, with a UsageError for an argument that it does not have."""
+    names = tuple(signature(function).parameters)
+
+    @wraps(function)
+    def call(*given: Given.args, **named: Given.kwargs) -> Result:
+        for wrong in (each for each in named if each not in names):
+            name = f"{function.__name__} was given {wrong}, which it does not have"
+            near = get_close_matches(wrong, names, 1)
+            raise UsageError(f"{name}; write {near[0] if near else f'some of {either(names)}'}")
+        return function(*given, **named)
+
+    return call
+
+
+@_spelled
 def verify(
     system: str | Factory | System = "reference",
     *,
     runs: int | None = None,
     seed: int = 0,
-    modes: Iterable[str] = MODES,
-    storages: Iterable[str] = STORAGES,
+    modes: str | Iterable[str] = MODES,
+    storages: str | Iterable[str] = STORAGES,
     budget_s: float | None = None,
-    guarantees: Iterable[str] | None = None,
+    guarantees: str | Iterable[str] | None = None,
     profile: str | Path | None = None,
     jobs: int = 1,
     stop_at_first: bool = False,
@@ -54,7 +76,7 @@ def verify(
     system: a class or function that takes a Context and returns a store, a System, or a text as of `--sut`.
     runs: how many plans, by default 500; the same runs and seed give the same verdict.
     seed: of the plans.
-    modes, storages: some of "direct" and "timeline", and of the models "s3", "s3-unconditional", "local" and "hdfs".
+    modes, storages: "direct", "timeline"; the models "s3", "s3-unconditional", "local", "hdfs"; one or several of each.
     budget_s: seconds instead of a number of runs.
     guarantees: ids, by default all. profile: as of `--profile`, by default that of the system.
     jobs: processes; more than one needs a system that they can import.
@@ -62,7 +84,7 @@ def verify(
     progress: gets a line now and then.
     """
     target = _target(system)
-    asked = {"modes": (tuple(modes), MODES), "storages": (tuple(storages), STORAGES)}
+    asked = {"modes": (_several(modes), MODES), "storages": (_several(storages), STORAGES)}
     for name, (given, accepted) in asked.items():
         wrong = [each for each in given if each not in accepted]
         if wrong or not given:
@@ -83,7 +105,7 @@ def verify(
         budget_s=math.inf if budget_s is None else budget_s,
         runs=RUNS if runs is None and budget_s is None else runs,
         jobs=jobs,
-        guarantees=None if guarantees is None else parse_guarantees(",".join(guarantees)),
+        guarantees=None if guarantees is None else parse_guarantees(",".join(_several(guarantees))),
         stop_at_first=stop_at_first,
     )
     say = progress or (lambda line: None)
@@ -92,9 +114,11 @@ def verify(
     outcome = judge_campaign(campaign, request.profile, None, Path("REPORT"), (), request.guarantees)
     loaded = target.load()
     assert loaded is not None, "only systems that run plans are taken"
+    say("measuring at which event the first failure became likely")
     return Verdict(request=request, outcome=with_leading_curve(outcome, loaded))
 
 
+@_spelled
 def replay(
     plan: Plan | Path | str,
     system: str | Factory | System = "reference",
@@ -103,7 +127,9 @@ def replay(
     profile: str | Path | Profile | None = None,
     times: int = 1,
 ) -> Replayed:
-    """Run a plan in the simulated world and judge it; `status` is "still-violated", "fixed" or "not-reproduced".
+    """Run a plan in the simulated world and judge it.
+
+    `status` is "still-violated", "fixed", "not-reproduced", or "left-out" where the system cannot use the storage.
 
     plan: one of a verdict, or the path of a plan.json.
     guarantee: the id of the only one to judge, None for all that are promised.
@@ -116,15 +142,19 @@ def replay(
     return simulated(plan if isinstance(plan, Plan) else read_plan(Path(plan)), loaded, asked, "", judged_by, times)
 
 
-def judge(history: History | Path | str, guarantees: Iterable[str] | None = None) -> tuple[Finding, ...]:
+def judge(history: History | Path | str, guarantees: str | Iterable[str] | None = None) -> tuple[Finding, ...]:
     """The finding of each guarantee for a history, or the file of one (.jsonl or .parquet); ids, by default all."""
-    asked = None if guarantees is None else parse_guarantees(",".join(guarantees))
+    asked = None if guarantees is None else parse_guarantees(",".join(_several(guarantees)))
     if not isinstance(history, History):
         path = Path(history)
         if path.suffix not in (".jsonl", ".parquet") or not path.is_file():
             raise UsageError(f"{path} is no history; give a .jsonl or .parquet file, for example of a report directory")
         history = read_parquet(path) if path.suffix == ".parquet" else read_jsonl(path)
     return judge_history(history, asked)
+
+
+def _several(given: str | Iterable[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def _target(system: str | Factory | System) -> Target:

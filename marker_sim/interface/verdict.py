@@ -23,7 +23,7 @@ from marker_sim.report.pictures.lanes import lane_picture
 from marker_sim.report.table import print_outcome
 from marker_sim.report.templates import render
 from marker_sim.report.verdict import VerdictOutcome, judge_campaign
-from marker_sim.report.words import plan_sentences, printable
+from marker_sim.report.words import in_context, plan_sentences, printable
 from marker_sim.report.write import write_outcome
 from marker_sim.targets.target import CampaignRequest
 
@@ -56,12 +56,15 @@ class Defect:
     evidence: tuple[int, ...]
     curve: LikelihoodCurve | None = field(repr=False)
 
+    @property
+    def evidence_lines(self) -> tuple[str, ...]:
+        """The events that prove it as lines, "[3] 0.0 ms  executor-1#1 invoke create t/002 a.marker.CREATE"."""
+        return in_context(self.history, self.evidence, around=0)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """What `verify` found. `str` of it is what the command line prints; a notebook shows the picture of a failure.
-
-    Its commands are for the report that `write("REPORT")` makes.
 
     request: what was asked for. outcome: all counts, rows and failures.
     """
@@ -124,7 +127,7 @@ class Verdict:
 
     def __str__(self) -> str:
         out = StringIO()
-        print_outcome(self.outcome, Console(file=out, width=TEXT_WIDTH), "", headline(self.outcome))
+        print_outcome(self.outcome, Console(file=out, width=TEXT_WIDTH), "", headline(self.outcome), stored=False)
         return out.getvalue().rstrip("\n")
 
     def __repr__(self) -> str:

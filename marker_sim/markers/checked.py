@@ -6,20 +6,26 @@ with a sentence, and nothing is judged.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from pathlib import Path
 from reprlib import repr as shortened
+from sysconfig import get_path
+from traceback import extract_tb
 from typing import Any, NoReturn
 
 from marker_sim.markers.protocol import takes_identity
 from marker_sim.markers.store import Context, Created, Factory, MarkerStore
-from marker_sim.seams import Condition, Storage, StorageWrapper
+from marker_sim.seams import Condition, SeamError, Storage, StorageWrapper
 
 Refuse = Callable[[str], NoReturn]
 METHODS = ("create", "list_all", "list_data_paths", "list_log_paths", "exists", "delete")
 _CREATED = "Created.CREATED or Created.EXISTS of marker_sim.markers.store"
 _NAMES = "a tuple, list or set of str"
 _TEXT = frozenset({str})
+_KIT = f"{Path(__file__).parents[1]}{os.sep}"
+_LIBRARY = get_path("stdlib") + os.sep
 
 
 class WrongReturn(BaseException):
@@ -29,6 +35,22 @@ class WrongReturn(BaseException):
 def refuse_at_once(sentence: str) -> NoReturn:
     """Raise WrongReturn, which ends the run."""
     raise WrongReturn(sentence)
+
+
+def mistake_at(error: Exception) -> str:
+    """The place in the code of a class that raised an error, "markers.py, line 17, in read"; "" if the kit raised it.
+
+    An error of a seam that the class did not handle is the class's, one in Python's library is its caller's.
+    """
+    frames = [each for each in extract_tb(error.__traceback__) if not _of_library(each.filename)]
+    own = [each for each in frames if not each.filename.startswith(_KIT)]
+    if not own or (frames[-1] not in own and not isinstance(error, SeamError)):
+        return ""
+    return f"{Path(own[-1].filename).name}, line {own[-1].lineno}, in {own[-1].name}"
+
+
+def _of_library(file: str) -> bool:
+    return file.startswith("<frozen ") or (file.startswith(_LIBRARY) and "site-packages" not in Path(file).parts)
 
 
 def checked(factory: Factory, given: str, refuse: Refuse) -> Factory:

@@ -22,6 +22,7 @@ VIOLATED = "still-violated"
 FIXED = "fixed"
 NOT_REPRODUCED = "not-reproduced"
 CANNOT_RUN = "cannot-run"
+LEFT_OUT = "left-out"
 HOSTILE = "G12"  # Of names that nobody uses: it represents no story that breaks another guarantee.
 NO_TIME = "there was no time left"
 INTERRUPTED = "it was interrupted"

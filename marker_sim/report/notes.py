@@ -85,20 +85,21 @@ def notes(outcome: VerdictOutcome) -> tuple[Note, ...]:
             count=len(campaign.too_rare),
         ),
         _note("assumptions", [f"{what}: {said}" for what, said in (campaign.batching or {}).items()]),
-        _note("left out", [f"left out: {what}" for what in campaign.left_out], _left_out(campaign.left_out)),
+        _note("left out", [f"left out: {what}" for what in campaign.left_out], left_out_lines(campaign.left_out)),
         Note(title="about this run", lines=tuple(trouble), count=len(trouble), brief=tuple(trouble), urgent=True),
     )
     return tuple(note for note in found if note.count)
 
 
-def _undecided(rows: Iterable[VerdictRow], whole: bool) -> list[str]:
+def _undecided(rows: Sequence[VerdictRow], whole: bool) -> list[str]:
     """One line for each reason, with the guarantees that it makes inconclusive.
 
-    whole: with the modes and storages, and the places that were not met.
+    whole: with the modes and storages, the places that were not met, and guarantees that are violated elsewhere.
     """
     found: dict[str, dict[str, None]] = {}
+    broken = {row.id for row in rows if row.verdict == "violated" and not whole}
     for row in rows:
-        if row.verdict == "inconclusive":
+        if row.verdict == "inconclusive" and row.id not in broken:
             which = f"{row.id} {row.slug}" + (f" ({row.mode} mode on {row.storage})" if whole else "")
             places = f"not every place that decides it was {'tried' if row.not_tried else 'met'}; -v has them"
             why = places if not whole and (row.not_tried or row.not_met) else printable(row.message)
@@ -115,7 +116,7 @@ def _not_promised(rows: Iterable[VerdictRow]) -> list[str]:
     return [f"not promised, and violated: {said}"] if said else []
 
 
-def _left_out(what: Iterable[str]) -> list[str]:
+def left_out_lines(what: Iterable[str]) -> list[str]:
     """One line for each reason, with the places that it leaves out."""
     found: dict[str, list[str]] = {}
     for each in what:

@@ -56,6 +56,12 @@ def print_line(console: Console, text: str, style: str = "") -> None:
     console.print(Text(printable(text), style=style), highlight=False, soft_wrap=True)
 
 
+def print_lines(console: Console, text: str, indent: str = "") -> None:
+    """Print a text as it is, each line indented."""
+    for line in text.splitlines():
+        print_line(console, indent + line)
+
+
 def guarantee_table(rows: Iterable[VerdictRow], width: int) -> Table:
     """One line for each guarantee, mode and verdict; where there is room, with the faults of its violations."""
     wide = width >= WIDTH_OF_CLASSES
@@ -112,10 +118,13 @@ def under_text(row: VerdictRow) -> str:
     return ", ".join(f"{under} {count:,}" for under, count in row.under.items() if count)
 
 
-def print_outcome(outcome: VerdictOutcome, console: Console, where: str, headline: str, verbose: bool = False) -> None:
+def print_outcome(
+    outcome: VerdictOutcome, console: Console, where: str, headline: str, verbose: bool = False, stored: bool = True
+) -> None:
     """Print the verdict in a sentence, the stories of failures, what qualifies the verdict, and what was run.
 
     where: the place of the report, "" for none. verbose: with evidence, whole plans, the table and all notes.
+    stored: whether there are files that the commands can read.
     """
     verdict = Text(outcome.verdict, style=STYLES[outcome.verdict])
     _say(console, Text.assemble(verdict, ": ", printable(headline)))
@@ -123,7 +132,7 @@ def print_outcome(outcome: VerdictOutcome, console: Console, where: str, headlin
     for number, story in enumerate(told if verbose else told[:STORIES_SHOWN_MAX]):
         if verbose or number < STORIES_TOLD_MAX:
             console.print()
-            print_failure(outcome, story, console, verbose)
+            print_failure(outcome, story, console, verbose, stored)
         else:
             _say(console, clipped(f"{_title(story[0])}: {story[0].message}", LINE_MAX))
     if not verbose and (hidden := len(told) - STORIES_SHOWN_MAX) > 0:
@@ -153,10 +162,12 @@ def _title(failure: Failure) -> str:
     return f"{failure.guarantee} {BY_ID[failure.guarantee].slug} in {failure.kind.mode} mode on {failure.kind.storage}"
 
 
-def print_failure(outcome: VerdictOutcome, story: Sequence[Failure], console: Console, verbose: bool = False) -> None:
+def print_failure(
+    outcome: VerdictOutcome, story: Sequence[Failure], console: Console, verbose: bool = False, stored: bool = True
+) -> None:
     """Print what a story's first failure breaks, what happened instead, what else it breaks, plan and replay command.
 
-    verbose: with the evidence, and however long the plan is.
+    verbose: with the evidence, and however long the plan is. stored: as of `print_outcome`.
     """
     failure = story[0]
     _say(console, Text.assemble((_title(failure), STYLES["violated"]), f": {BY_ID[failure.guarantee].sentence}"))
@@ -176,11 +187,12 @@ def print_failure(outcome: VerdictOutcome, story: Sequence[Failure], console: Co
         for sentence in shown:
             _say(console, brief(sentence), 4)
         likely = failure.curve.sentence if failure.curve is not None else ""
-        for said in (failure.confirmed, likely, outcome.unfinished(failure)):
+        for said in (failure.confirmed, likely, outcome.unfinished(failure) if stored else ""):
             if said:
                 _say(console, printable(said), 2)
     replay = outcome.again[outcome.number(failure)]
-    console.print(f"  replay: {escape(replay)}", highlight=False, soft_wrap=True)  # On one line, for copying.
+    if stored:
+        console.print(f"  replay: {escape(replay)}", highlight=False, soft_wrap=True)  # On one line, for copying.
 
 
 def _say(console: Console, text: str | Text, indent: int = 0) -> None:

@@ -119,6 +119,31 @@ def test_a_cause_is_called_fixed_only_when_all_its_failures_are(here: Path, caps
     assert "1 more with the same causes were not run" in lines[-1]
 
 
+def test_failures_of_one_story_that_came_out_alike_are_one_line(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    verdict = _verify(capsys, "--guarantees", ",".join(sorted(BROKEN)), runs=80)
+    stories = {failure["story"] for failure in verdict["failures"]}
+    code, lines = _replay(capsys, "r", "--sut", "reference")
+    assert code == 0 and len(lines) == len(stories) + 1 < len(verdict["failures"])
+    (line, *_) = (line for line in lines if line.startswith("FIXED: ") and " more of its story: " in line)
+    assert {*line.partition("no longer breaks ")[2].split(", ")} <= BROKEN
+    assert lines[-1] == f"{len(verdict['failures'])} failures: {len(verdict['failures'])} fixed"
+    assert len(_replay(capsys, "r", "--sut", "reference", "--all")[1]) == len(verdict["failures"]) + 1
+
+
+def test_plans_on_a_storage_that_the_system_cannot_use_are_left_out(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _verify(capsys, "--guarantees", "G4", "--mode", "timeline")
+    code, lines = _replay(capsys, "r", "--sut", "properties.correct.one_object:Markers")
+    assert code == 0 and "LEFT OUT" not in "".join(lines)
+    for path in (here / "r").rglob("*.json"):
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace('"storage": "local"', '"storage": "hdfs"'), encoding="utf-8")
+    code, lines = _replay(capsys, "r", "--sut", "properties.correct.one_object:Markers")
+    assert code == 3
+    assert lines[0].startswith("LEFT OUT: timeline mode on hdfs: the system needs put-if-unchanged")
+
+
 def test_a_plan_is_run_as_often_as_asked_and_says_in_how_many_it_broke(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,7 +32,7 @@ from marker_sim.campaign.nightly.page import write_summary
 from marker_sim.campaign.nightly.parquet import sweep, write_tables
 from marker_sim.campaign.nightly.totals import NightTotals, Totals
 from marker_sim.campaign.nightly.work import ROWS, SPACE, NightlyTask
-from marker_sim.campaign.pieces import left_of, rates_of
+from marker_sim.campaign.pieces import rates_of
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.outcome.failure import CANNOT_RUN, stories
 from marker_sim.surroundings.worker_pool import VARIABLE, Answer, TaskPool, WorkerPool, guarded
@@ -279,9 +279,13 @@ def _line(night: NightTotals, totals: Totals, clock_s: float, budget_s: float) -
     causes = len(stories(totals.failures.open))
     return (
         f"night {night.number}: {night.runs:,} runs{f' ({what})' if what else ''}; {rates};"
-        f" {night.faults.total():,} faults; {left_of(budget_s - clock_s)};"
+        f" {night.faults.total():,} faults; {_left_of(budget_s - clock_s)};"
         f" {causes or 'no'} cause{'' if causes == 1 else 's'} stored"
     )
+
+
+def _left_of(seconds: float) -> str:
+    return f"{seconds / 60:.0f} min left" if seconds >= 600 else f"{max(0.0, seconds):.0f} s left"
 
 
 def _pool(request: NightRequest, night: _Night, scratch: Path) -> AbstractContextManager[TaskPool]:

@@ -27,7 +27,7 @@ CHANGED_BY_KIT = (DAMAGE, "directory-removed")
 SPREADING = frozenset({"disk-full", "no-space"})  # These affect other paths too.
 DEADLY = frozenset({"kill", "torn-write"})
 MS = 1_000_000
-_END = r"[\s\"'\\,;=\x00-\x1f]"
+_WITHIN = rb"[^\s\"'\\,;=\x00-\x1f]"  # A byte beside a text with which it is part of a longer one.
 
 
 class RecordedCall(NamedTuple):
@@ -253,7 +253,8 @@ def life_from_effects(effects: Iterable[Event], directory: str, name: str) -> Na
     """The life of a name in a marker directory, from the effects on its files, whatever their format is."""
     path = f"{directory}/{name}"
     text = re.escape(name.encode("utf-8", "surrogateescape"))
-    held_in = re.compile(b"(?:^|%b)%b(?:$|%b)" % (_END.encode(), text, _END.encode()))
+    # It begins with the text itself, which makes the search a hundred times as fast.
+    held_in = re.compile(b"%b(?<!%b%b)(?!%b)" % (text, _WITHIN, text, _WITHIN))
     files: set[str] = set()
     spans: list[int] = []
     for event in effects:

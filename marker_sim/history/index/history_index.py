@@ -48,6 +48,7 @@ class HistoryIndex(EventReader):
         super().__init__(history)
         self.excused: Counter[str] = Counter()
         self._named: dict[str, tuple[str, str]] = {}
+        self._lives: dict[tuple[str, str], NameLife] = {}
         if self.header.world == "foreign":  # In the kit's own worlds nobody else makes marker directories.
             self.faults = [each if each.home in self.named else each._replace(home=None) for each in self.faults]
         self._settle_deletions()
@@ -77,8 +78,9 @@ class HistoryIndex(EventReader):
 
     def life_of(self, directory: str, name: str) -> NameLife:
         """The life of a name in a marker directory, from effects where the history has them."""
-        if self.reads and self.header.witness == "effects" and directory in self._effects_in:
-            return life_from_effects(self._effects_in[directory], directory, name)
+        if self.reads and self.header.witness == "effects" and (effects := self._effects_in.get(directory)):
+            life = self._lives.get((directory, name))
+            return life or self._lives.setdefault((directory, name), life_from_effects(effects, directory, name))
         return NameLife(tuple(self.rest.home(directory).spans.get(name, ())), witnessed=not self.reads)
 
     @cached_property

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from marker_sim.errors import HarnessError
+from marker_sim.errors import HarnessError, UsageError
+from marker_sim.markers.checked import mistake_at
 from marker_sim.markers.store import Context
 from marker_sim.options import MarkerOptions
 from marker_sim.seams import Reply, Request
@@ -35,7 +36,8 @@ class FreshReader(NamedTuple):
     def names(self, directory: str) -> tuple[str, ...] | None:
         """The markers of a directory, sorted; None in Hudi's format, which judges read themselves.
 
-        HarnessError when the instance raises, or does not list within `LIMIT_S` of virtual time.
+        UsageError with the line of a class that raises, because there is no fault that it would have to expect;
+        HarnessError when the kit does, or the instance does not list within `LIMIT_S` of virtual time.
         """
         if self.system.layout == "hudi":
             return None
@@ -53,10 +55,14 @@ class FreshReader(NamedTuple):
         )
         make = self.system.reader(self.mode)
         found: list[tuple[str, ...]] = []
+        raised: list[Exception] = []
 
         def read() -> None:
             try:
                 found.append(tuple(sorted(make(context).list_all())))
+            except Exception as error:
+                raised.append(error)
+                raise
             finally:
                 scheduler.stop = True
 
@@ -69,6 +75,11 @@ class FreshReader(NamedTuple):
                 self.system.outside.ended(context.process)
         if not found:
             died = [event.error for event in scheduler.events if event.operation in ("actor-died", "exited")]
+            if raised and (place := mistake_at(raised[0])):
+                raise UsageError(
+                    f"{self.system.name} raised {raised[0]!r} at {place}, when a fresh instance listed {directory}"
+                    " without any fault; correct it"
+                ) from raised[0]
             why = died[-1] if died else f"no answer in {LIMIT_S} s of virtual time"
             raise HarnessError(f"a fresh instance of {self.system.name} did not list {directory}: {why}")
         scheduler.release()
