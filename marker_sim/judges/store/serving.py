@@ -288,8 +288,11 @@ def isolation(view: HistoryIndex) -> Finding:
         took = "was not answered in" if view.timed_out(call) else "took"
         why = _why(view, call)
         ended = "failed with an error of its own" if why.startswith(" (raised ") else f"ended {call.outcome}"
-        what = f"{took} {(end_ns - begin_ns) / 1e9:.1f} s" if late else ended + why
-        message = f"{_asked(directory, call)} {what} while storage failed only in another directory ({fault.path})"
+        bound = f" (its bound is {limit_ns / 1e9:.1f} s)"
+        what = f"{took} {(end_ns - begin_ns) / 1e9:.1f} s{bound}" if late else ended + why
+        place = f" in {directory.path}" if call.name else ""
+        where = f"while storage failed only in another directory ({fault.path})"
+        message = f"{_asked(directory, call)}{place} {what} {where}"
         cause = "never-answered" if view.timed_out(call) else "held-up" if late else "failed-along"
         breaches.append(breach_of(view, message, (fault.begin, call.invoke, call.done), None, cause))
     return Finding(guarantee="G7", applicable=True, judged=judged, breaches=tuple(breaches))
