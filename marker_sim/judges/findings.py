@@ -196,7 +196,7 @@ def deed_of(view: HistoryIndex, event: Event, said: str = "") -> str:
         family, call = _FAMILIES.get(event.operation, ""), event.error or ""
         of_call = "call" if family == "storage" and call else family
         words = _FAULTS.get(event.operation) or _OF_FAMILY.get(of_call, "{2} of {0} at {1}")
-        file = legible(path if call == "list" else path.rpartition("/")[2])
+        file = legible(path.rstrip("/") if call == "list" else path.rpartition("/")[2])
         which = f"a {'read' if call in READS else 'write'} ({call})" + (f" of {file}" if file else "")
         return words.format(event.process, at, event.operation, f", on {file}" if file else "", which)
     if event.kind == "effect" and (directory_of(path) is not None or _TIMELINE not in path):
