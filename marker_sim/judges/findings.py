@@ -25,6 +25,7 @@ _HARM = re.compile(
     r"(?:\b(?:gone|no longer stored in .*?) from|\ba reader at|, answered at|was answered (?:True|False) at)"
     r" event (\d{1,18})\b"
 )
+_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
 _TIMELINE = TEMP.removesuffix(".temp/")
 _KIT = "another program (the kit)"
 _FAULTS = {
@@ -178,7 +179,7 @@ def _own_fault(view: HistoryIndex, harm: Event, directory: str | None) -> int | 
     ]  # fmt: skip
     changes = (
         event.index
-        for event in view.events[: harm.index if met else 0]
+        for event in view.events[min(met, default=harm.index) : harm.index]
         if event.kind == "effect" and event.process == process and event.operation not in BEFORE_ITS_END
         and (directory_of(event.path or "") == directory if asked else event.path == path)
     )  # fmt: skip
@@ -220,8 +221,8 @@ def change_of(view: HistoryIndex, event: Event, said: str = "") -> str:
     if event.value is None:
         return f"removed {file}"
     lost = names_lost(view, event)
-    begins = (said.partition(repr(name)) for each in lost for name in {each, view.names_data(each)[1]})
-    if any(found and "; " not in before for before, found, _ in begins):
+    about = _QUOTED.findall(said.partition("; ")[0])
+    if any(repr(name) in about or repr(view.names_data(name)[1]) in about for name in lost):
         without = " without this name" + (f" and {len(lost) - 1} more" if len(lost) > 1 else "")
     else:
         without = f" without {len(lost)} of its names" if lost else ""
