@@ -25,6 +25,7 @@ _HARM = re.compile(
     r"(?:\b(?:gone|no longer stored in .*?) from|\ba reader at|, answered at|was answered (?:True|False) at)"
     r" event (\d{1,18})\b"
 )
+_ANSWER = re.compile(r"was answered .{6,9} at event (\d{1,18}) and is not stored")
 _QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
 _TIMELINE = TEMP.removesuffix(".temp/")
 _KIT = "another program (the kit)"
@@ -109,7 +110,7 @@ def breach_of(
     proof = sorted({index for index in evidence if 0 <= index < view.end})
     low, high = (proof[0], proof[-1]) if proof else (0, view.end)
     under, counted = view.blamed(low, high, directory)
-    fault = _fault_behind(view, harm_in(message), low, high, directory)
+    fault = _fault_behind(view, message, low, high, directory)
     message += _deeds(view, named_events(message), fault, message)
     shown = {*proof, *also, *named_events(message)}
     shown |= {fault, counted, *(view.answers.get(index) for index in shown if index is not None)}
@@ -151,37 +152,43 @@ def harm_in(message: str) -> int | None:
     return min(map(int, _HARM.findall(message)), default=None)
 
 
-def _fault_behind(view: HistoryIndex, harm: int | None, low: int, high: int, directory: str | None) -> int | None:
-    """The fault to name: none that begins after the harm, and first one of the process and the file that did it.
+def _fault_behind(view: HistoryIndex, said: str, low: int, high: int, directory: str | None) -> int | None:
+    """The fault to name: none that begins after the harm, and first one that met what did it, or answered wrongly.
 
     A permitted deletion did no harm; what was said of the name after it did.
     """
-    known = view.directories.get(directory or "")
-    if harm is None or harm > high or (known is not None and known.disturbed(harm, harm)):
-        return view.blamed(low, high, directory)[1]
-    own = _own_fault(view, view.events[harm], directory)
-    return view.blamed(min(low, harm), harm, directory)[1] if own is None else own
+    harm, known, answer = harm_in(said), view.directories.get(directory or ""), _ANSWER.search(said)
+    if harm is not None and (harm > high or (known is not None and known.disturbed(harm, harm))):
+        harm = None
+    at = int(answer[1]) if harm is None and answer else harm
+    own = None if at is None else _own_fault(view, view.events[at], said, directory)
+    low, high = (low, high) if harm is None else (min(low, harm), harm)
+    return view.blamed(low, high, directory)[1] if own is None else own
 
 
-def _own_fault(view: HistoryIndex, harm: Event, directory: str | None) -> int | None:
-    """The last fault of storage that a process met before a harm that it did: during the request that it answered
-    wrongly, or since it last changed the file, at that file, its checksums or its directory.
+def _own_fault(view: HistoryIndex, harm: Event, said: str, directory: str | None) -> int | None:
+    """The last fault of storage that a process met before a harm that it did, at the file that it changed, its
+    checksums or its directory: since it last changed the file before, or during the request that it answered wrongly.
+
+    The file of a wrong answer is the one whose change the sentence names, or else any of the directory.
     """
     asked = view.events[harm.caused_by or 0] if harm.kind == "ok" else None
     life = view.lives.get(view.arrived.get(asked.index, asked.caused_by or 0)) if asked else None
-    process, path = harm.process if life is None else life.process, harm.path or ""
-    files = (path, checksum_file(path), directory_of(path))
+    process = harm.process if life is None else life.process
+    changed = [view.events[index] for index in named_events(said) if index < view.end] if asked else [harm]
+    paths = {event.path for event in changed if event.path and (event.kind == "effect" or not asked)}
+    near = paths | {checksum_file(path) for path in paths} | {directory_of(path) for path in paths}
     met = [
         fault.begin
         for fault in view.faults
         if fault.storage and fault.kind not in HARMLESS and fault.process == process and fault.begin <= harm.index
-        and (fault.home == directory if asked else fault.path and fault.path.rstrip("/") in files)
+        and ((fault.path or "").rstrip("/") in near if near else fault.home == (directory or ""))
     ]  # fmt: skip
     changes = (
         event.index
         for event in view.events[min(met, default=harm.index) : harm.index]
         if event.kind == "effect" and event.process == process and event.operation not in BEFORE_ITS_END
-        and (directory_of(event.path or "") == directory if asked else event.path == path)
+        and (event.path in paths if paths else directory_of(event.path or "") == directory)
     )  # fmt: skip
     since = min(max(changes, default=-1), asked.index if asked else harm.index)
     return max((begin for begin in met if begin > since), default=None)

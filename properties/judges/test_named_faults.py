@@ -114,6 +114,18 @@ def test_only_a_failure_of_the_process_at_what_it_changed_comes_before_a_restart
     )
 
 
+def test_an_answer_without_a_marker_names_the_fault_within_its_request_and_no_later_one() -> None:
+    story = begun()
+    asked = story.ask(A)
+    story.fault("restart")
+    fault = story.fault("server-error", path=FILE, error="put")
+    story.end(asked, "ok", "created")
+    story.fault("server-error", path=f"{DIRECTORY}/MARKERS1", error="put")
+    for guarantee in ("G1", "G4"):
+        breach = only(story, guarantee)
+        assert named(breach) == f"server-error in a write (put) of MARKERS0 by server#1 at event {fault}", guarantee
+
+
 def test_a_failure_before_the_last_whole_write_of_the_file_is_not_the_reason() -> None:
     story = restarted()
     story.fault("io-error", SERVER, path=FILE, error="get")
