@@ -155,15 +155,19 @@ def harm_in(message: str) -> int | None:
 def _fault_behind(view: HistoryIndex, said: str, low: int, high: int, directory: str | None) -> int | None:
     """The fault to name: none that begins after the harm, and first one that met what did it, or answered wrongly.
 
-    A permitted deletion did no harm; what was said of the name after it did.
+    A permitted deletion did no harm; what was said of the name after it did. After a loss of power, or with two live
+    servers, the fault must have met the request that did it.
     """
     harm, known, answer = harm_in(said), view.directories.get(directory or ""), _ANSWER.search(said)
     if harm is not None and (harm > high or (known is not None and known.disturbed(harm, harm))):
         harm = None
     at = int(answer[1]) if harm is None and answer else harm
     own = None if at is None else _own_fault(view, view.events[at], said, directory)
-    low, high = (low, high) if harm is None else (min(low, harm), harm)
-    return view.blamed(low, high, directory)[1] if own is None else own
+    under, last = view.blamed(low, high, directory) if harm is None else view.blamed(min(low, harm), harm, directory)
+    if own is None or at is None or under not in ("power-loss", "second-server") or known is None:
+        return last if own is None else own
+    calls = (call for call in (*known.creates, *known.listings, *known.others) if call.invoke < own and at <= call.done)
+    return own if any(view.served_by(call) == view.events[own].process for call in calls) else last
 
 
 def _own_fault(view: HistoryIndex, harm: Event, said: str, directory: str | None) -> int | None:

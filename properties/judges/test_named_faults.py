@@ -114,6 +114,17 @@ def test_only_a_failure_of_the_process_at_what_it_changed_comes_before_a_restart
     )
 
 
+def test_with_two_servers_a_failure_of_an_earlier_request_is_not_the_reason() -> None:
+    story = restarted()
+    asked = story.ask(B)
+    story.fault("io-error", SERVER, path=FILE, error="get")
+    story.end(asked, "info", error="500 no")
+    second = story.fault("second-server", "server#3", value="begin")
+    story.start("server#3")
+    put(story)
+    assert named(only(story, "G3")) == f"a second server, server#3, started at event {second}"
+
+
 def test_an_answer_without_a_marker_names_the_fault_within_its_request_and_no_later_one() -> None:
     story = begun()
     asked = story.ask(A)
