@@ -37,13 +37,13 @@ from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER, directory_of, present
 from marker_sim.names import checksum_file, marker_file_index, most_like
 
-_HARMLESS = frozenset({"slow-storage", "placeholder", "damage", "stray-files", "storage-wire-latency"})
+HARMLESS = frozenset({"slow-storage", "placeholder", "damage", "stray-files", "storage-wire-latency"})
 _BREAKS = {"\n": "split-at-line-break", "\r": "split-at-carriage-return"}
 _LINES = re.compile(r"[\n\r]")
 _NO_TEXT = re.compile("[\udc80-\udcff]")  # The result of surrogateescape for bytes that are no UTF-8.
 _SURROGATES = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")  # Each is one letter for Java, U+FFFD or "?".
 _LAST = 200
-_BEFORE_ITS_END = ("overwrite-begin", "overwrite-piece")
+BEFORE_ITS_END = ("overwrite-begin", "overwrite-piece")
 _Version = tuple[int, bytes | None]
 _Versions = dict[str, list[_Version]]
 
@@ -230,7 +230,7 @@ class Causes:
         """Whether storage failed between two events, in a directory or everywhere; path: None for any."""
         return any(
             fault.storage
-            and fault.kind not in _HARMLESS
+            and fault.kind not in HARMLESS
             and fault.begin <= high
             and low <= fault.end
             and not (fault.path or "").endswith("/")  # A listing failed.
@@ -274,11 +274,11 @@ class Causes:
         writer, written = view.events[high].process, view.events[high].path or ""
         until = next((when for when, _ in self._versions(path)[written] if when > high), view.end)
         parts = written, checksum_file(written)
-        late = written if view.events[high].operation not in _BEFORE_ITS_END else None  # Died within a first write.
+        late = written if view.events[high].operation not in BEFORE_ITS_END else None  # Died within a first write.
         return any(
             fault.process == writer and low < fault.begin <= (until if late in (None, fault.path) else high)
             for fault in view.faults
-            if fault.kind in DEADLY or (fault.path in parts and fault.storage and fault.kind not in _HARMLESS)
+            if fault.kind in DEADLY or (fault.path in parts and fault.storage and fault.kind not in HARMLESS)
         )
 
     def unreadable(self, directory: Directory, at: int) -> bool:

@@ -11,14 +11,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from marker_sim.faults import FaultKind
+from marker_sim.faults.row import READS
 from marker_sim.history import Event
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import directory_of
-from marker_sim.names import TEMP, legible
+from marker_sim.judges.causes import BEFORE_ITS_END, HARMLESS
+from marker_sim.names import TEMP, checksum_file, legible
 
 UNEXPLAINED = "unexplained"
 OUTCOMES = {"ok": "well", "fail": "without effect", "info": "with an unknown outcome"}
 _NAMED = re.compile(r"\bevent (\d{1,18})\b")
+_HARM = re.compile(
+    r"(?:\b(?:gone|no longer stored in .*?) from|\ba reader at|, answered at|was answered (?:True|False) at)"
+    r" event (\d{1,18})\b"
+)
+_ANSWER = re.compile(r"was answered .{6,9} at event (\d{1,18}) and is not stored")
+_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
 _TIMELINE = TEMP.removesuffix(".temp/")
 _KIT = "another program (the kit)"
 _FAULTS = {
@@ -36,6 +44,7 @@ _FAULTS = {
 }
 _OF_FAMILY = {
     "storage": "{2} in a storage call of {0} at {1}{3}",
+    "call": "{2} in {4} by {0} at {1}",
     "wire": "{2} of a request of {0} at {1}",
     "proxy": "{2} on connections of {0} at {1}",
 }
@@ -93,16 +102,18 @@ def breach_of(
 ) -> Breach:
     """A breach proven by events and counted under the faults between them.
 
-    A judge says what happened to what; by what is added here, of each event that the message names and of
-    the last fault that it is counted under. They are evidence too, and so are the answers to the invocations in it.
+    A judge says what happened to what; by what is added here, of each event that the message names and of the fault
+    that is the likeliest reason, which may be of another class than the one it is counted under. They are evidence too,
+    and so are the last fault of that class and the answers to the invocations in it.
     also: further events to show, which do not count for the time; None and events after the end are left out.
     """
     proof = sorted({index for index in evidence if 0 <= index < view.end})
     low, high = (proof[0], proof[-1]) if proof else (0, view.end)
-    under, fault = view.blamed(low, high, directory)
+    under, counted = view.blamed(low, high, directory)
+    fault = _fault_behind(view, message, low, high, directory)
     message += _deeds(view, named_events(message), fault, message)
     shown = {*proof, *also, *named_events(message)}
-    shown |= {fault, *(view.answers.get(index) for index in shown if index is not None)}
+    shown |= {fault, counted, *(view.answers.get(index) for index in shown if index is not None)}
     evidence = tuple(sorted(index for index in shown if index is not None and index < view.end))
     return Breach(message=legible(message), evidence=evidence, under=under, cause=cause)
 
@@ -126,7 +137,7 @@ def _deeds(view: HistoryIndex, named: Iterable[int], fault: int | None, said: st
     said: the sentence until then, the clauses of which are not repeated.
     """
     found = sorted({index for index in named if 0 <= index < view.end})
-    clauses = [words for index in found if (words := deed_of(view, view.events[index])) not in said]
+    clauses = [words for index in found if (words := deed_of(view, view.events[index], said)) not in said]
     under = "" if fault is None or fault in found else deed_of(view, view.events[fault])
     return "".join(f"; {clause}" for clause in clauses) + (f" (fault: {under})" if under else "")
 
@@ -136,35 +147,96 @@ def named_events(message: str) -> tuple[int, ...]:
     return tuple(map(int, _NAMED.findall(message)))
 
 
-def deed_of(view: HistoryIndex, event: Event) -> str:
-    """The clause that says what an event did, with "at event N" in it; "" for one that only shows a state."""
+def harm_in(message: str) -> int | None:
+    """The first event of which a sentence says that it did the harm: it took a name away, or is the wrong answer."""
+    return min(map(int, _HARM.findall(message)), default=None)
+
+
+def _fault_behind(view: HistoryIndex, said: str, low: int, high: int, directory: str | None) -> int | None:
+    """The fault to name: none that begins after the harm, and first one that met what did it, or answered wrongly.
+
+    A permitted deletion did no harm; what was said of the name after it did. After a loss of power, or with two live
+    servers, the fault must have met the request that did it.
+    """
+    harm, known, answer = harm_in(said), view.directories.get(directory or ""), _ANSWER.search(said)
+    if harm is not None and (harm > high or (known is not None and known.disturbed(harm, harm))):
+        harm = None
+    at = int(answer[1]) if harm is None and answer else harm
+    own = None if at is None else _own_fault(view, view.events[at], said, directory)
+    under, last = view.blamed(low, high, directory) if harm is None else view.blamed(min(low, harm), harm, directory)
+    if own is None or at is None or under not in ("power-loss", "second-server") or known is None:
+        return last if own is None else own
+    calls = (call for call in (*known.creates, *known.listings, *known.others) if call.invoke < own and at <= call.done)
+    return own if any(view.served_by(call) == view.events[own].process for call in calls) else last
+
+
+def _own_fault(view: HistoryIndex, harm: Event, said: str, directory: str | None) -> int | None:
+    """The last fault of storage that a process met before a harm that it did, at the file that it changed, its
+    checksums or its directory: since it last changed the file before, or during the request that it answered wrongly.
+
+    The file of a wrong answer is the one whose change the sentence names, or else any of the directory.
+    """
+    asked = view.events[harm.caused_by or 0] if harm.kind == "ok" else None
+    life = view.lives.get(view.arrived.get(asked.index, asked.caused_by or 0)) if asked else None
+    process = harm.process if life is None else life.process
+    changed = [view.events[index] for index in named_events(said) if index < view.end] if asked else [harm]
+    paths = {event.path for event in changed if event.path and (event.kind == "effect" or not asked)}
+    near = paths | {checksum_file(path) for path in paths} | {directory_of(path) for path in paths}
+    met = [
+        fault.begin
+        for fault in view.faults
+        if fault.storage and fault.kind not in HARMLESS and fault.process == process and fault.begin <= harm.index
+        and ((fault.path or "").rstrip("/") in near if near else fault.home == (directory or ""))
+    ]  # fmt: skip
+    changes = (
+        event.index
+        for event in view.events[min(met, default=harm.index) : harm.index]
+        if event.kind == "effect" and event.process == process and event.operation not in BEFORE_ITS_END
+        and (event.path in paths if paths else directory_of(event.path or "") == directory)
+    )  # fmt: skip
+    since = min(max(changes, default=-1), asked.index if asked else harm.index)
+    return max((begin for begin in met if begin > since), default=None)
+
+
+def deed_of(view: HistoryIndex, event: Event, said: str = "") -> str:
+    """The clause that says what an event did, with "at event N" in it; "" for one that only shows a state.
+
+    said: the sentence that it belongs to, whose first clause may name a marker that the event took away.
+    """
     at, path = f"event {event.index}", event.path or ""
     if event.kind == "fault":
-        words = _FAULTS.get(event.operation) or _OF_FAMILY.get(_FAMILIES.get(event.operation, ""), "{2} of {0} at {1}")
-        file = legible(path.rpartition("/")[2])
-        return words.format(event.process, at, event.operation, f", on {file}" if file else "")
+        family, call = _FAMILIES.get(event.operation, ""), event.error or ""
+        of_call = "call" if family == "storage" and call else family
+        words = _FAULTS.get(event.operation) or _OF_FAMILY.get(of_call, "{2} of {0} at {1}")
+        file = legible(path.rstrip("/") if call == "list" else path.rpartition("/")[2])
+        which = f"a {'read' if call in READS else 'write'} ({call})" + (f" of {file}" if file else "")
+        return words.format(event.process, at, event.operation, f", on {file}" if file else "", which)
     if event.kind == "effect" and (directory_of(path) is not None or _TIMELINE not in path):
         who = _KIT if event.process == "kit" else event.process
-        return f"{who} {change_of(view, event)} at {at}{_during(view, event)}"
+        return f"{who} {change_of(view, event, said)} at {at}{_during(view, event)}"
     if event.kind == "observe" and event.operation == "started":
         return f"{event.process} started at {at}"
     asked = event.kind == "invoke" and event.operation == "delete"
     return f"{event.process} asked for the deletion at {at}{_during(view, event)}" if asked else ""
 
 
-def names_lost(view: HistoryIndex, event: Event) -> int:
-    """The number of markers that are no longer stored from an event on."""
+def names_lost(view: HistoryIndex, event: Event) -> list[str]:
+    """The markers that are no longer stored from an event on, in any order."""
     home = view.rest.homes.get(directory_of(event.path or "") or "")
-    return sum(event.index in life[1::2] for life in home.spans.values()) if home else 0
+    return [name for name, life in home.spans.items() if event.index in life[1::2]] if home else []
 
 
-def change_of(view: HistoryIndex, event: Event) -> str:
-    """What an effect on storage did to which file: "wrote MARKERS0 without 2 of its names"."""
+def change_of(view: HistoryIndex, event: Event, said: str = "") -> str:
+    """What an effect on storage did to which file: "wrote MARKERS0 without 2 of its names"; said: as of `deed_of`."""
     file = legible((event.path or "").rpartition("/")[2])
     if event.value is None:
         return f"removed {file}"
     lost = names_lost(view, event)
-    without = f" without {lost} of its names" if lost else ""
+    about = _QUOTED.findall(said.partition("; ")[0])
+    if any(repr(name) in about or repr(view.names_data(name)[1]) in about for name in lost):
+        without = " without this name" + (f" and {len(lost) - 1} more" if len(lost) > 1 else "")
+    else:
+        without = f" without {len(lost)} of its names" if lost else ""
     return f"wrote {file}{'' if event.operation == 'put' else ' in place'}{without}"
 
 

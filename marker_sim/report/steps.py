@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from marker_sim.history import Event
 from marker_sim.history.index.history_index import HistoryIndex
-from marker_sim.judges.findings import change_of, deed_of, named_events, names_lost
+from marker_sim.judges.findings import change_of, deed_of, harm_in, named_events, names_lost
 from marker_sim.names import TEMP, decode_names, legible, marker_file_index
 from marker_sim.report.words import printable
 
@@ -81,17 +81,20 @@ class EvidenceStep:
 def steps_of(view: HistoryIndex, evidence: Sequence[int], message: str) -> tuple[EvidenceStep, ...]:
     """A step for each event of the evidence, in its order; message: the sentence of the violation.
 
-    Of the changes of storage that the sentence names, those did the harm that took names away; if none did, all.
+    The harm is the change of storage, or the answer, of which the sentence says so. Where it does not, of the changes
+    that it names, those did the harm that took names away; if none did, all.
     """
-    events = view.events
+    events, harm = view.events, harm_in(message)
     changes = {n for n in named_events(message) if n < len(events) and events[n].kind == "effect"}
     harms = {n for n in changes if names_lost(view, events[n])} or changes
+    if harm is not None and harm < len(events) and events[harm].kind in ("effect", "ok"):
+        harms = {harm}
     return tuple(
         EvidenceStep(
             index=index,
-            text=printable(sentence_of(view, events[index])),
+            text=printable(sentence_of(view, events[index], message)),
             when=time_text(events[index].time_ns),
-            harm=printable(change_of(view, events[index])) if index in harms else "",
+            harm=printable(_harm_of(view, events[index], message)) if index in harms else "",
         )
         for index in dict.fromkeys(evidence)
         if 0 <= index < len(events)
@@ -103,11 +106,15 @@ def time_text(time_ns: int) -> str:
     return f"{time_ns / 1e9:.2f} s" if time_ns >= 10_000_000_000 else f"{time_ns / 1e6:.1f} ms"
 
 
-def sentence_of(view: HistoryIndex, event: Event) -> str:
-    """One event of any kind as a sentence, without its number."""
+def _harm_of(view: HistoryIndex, event: Event, message: str) -> str:
+    return change_of(view, event, message) if event.kind == "effect" else f"answered {_answer(event)}"
+
+
+def sentence_of(view: HistoryIndex, event: Event, message: str = "") -> str:
+    """One event of any kind as a sentence, without its number; message: the sentence of the violation."""
     who = "the kit" if event.process == "kit" else event.process
-    if event.kind in ("effect", "fault") and (deed := deed_of(view, event)):
-        settings = f" ({event.error})" if event.error else ""
+    if event.kind in ("effect", "fault") and (deed := deed_of(view, event, message)):
+        settings = f" ({event.error})" if event.error and f"({event.error})" not in deed else ""
         over = "the end of: " if event.kind == "fault" and event.value == "end" else ""
         return over + deed.replace(f" at event {event.index}", "", 1) + settings
     path = legible(event.path or "")

@@ -174,7 +174,7 @@ class Interceptor:
             if due.call.when == "before":
                 self._inject(due, call)
         else:
-            self.recorder.record(call.process, "nemesis", "fault", due.kind.value, path=call.path)
+            self.recorder.record(call.process, "nemesis", "fault", due.kind.value, path=call.path, error=call.operation)
         return due
 
     def applied(

@@ -22,9 +22,13 @@ _GONE = re.compile(r"(?:gone from|no longer stored from|removed at) event (\d+)"
 _KILLED = re.compile(r"was killed at event (\d+)")
 _SILENT = re.compile(r"(\S+) answered nothing (?:after event (\d+)|since its start)")
 _LISTED = re.compile(r"markers were listed at event (\d+)")
-_DID = re.compile(r"; ([^;]+?) (removed|wrote) (\S+)(?: in place)?(?: without \d+ of its names)? at event (\d+)")
+_DID = re.compile(
+    r"; ([^;]+?) (removed|wrote) (\S+)(?: in place)?(?: without (?:this name(?: and \d+ more)?|\d+ of its names))?"
+    r" at event (\d+)"
+)
 _IN_CALL = re.compile(r"(\S+) removed \S+ at event (\d+), during the deletion of .+? \(event (\d+)\)")
 _FAULT = re.compile(r"\(fault: .*? at event (\d+)")
+_HARM = re.compile(r"(?:no longer stored in .*? from|, answered at) event (\d+)")
 _FILES = re.compile(r"MARKERS\d+$")
 _NEVER = ("nor at any other time", "at no time")
 _FAULTS = {"put-failed": "storage", "exists-after-failed-flush": "storage", "after-failed-flush": "storage"}
@@ -120,6 +124,8 @@ def _of_others(events: Sequence[Event], breach: Breach) -> Iterator[str]:
     for at in map(int, _FAULT.findall(breach.message)):
         if events[at].kind != "fault" and events[at].operation != "started":
             yield f"event {at} is no fault"
+        if (harm := _HARM.search(breach.message)) and at > int(harm[1]):
+            yield f"the fault of event {at} came after the harm of event {harm[1]}"
 
 
 def _cause(history: History, breach: Breach, about: tuple[str, str] | None) -> Iterator[str]:

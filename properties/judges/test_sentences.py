@@ -218,7 +218,7 @@ def test_a_rollback_says_when_it_was_interrupted_what_was_committed_and_that_it_
     job.roll_back("001", A)
     told = [breach.message for breach in job.finding("G15").breaches if "is left" in breach.message]
     committed = next(e.index for e in job.events if (e.path or "").endswith("001.commit"))
-    ended = f"; its listing does not have the marker of this file; it was committed at event {committed}"
+    ended = f"; its listing does not have the marker of this file; its instant was committed at event {committed}"
     assert len(told) == 1 and told[0].endswith(ended)
 
 
@@ -254,7 +254,8 @@ def test_a_marker_that_comes_back_is_missing_until_then() -> None:
     made.create(marker("a"))
     gone = made.put(f"{DIRECTORY}/MARKERS0", None, how="delete")
     back = made.put(f"{DIRECTORY}/MARKERS0", f"{marker('a')}\n".encode())
-    assert f"from event {gone} until event {back}, with no deletion invoked" in said(made, "G3")
+    until = f"from event {gone} until event {back}, when it was stored again, with no deletion invoked"
+    assert until in said(made, "G3")
 
 
 def test_a_committed_file_that_is_missing_says_since_when() -> None:

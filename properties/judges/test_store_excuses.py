@@ -30,7 +30,7 @@ def test_an_answer_without_a_marker_says_when_it_was_there(answer: str) -> None:
     gone = early.put(MARKERS0, b"")
     early.end(early.ask(A), "ok", answer)
     assert only(early, guarantee).message.endswith(
-        f"; it was gone from event {gone} on; server#1 wrote MARKERS0 without 1 of its names at event {gone}"
+        f"; it was gone from event {gone} on; server#1 wrote MARKERS0 without this name at event {gone}"
     )
 
 
@@ -111,7 +111,7 @@ def test_a_missing_name_is_reported_once_in_the_end_with_its_last_sight() -> Non
     gone = story.put(MARKERS0, b"")
     breach = only(story, "G4")
     lost = f"{A!r} was answered 'created' at event {answered} and is not stored in {DIRECTORY} in the end"
-    by = f"server#1 wrote MARKERS0 without 1 of its names at event {gone}"
+    by = f"server#1 wrote MARKERS0 without this name at event {gone}"
     assert breach.message == f"{lost}; it was gone from event {gone} on; {by}"
     assert breach.evidence[-1] == story.last
 

@@ -61,6 +61,8 @@ def test_reads_and_deletions_meet_faults_too(kind: FaultKind, operation: str) ->
         assert status == 200 or refusal(call) == status
         call()
         assert stage.faults() == [(kind.value, "a")]
+        assert [event.error for event in stage.events("fault")] == [operation], "the call that it struck"
+        assert [event.error for event in stage.events("fault")] == [operation], "the call that it struck"
         assert stage.front.objects() == ({} if operation == "delete" else {"a": b"1"})
 
 

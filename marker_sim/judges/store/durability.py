@@ -130,7 +130,7 @@ def _lost(
         return None
     to = life.gone(call.done, to) or to
     back = life.came(to)
-    until = "on" if back is None else f"until event {back}"
+    until = "on" if back is None else f"until event {back}, when it was stored again"
     gone = f"is no longer stored in {home.path} from event {to} {until}, with no deletion invoked"
     return to, f"{what} and {gone}"
 

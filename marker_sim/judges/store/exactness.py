@@ -11,6 +11,8 @@ from marker_sim.history.index.presence import DirectoryPresence, present
 from marker_sim.judges.causes import Causes
 from marker_sim.judges.findings import Breach, Finding, breach_of, next_answer
 
+_ONE_ANSWER = "; a request and its resends have one answer"
+
 
 def exact_set(view: HistoryIndex) -> Finding:
     """G4, both ways, in each directory that was named: no name is stored or listed that was not requested before, and
@@ -269,11 +271,12 @@ def _forgotten_resends(view: HistoryIndex, directory: Directory, calls: list[Rec
             high = max(first.done, call.done)
             if _disturbed(view, directory, low, high):
                 continue
-            message = f'{call.name!r} was answered "created" and its resend in the same server life "exists"'
+            one = f'{call.name!r} was answered "created" at event {first.done}'
+            message = f'{one} and its resend in the same server life "exists" at event {call.done}{_ONE_ANSWER}'
             evidence = (first.invoke, first.done, call.invoke, call.done)
             breaches.append(breach_of(view, message, evidence, directory.path, "resend-forgotten"))
         elif before and _alone(view, directory, before, call) and not _disturbed(view, directory, low, call.done):
-            message = f'only one request created {call.name!r}, and its resend was answered "exists"'
+            message = f'only one request created {call.name!r}, and its resend was answered "exists"{_ONE_ANSWER}'
             breaches.append(breach_of(view, message, (low, call.invoke, call.done), directory.path, "resend-forgotten"))
     return breaches
 

@@ -254,8 +254,8 @@ def _short(
     view: HistoryIndex, causes: Causes, directory: Directory, listing: RecordedCall, name: str, call: RecordedCall
 ) -> Breach:
     message = (
-        f"a {listing.operation} of {directory.path} lacks {name!r}, which was answered at event {call.done},"
-        f" before it was invoked"
+        f"a {listing.operation} of {directory.path}, answered at event {listing.done}, lacks {name!r}, which was"
+        f" answered at event {call.done}, before it was invoked"
     )
     evidence = (call.invoke, call.done, listing.invoke, listing.done)
     life = view.life_of(directory.path, call.name)

@@ -224,13 +224,19 @@ def _end_ns(view: HistoryIndex, call: RecordedCall) -> int:
     return view.time_ns(view.awaited_until(call))
 
 
-def _asked(directory: Directory, call: RecordedCall) -> str:
-    """A request as the subject of a sentence."""
-    return f"the create of {call.name!r}" if call.name else f"the {call.operation} of {directory.path}"
+def _asked(directory: Directory, call: RecordedCall, whole: bool = False) -> str:
+    """A request as the subject of a sentence; whole: with its directory in any case."""
+    place = f" in {directory.path}" if whole else ""
+    return f"the create of {call.name!r}{place}" if call.name else f"the {call.operation} of {directory.path}"
 
 
 def _why(view: HistoryIndex, call: RecordedCall) -> str:
     return f" ({view.events[call.done].error})" if call.done != NEVER and view.events[call.done].error else ""
+
+
+def _ended(view: HistoryIndex, call: RecordedCall) -> str:
+    why = _why(view, call)
+    return f"{'failed with an error of its own' if why.startswith(' (raised ') else f'ended {call.outcome}'}{why}"
 
 
 def isolation(view: HistoryIndex) -> Finding:
@@ -286,10 +292,9 @@ def isolation(view: HistoryIndex) -> Finding:
             continue
         judged += 1
         took = "was not answered in" if view.timed_out(call) else "took"
-        why = _why(view, call)
-        ended = "failed with an error of its own" if why.startswith(" (raised ") else f"ended {call.outcome}"
-        what = f"{took} {(end_ns - begin_ns) / 1e9:.1f} s" if late else ended + why
-        message = f"{_asked(directory, call)} {what} while storage failed only in another directory ({fault.path})"
+        took += f" {(end_ns - begin_ns) / 1e9:.1f} s (its bound is {limit_ns / 1e9:.1f} s)"
+        what = f"{_asked(directory, call, True)} {took if late else _ended(view, call)}"
+        message = f"{what} while storage failed only in another directory ({fault.path})"
         cause = "never-answered" if view.timed_out(call) else "held-up" if late else "failed-along"
         breaches.append(breach_of(view, message, (fault.begin, call.invoke, call.done), None, cause))
     return Finding(guarantee="G7", applicable=True, judged=judged, breaches=tuple(breaches))

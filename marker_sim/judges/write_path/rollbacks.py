@@ -88,7 +88,7 @@ def _files_left(
         message = f"{left.path!r} was stored before {how} at event {since} and {over}"
         message += _in_listing(view, path, step, left.path)
         commit = next((done for done in path.commits if done.key == key and done.at < moment), None)
-        message += f"; it was committed at event {commit.at}" if commit is not None else ""
+        message += f"; its instant was committed at event {commit.at}" if commit is not None else ""
         also = path.marked(key, left.path, moment)
         yield breach(view, key, message, left.start, *(since,) * (step is not None), moment, also=also)
 

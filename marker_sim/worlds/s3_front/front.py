@@ -170,7 +170,7 @@ class S3Front:
             if self._limits is None or self._limits.take(first, writes=ask.writes, cost=max(1, len(ask.keys))):
                 return None
             armed = ArmedFault(Fault.of(FaultKind.THROTTLED, "", Call()))
-            self.interceptor.recorder.fault(call.process, armed.kind.value, path=call.path)
+            self.interceptor.recorder.fault(call.process, armed.kind.value, path=call.path, error=call.operation)
         return armed
 
     def _apply_fault(self, fault: Fault, call: StorageCall, ask: S3Request, environ: WSGIEnvironment) -> Response:

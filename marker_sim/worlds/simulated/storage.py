@@ -221,19 +221,19 @@ class SimStorage:
                 self._process.actor.storage_faults.remove(fault)
                 value = "begin" if fault.kind is FaultKind.DISK_FULL else None
                 if fault.kind not in (FaultKind.TORN_WRITE, FaultKind.ORPHANED):
-                    self._record_fault(fault.kind.value, path, value)
+                    self._record_fault(fault.kind.value, path, operation, value)
                 if fault.kind is FaultKind.DISK_FULL:
                     self._fill_disk(fault)
                 return fault
         return None
 
-    def _record_fault(self, kind: str, path: str, value: str | None = None) -> None:
-        self._scheduler.record(self._process.name, "nemesis", "fault", kind, path=path, value=value)
+    def _record_fault(self, kind: str, path: str, operation: str | None = None, value: str | None = None) -> None:
+        self._scheduler.record(self._process.name, "nemesis", "fault", kind, path=path, value=value, error=operation)
 
     def _fill_disk(self, fault: Fault) -> None:
         store = self._store
         store.full_until_ns = self._scheduler.now_ns + fault.settings.for_ms * MS
-        self._scheduler.at(store.full_until_ns, lambda _: self._record_fault("disk-full", "", "end"))
+        self._scheduler.at(store.full_until_ns, lambda _: self._record_fault("disk-full", "", value="end"))
 
     def _call(
         self, operation: str, path: str, apply: Callable[[], Any], empty: bool = False, conditional: bool = False
@@ -249,12 +249,12 @@ class SimStorage:
         reply_ns = now_ns + latency_ns
         if fault is not None:
             reply_ns = self._apply_fault(fault, path, apply, empty, reply_ns)
-        if store.throttled and self._one_more(store.throttled, path, "throttled"):
+        if store.throttled and self._one_more(store.throttled, operation, path, "throttled"):
             self._fail(reply_ns, Throttled(path))
         if store.throttled_until_ns and now_ns < store.throttled_until_ns.get(place_of(path), 0):
-            self._record_fault("throttled", path)
+            self._record_fault("throttled", path, operation)
             self._fail(reply_ns, Throttled(path))
-        if store.silent and self._one_more(store.silent, path, "timeout-lost"):
+        if store.silent and self._one_more(store.silent, operation, path, "timeout-lost"):
             self._fail(now_ns + STORAGE_TIMEOUT_MS * MS, StorageTimeout(path))
         if operation == "put" and now_ns < store.full_until_ns:
             self._fail(reply_ns, DiskFull(path))
@@ -339,14 +339,14 @@ class SimStorage:
         finally:
             del error
 
-    def _one_more(self, left_of: dict[str, int], path: str, kind: str) -> bool:
+    def _one_more(self, left_of: dict[str, int], operation: str, path: str, kind: str) -> bool:
         """Whether a fault that lasts for some calls in a marker directory hits this call as well."""
         place = place_of(path)
         left = left_of.get(place, 0)
         if not left:
             return False
         left_of[place] = left - 1
-        self._record_fault(kind, path)
+        self._record_fault(kind, path, operation)
         return True
 
 

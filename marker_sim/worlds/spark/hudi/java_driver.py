@@ -177,7 +177,9 @@ class JavaFaultInjector(TableFaultInjector):
         for call in answer["calls"]:
             kind, done = kinds.get(call["result"]), "gone" in call
             if kind is not None and not kind.row.kills:
-                self.recorder.record(self.process, "nemesis", "fault", kind.value, path=call["path"])
+                self.recorder.record(
+                    self.process, "nemesis", "fault", kind.value, path=call["path"], error=call["op"]
+                )  # fmt: skip
             if self._warm and done:
                 self._effects(call)
             if kind is not None and kind.row.kills:
