@@ -235,7 +235,7 @@ def test_only_the_known_placeholders_are_replaced(tmp_path: Path) -> None:
 
 
 def test_a_server_that_exits_by_itself_is_accused_and_not_the_kit(tmp_path: Path) -> None:
-    start = f"sh -c '{START} & server=$!; sleep 1.8; kill -9 $server'"
+    start = f"sh -c '{START} & server=$!; sleep 1; kill -9 $server'"
     done = campaign(asked(tmp_path, start=start, runs=2))
     assert any("exited by itself" in failure.message for failure in done.failures if failure.guarantee == "G6")
 
