@@ -241,7 +241,7 @@ def test_plans_of_each_theme_have_what_it_is_about(storage: str, named: bool, sm
             case "two servers":
                 assert kinds <= {FaultKind.SECOND_SERVER, FaultKind.KILL} and FaultKind.SECOND_SERVER in kinds
             case "confined":
-                assert len(plan.faults) == 2 and all(kind.row.family == "storage" for kind in kinds)
+                assert len(plan.faults) == 3 and all(kind.row.family == "storage" for kind in kinds)
             case "deaths":
                 assert {FaultKind.KILL, FaultKind.PAUSE} <= kinds and FaultKind.SECOND_SERVER not in kinds
             case "full disk":
