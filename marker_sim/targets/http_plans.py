@@ -211,7 +211,7 @@ class ServerPlans:
         request = self._request
         named = request.storage != "local" or not request.server.reader
         kind = partial(kind_of, wires=self._ground.wires, named=named, power=self._power)
-        unmet = {MET_BY.get(name, "deaths") for name in self._decided_by() if OF_PLANS + name not in reached}
+        unmet = {MET_BY.get(name, "deaths") for name in self._missing(reached)}
         numbers = count(self._number + 1)
         due = request.runs is None and self._plans.drawn % DUE_FIRST == 0 and unmet
         self._number = number = next(each for each in numbers if not due or kind(each) in unmet)
@@ -229,17 +229,19 @@ class ServerPlans:
 
     def _fits_if_small(self, reached: Mapping[str, int]) -> bool:
         """Whether something that decides is missing, and one more plan fits that is as quick as the quickest."""
-        missing = any(OF_PLANS + name not in reached for name in self._decided_by())
-        return missing and time.monotonic() + self._plans.least_s <= self._until
+        return bool(self._missing(reached)) and time.monotonic() + self._plans.least_s <= self._until
 
     def _walks(self, reached: Mapping[str, int]) -> bool:
         """Whether the walk goes on, which needs time instead of a number of runs, and storage whose calls are seen."""
         request = self._request
         if not self._plans.drawn or request.runs is not None or request.server.endpoint is not None:
             return False
-        met = all(OF_PLANS + name in reached for name in self._decided_by())
         spent_s = self._plans.spent_s + self._walked.spent_s
-        return self._walked.spent_s <= (WALK_SHARE_MET if met else WALK_SHARE) * spent_s
+        return self._walked.spent_s <= (WALK_SHARE if self._missing(reached) else WALK_SHARE_MET) * spent_s
+
+    def _missing(self, reached: Mapping[str, int]) -> list[str]:
+        """What decides and was not met in any plan so far."""
+        return [name for name in self._decided_by() if OF_PLANS + name not in reached]
 
     def _fits(self, pace: _Pace) -> bool:
         return time.monotonic() + (pace.next_s or FIRST_S) <= self._until
