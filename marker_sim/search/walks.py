@@ -17,7 +17,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, NamedTuple
@@ -188,16 +188,10 @@ class Walk:
         for point in sorted(points, key=lambda each: each[:3]):
             own = fates.setdefault(point[:2], {})
             own.setdefault(point.fate, []).append(self._came.get(point, ""))
-        kinds = {number: call for call, number in self._kinds.items()}
+        calls = {(PAIRS, number): call for call, number in self._kinds.items()}
+        calls |= {each: shown(self._calls[min(each[0], 1)][each[1] - 1]) for each in fates if each[0] != PAIRS}
         return tuple(
-            WalkedCall(
-                base=BASES[base],
-                number=number,
-                call=kinds[number] if base == PAIRS else shown(self._calls[min(base, 1)][number - 1]),
-                fates={fate: max(came, key=rank) for fate, came in own.items()},
-                pairs=sum(map(len, own.values())) if base == PAIRS else 0,
-                tried=sum(map(bool, chain(*own.values()))) if base == PAIRS else 0,
-            )
+            walked_call(BASES[base], number, calls[base, number], own, pair=base == PAIRS)
             for (base, number), own in fates.items()
         )
 
@@ -344,7 +338,13 @@ def shown(call: StorageCall) -> str:
     return f"{call.operation} {folder}{_VARYING.sub('#', name)}"
 
 
-def rank(came: str) -> int:
+def walked_call(base: str, number: int, call: str, came: Mapping[str, Sequence[str]], *, pair: bool) -> WalkedCall:
+    """A call with what came of it, by fate. pair: whether it stands for pairs, of which the worst is shown."""
+    fates, every = {fate: max(own, key=_rank) for fate, own in came.items()}, [*chain(*came.values())] if pair else []
+    return WalkedCall(base=base, number=number, call=call, fates=fates, pairs=len(every), tried=sum(map(bool, every)))
+
+
+def _rank(came: str) -> int:
     """Of what came of several pairs the highest is shown: guarantees that were broken."""
     known = "", NOT_MET, NO_ANSWER, KEPT
     return known.index(came) if came in known else len(known)

@@ -18,7 +18,6 @@ import re
 from collections import Counter
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import NamedTuple
 
 from marker_sim.faults import Call, Fault, FaultKind
@@ -26,7 +25,7 @@ from marker_sim.judges.findings import by_number
 from marker_sim.outcome.result import KEPT, NOT_MET, WalkedCall
 from marker_sim.plan import Plan, TableShape
 from marker_sim.search.seeds import plan_seed
-from marker_sim.search.walks import Fate, fates_of, numbered, rank, shown
+from marker_sim.search.walks import Fate, fates_of, numbered, shown, walked_call
 from marker_sim.worlds.interceptor import StorageCall
 from marker_sim.worlds.spark.hudi.settings import partition_names, shape_of, table_type
 from marker_sim.worlds.spark.hudi.steps import KILLED_AT, Stage, TableStep, phases, with_steps
@@ -169,13 +168,12 @@ class TableWalk:
             row = fates.setdefault((bool(point.death), point.base, point.number, self._call(point)), {})
             row.setdefault(point.fate, []).append(self._came.get(point, ""))
         return tuple(
-            WalkedCall(
-                base=f"pairs: {self._words(base)}, after a death" if pair else self._words(base),
-                number=number,
-                call=call,
-                fates={fate: max(came, key=rank) for fate, came in own.items()},
-                pairs=sum(map(len, own.values())) if pair else 0,
-                tried=sum(map(bool, chain(*own.values()))) if pair else 0,
+            walked_call(
+                f"pairs: {self._words(base)}, after a death" if pair else self._words(base),
+                number,
+                call,
+                own,
+                pair=pair,
             )
             for (pair, base, number, call), own in fates.items()
         )
