@@ -148,6 +148,9 @@ class TableShape:
     small_files: whether new rows go into small files that are there, so that a write makes one file for each partition;
         else they make file groups of their own.
     cluster: whether executors are processes of their own.
+    deletes: whether each write after the first deletes some rows.
+    lazy: whether failed writes are rolled back when the next one has committed and their heartbeats are over; else
+        before it begins.
     """
 
     metadata: bool = False
@@ -156,6 +159,8 @@ class TableShape:
     small_files: bool = True
     index: Literal["SIMPLE", "BLOOM"] = "SIMPLE"
     cluster: bool = False
+    deletes: bool = False
+    lazy: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

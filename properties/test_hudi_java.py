@@ -31,7 +31,7 @@ from marker_sim.worlds.interceptor import ArmedFault, StorageCall
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.spark.application import OutOfTime
 from marker_sim.worlds.spark.hudi.java_driver import JavaDrivers, JavaFaultInjector
-from marker_sim.worlds.spark.hudi.settings import Program
+from marker_sim.worlds.spark.hudi.settings import Program, shape_of
 from marker_sim.worlds.spark.hudi.steps import aimed_at
 from marker_sim.worlds.spark.outcome import SparkRun
 from marker_sim.worlds.spark.plans import DRIVER, STORAGE
@@ -54,9 +54,18 @@ WRITE = (
 ROLLBACK = (called("list", f".hoodie/.temp/{INSTANT}"), called("delete", DATA))
 
 
+def begun(modes: tuple[str, ...]) -> TableWalk:
+    """A walk whose controls were given."""
+    walk = TableWalk(modes, 1)
+    for control in walk.controls:
+        assert walk.next() == control
+        walk.number(control, [(), WRITE])
+    return walk
+
+
 def walked(modes: tuple[str, ...] = ("direct",)) -> TableWalk:
     """A walk whose copy-on-write workloads were numbered."""
-    walk = TableWalk(modes, 1)
+    walk = begun(modes)
     for stage, plan in walk.bases[: 2 * len(modes)]:
         assert walk.next() == plan
         walk.number(plan, [(), WRITE] if stage == "write" else [(), WRITE, (*ROLLBACK, *WRITE)])
@@ -82,7 +91,7 @@ def test_each_call_of_a_write_and_of_a_rollback_has_each_fate_and_first_calls_of
 
 
 def test_a_marker_file_that_is_cut_is_tried_before_second_calls_of_other_kinds() -> None:
-    walk = TableWalk(("timeline",), 1)
+    walk = begun(("timeline",))
     marker = called("open", f".hoodie/.temp/{INSTANT}/MARKERS0")
     for _, plan in walk.bases[:2]:
         walk.number(plan, [(), (marker, marker._replace(also=("cut",))), ()])
@@ -292,7 +301,7 @@ def test_a_point_whose_run_had_no_time_for_its_fault_stays_untried(
 
 
 def test_workloads_of_a_table_are_numbered_together_and_no_point_is_given_before_they_were() -> None:
-    walk = TableWalk(("direct",), 1)
+    walk = begun(("direct",))
     (_, write), (_, rollback) = walk.bases[:2]
     assert [walk.next(), walk.next(), walk.next()] == [write, rollback, None]
     walk.number(rollback, [(), WRITE, (*ROLLBACK, *WRITE)])
@@ -313,3 +322,27 @@ def test_plans_by_number_are_the_same_each_time() -> None:
     drawn = [draw_deaths(("direct", "timeline"), 7, number) for number in range(6)]
     assert drawn == [draw_deaths(("direct", "timeline"), 7, number) for number in range(6)]
     assert {plan.mode for plan in drawn} == {"direct", "timeline"} and all(plan.faults for plan in drawn)
+
+
+def test_plans_beyond_a_walk_have_points_that_alone_broke_nothing() -> None:
+    walk = walked()
+    walk.bases = walk.bases[:2]
+    points = first_points(walk)
+    assert walk.beyond() is None, "no point has ended"
+    for number, point in enumerate(points):
+        walk.took(point, True, ("G15",) if number > 2 else ())
+    kept, drawn = {fault for point in points[:3] for fault in point.plan.faults}, walk.beyond()
+    assert drawn is not None and set(drawn.faults) <= kept and len(drawn.faults) > 1
+    assert len({walk.beyond() for _ in range(9)}) > 1
+    walk.number(drawn, [(), WRITE])
+    assert not first_points(walk), "it is no workload"
+
+
+def test_controls_of_each_table_come_first_and_have_no_fault() -> None:
+    walk = TableWalk(("direct", "timeline"), 1)
+    controls = [walk.next() for _ in walk.controls]
+    assert controls == walk.controls and not any(plan.faults for plan in walk.controls)
+    assert {plan.mode for plan in walk.controls} == {"direct", "timeline"}
+    shapes = [shape_of(plan) for plan in walk.controls if plan.merge_on_read]
+    assert {shape.small_files for shape in shapes} == {True, False} and all(shape.deletes for shape in shapes)
+    assert walk.next() == walk.bases[0][1]

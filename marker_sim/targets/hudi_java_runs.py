@@ -4,7 +4,8 @@
                                             ├─ one broken ──► the same plan by processes, killed ──► that run counts
                                             └─ one that processes had broken so before ──► of a confirmed story
 
-So nothing is a violation that no process showed which was really killed. A story is a kind of violation, a kind of call
+So nothing is a violation that no process showed which was really killed. What writes without a fault break, they show
+as well. A story is a kind of violation, a kind of call
 and a fate; processes play its first point, and its next one if they kept their promise. What a warm life broke and no
 process did is counted, and named in the report. Plans that are played again, by `replay` or to become smaller, are of
 processes. Two points are played beside each other, each in a warm JVM of its own or by its own processes.
@@ -149,12 +150,14 @@ class JavaRuns:
         """The next run, None when none fits into the budget; the first always does."""
         if self._out_of_time or (self._drawn and self.program.left_s() - self.spared_s < 2 * self._took_s):
             return None
-        found = self.walk.next()
+        found = self.walk.next() or self.walk.beyond()
         if found is None:
             return None
         self._drawn += 1
         if isinstance(found, Plan):
-            return DrawnPoint(number=self._drawn, plan=found, point=None, words="its calls are numbered")
+            numbered = "its calls are numbered" if any(plan == found for _, plan in self.walk.bases) else "drawn"
+            words = "without a fault" if found in self.walk.controls else numbered
+            return DrawnPoint(number=self._drawn, plan=found, point=None, words=words)
         return DrawnPoint(number=self._drawn, plan=found.plan, point=found, words=self.walk.shown(found))
 
     def play(self, drawn: DrawnPoint) -> SparkRun:
@@ -163,8 +166,13 @@ class JavaRuns:
         played = self._run(drawn.plan, until, self._drivers(self._warm))
         self._took_s = (self._took_s + time.monotonic() - began) / 2
         broken = self._broken(played)
-        if not broken or drawn.point is None or played.interrupted or played.trouble:
+        if not broken or played.interrupted or played.trouble:
             return played
+        if drawn.point is None:
+            run = self._run(drawn.plan, until, self._drivers())
+            if alone := " ".join(by_number(each.guarantee for each in broken - self._broken(run))):
+                self.unconfirmed[f"{alone} by {drawn.line}"] += 1
+            return run
         with self._confirming[self.walk.kind(drawn.point)]:
             return self._confirmed(drawn.point, broken, replace(played, findings=()))
 

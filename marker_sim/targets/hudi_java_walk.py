@@ -1,14 +1,15 @@
 """Walks over the storage calls of a released Hudi: each call of a write and of the rollback of one, with each fate.
 
     numbered   on a fresh table: a write; and one that dies when its data files are whole, with the write after it, up
-               to that one's own beginning: the rollback
+               to that one's own beginning: the rollback. A lazy one comes after its commit
     a point    the n-th call of a kind on paths of a role, in one of both, and a fate (walks.py)
     a run      the same on a fresh table, with the point as its fault; then a driver without faults writes, which must
                roll back, and the table is read
     a pair     a death in a write, and a death at a call of the rollback after it, which a run with the first showed
 
-First calls of a kind come before later ones, tables in the order of `TABLES`: a short walk has met each kind of call on
-the first. Pairs come when all single points are through.
+Plain tables come first, then the others; in both, first calls of a kind before later ones, tables in the order of
+`TABLES`: a short walk has met each kind of call on the first. Pairs come when all single points are through, then plans
+of several points, which are drawn.
 """
 
 from __future__ import annotations
@@ -21,22 +22,38 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from marker_sim.faults import Call, Fault, FaultKind
+from marker_sim.faults.row import READ_CALLS
 from marker_sim.judges.findings import by_number
 from marker_sim.outcome.result import KEPT, NOT_MET, WalkedCall
 from marker_sim.plan import Plan, TableShape
 from marker_sim.search.seeds import plan_seed
 from marker_sim.search.walks import Fate, fates_of, numbered, shown, walked_call
 from marker_sim.worlds.interceptor import StorageCall
-from marker_sim.worlds.spark.hudi.settings import partition_names, shape_of, table_type
-from marker_sim.worlds.spark.hudi.steps import KILLED_AT, Stage, TableStep, phases, with_steps
+from marker_sim.worlds.spark.hudi.settings import partition_names, shape_of, table_type, traits
+from marker_sim.worlds.spark.hudi.steps import KILLED_AT, Stage, TableStep, phases, steps_of, with_steps
 from marker_sim.worlds.spark.plans import DRIVER, STORAGE
 
 DEATHS_MAX = 3
-TABLES = ((False, False), (True, False), (False, True))  # Whether they are merge-on-read, and have a metadata table.
+BEYOND_MAX = 4  # Points of a plan beyond the walk.
+DELETES = TableShape(deletes=True)
+OWN_FILES = replace(DELETES, small_files=False)
+# Whether they are merge-on-read, and their shapes. On merge-on-read tables new rows get files of their own: where they
+# join small ones, the Java client loses rows without any fault, which the last of `controls` shows.
+TABLES = (
+    (False, DELETES),
+    (True, OWN_FILES),
+    (False, replace(DELETES, metadata=True)),
+    (True, replace(OWN_FILES, version6=True)),
+    (False, replace(DELETES, lazy=True)),
+)
+PLAIN = 2  # Tables which are walked through before others are begun.
+CONTROLS = (*TABLES, (True, DELETES))
+CONTROL_WRITES = 5
 STAGES: dict[Stage, str] = {"write": "a write", "rollback": "the rollback after it"}
 KILLED = {stage: KILLED_AT + stage for stage in STAGES}  # As steps of a table are called and counted.
 FAILED = {stage: f"storage failed in a {stage}" for stage in STAGES}
-BEGINS = re.compile(r"/\.hoodie/(timeline/)?\d+\.(delta)?commit\.requested$")  # A write's own first entry.
+BEGINS = re.compile(r"/\.hoodie/(timeline/)?\d+\.(delta)?commit\.requested$")  # A write's own first entry,
+COMMITTED = re.compile(r"/\.hoodie/(timeline/)?\d+(_\d+)?\.(delta)?commit$")  # and its last.
 
 
 class TablePoint(NamedTuple):
@@ -59,17 +76,21 @@ class TableWalk:
     """The points of one walk in the order in which they are tried, which a seed draws, and what came of each.
 
     bases: the workloads without faults, each with its stage.
+    controls: plans of a few writes without a fault on each table, which come first: what they break, no fault does.
     """
 
     modes: tuple[str, ...]
     seed: int
     bases: list[tuple[Stage, Plan]] = field(init=False)
+    controls: list[Plan] = field(init=False)
+    _controlled: int = 0  # How many controls were given.
     _given: int = 0  # How many of them are being numbered, or were.
     _calls: dict[int, tuple[StorageCall, ...]] = field(default_factory=dict)
     _left: list[TablePoint] = field(default_factory=list)
     _pairs: list[TablePoint] = field(default_factory=list)
     _kinds: dict[str, int] = field(default_factory=dict)  # Calls of pairs, as shown, numbered.
     _came: dict[TablePoint, str] = field(default_factory=dict)
+    _drawn: int = 0  # Plans beyond the walk.
 
     def __post_init__(self) -> None:
         """The workloads, table by table."""
@@ -79,14 +100,22 @@ class TableWalk:
             for mode in self.modes
             for stage in STAGES
         ]
+        writes = (step("write"),) * CONTROL_WRITES
+        self.controls = [
+            with_steps(table_of(mode, self.seed, *table), writes) for mode in self.modes for table in CONTROLS
+        ]
 
     def next(self) -> TablePoint | Plan | None:
         """The next point, or a workload that has to be numbered first; None when all were given, or while workloads are
         being numbered.
         """
+        if self._controlled < len(self.controls):
+            self._controlled += 1
+            return self.controls[self._controlled - 1]
         base, numbering = self._given, self._given > len(self._calls)
-        first = not numbering and (not self._left or self._left[-1].turn > 1)
-        if base < len(self.bases) and (first or base % (len(self.modes) * len(STAGES))):
+        table, within = divmod(base, len(self.modes) * len(STAGES))
+        due = not self._left or (self._left[-1].turn > 1 and table != PLAIN)
+        if base < len(self.bases) and (within or (due and not numbering)):
             self._given += 1
             return self.bases[base][1]  # The workloads of one table are numbered together.
         if numbering or not (self._left or self._pairs):
@@ -96,11 +125,28 @@ class TableWalk:
         self._pairs.remove(pair := min(self._pairs, key=lambda each: each.turn))
         return pair
 
+    def beyond(self) -> Plan | None:
+        """A plan of a few points of one table, each of which alone broke nothing; None before the walk is through."""
+        kept = sorted(
+            (each for each, came in self._came.items() if came == KEPT and not each.death), key=lambda p: p[:3]
+        )
+        if self._left or self._pairs or self._given < len(self.bases) or not kept:
+            return None
+        self._drawn += 1
+        rng = random.Random(f"table walk/2/{self.seed}/{self._drawn}")
+        first = rng.choice(kept)
+        stages = len(STAGES)
+        own = [each for each in kept if each.base // stages == first.base // stages]
+        points = (first, *rng.choices(own, k=rng.randint(1, BEYOND_MAX - 1)))
+        return with_steps(first.plan, [own for point in points for own in steps_of(point.plan)])
+
     def number(self, plan: Plan, calls: Sequence[Sequence[StorageCall]]) -> None:
         """Take in the run of a workload. calls: of each of its writes, with paths below the table's folder."""
-        base = next(n for n, (_, known) in enumerate(self.bases) if known == plan)
+        base = next((n for n, (_, known) in enumerate(self.bases) if known == plan), None)
+        if base is None:  # A control, or a plan beyond the walk.
+            return
         stage = self.bases[base][0]
-        self._calls[base] = found = _own(stage, calls)
+        self._calls[base] = found = _own(stage, plan, calls)
         turns = Counter[tuple[str, tuple[str, ...]]]()
         for number, (call, trigger) in enumerate(zip(found, numbered(found), strict=True), 1):
             kind = shown(call), call.also  # A file that is cut and written again differs from a new one.
@@ -128,7 +174,7 @@ class TableWalk:
         self._came[point] = " ".join(by_number(broken)) or settled or (KEPT if struck else NOT_MET)
         (fault,), stage = point.plan.faults[-1:], self.bases[point.base][0]
         if struck and stage == "write" and fault.kind.row.kills:
-            self._pair(point, fault, _own("rollback", calls))
+            self._pair(point, fault, _own("rollback", point.plan, calls))
 
     def _pair(self, point: TablePoint, death: Fault, calls: Sequence[StorageCall]) -> None:
         """The pairs of a death that was played: with a death at each call of the rollback after it."""
@@ -186,15 +232,21 @@ class TableWalk:
 
     def _words(self, base: int) -> str:
         stage, plan = self.bases[base]
-        metadata = ", metadata table" if shape_of(plan).metadata else ""
-        return f"{STAGES[stage]}, {plan.mode}, {table_type(plan)}{metadata}"
+        return ", ".join((STAGES[stage], plan.mode, table_type(plan), *traits(plan)))
 
 
-def _own(stage: Stage, calls: Sequence[Sequence[StorageCall]]) -> tuple[StorageCall, ...]:
+def _own(stage: Stage, plan: Plan, calls: Sequence[Sequence[StorageCall]]) -> tuple[StorageCall, ...]:
     """The calls of a stage among those of the writes of a run, with paths below the table."""
     own = next(iter(calls[1 if stage == "write" else 2 :]), ())
     found = tuple(call._replace(path=call.path.partition("/")[2]) for call in own)
-    begins = (n for n, call in enumerate(found) if stage == "rollback" and BEGINS.search(f"/{call.path}"))
+    if stage == "write":
+        return found
+    if shape_of(plan).lazy:
+        committed = [
+            n for n, call in enumerate(found) if call.operation not in READ_CALLS and COMMITTED.search(f"/{call.path}")
+        ]
+        return found[committed[-1] + 1 :] if committed else ()
+    begins = (n for n, call in enumerate(found) if BEGINS.search(f"/{call.path}"))
     return found[: next(begins, len(found))]
 
 
@@ -215,9 +267,8 @@ def step(stage: Stage) -> TableStep:
     return TableStep(name="", stage=stage, faults=())
 
 
-def table_of(mode: str, seed: int, merges: bool = False, metadata: bool = False) -> Plan:
+def table_of(mode: str, seed: int, merges: bool = False, shape: TableShape = TABLES[0][1]) -> Plan:
     """A plan of a small table on local files, without writes; each write writes a marker file again."""
-    shape = TableShape(metadata=metadata)
     return Plan(mode=mode, storage="local", num_threads=1, merge_on_read=merges, shape=shape, seed=seed)
 
 
@@ -229,7 +280,8 @@ def draw_deaths(modes: tuple[str, ...], seed: int, number: int) -> Plan:
     steps = []
     for _ in range(rng.randint(1, DEATHS_MAX)):
         stage: Stage = rng.choice(("write", "rollback"))
-        metadata = shape_of(plan).metadata
-        places = phases(mode, stage, metadata=metadata, deletes=not plan.merge_on_read, rewrites=False)
+        shape = shape_of(plan)
+        deletes = not (plan.merge_on_read and shape.version6)
+        places = phases(mode, stage, metadata=shape.metadata, deletes=deletes, rewrites=False)
         steps.append(rng.choice(places).step(rng, len(partition_names(plan)), "local"))
     return with_steps(plan, steps)

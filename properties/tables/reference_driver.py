@@ -320,7 +320,7 @@ class Life:
             for path in Path(self.root, self.table).rglob("*")
             if stat.S_ISREG(path.lstat().st_mode)
         }
-        return [[key, value] for key, value in table_rows(self.table, files).items()]
+        return [[key, value] for key, value in table_rows(self.table, files).items() if value]  # No value: deleted.
 
 
 def main() -> None:

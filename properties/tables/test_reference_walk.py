@@ -24,7 +24,7 @@ from marker_sim.targets.hudi_java_walk import FAILED, KILLED, TablePoint, TableW
 from marker_sim.worlds.interceptor import StorageCall
 from marker_sim.worlds.spark.application import Application
 from marker_sim.worlds.spark.hudi.java_driver import JavaDrivers
-from marker_sim.worlds.spark.hudi.settings import Program, shape_of
+from marker_sim.worlds.spark.hudi.settings import Program, traits
 from marker_sim.worlds.spark.hudi.steps import aimed_at
 from marker_sim.worlds.spark.hudi.table import Pace
 from marker_sim.worlds.spark.hudi.table_run import play_table
@@ -85,11 +85,11 @@ class ReferenceRuns:
 
 @contextmanager
 def runs(folder: Path, mode: str, *mutant: str) -> Iterator[ReferenceRuns]:
-    """Runs of the reference, or a mutant of it; it keeps no metadata table."""
+    """Runs of the reference, or a mutant of it, whose tables are plain ones."""
     words = [sys.executable, str(DRIVER), *mutant]
     driver = Application("reference", words, {}, folder / "driver.txt")
     walk = TableWalk((mode,), 1)
-    walk.bases = [base for base in walk.bases if not shape_of(base[1]).metadata]
+    walk.bases = [base for base in walk.bases if not traits(base[1])]
     try:
         driver.wait_ready()
         yield ReferenceRuns(folder, mode, driver, words, walk)

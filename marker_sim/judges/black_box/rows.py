@@ -5,6 +5,8 @@ last write of it that is visible. Writes that ended ok are visible; those of unk
 stay so. Each reader is judged by itself, and readers of one rest, between the same two writes, by each other.
 
 The value of a row that the kit wrote follows its last "=", so that a key may hold one; elsewhere it follows the first.
+A row of the kit without a value deletes: a key that is not found may be so by any deletion after which no completed
+write wrote it. Where that may be more than one, or the key may never have been visible, it decides about none of them.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ def rows_survive(view: HistoryIndex) -> Finding:
     breaches: list[Breach] = []
     judged, refused = 0, ""
     decided = _Decided({}, {})
-    key_of = _before_last if view.header.world in ("spark", "java") else _before_first
+    kit = view.header.world in ("spark", "java")
+    rows_of = _Rows(_before_last if kit else _before_first, kit)
     for event in view.rows:
         mine = [write for write in writes if write.table == event.table and write.invoke < event.index]
         done = any(write.outcome == "ok" and write.done < event.index for write in mine)
@@ -48,11 +51,32 @@ def rows_survive(view: HistoryIndex) -> Finding:
             message = f"{event.table} cannot be read by {event.process}: {event.error}"
             breaches.append(breach_of(view, message, (event.index,), also=ended))
             continue
-        for message, evidence in _wrong(event, mine, decided, key_of):
+        for message, evidence in _wrong(event, mine, decided, rows_of):
             text = f"{event.table} as {event.process} reads it: {message}"
             breaches.append(breach_of(view, text, (*evidence, event.index), also=ended))
     undecided = refused if not judged else ""
     return Finding(guarantee="G24", applicable=True, judged=judged, breaches=tuple(breaches), undecided=undecided)
+
+
+class _Rows(NamedTuple):
+    """How rows are read: their keys, and whether one without a value is a deletion."""
+
+    key_of: Callable[[str], str]
+    deletes: bool
+
+    def named(self, row: str) -> str:
+        """A row in words."""
+        return f"{self.key_of(row)!r} (deleted)" if self.deletes and row.endswith("=") else repr(row)
+
+    def absent(self, rows: list[tuple[str, TableWrite]]) -> tuple[int | None, bool]:
+        """Where among the writes of a key it is when it is not found, None before all, and whether that is certain."""
+        ok = [n for n, (_, write) in enumerate(rows) if write.outcome == "ok"]
+        last = ok[-1] if ok else -1
+        gone = [n for n, (row, _) in enumerate(rows) if self.deletes and row.endswith("=")]
+        may = [n for n in gone if n >= last]
+        if not may:  # What was written after the last deletion is lost.
+            return max(gone, default=None), False
+        return may[-1], len(may) == 1 and last >= 0
 
 
 class _Decided(NamedTuple):
@@ -67,10 +91,10 @@ class _Decided(NamedTuple):
 
 
 def _wrong(
-    event: Event, writes: list[TableWrite], decided: _Decided, key_of: Callable[[str], str]
+    event: Event, writes: list[TableWrite], decided: _Decided, rows_of: _Rows
 ) -> Iterator[tuple[str, tuple[int, ...]]]:
     """The mistakes in one reading with the writes that prove them; at most one breach for each write."""
-    history: dict[str, list[tuple[str, TableWrite]]] = {}
+    key_of, history = rows_of.key_of, dict[str, list[tuple[str, TableWrite]]]()
     for write in writes:
         for row in write.rows:
             history.setdefault(key_of(row), []).append((row, write))
@@ -85,24 +109,26 @@ def _wrong(
     unseen: dict[int, list[str]] = {}
     lost: dict[int, list[str]] = {}
     for key, rows in sorted(history.items()):
-        at = next((n for n, (row, _) in enumerate(rows) if row == shown.get(key)), None)
+        at, certain = next((n for n, (row, _) in enumerate(rows) if row == shown.get(key)), None), True
         if at is None and key in shown:
             yield f"the row {shown[key]!r} is of no write of its key", (rows[-1][1].invoke,)
             continue
+        if at is None:
+            at, certain = rows_of.absent(rows)
         for row, write in rows[0 if at is None else at + 1 :]:
             (lost if write.outcome == "ok" else unseen).setdefault(write.invoke, []).append(row)
-        if at is not None and rows[at][1].outcome != "ok":
-            seen.setdefault(rows[at][1].invoke, []).append(shown[key])
+        if at is not None and certain and rows[at][1].outcome != "ok":
+            seen.setdefault(rows[at][1].invoke, []).append(rows[at][0])
     by_invoke = {write.invoke: write for write in writes}
     for invoke, rows_lost in sorted(lost.items()):
         key = key_of(rows_lost[0])
         instead = f"{shown[key]!r} is" if key in shown else "nothing of its key is"
         message = (
             f"{len(rows_lost)} of the {len(by_invoke[invoke].rows)} rows of a completed write are not found, the first"
-            f" {rows_lost[0]!r}, for which {instead}"
+            f" {rows_of.named(rows_lost[0])}, for which {instead}"
         )
         yield message, (invoke, by_invoke[invoke].done)
-    yield from _in_part(event, by_invoke, seen, unseen, decided)
+    yield from _in_part(event, by_invoke, seen, unseen, decided, rows_of)
 
 
 def _in_part(
@@ -111,36 +137,37 @@ def _in_part(
     seen: dict[int, list[str]],
     unseen: dict[int, list[str]],
     decided: _Decided,
+    rows_of: _Rows,
 ) -> Iterator[tuple[str, tuple[int, ...]]]:
     """The mistakes in writes that did not end ok: found in part, failed and found, or not found by all readings."""
     for invoke in sorted(seen.keys() | unseen.keys()):
         write = writes[invoke]
         if invoke in seen and invoke in unseen:
             message = (
-                f"a write that ended {write.outcome} is found in part: {seen[invoke][0]!r} is and"
-                f" {unseen[invoke][0]!r} is not, of which no later write is found"
+                f"a write that ended {write.outcome} is found in part: {rows_of.named(seen[invoke][0])} is and"
+                f" {rows_of.named(unseen[invoke][0])} is not, of which no later write is found"
             )
             yield message, (invoke,)
             continue
         if invoke in seen and write.outcome == "fail":
-            yield f"the row {seen[invoke][0]!r} is of a write that failed", (invoke, write.done)
+            yield f"the row {rows_of.named(seen[invoke][0])} is of a write that failed", (invoke, write.done)
             continue
         now = invoke in seen
-        row = (seen if now else unseen)[invoke][0]
+        row = rows_of.named((seen if now else unseen)[invoke][0])
         before, when = decided.by_reader.setdefault((event.process, invoke), (now, event.index))
         rest = max(writes) if all(other.done < event.index for other in writes.values()) else -event.index
         first, read_at, reader = decided.at_rest.setdefault((rest, invoke), (now, event.index, event.process))
         if first != now and reader != event.process:
             finds, misses = (event.process, reader) if now else (reader, event.process)
             yield (
-                f"the row {row!r} of a write that ended {write.outcome} is found by {finds} and not by {misses},"
+                f"the row {row} of a write that ended {write.outcome} is found by {finds} and not by {misses},"
                 " with no write in between",
                 (invoke, read_at),
             )
         elif before != now:
             was = "was found before and is not now" if before else "was not found before and is now"
             yield (
-                f"the row {row!r} of a write that ended {write.outcome} {was}",
+                f"the row {row} of a write that ended {write.outcome} {was}",
                 (invoke, when),
             )
 

@@ -17,7 +17,7 @@ from marker_sim.report.scripts.shell_script import FailureDescription, render_sc
 from marker_sim.report.words import printable
 from marker_sim.tables.entries import WRITE_KEY
 from marker_sim.worlds.spark.hudi.java_driver import effect_of, java_options
-from marker_sim.worlds.spark.hudi.settings import key_count, partition_names
+from marker_sim.worlds.spark.hudi.settings import HEARTBEAT_S, key_count, partition_names, shape_of
 from marker_sim.worlds.spark.hudi.steps import call_of, last_data_file
 from marker_sim.worlds.spark.session import JVM
 
@@ -51,6 +51,8 @@ def java_script(failure: FailureDescription) -> str:
         keys=key_count(plan),
         claims=_literals((failure.guarantee, *(each for each in failure.also if each in JUDGED))),
         steps=steps,
+        deletes=shape_of(plan).deletes,
+        wait_ms=int(HEARTBEAT_S * 1000) if shape_of(plan).lazy else 0,
         operations={name for step in steps for name in step["operations"]},
         jvm=_literals(JVM.split()),
         table_schema=_SCHEMA.get(version.rpartition(".")[0], "getTableSchema"),

@@ -48,11 +48,12 @@ import org.apache.hudi.common.config.HoodieMetadataConfig;
 import org.apache.hudi.common.engine.EngineType;
 import org.apache.hudi.common.engine.HoodieReaderContext;
 import org.apache.hudi.common.fs.FSUtils;
-import org.apache.hudi.common.model.HoodieAvroPayload;
+import org.apache.hudi.common.model.DefaultHoodieRecordPayload;
 import org.apache.hudi.common.model.HoodieAvroRecord;
 import org.apache.hudi.common.model.HoodieKey;
 import org.apache.hudi.common.model.HoodieRecord;
 import org.apache.hudi.common.table.HoodieTableMetaClient;
+import org.apache.hudi.common.table.HoodieTableVersion;
 import org.apache.hudi.common.table.TableSchemaResolver;
 import org.apache.hudi.common.table.read.HoodieFileGroupReader;
 import org.apache.hudi.common.table.view.FileSystemViewManager;
@@ -65,7 +66,7 @@ import org.apache.hudi.storage.hadoop.HadoopStorageConfiguration;
  *
  * <pre>
  * {"do": "open", "table": PATH, "options": {...}}                  {"ok": true}    a new life
- * {"do": "write", "rows": [[key, part, value, ts], ...],
+ * {"do": "write", "rows": [[key, part, value, ts], ...],           no value: it is deleted
  *  "extra": {...}, "faults": [...], "limit_ms": N}                 {"ok": true} | {"error": ...} | {"died": true}
  *                                                                  | {"hangs": true}, and "calls", "struck"
  * {"do": "read"}                                                   {"rows": [[key, value], ...]} | {"error": ...}
@@ -79,6 +80,7 @@ public class HudiJavaWriter {
     static final ObjectMapper JSON = new ObjectMapper();
     static final String SCHEMA = "{\"type\":\"record\",\"name\":\"row\",\"fields\":[{\"name\":\"key\",\"type\":\"string\"},"
         + "{\"name\":\"part\",\"type\":\"string\"},{\"name\":\"value\",\"type\":\"string\"},{\"name\":\"ts\",\"type\":\"long\"}]}";
+    static final String NEWEST = String.valueOf(HoodieTableVersion.current().versionCode());
     static final int CAUSES_MAX = 8;
     static volatile Life life;
 
@@ -275,26 +277,31 @@ public class HudiJavaWriter {
                     .setRecordKeyFields("key")
                     .setPartitionFields("part")
                     .setOrderingFields("ts")
-                    .setPayloadClass(HoodieAvroPayload.class)
+                    .setPayloadClass(DefaultHoodieRecordPayload.class)
+                    .setTableVersion(Integer.parseInt(options.getOrDefault("hoodie.write.table.version", NEWEST)))
                     .initTable(storage, table);
             }
             HoodieWriteConfig config = HoodieWriteConfig.newBuilder()
                 .withEngineType(EngineType.JAVA).withPath(table).withSchema(SCHEMA).withProps(options).build();
             Schema schema = new Schema.Parser().parse(SCHEMA);
-            List<HoodieRecord<HoodieAvroPayload>> records = new ArrayList<>();
+            List<HoodieRecord<DefaultHoodieRecordPayload>> records = new ArrayList<>();
             for (JsonNode row : asked.get("rows")) {
+                HoodieKey key = new HoodieKey(row.get(0).asText(), row.get(1).asText());
+                if (row.get(2).asText().isEmpty()) {
+                    records.add(new HoodieAvroRecord<>(key, new DefaultHoodieRecordPayload(null, row.get(3).asLong())));
+                    continue;
+                }
                 GenericRecord record = new GenericData.Record(schema);
                 record.put("key", row.get(0).asText());
                 record.put("part", row.get(1).asText());
                 record.put("value", row.get(2).asText());
                 record.put("ts", row.get(3).asLong());
-                HoodieKey key = new HoodieKey(row.get(0).asText(), row.get(1).asText());
-                records.add(new HoodieAvroRecord<>(key, new HoodieAvroPayload(Option.of(record))));
+                records.add(new HoodieAvroRecord<>(key, new DefaultHoodieRecordPayload(record, row.get(3).asLong())));
             }
             Map<String, String> extra = new HashMap<>();
             asked.get("extra").fields().forEachRemaining(each -> extra.put(each.getKey(), each.getValue().asText()));
             HoodieJavaEngineContext context = new HoodieJavaEngineContext(storage);
-            try (HoodieJavaWriteClient<HoodieAvroPayload> client = new HoodieJavaWriteClient<>(context, config)) {
+            try (HoodieJavaWriteClient<DefaultHoodieRecordPayload> client = new HoodieJavaWriteClient<>(context, config)) {
                 String instant = client.startCommit();
                 List<WriteStatus> statuses = client.upsert(records, instant);
                 for (WriteStatus status : statuses) {

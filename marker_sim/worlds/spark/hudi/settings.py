@@ -30,6 +30,8 @@ PARTITIONS: dict[Partitions, tuple[str, ...]] = {
     "eight": tuple(f"p{number}" for number in range(8)),
     "many": tuple(f"p{number:02}" for number in range(64)),
 }
+HEARTBEAT_MS, HEARTBEATS_MISSED = 1_000, 2  # Of a writer whose failed writes are rolled back lazily; Hudi's shortest.
+HEARTBEAT_S = HEARTBEAT_MS * (HEARTBEATS_MISSED + 0.5) / 1000  # After which no heartbeat of a dead one counts.
 TASKS = 2  # At a time, each of which waits for its marker: more are in no batch.
 # Batch threads and partitions of writes with so many batches that marker files are written again; the last has Hudi's
 # default of threads.
@@ -103,6 +105,8 @@ def describe(plan: Plan) -> dict[str, str]:
         "table_type": table_type(plan),
         "metadata": str(shape.metadata).lower(),
         "partitions": shape.partitions,
+        "deletes": str(shape.deletes).lower(),
+        "lazy": str(shape.lazy).lower(),
         "small_files": str(shape.small_files).lower(),
         "index": shape.index,
         "batch_threads": str(plan.num_threads),
@@ -113,6 +117,13 @@ def describe(plan: Plan) -> dict[str, str]:
 def table_type(plan: Plan) -> str:
     """Hudi's name for the type of a plan's table."""
     return TABLE_TYPES[plan.merge_on_read]
+
+
+def traits(plan: Plan) -> list[str]:
+    """What is not usual in a plan's table, in words."""
+    shape = shape_of(plan)
+    words = {"metadata table": shape.metadata, "table version 6": shape.version6, "lazy rollback": shape.lazy}
+    return [word for word, has in words.items() if has]
 
 
 def draw_table(rng: random.Random, number: int, version: str, *, rewrites: bool = False) -> Plan:
@@ -165,6 +176,13 @@ def hudi_options(plan: Plan, version: str) -> dict[str, str]:
         options["hoodie.datasource.write.hive_style_partitioning"] = "true"
     if shape.version6 and not version.startswith("0."):
         options |= {"hoodie.write.table.version": "6", "hoodie.write.auto.upgrade": "false"}
+    if shape.lazy:  # Cleaning begins with what a lazy rollback does; it has no file to clean so early.
+        options |= {
+            "hoodie.clean.failed.writes.policy": "LAZY",
+            "hoodie.clean.automatic": "true",
+            "hoodie.client.heartbeat.interval_in_ms": str(HEARTBEAT_MS),
+            "hoodie.client.heartbeat.tolerable.misses": str(HEARTBEATS_MISSED),
+        }
     return options
 
 

@@ -27,7 +27,7 @@ from marker_sim.worlds.interceptor import StorageCall
 from marker_sim.worlds.recorder import observe_table
 from marker_sim.worlds.spark.application import Driver, Gone, Hangs, OutOfTime
 from marker_sim.worlds.spark.fault_injector import TableFaultInjector
-from marker_sim.worlds.spark.hudi.settings import Program, key_count, partition_names
+from marker_sim.worlds.spark.hudi.settings import HEARTBEAT_S, Program, key_count, partition_names, shape_of
 from marker_sim.worlds.spark.hudi.steps import TableStep, last_data_file, steps_of, with_steps
 from marker_sim.worlds.spark.hudi.table_storage import TableStorage
 from marker_sim.worlds.spark.plans import DRIVER
@@ -35,6 +35,7 @@ from marker_sim.worlds.spark.plans import DRIVER
 KIT = "kit"
 READERS = ("hudi", "hudi-rs")
 ROWS_MIN, ROWS_MAX = 8, 14
+DELETES = 3
 _Reading = tuple[tuple[str, ...] | None, str | None]  # Rows, or why they cannot be read.
 RECOVERIES_MAX = 3
 ASK_S = 90.0
@@ -213,20 +214,28 @@ class Table:
         self.refused.append(f"{error}; its driver ended by itself: {said}" if dead else str(error))
 
     def _start(self) -> None:
+        if self._lives and shape_of(self.plan).lazy:
+            time.sleep(HEARTBEAT_S)
         self._lives += 1
         name = f"driver-{self._lives}"
         self.life = self.injector.driver = self.begin(name)
         self.life.wait_ready()
 
     def _draw_rows(self) -> list[tuple[str, str, str, int]]:
-        """Rows of the next write: some keys of each partition, each at most once; the partition of a key is fixed."""
+        """Rows of the next write: some keys of each partition, each at most once; the partition of a key is fixed. No
+        value stands for a deletion.
+        """
         self._ordinal += 1
         names, rng = partition_names(self.plan), random.Random(plan_seed(self.plan.seed, self._ordinal))
         keys = [f"k{number:02d}" for number in range(key_count(self.plan))]
         first = {names[index]: rng.choice(keys[index :: len(names)]) for index in range(len(names))}
         chosen = set(first.values()) | set(rng.sample(keys, rng.randint(ROWS_MIN, ROWS_MAX)))
+        gone = set[str]()
+        if shape_of(self.plan).deletes and self._ordinal > 1:
+            gone.update(rng.sample(sorted(chosen - set(first.values())), DELETES))
         return [
-            (key, names[int(key[1:]) % len(names)], f"w{self._ordinal}.{key}", self._ordinal) for key in sorted(chosen)
+            (key, names[int(key[1:]) % len(names)], "" if key in gone else f"w{self._ordinal}.{key}", self._ordinal)
+            for key in sorted(chosen)
         ]
 
     def _audit(self, caused_by: int) -> None:
