@@ -29,7 +29,7 @@ from marker_sim.history.index.presence import directory_of
 from marker_sim.judges.findings import by_number
 from marker_sim.outcome.result import KEPT, NO_ANSWER, NOT_MET, WalkedCall
 from marker_sim.plan import COPY, Op, Plan
-from marker_sim.worlds.interceptor import StorageCall
+from marker_sim.worlds.interceptor import HEAD, StorageCall
 
 WRITTEN, DELETED = "walk/.hoodie/.temp/10", "walk/.hoodie/.temp/1"  # A deletion by prefix would show.
 AT_ONCE = 4
@@ -334,8 +334,10 @@ def fates_of(storage: str, call: StorageCall, power: bool = False) -> tuple[Fate
 
 def shown(call: StorageCall) -> str:
     """A call in words."""
-    folder, name = _parted(call.path)
-    return f"{call.operation} {folder}{_VARYING.sub('#', name)}"
+    first, *more = call.path.split("\n")  # Of a deletion of many, which S3 has.
+    folder, name = _parted(first)
+    others = f" and {len(more)} more" if more else ""
+    return f"{HEAD if HEAD in call.also else call.operation} {folder}{_VARYING.sub('#', name)}{others}"
 
 
 def walked_call(base: str, number: int, call: str, came: Mapping[str, Sequence[str]], *, pair: bool) -> WalkedCall:

@@ -6,7 +6,7 @@ Its table has one writer, whose every storage call fails once, or is its last (h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ from marker_sim.plan import Plan
 from marker_sim.reading import either
 from marker_sim.surroundings.requirements import find_java
 from marker_sim.targets.http import check_packages
-from marker_sim.targets.hudi import bundle
+from marker_sim.targets.hudi import S3A, bundle
 from marker_sim.targets.jvm.bundles import Jars
 from marker_sim.targets.target import (
     TABLES,
@@ -29,9 +29,8 @@ from marker_sim.targets.target import (
 
 NAME = "hudi-java"
 VERSIONS = ("1.1.1", "1.2.0")
-LOCAL: Mapping[str, tuple[str, ...]] = {"local": ("local",)}
 # What is promised of a write path does not depend on who runs its tasks.
-OF_JAVA = TargetCapabilities(profile="hudi-spark", world=TABLES, alone=True, storages=LOCAL)
+OF_JAVA = TargetCapabilities(profile="hudi-spark", world=TABLES, alone=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,22 +43,23 @@ class HudiJavaTarget(Target):
         """Check or fetch packages, Java, the bundle and the client."""
         check_packages(self.sut, f"{NAME} on {request.storage}")
         find_java()
-        self._jars(progress)
+        self._jars(request.storage, progress)
 
     def plan_of(self, seed: int, number: int, storage: str, server: ServerOptions) -> Plan | None:
         """The plan of a number: a table with a few deaths, drawn."""
         from marker_sim.targets.hudi_java_walk import draw_deaths
 
-        return draw_deaths(self.can.modes, seed, number)
+        return draw_deaths(self.can.modes, storage, seed, number)
 
     def real_runs(self, request: CampaignRequest, progress: Callable[[str], None]) -> AbstractContextManager[RealRuns]:
         """The runs of writes, each on a fresh table."""
         from marker_sim.targets.hudi_java_runs import open_runs
 
-        return open_runs(request, self.version, find_java(), self._jars(progress), progress)
+        return open_runs(request, self.version, find_java(), self._jars(request.storage, progress), progress)
 
-    def _jars(self, progress: Callable[[str], None]) -> list[str]:
-        return [str(path) for jars in (client(self.version), bundle(self.version)) for path in jars.find(progress)]
+    def _jars(self, storage: str, progress: Callable[[str], None]) -> list[str]:
+        needed = (client(self.version), bundle(self.version), *((S3A,) if storage == "s3" else ()))
+        return [str(path) for jars in needed for path in jars.find(progress)]
 
 
 def client(version: str) -> Jars:

@@ -63,6 +63,7 @@ class TableWalk:
 
     modes: tuple[str, ...]
     seed: int
+    storage: str = "local"
     bases: list[tuple[Stage, Plan]] = field(init=False)
     _given: int = 0  # How many of them are being numbered, or were.
     _calls: dict[int, tuple[StorageCall, ...]] = field(default_factory=dict)
@@ -74,7 +75,7 @@ class TableWalk:
     def __post_init__(self) -> None:
         """The workloads, table by table."""
         self.bases = [
-            (stage, with_steps(table_of(mode, self.seed, *table), (step(stage),)))
+            (stage, with_steps(table_of(mode, self.seed, *table, storage=self.storage), (step(stage),)))
             for table in TABLES
             for mode in self.modes
             for stage in STAGES
@@ -105,7 +106,7 @@ class TableWalk:
         for number, (call, trigger) in enumerate(zip(found, numbered(found), strict=True), 1):
             kind = shown(call), call.also  # A file that is cut and written again differs from a new one.
             turns[kind] += 1
-            for fate in fates_of("local", call):
+            for fate in fates_of(self.storage, call):
                 name = KILLED[stage] if fate.kind.row.kills else FAILED[stage]
                 made = with_steps(plan, (TableStep(name=name, stage=stage, faults=(_placed(fate, trigger),)),))
                 self._left.append(TablePoint(base, number, fate.name, turns[kind], made))
@@ -136,7 +137,7 @@ class TableWalk:
         turns = Counter((pair.number, pair.fate) for pair in (*self._pairs, *self._came) if pair.death)
         for call, trigger in zip(calls, numbered(calls), strict=True):
             number = self._kinds.setdefault(shown(call), len(self._kinds) + 1)
-            for fate in (fate for fate in fates_of("local", call) if fate.kind.row.kills):
+            for fate in (fate for fate in fates_of(self.storage, call) if fate.kind.row.kills):
                 turns[number, fate.name] += 1
                 own = TableStep(
                     name=KILLED["rollback"], stage="rollback", faults=(_placed(fate, trigger),), before=(death,)
@@ -193,7 +194,7 @@ class TableWalk:
 def _own(stage: Stage, calls: Sequence[Sequence[StorageCall]]) -> tuple[StorageCall, ...]:
     """The calls of a stage among those of the writes of a run, with paths below the table."""
     own = next(iter(calls[1 if stage == "write" else 2 :]), ())
-    found = tuple(call._replace(path=call.path.partition("/")[2]) for call in own)
+    found = tuple(call._replace(path=call.path.partition("/")[2]) for call in own if "/" in call.path)
     begins = (n for n, call in enumerate(found) if stage == "rollback" and BEGINS.search(f"/{call.path}"))
     return found[: next(begins, len(found))]
 
@@ -215,21 +216,21 @@ def step(stage: Stage) -> TableStep:
     return TableStep(name="", stage=stage, faults=())
 
 
-def table_of(mode: str, seed: int, merges: bool = False, metadata: bool = False) -> Plan:
-    """A plan of a small table on local files, without writes; each write writes a marker file again."""
+def table_of(mode: str, seed: int, merges: bool = False, metadata: bool = False, storage: str = "local") -> Plan:
+    """A plan of a small table, without writes; each write writes a marker file again."""
     shape = TableShape(metadata=metadata)
-    return Plan(mode=mode, storage="local", num_threads=1, merge_on_read=merges, shape=shape, seed=seed)
+    return Plan(mode=mode, storage=storage, num_threads=1, merge_on_read=merges, shape=shape, seed=seed)
 
 
-def draw_deaths(modes: tuple[str, ...], seed: int, number: int) -> Plan:
+def draw_deaths(modes: tuple[str, ...], storage: str, seed: int, number: int) -> Plan:
     """The plan of a number: a table of `TABLES` whose driver dies in a few writes and rollbacks."""
     rng = random.Random(f"{seed} {number}")
     mode = modes[number % len(modes)]
-    plan = table_of(mode, plan_seed(seed, number), *rng.choice(TABLES))
+    plan = table_of(mode, plan_seed(seed, number), *rng.choice(TABLES), storage=storage)
     steps = []
     for _ in range(rng.randint(1, DEATHS_MAX)):
         stage: Stage = rng.choice(("write", "rollback"))
         metadata = shape_of(plan).metadata
         places = phases(mode, stage, metadata=metadata, deletes=not plan.merge_on_read, rewrites=False)
-        steps.append(rng.choice(places).step(rng, len(partition_names(plan)), "local"))
+        steps.append(rng.choice(places).step(rng, len(partition_names(plan)), storage))
     return with_steps(plan, steps)

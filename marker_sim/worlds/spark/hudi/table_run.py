@@ -15,7 +15,7 @@ from marker_sim.history import Header, History
 from marker_sim.plan import Plan
 from marker_sim.tables.parts import NAME, parse_properties
 from marker_sim.worlds.door.front import UNSEEN
-from marker_sim.worlds.interceptor import Interceptor
+from marker_sim.worlds.interceptor import DRIVERS, Interceptor
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.spark.application import Application, Driver, OutOfTime, driver_words
 from marker_sim.worlds.spark.fault_injector import TableFaultInjector
@@ -63,13 +63,15 @@ def play_table(
     name = f"t{number}"
     here = scratch / name
     interrupted, cut, trouble = False, False, ""
-    injector = TableFaultInjector(Recorder(), name) if java is None else java.injector(Recorder(), name)
-    storage = _storage(plan, injector, here, name, watched=java is not None and java.warm is not None)
+    at_driver = java is not None and plan.storage == "local"  # Else all faults are done where the calls arrive.
+    injector = java.injector(Recorder(), name) if java and at_driver else TableFaultInjector(Recorder(), name)
+    storage = _storage(plan, injector, here, name, watched=at_driver and java is not None and java.warm is not None)
     with storage as place, _cluster(plan, program, here, place) as cluster:
         injector.cluster = cluster
         begin: Callable[[str], Driver] = partial(_start, plan, version, program, here, place, cluster)
-        if java is not None and isinstance(injector, JavaFaultInjector):
-            begin = partial(java.begin, plan, program, here, place, injector)
+        if java is not None:
+            own = injector if isinstance(injector, JavaFaultInjector) else None
+            begin = partial(java.begin, plan, program, here, place, own)
         table = Table(
             name=name, plan=plan, place=place, injector=injector, begin=begin, program=program, pace=pace,
             readers=("hudi",) if java is not None and java.warm is not None else READERS,
@@ -123,7 +125,7 @@ def _start(
 def _storage(
     plan: Plan, injector: TableFaultInjector, here: Path, name: str, watched: bool
 ) -> AbstractContextManager[TableStorage]:
-    interceptor = Interceptor(injector.recorder, injector.inject)
+    interceptor = Interceptor(injector.recorder, injector.inject, callers=DRIVERS)
     if watched:
         return watched_storage(interceptor, here / "storage", name)
     local = plan.storage == "local"
