@@ -309,7 +309,9 @@ def test_versions_that_were_not_tried_are_refused_in_a_sentence() -> None:
         parse_target("hudi-java:0.9")
 
 
-def test_plans_by_number_are_the_same_each_time() -> None:
-    drawn = [draw_deaths(("direct", "timeline"), 7, number) for number in range(6)]
-    assert drawn == [draw_deaths(("direct", "timeline"), 7, number) for number in range(6)]
+@pytest.mark.parametrize("storage", ["local", "s3"])
+def test_plans_by_number_are_the_same_each_time(storage: str) -> None:
+    drawn = [draw_deaths(("direct", "timeline"), storage, 7, number) for number in range(6)]
+    assert drawn == [draw_deaths(("direct", "timeline"), storage, 7, number) for number in range(6)]
     assert {plan.mode for plan in drawn} == {"direct", "timeline"} and all(plan.faults for plan in drawn)
+    assert {plan.storage for plan in drawn} == {storage}
