@@ -1,15 +1,22 @@
-"""`--sut hudi-java:VERSION` without Java: its walk, and what the kit makes of recorded answers of the Java program."""
+"""`--sut hudi-java:VERSION` without Java: its walk, what the kit makes of recorded answers of the Java program, and the
+death of a life on S3.
+"""
 
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
+import boto3
 import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError, ConnectionClosedError
 
 from marker_sim.campaign.played_runs import numbered as numbered_run
 from marker_sim.campaign.sources.played import request_on
@@ -27,12 +34,15 @@ from marker_sim.targets.hudi_java_runs import AS_BEFORE, CONFIRMED, NOT_CONFIRME
 from marker_sim.targets.hudi_java_walk import TablePoint, TableWalk, draw_deaths
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import ServerOptions
-from marker_sim.worlds.interceptor import ArmedFault, StorageCall
+from marker_sim.worlds.interceptor import DRIVERS, HEAD, ArmedFault, Interceptor, StorageCall
 from marker_sim.worlds.recorder import Recorder
-from marker_sim.worlds.spark.application import OutOfTime
-from marker_sim.worlds.spark.hudi.java_driver import JavaDrivers, JavaFaultInjector
+from marker_sim.worlds.s3_front import BUCKET
+from marker_sim.worlds.spark.application import Application, Gone, OutOfTime
+from marker_sim.worlds.spark.fault_injector import TableFaultInjector
+from marker_sim.worlds.spark.hudi.java_driver import JavaDriver, JavaDrivers, JavaFaultInjector
 from marker_sim.worlds.spark.hudi.settings import Program
-from marker_sim.worlds.spark.hudi.steps import aimed_at
+from marker_sim.worlds.spark.hudi.steps import TableStep, aimed_at
+from marker_sim.worlds.spark.hudi.table_storage import bucket_storage
 from marker_sim.worlds.spark.outcome import SparkRun
 from marker_sim.worlds.spark.plans import DRIVER, STORAGE
 
@@ -118,6 +128,27 @@ def test_rows_say_what_was_kept_broken_not_met_and_not_confirmed() -> None:
     assert "1 broke one as another call of their kind did by the same fate" in line
 
 
+def test_on_s3_requests_have_the_fates_of_requests_and_a_deletion_of_many_keys_is_one_of_them() -> None:
+    walk = TableWalk(("direct",), 1, "s3")
+    head = called("get", DATA)._replace(also=(HEAD,))
+    many = called("delete", f".hoodie/.temp/{INSTANT}/a.marker.CREATE\nt0/.hoodie/.temp/{INSTANT}/b.marker.CREATE")
+    folder = called("get", "")._replace(path="t0")  # No pattern below the table has it.
+    calls = (called("list", ""), folder, head, called("get", DATA), many)
+    for _, plan in walk.bases[:2]:
+        assert walk.next() == plan and plan.storage == "s3"
+        walk.number(plan, [(), calls, ()])
+    points = dict[str, list[TablePoint]]()
+    for point in first_points(walk):
+        points.setdefault(walk.shown(point).partition(" at ")[2], []).append(point)
+    words = ("list ", "head p#/#", "get p#/#", "delete .hoodie/.temp/#/a.marker.CREATE and 1 more")
+    for began, call in zip(words, (calls[0], *calls[2:]), strict=True):
+        (own,) = (found for shown, found in points.items() if shown.startswith(began))
+        assert {point.fate for point in own} == {fate.name for fate in fates_of("s3", call)}
+        later = call._replace(path=call.path.replace(INSTANT, "20270101000000000").replace("t0/", "t7/"))
+        assert all(aimed_at(point.plan.faults[0], "t7").fits(later) for point in own)
+    assert {point.plan.faults[0].n for point in points[next(name for name in points if name.startswith("get"))]} == {2}
+
+
 def answer(*calls: dict[str, Any], struck: tuple[int, ...] = ()) -> dict[str, Any]:
     return {"ok": True, "calls": list(calls), "struck": list(struck)}
 
@@ -166,6 +197,55 @@ def test_a_process_fails_its_own_calls_and_dies_by_the_door() -> None:
     made.took(answer({"op": "list", "path": f"t0/.hoodie/.temp/{INSTANT}", "result": "error"}, struck=(1,)))
     assert [event.kind for event in made.recorder.events] == ["fault"], "the door records the effects"
     assert made.times(0) == 1 and not made.deadly
+
+
+class Lingering:
+    """A JVM whose life puts two objects and goes on after its death."""
+
+    alive = True
+
+    def __init__(self) -> None:
+        self.ended = threading.Event()
+        self.s3: Any = None
+
+    def ask(self, message: dict[str, Any], _: float) -> dict[str, Any]:
+        if message["do"] == "open":
+            conf = {key.removeprefix("fs.s3a."): value for key, value in message["conf"].items()}
+            assert conf["retry.limit"] == conf["attempts.maximum"] == "0", "each error is Hudi's"
+            self.s3 = boto3.client(
+                "s3", endpoint_url=conf["endpoint"], region_name=conf["endpoint.region"],
+                aws_access_key_id=conf["access.key"], aws_secret_access_key=conf["secret.key"],
+                config=Config(retries={"total_max_attempts": 1}),
+            )  # fmt: skip
+            return {"ok": True}
+        with suppress(ConnectionClosedError):
+            self.put("first")
+        assert self.ended.wait(5)
+        return {"died": True}
+
+    def tell(self, message: dict[str, Any]) -> None:
+        assert message == {"do": "end"}
+        self.ended.set()
+
+    def put(self, name: str) -> None:
+        self.s3.put_object(Bucket=BUCKET, Key=f"t0/{name}", Body=b"x")
+
+
+def test_a_warm_life_on_s3_is_dead_at_its_call_and_what_is_left_of_it_changes_nothing() -> None:
+    made, jvm = TableFaultInjector(Recorder(), "t0"), Lingering()
+    death = Fault.of(FaultKind.KILL, DRIVER, Call("first$", ("put",), when="after"))
+    with bucket_storage(Interceptor(made.recorder, made.inject, callers=DRIVERS), "t0") as place:
+        made.driver = JavaDriver("driver-1", cast(Application, jvm), place, {}, None, own=False)
+        made.driver.wait_ready()
+        made.arm(TableStep(name="driver killed at a write", stage="write", faults=(death,)), place)
+        with pytest.raises(Gone):
+            made.driver.ask({"do": "write", "rows": [], "options": {}}, 5.0)
+        with pytest.raises(ClientError, match="AccessDenied"):
+            jvm.put("second")
+        made.end()
+        assert [file.path for file in place.files.tree("t0")] == ["t0/first"] and not made.driver.alive
+    assert made.deadly and [call.path for call in made.calls] == ["t0/first"]
+    assert [event.kind for event in made.recorder.events] == ["effect", "fault"]
 
 
 def broken(name: str) -> Kind:
