@@ -28,6 +28,8 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ForkJoinPool;
+import java.util.concurrent.TimeUnit;
 import java.util.regex.Pattern;
 import org.apache.avro.Schema;
 import org.apache.avro.generic.GenericData;
@@ -234,11 +236,13 @@ public class HudiJavaWriter {
             dead = true;
         }
 
-        /** Waits a little until its last write has failed: a file system that it gets later is of the next life. */
+        /** Waits a little until its last write and all tasks of it have failed: one that asks for a file system later
+         * shares it with the next life. */
         void join() throws InterruptedException {
             if (writing != null) {
                 writing.join(ENDING_MS);
             }
+            ForkJoinPool.commonPool().awaitQuiescence(ENDING_MS, TimeUnit.MILLISECONDS);
         }
 
         ObjectNode write(JsonNode asked, ObjectNode answer) throws Exception {
