@@ -131,7 +131,7 @@ def test_rows_say_what_was_kept_broken_not_met_and_not_confirmed() -> None:
 def test_on_s3_requests_have_the_fates_of_requests_and_a_deletion_of_many_keys_is_one_of_them() -> None:
     walk = TableWalk(("direct",), 1, "s3")
     head = called("get", DATA)._replace(also=(HEAD,))
-    many = called("delete", f".hoodie/.temp/{INSTANT}/a.marker.CREATE\nt0/.hoodie/.temp/{INSTANT}/b.marker.CREATE")
+    many = called("delete", f".hoodie/.temp/{INSTANT}/a.marker.CREATE\nt0/.hoodie/.temp/{INSTANT}/b.marker.CREATE\nt0/")
     folder = called("get", "")._replace(path="t0")  # No pattern below the table has it.
     calls = (called("list", ""), folder, head, called("get", DATA), many)
     for _, plan in walk.bases[:2]:
@@ -140,13 +140,14 @@ def test_on_s3_requests_have_the_fates_of_requests_and_a_deletion_of_many_keys_i
     points = dict[str, list[TablePoint]]()
     for point in first_points(walk):
         points.setdefault(walk.shown(point).partition(" at ")[2], []).append(point)
-    words = ("list ", "head p#/#", "get p#/#", "delete .hoodie/.temp/#/a.marker.CREATE and 1 more")
+    words = ("list ", "head p#/#", "get p#/#", "delete .hoodie/.temp/#/a.marker.CREATE and 2 more")
     for began, call in zip(words, (calls[0], *calls[2:]), strict=True):
         (own,) = (found for shown, found in points.items() if shown.startswith(began))
         assert {point.fate for point in own} == {fate.name for fate in fates_of("s3", call)}
         later = call._replace(path=call.path.replace(INSTANT, "20270101000000000").replace("t0/", "t7/"))
         assert all(aimed_at(point.plan.faults[0], "t7").fits(later) for point in own)
     assert {point.plan.faults[0].n for point in points[next(name for name in points if name.startswith("get"))]} == {2}
+    assert {point.fate for own in points.values() for point in own if point.fate == "done in part"}
 
 
 def answer(*calls: dict[str, Any], struck: tuple[int, ...] = ()) -> dict[str, Any]:

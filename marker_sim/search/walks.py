@@ -80,6 +80,8 @@ _APPLIED = Fate("done, error", FaultKind.IO_ERROR, settings=FaultSettings(applie
 _FULL = Fate("disk full", FaultKind.DISK_FULL)
 _FULL_WITHIN = Fate("disk full within", FaultKind.DISK_FULL, settings=FaultSettings(calls=2))
 _TORN = Fate("death within", FaultKind.TORN_WRITE)
+# Of a deletion of many: each third key stays and has an error in the reply, as the kit's S3 does it.
+_PARTLY, _PARTLY_KEYS = Fate("done in part", FaultKind.SERVER_ERROR, settings=FaultSettings(applied=True)), 3
 _POWER = (
     Fate("power lost", FaultKind.POWER_LOST, "after"),
     Fate("power lost, names kept", FaultKind.POWER_LOST, "after", FaultSettings(names=True)),
@@ -329,6 +331,8 @@ def fates_of(storage: str, call: StorageCall, power: bool = False) -> tuple[Fate
         known = (*known, _APPLIED)
         known += (_FULL,) if call.needs_room else ()
         known += (_FULL_WITHIN, _TORN) if call.operation == "write" else ()
+    if storage == "s3" and call.operation == "delete" and len(call.path.split("\n")) >= _PARTLY_KEYS:
+        known = (*known, _PARTLY)
     return (*known, *_POWER) if power and call.operation in CHANGES[storage] else known
 
 
