@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
+import zipfile
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -13,10 +14,12 @@ from pathlib import Path
 import pytest
 
 from marker_sim.cli import main
-from marker_sim.errors import HarnessError
+from marker_sim.errors import HarnessError, UsageError
 from marker_sim.surroundings.files import CACHE_VARIABLE
 from marker_sim.targets import hudi
-from marker_sim.targets.jvm.bundles import REPOSITORY_VARIABLE
+from marker_sim.targets.hudi_java import HudiJavaTarget
+from marker_sim.targets.jvm.bundles import ADAPTER, CLIENT, REPOSITORY_VARIABLE, SERVICE
+from marker_sim.targets.table import parse_target
 
 PATHS = (
     "org/apache/hadoop/hadoop-aws/3.3.4/hadoop-aws-3.3.4.jar",
@@ -108,3 +111,49 @@ def test_doctor_shows_the_version_of_java_and_not_what_java_took_from_the_enviro
     assert main(("doctor", "--json")) == 0
     checks = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
     assert checks["java"]["found"] == 'openjdk version "17.0.9"'
+
+
+def built_jar(path: Path, version: str, *entries: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w") as jar:
+        jar.writestr("META-INF/MANIFEST.MF", f"Manifest-Version: 1.0\nImplementation-Version: {version}\n")
+        for entry in entries:
+            jar.writestr(entry, "")
+
+
+CLIENT_JAR, BUNDLE_JAR = "hudi-java-client-1.3.0.jar", "hudi-spark3.5-bundle_2.12-1.3.0.jar"
+
+
+@pytest.mark.parametrize("maven", [False, True])
+def test_a_java_client_that_was_built_is_found_with_its_bundle(tmp_path: Path, maven: bool) -> None:
+    places = ("hudi-client/hudi-java-client/target", "packaging/hudi-spark-bundle/target") if maven else (".", ".")
+    jars = [tmp_path / place / name for place, name in zip(places, (CLIENT_JAR, BUNDLE_JAR), strict=True)]
+    built_jar(jars[0], "1.3.0", CLIENT)
+    built_jar(jars[1], "1.3.0", SERVICE, ADAPTER)
+    built_jar(jars[0].with_name("hudi-java-client-1.3.0-sources.jar"), "1.3.0")
+    target = parse_target(f"hudi-java:{tmp_path}/")
+    assert isinstance(target, HudiJavaTarget)
+    assert (target.sut, target.version) == (f"hudi-java:{tmp_path}", "1.3.0")
+    assert [path.resolve() for path in target.built] == [jar.resolve() for jar in jars]
+
+
+def test_a_folder_from_which_no_java_client_can_be_run_is_refused_with_what_is_needed(tmp_path: Path) -> None:
+    def refused(word: str) -> str:
+        with pytest.raises(UsageError) as error:
+            parse_target(f"hudi-java:{word}")
+        return str(error.value)
+
+    need = "write hudi-java: and a folder with hudi-java-client-*.jar and hudi-spark3.5-bundle_2.12-*.jar"
+    assert f"'hudi-java:{tmp_path}/x', and {tmp_path}/x is not there; {need}" in refused(f"{tmp_path}/x")
+    assert f"where one hudi-java-client-*.jar is needed and there is none; {need}" in refused(str(tmp_path))
+    built_jar(tmp_path / BUNDLE_JAR, "1.3.0", SERVICE, ADAPTER)
+    assert f"{BUNDLE_JAR} is no folder; {need}" in refused(str(tmp_path / BUNDLE_JAR))
+    (tmp_path / CLIENT_JAR).write_bytes(b"")
+    assert f"where {CLIENT_JAR} cannot be read" in refused(str(tmp_path))
+    built_jar(tmp_path / CLIENT_JAR, "1.3.0")
+    assert f"where {CLIENT_JAR} has no {CLIENT}" in refused(str(tmp_path))
+    built_jar(tmp_path / CLIENT_JAR, "1.2.0", CLIENT)
+    assert "with a client of 1.2.0 and a bundle of 1.3.0; build both at once" in refused(str(tmp_path))
+    built_jar(tmp_path / "hudi-java-client-1.2.0.jar", "1.2.0", CLIENT)
+    assert f"there is hudi-java-client-1.2.0.jar and {CLIENT_JAR}" in refused(str(tmp_path))
+    assert "write hudi-java: and 1.1.1 or 1.2.0, or the path of a folder" in refused("1.0.2")

@@ -1,15 +1,19 @@
-"""`--sut hudi-java:VERSION` without Java: its walk, and what the kit makes of recorded answers of the Java program."""
+"""`--sut hudi-java:VERSION` without Java: what the kit makes of recorded answers of the Java program."""
 
 from __future__ import annotations
 
 import math
+import threading
 import time
-from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
+import boto3
 import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError, ConnectionClosedError
 
 from marker_sim.campaign.played_runs import numbered as numbered_run
 from marker_sim.campaign.sources.played import request_on
@@ -18,113 +22,25 @@ from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.history import Header, History
 from marker_sim.judges import Finding
 from marker_sim.outcome.failure import Kind
-from marker_sim.outcome.result import KEPT, NOT_MET, OF_STORY, UNCONFIRMED
+from marker_sim.outcome.result import NOT_MET, OF_STORY, UNCONFIRMED
 from marker_sim.plan import Plan
-from marker_sim.report.notes import walk_line
-from marker_sim.search.walks import fates_of
 from marker_sim.targets.hudi_java import HudiJavaTarget
 from marker_sim.targets.hudi_java_runs import AS_BEFORE, CONFIRMED, NOT_CONFIRMED, PROCESSES_S, DrawnPoint, JavaRuns
-from marker_sim.targets.hudi_java_walk import TablePoint, TableWalk, draw_deaths
+from marker_sim.targets.hudi_java_walk import TablePoint, TableWalk
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import ServerOptions
-from marker_sim.worlds.interceptor import ArmedFault, StorageCall
+from marker_sim.worlds.interceptor import DRIVERS, ArmedFault, Interceptor
 from marker_sim.worlds.recorder import Recorder
-from marker_sim.worlds.spark.application import OutOfTime
-from marker_sim.worlds.spark.hudi.java_driver import JavaDrivers, JavaFaultInjector
-from marker_sim.worlds.spark.hudi.settings import Program, shape_of
-from marker_sim.worlds.spark.hudi.steps import aimed_at
+from marker_sim.worlds.s3_front import BUCKET
+from marker_sim.worlds.spark.application import Application, Gone, OutOfTime
+from marker_sim.worlds.spark.fault_injector import TableFaultInjector
+from marker_sim.worlds.spark.hudi.java_driver import JavaDriver, JavaDrivers, JavaFaultInjector
+from marker_sim.worlds.spark.hudi.settings import Program
+from marker_sim.worlds.spark.hudi.steps import TableStep, aimed_at
+from marker_sim.worlds.spark.hudi.table_storage import bucket_storage
 from marker_sim.worlds.spark.outcome import SparkRun
 from marker_sim.worlds.spark.plans import DRIVER, STORAGE
-
-INSTANT = "20261127091528056"
-MARKERS = f"t0/.hoodie/.temp/{INSTANT}/MARKERS0"
-
-
-def called(operation: str, path: str) -> StorageCall:
-    return StorageCall("driver-1", DRIVER, operation, f"t0/{path}")
-
-
-DATA = "p0/f86aebc8-f5c1-421a-8841-55f44f2bb8c6-0_0-0-0_20261127091528056.parquet"
-WRITE = (
-    called("open", f".hoodie/timeline/{INSTANT}.commit.requested"),
-    called("write", DATA),
-    called("write", DATA.replace("p0", "p1")),
-    called("get", ".hoodie/hoodie.properties"),
-)
-ROLLBACK = (called("list", f".hoodie/.temp/{INSTANT}"), called("delete", DATA))
-
-
-def begun(modes: tuple[str, ...]) -> TableWalk:
-    """A walk whose controls were given."""
-    walk = TableWalk(modes, 1)
-    for control in walk.controls:
-        assert walk.next() == control
-        walk.number(control, [(), WRITE])
-    return walk
-
-
-def walked(modes: tuple[str, ...] = ("direct",)) -> TableWalk:
-    """A walk whose copy-on-write workloads were numbered."""
-    walk = begun(modes)
-    for stage, plan in walk.bases[: 2 * len(modes)]:
-        assert walk.next() == plan
-        walk.number(plan, [(), WRITE] if stage == "write" else [(), WRITE, (*ROLLBACK, *WRITE)])
-    return walk
-
-
-def first_points(walk: TableWalk) -> list[TablePoint]:
-    points = []
-    while isinstance(point := walk.next(), TablePoint):
-        points.append(point)
-    return points
-
-
-def test_each_call_of_a_write_and_of_a_rollback_has_each_fate_and_first_calls_of_a_kind_come_first() -> None:
-    walk = walked()
-    points = first_points(walk)
-    first = (*WRITE[:2], WRITE[3], *ROLLBACK)
-    assert len(points) == sum(len(fates_of("local", call)) for call in first), "and nothing of the write after it"
-    assert {point.turn for point in points} == {1}, "merge-on-read tables are numbered before second calls are tried"
-    assert isinstance(walk.bases[2][1], Plan) and walk.bases[2][1].merge_on_read
-    stages = Counter(walk.bases[point.base][0] for point in points)
-    assert stages["rollback"] == sum(len(fates_of("local", call)) for call in ROLLBACK)
-
-
-def test_a_marker_file_that_is_cut_is_tried_before_second_calls_of_other_kinds() -> None:
-    walk = begun(("timeline",))
-    marker = called("open", f".hoodie/.temp/{INSTANT}/MARKERS0")
-    for _, plan in walk.bases[:2]:
-        walk.number(plan, [(), (marker, marker._replace(also=("cut",))), ()])
-    points = [point for point in first_points(walk) if point.fate == "death after"]
-    assert {point.plan.faults[0].n for point in points} == {1, 2}
-
-
-def test_a_point_names_its_call_by_role_and_path_and_its_plan_is_stored_and_read_again() -> None:
-    for point in first_points(walked()):
-        assert Plan.from_dict(point.plan.to_dict()) == point.plan
-        (fault,) = point.plan.faults
-        base, number = walked().bases[point.base][0], point.number
-        meant = (WRITE if base == "write" else ROLLBACK)[number - 1]
-        aimed = aimed_at(fault, "t0")
-        assert aimed.fits(meant), (fault, meant)
-        other = meant._replace(path=meant.path.replace(INSTANT, "20270101000000000").replace("f86aebc8", "00112233"))
-        assert aimed.fits(other), "the next run has other names"
-        assert fault.target == (DRIVER if fault.kind.row.kills else STORAGE)
-
-
-def test_rows_say_what_was_kept_broken_not_met_and_not_confirmed() -> None:
-    walk = walked()
-    points = first_points(walk)[:5]
-    walk.took(points[0], True, ())
-    walk.took(points[1], False, ())
-    walk.took(points[2], True, ("G24", "G15"))
-    walk.took(points[3], True, (), UNCONFIRMED)
-    walk.took(points[4], True, (), OF_STORY + "G15")
-    came = Counter(what for row in walk.rows() for what in row.fates.values() if what)
-    assert came == {KEPT: 1, NOT_MET: 1, "G15 G24": 1, UNCONFIRMED: 1, OF_STORY + "G15": 1}
-    line = walk_line(walk.rows())
-    assert "1 broke one and not again in a process that was killed there" in line
-    assert "1 broke one as another call of their kind did by the same fate" in line
+from properties.test_hudi_java_walk import INSTANT, MARKERS, first_points, walked
 
 
 def answer(*calls: dict[str, Any], struck: tuple[int, ...] = ()) -> dict[str, Any]:
@@ -175,6 +91,55 @@ def test_a_process_fails_its_own_calls_and_dies_by_the_door() -> None:
     made.took(answer({"op": "list", "path": f"t0/.hoodie/.temp/{INSTANT}", "result": "error"}, struck=(1,)))
     assert [event.kind for event in made.recorder.events] == ["fault"], "the door records the effects"
     assert made.times(0) == 1 and not made.deadly
+
+
+class Lingering:
+    """A JVM whose life puts two objects and goes on after its death."""
+
+    alive = True
+
+    def __init__(self) -> None:
+        self.ended = threading.Event()
+        self.s3: Any = None
+
+    def ask(self, message: dict[str, Any], _: float) -> dict[str, Any]:
+        if message["do"] == "open":
+            conf = {key.removeprefix("fs.s3a."): value for key, value in message["conf"].items()}
+            assert conf["retry.limit"] == conf["attempts.maximum"] == "0", "each error is Hudi's"
+            self.s3 = boto3.client(
+                "s3", endpoint_url=conf["endpoint"], region_name=conf["endpoint.region"],
+                aws_access_key_id=conf["access.key"], aws_secret_access_key=conf["secret.key"],
+                config=Config(retries={"total_max_attempts": 1}),
+            )  # fmt: skip
+            return {"ok": True}
+        with suppress(ConnectionClosedError):
+            self.put("first")
+        assert self.ended.wait(5)
+        return {"died": True}
+
+    def tell(self, message: dict[str, Any]) -> None:
+        assert message == {"do": "end"}
+        self.ended.set()
+
+    def put(self, name: str) -> None:
+        self.s3.put_object(Bucket=BUCKET, Key=f"t0/{name}", Body=b"x")
+
+
+def test_a_warm_life_on_s3_is_dead_at_its_call_and_what_is_left_of_it_changes_nothing() -> None:
+    made, jvm = TableFaultInjector(Recorder(), "t0"), Lingering()
+    death = Fault.of(FaultKind.KILL, DRIVER, Call("first$", ("put",), when="after"))
+    with bucket_storage(Interceptor(made.recorder, made.inject, callers=DRIVERS), "t0") as place:
+        made.driver = JavaDriver("driver-1", cast(Application, jvm), place, {}, None, own=False)
+        made.driver.wait_ready()
+        made.arm(TableStep(name="driver killed at a write", stage="write", faults=(death,)), place)
+        with pytest.raises(Gone):
+            made.driver.ask({"do": "write", "rows": [], "options": {}}, 5.0)
+        with pytest.raises(ClientError, match="AccessDenied"):
+            jvm.put("second")
+        made.end()
+        assert [file.path for file in place.files.tree("t0")] == ["t0/first"] and not made.driver.alive
+    assert made.deadly and [call.path for call in made.calls] == ["t0/first"]
+    assert [event.kind for event in made.recorder.events] == ["effect", "fault"]
 
 
 def broken(name: str) -> Kind:
@@ -300,49 +265,8 @@ def test_a_point_whose_run_had_no_time_for_its_fault_stays_untried(
     assert played.runs.draw({}) is None, "the time is over"
 
 
-def test_workloads_of_a_table_are_numbered_together_and_no_point_is_given_before_they_were() -> None:
-    walk = begun(("direct",))
-    (_, write), (_, rollback) = walk.bases[:2]
-    assert [walk.next(), walk.next(), walk.next()] == [write, rollback, None]
-    walk.number(rollback, [(), WRITE, (*ROLLBACK, *WRITE)])
-    assert walk.next() is None
-    walk.number(write, [(), WRITE])
-    in_turn = first_points(walked())
-    assert first_points(walk) == in_turn, "whichever ended first"
-
-
 def test_versions_that_were_not_tried_are_refused_in_a_sentence() -> None:
     found = parse_target("hudi-java:1.2.0")
     assert isinstance(found, HudiJavaTarget) and found.version == "1.2.0"
     with pytest.raises(UsageError, match=r"--sut was given 'hudi-java:0\.9'; write hudi-java: and 1\.1\.1 or 1\.2\.0"):
         parse_target("hudi-java:0.9")
-
-
-def test_plans_by_number_are_the_same_each_time() -> None:
-    drawn = [draw_deaths(("direct", "timeline"), 7, number) for number in range(6)]
-    assert drawn == [draw_deaths(("direct", "timeline"), 7, number) for number in range(6)]
-    assert {plan.mode for plan in drawn} == {"direct", "timeline"} and all(plan.faults for plan in drawn)
-
-
-def test_plans_beyond_a_walk_have_points_that_alone_broke_nothing() -> None:
-    walk = walked()
-    walk.bases = walk.bases[:2]
-    points = first_points(walk)
-    assert walk.beyond() is None, "no point has ended"
-    for number, point in enumerate(points):
-        walk.took(point, True, ("G15",) if number > 2 else ())
-    kept, drawn = {fault for point in points[:3] for fault in point.plan.faults}, walk.beyond()
-    assert drawn is not None and set(drawn.faults) <= kept and len(drawn.faults) > 1
-    assert len({walk.beyond() for _ in range(9)}) > 1
-    walk.number(drawn, [(), WRITE])
-    assert not first_points(walk), "it is no workload"
-
-
-def test_controls_of_each_table_come_first_and_have_no_fault() -> None:
-    walk = TableWalk(("direct", "timeline"), 1)
-    controls = [walk.next() for _ in walk.controls]
-    assert controls == walk.controls and not any(plan.faults for plan in walk.controls)
-    assert {plan.mode for plan in walk.controls} == {"direct", "timeline"}
-    shapes = [shape_of(plan) for plan in walk.controls if plan.merge_on_read]
-    assert {shape.small_files for shape in shapes} == {True, False} and all(shape.deletes for shape in shapes)
-    assert walk.next() == walk.bases[0][1]

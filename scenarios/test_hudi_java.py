@@ -1,4 +1,4 @@
-"""`--sut hudi-java:VERSION`: Hudi's Java client writes, in lives of one JVM and as processes behind the door.
+"""`--sut hudi-java:VERSION`: Hudi's Java client writes, in lives of one JVM and as processes, on local files and on S3.
 
 Tests marked `jvm` start real JVMs; they need Java 17 and `pip install '.[spark]'`, and fetch the jars once.
 """
@@ -14,18 +14,19 @@ from marker_sim.cli.request import parse_request
 from marker_sim.judges import judge
 from marker_sim.outcome.failure import failures_in
 from marker_sim.report.scripts.table_script import script_of
-from marker_sim.targets.hudi_java_runs import DrawnPoint, JavaRuns
-from marker_sim.targets.hudi_java_walk import TablePoint, table_of
+from marker_sim.targets.hudi_java_runs import CONFIRMED, DrawnPoint, JavaRuns
+from marker_sim.targets.hudi_java_walk import FAILED, KILLED, TablePoint, table_of
 from marker_sim.targets.target import CampaignRequest
+from marker_sim.worlds.spark.hudi import java_driver
 from marker_sim.worlds.spark.outcome import SparkRun
 from scenarios.findings.stored_finding import StoredFinding, read_findings
 from scenarios.plain_shell import run_script, settings_of_java_client
 
 
-def asking(report: Path, sut: str, mode: str) -> CampaignRequest:
+def asking(report: Path, sut: str, mode: str, storage: str | None = None) -> CampaignRequest:
     request = parse_request(
-        argv=(), sut=sut, mode=mode, storage=None, budget="400s", seed="1", guarantees=None, profile=None, expect=None,
-        report=str(report),
+        argv=(), sut=sut, mode=mode, storage=storage, budget="400s", seed="1", guarantees=None, profile=None,
+        expect=None, report=str(report),
     )  # fmt: skip
     return replace(request, report=report)
 
@@ -75,3 +76,32 @@ def test_a_java_program_without_the_kit_shows_a_commit_that_was_written_in_part(
     done = run_script(program, tmp_path, 600, language, **settings_of_java_client(stored.version), TRIES="1")
     assert done.code == stored.ran[0].code == 1, done
     assert any("is completed and cannot be read" in line for line in done.lines) and not done.left
+
+
+@pytest.mark.jvm
+def test_on_s3_an_error_reaches_hudi_unless_s3a_repeats_and_processes_break_what_a_warm_jvm_broke(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = asking(tmp_path, "hudi-java:1.2.0", "direct", "s3")
+    with request.target.real_runs(request, lambda line: None) as runs:
+        assert isinstance(runs, JavaRuns)
+        for _, workload in runs.walk.bases[:2]:
+            drawn = DrawnPoint(number=1, plan=workload, point=None, words="")
+            runs.took(drawn, runs.play(drawn), ())
+        points = {runs.walk.shown(point): point for point in runs.walk._left if point.turn == 1}
+        operations = {name.split()[2] for name in points if name.startswith("error")}
+        assert operations == {"put", "delete", "get", "head", "list"}
+        listing = points["error at list .hoodie/.temp/#/ (the rollback after it, direct, COPY_ON_WRITE)"]
+        played = runs.play(DrawnPoint(number=2, plan=listing.plan, point=listing, words=""))
+        assert "G15" in broken(played, request) and played.counts[CONFIRMED] == 1 and not runs.unconfirmed
+        put = points["error at put .hoodie/timeline/#.commit.requested (a write, direct, COPY_ON_WRITE)"]
+        refused = []
+        for settings in (java_driver._ONCE, {}):
+            monkeypatch.setattr(java_driver, "_ONCE", settings)
+            played = runs.play(DrawnPoint(number=3, plan=put.plan, point=put, words=""))
+            assert played.met[FAILED["write"]] == 1 and not broken(played, request)
+            refused.append(played.counts.get("write refused after a fault", 0))
+        assert refused == [1, 0], "the settings of hudi-spark have S3A repeat the request"
+        death = points["death after at put .hoodie/timeline/#.commit.requested (a write, direct, COPY_ON_WRITE)"]
+        played = runs.play(DrawnPoint(number=4, plan=death.plan, point=death, words=""))
+        assert played.met[KILLED["write"]] == 1 and not broken(played, request)

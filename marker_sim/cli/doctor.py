@@ -114,7 +114,7 @@ def _bundles() -> tuple[Check, ...]:
         (f"hudi {version} java client", f"--sut hudi-java:{version}", hudi_java.client(version))
         for version in hudi_java.VERSIONS
     ]
-    wanted.append(("hadoop s3a", "--sut hudi:VERSION --storage s3", hudi.S3A))
+    wanted.append(("hadoop s3a", "--sut hudi:VERSION, hudi-java:VERSION and hudi-spark:VERSION on S3", hudi.S3A))
     return tuple(
         Check(
             name=name,

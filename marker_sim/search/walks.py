@@ -29,7 +29,7 @@ from marker_sim.history.index.presence import directory_of
 from marker_sim.judges.findings import by_number
 from marker_sim.outcome.result import KEPT, NO_ANSWER, NOT_MET, WalkedCall
 from marker_sim.plan import COPY, Op, Plan
-from marker_sim.worlds.interceptor import StorageCall
+from marker_sim.worlds.interceptor import HEAD, StorageCall
 
 WRITTEN, DELETED = "walk/.hoodie/.temp/10", "walk/.hoodie/.temp/1"  # A deletion by prefix would show.
 AT_ONCE = 4
@@ -80,6 +80,8 @@ _APPLIED = Fate("done, error", FaultKind.IO_ERROR, settings=FaultSettings(applie
 _FULL = Fate("disk full", FaultKind.DISK_FULL)
 _FULL_WITHIN = Fate("disk full within", FaultKind.DISK_FULL, settings=FaultSettings(calls=2))
 _TORN = Fate("death within", FaultKind.TORN_WRITE)
+# Of a deletion of many: each third key stays and has an error in the reply, as the kit's S3 does it.
+_PARTLY, _PARTLY_KEYS = Fate("done in part", FaultKind.SERVER_ERROR, settings=FaultSettings(applied=True)), 3
 _POWER = (
     Fate("power lost", FaultKind.POWER_LOST, "after"),
     Fate("power lost, names kept", FaultKind.POWER_LOST, "after", FaultSettings(names=True)),
@@ -329,13 +331,17 @@ def fates_of(storage: str, call: StorageCall, power: bool = False) -> tuple[Fate
         known = (*known, _APPLIED)
         known += (_FULL,) if call.needs_room else ()
         known += (_FULL_WITHIN, _TORN) if call.operation == "write" else ()
+    if storage == "s3" and call.operation == "delete" and len(call.path.split("\n")) >= _PARTLY_KEYS:
+        known = (*known, _PARTLY)
     return (*known, *_POWER) if power and call.operation in CHANGES[storage] else known
 
 
 def shown(call: StorageCall) -> str:
     """A call in words."""
-    folder, name = _parted(call.path)
-    return f"{call.operation} {folder}{_VARYING.sub('#', name)}"
+    first, *more = call.path.split("\n")  # Of a deletion of many, which S3 has.
+    folder, name = _parted(first)
+    others = f" and {len(more)} more" if more else ""
+    return f"{HEAD if HEAD in call.also else call.operation} {folder}{_VARYING.sub('#', name)}{others}"
 
 
 def walked_call(base: str, number: int, call: str, came: Mapping[str, Sequence[str]], *, pair: bool) -> WalkedCall:

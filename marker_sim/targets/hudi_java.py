@@ -1,4 +1,5 @@
-"""Hudi's write path by its Java client, without Spark: `hudi-java:VERSION` for a released version.
+"""Hudi's write path by its Java client, without Spark: `hudi-java:VERSION` for a released version, `hudi-java:PATH` for
+a built one.
 
 The client's own jar is not in Hudi's bundles; what it needs besides is in the bundle for Spark and in PySpark's jars.
 Its table has one writer, whose every storage call fails once, or is its last (hudi_java_walk.py).
@@ -6,17 +7,18 @@ Its table has one writer, whose every storage call fails once, or is its last (h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 
 from marker_sim.errors import UsageError
 from marker_sim.plan import Plan
 from marker_sim.reading import either
 from marker_sim.surroundings.requirements import find_java
 from marker_sim.targets.http import check_packages
-from marker_sim.targets.hudi import bundle
-from marker_sim.targets.jvm.bundles import Jars
+from marker_sim.targets.hudi import S3A, bundle
+from marker_sim.targets.jvm.bundles import Jars, is_path, read_build
 from marker_sim.targets.target import (
     TABLES,
     CampaignRequest,
@@ -29,37 +31,39 @@ from marker_sim.targets.target import (
 
 NAME = "hudi-java"
 VERSIONS = ("1.1.1", "1.2.0")
-LOCAL: Mapping[str, tuple[str, ...]] = {"local": ("local",)}
 # What is promised of a write path does not depend on who runs its tasks.
-OF_JAVA = TargetCapabilities(profile="hudi-spark", world=TABLES, alone=True, storages=LOCAL)
+OF_JAVA = TargetCapabilities(profile="hudi-spark", world=TABLES, alone=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HudiJavaTarget(Target):
-    """The write path of a version, by its Java client."""
+    """The write path of a version, by its Java client. built: its jars, () for a released version."""
 
     can: TargetCapabilities = OF_JAVA
+    built: tuple[Path, ...] = ()
 
     def prepare(self, request: CampaignRequest, progress: Callable[[str], None]) -> None:
         """Check or fetch packages, Java, the bundle and the client."""
         check_packages(self.sut, f"{NAME} on {request.storage}")
         find_java()
-        self._jars(progress)
+        self._jars(request.storage, progress)
 
     def plan_of(self, seed: int, number: int, storage: str, server: ServerOptions) -> Plan | None:
         """The plan of a number: a table with a few deaths, drawn."""
         from marker_sim.targets.hudi_java_walk import draw_deaths
 
-        return draw_deaths(self.can.modes, seed, number)
+        return draw_deaths(self.can.modes, storage, seed, number)
 
     def real_runs(self, request: CampaignRequest, progress: Callable[[str], None]) -> AbstractContextManager[RealRuns]:
         """The runs of writes, each on a fresh table."""
         from marker_sim.targets.hudi_java_runs import open_runs
 
-        return open_runs(request, self.version, find_java(), self._jars(progress), progress)
+        return open_runs(request, self.version, find_java(), self._jars(request.storage, progress), progress)
 
-    def _jars(self, progress: Callable[[str], None]) -> list[str]:
-        return [str(path) for jars in (client(self.version), bundle(self.version)) for path in jars.find(progress)]
+    def _jars(self, storage: str, progress: Callable[[str], None]) -> list[str]:
+        released = () if self.built else (client(self.version), bundle(self.version))
+        needed = (*released, *((S3A,) if storage == "s3" else ()))
+        return [str(path) for path in (*self.built, *(path for jars in needed for path in jars.find(progress)))]
 
 
 def client(version: str) -> Jars:
@@ -68,12 +72,19 @@ def client(version: str) -> Jars:
 
 
 def _parse(text: str) -> Target | None:
-    name, _, version = text.partition(":")
+    name, _, word = text.partition(":")
     if name != NAME:
         return None
-    if version not in VERSIONS:
-        raise UsageError(f"--sut was given {text!r}; write {NAME}: and {either(VERSIONS)}")
-    return HudiJavaTarget(sut=text, version=version)
+    if is_path(word):
+        found = read_build(word, NAME)
+        built = tuple(jar for jar in (found.client, found.jar) if jar is not None)
+        return HudiJavaTarget(sut=found.sut, version=found.version, built=built)
+    if word not in VERSIONS:
+        raise UsageError(
+            f"--sut was given {text!r}; write {NAME}: and {either(VERSIONS)}, or the path of a folder with the jars of"
+            " another version"
+        )
+    return HudiJavaTarget(sut=text, version=word)
 
 
-ROW = TargetRow("hudi-java:VERSION", _parse)
+ROW = TargetRow("hudi-java:VERSION|PATH", _parse)

@@ -81,9 +81,9 @@ def open_runs(
     )  # fmt: skip
     try:
         with scratch_directory() as scratch:
-            walk = TableWalk(request.modes, request.seed)
-            asked = asked_once(walk.bases[0][1], version, scratch / "once")
-            words = archived(java_words(java, program.jars, home), program_jar, asked, progress)
+            walk = TableWalk(request.modes, request.seed, request.storage)
+            with asked_once(walk.bases[0][1], version, scratch / "once") as asked:
+                words = archived(java_words(java, program.jars, home), program_jar, asked, progress)
             runs = JavaRuns(
                 request=request, version=version, program=program, words=words, scratch=scratch, walk=walk
             )  # fmt: skip

@@ -19,6 +19,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NamedTuple
 
 from marker_sim.faults import Call, Fault, FaultKind
@@ -81,6 +82,7 @@ class TableWalk:
 
     modes: tuple[str, ...]
     seed: int
+    storage: str = "local"
     bases: list[tuple[Stage, Plan]] = field(init=False)
     controls: list[Plan] = field(init=False)
     _controlled: int = 0  # How many controls were given.
@@ -94,15 +96,18 @@ class TableWalk:
 
     def __post_init__(self) -> None:
         """The workloads, table by table."""
+        made = partial(table_of, seed=self.seed, storage=self.storage)
         self.bases = [
-            (stage, with_steps(table_of(mode, self.seed, *table), (step(stage),)))
-            for table in TABLES
+            (stage, with_steps(made(mode, merges=merges, shape=shape), (step(stage),)))
+            for merges, shape in TABLES
             for mode in self.modes
             for stage in STAGES
         ]
         writes = (step("write"),) * CONTROL_WRITES
         self.controls = [
-            with_steps(table_of(mode, self.seed, *table), writes) for mode in self.modes for table in CONTROLS
+            with_steps(made(mode, merges=merges, shape=shape), writes)
+            for mode in self.modes
+            for merges, shape in CONTROLS
         ]
 
     def next(self) -> TablePoint | Plan | None:
@@ -151,7 +156,7 @@ class TableWalk:
         for number, (call, trigger) in enumerate(zip(found, numbered(found), strict=True), 1):
             kind = shown(call), call.also  # A file that is cut and written again differs from a new one.
             turns[kind] += 1
-            for fate in fates_of("local", call):
+            for fate in fates_of(self.storage, call):
                 name = KILLED[stage] if fate.kind.row.kills else FAILED[stage]
                 made = with_steps(plan, (TableStep(name=name, stage=stage, faults=(_placed(fate, trigger),)),))
                 self._left.append(TablePoint(base, number, fate.name, turns[kind], made))
@@ -182,7 +187,7 @@ class TableWalk:
         turns = Counter((pair.number, pair.fate) for pair in (*self._pairs, *self._came) if pair.death)
         for call, trigger in zip(calls, numbered(calls), strict=True):
             number = self._kinds.setdefault(shown(call), len(self._kinds) + 1)
-            for fate in (fate for fate in fates_of("local", call) if fate.kind.row.kills):
+            for fate in (fate for fate in fates_of(self.storage, call) if fate.kind.row.kills):
                 turns[number, fate.name] += 1
                 own = TableStep(
                     name=KILLED["rollback"], stage="rollback", faults=(_placed(fate, trigger),), before=(death,)
@@ -238,7 +243,7 @@ class TableWalk:
 def _own(stage: Stage, plan: Plan, calls: Sequence[Sequence[StorageCall]]) -> tuple[StorageCall, ...]:
     """The calls of a stage among those of the writes of a run, with paths below the table."""
     own = next(iter(calls[1 if stage == "write" else 2 :]), ())
-    found = tuple(call._replace(path=call.path.partition("/")[2]) for call in own)
+    found = tuple(call._replace(path=call.path.partition("/")[2]) for call in own if "/" in call.path)
     if stage == "write":
         return found
     if shape_of(plan).lazy:
@@ -267,21 +272,23 @@ def step(stage: Stage) -> TableStep:
     return TableStep(name="", stage=stage, faults=())
 
 
-def table_of(mode: str, seed: int, merges: bool = False, shape: TableShape = TABLES[0][1]) -> Plan:
-    """A plan of a small table on local files, without writes; each write writes a marker file again."""
-    return Plan(mode=mode, storage="local", num_threads=1, merge_on_read=merges, shape=shape, seed=seed)
+def table_of(
+    mode: str, seed: int, merges: bool = False, shape: TableShape = TABLES[0][1], storage: str = "local"
+) -> Plan:
+    """A plan of a small table, without writes; each write writes a marker file again."""
+    return Plan(mode=mode, storage=storage, num_threads=1, merge_on_read=merges, shape=shape, seed=seed)
 
 
-def draw_deaths(modes: tuple[str, ...], seed: int, number: int) -> Plan:
+def draw_deaths(modes: tuple[str, ...], storage: str, seed: int, number: int) -> Plan:
     """The plan of a number: a table of `TABLES` whose driver dies in a few writes and rollbacks."""
     rng = random.Random(f"{seed} {number}")
     mode = modes[number % len(modes)]
-    plan = table_of(mode, plan_seed(seed, number), *rng.choice(TABLES))
+    plan = table_of(mode, plan_seed(seed, number), *rng.choice(TABLES), storage=storage)
     steps = []
     for _ in range(rng.randint(1, DEATHS_MAX)):
         stage: Stage = rng.choice(("write", "rollback"))
         shape = shape_of(plan)
         deletes = not (plan.merge_on_read and shape.version6)
         places = phases(mode, stage, metadata=shape.metadata, deletes=deletes, rewrites=False)
-        steps.append(rng.choice(places).step(rng, len(partition_names(plan)), "local"))
+        steps.append(rng.choice(places).step(rng, len(partition_names(plan)), storage))
     return with_steps(plan, steps)

@@ -19,7 +19,8 @@ from typing import NamedTuple
 from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.worlds.recorder import Recorder
 
-SERVERS = "server-"  # What the names of server lives begin with.
+SERVERS, DRIVERS = "server-", "driver-"  # What the names of their lives begin with.
+HEAD = "head"  # What a get on S3 is as well that asks for no content.
 _ELSEWHERE = ("process", "proxy")  # Families of faults that no holder of a call carries out.
 
 
@@ -28,7 +29,8 @@ class StorageCall(NamedTuple):
 
     operation: put, overwrite, get, list or delete; on local files the system call (worlds/door/calls.py).
     path: a storage path or a prefix.
-    also: what else it is: a put, as every local call that changes a file, or a cut of a file that had content.
+    also: what else it is: a put, as every local call that changes a file, or a cut of a file that had content; on S3 a
+        head.
     needs_room: whether a full disk refuses it. starting: whether its server was started again and does not serve yet.
     """
 
@@ -113,7 +115,8 @@ class Interceptor:
     below: of paths that start otherwise no effect is recorded: many belong to an earlier run on the same storage.
     serves: whether a process is up; at the calls of any other no fault counts or strikes, but while it `restarts`: is
         started again after a death, those for calls that are `starting`.
-    calls: those of servers since faults were armed, in order.
+    callers: how the names begin of those whose calls are kept: servers, or drivers.
+    calls: theirs since faults were armed, in order.
     """
 
     def __init__(
@@ -123,6 +126,7 @@ class Interceptor:
         below: str = "",
         serves: Callable[[str], bool] = lambda process: True,
         restarts: Callable[[str], bool] = lambda process: False,
+        callers: str = SERVERS,
     ) -> None:
         self.recorder = recorder
         self.below = below
@@ -130,6 +134,7 @@ class Interceptor:
         self._restarts = restarts
         self.lock = recorder.lock
         self._inject = inject
+        self._callers = callers
         self.calls: list[StorageCall] = []
         self._armed: list[ArmedFault] = []
 
@@ -155,7 +160,7 @@ class Interceptor:
             call = call._replace(starting=True)
         elif not self.serves(call.process):
             return None
-        if call.process.startswith(SERVERS):
+        if call.process.startswith(self._callers):
             self.calls.append(call)
         due: ArmedFault | None = None
         for armed in self._armed:

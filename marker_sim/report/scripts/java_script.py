@@ -22,6 +22,7 @@ from marker_sim.worlds.spark.hudi.steps import call_of, last_data_file
 from marker_sim.worlds.spark.session import JVM
 
 JUDGED = ("G14", "G15", "G16", "G18", "G19", "G24")
+ON_S3 = "it was found on S3, where only the kit's own S3 sees the requests at which faults happen"
 _SCHEMA = {"1.1": "getTableAvroSchema"}  # How a version calls it that has no `getTableSchema` yet.
 _HOW = (
     "Run it by Java 17 or later: `java -cp CLIENT:BUNDLE:JARS FILE.java`, with CLIENT the jar of hudi-java-client,",
@@ -40,6 +41,8 @@ def java_script(failure: FailureDescription) -> str:
             f"{failure.title} cannot be shown by a script: it judges {', '.join(JUDGED)}, what the timeline, the files"
             " and the rows of a table show at rest"
         )
+    if plan.storage != "local":
+        raise UsageError(f"{failure.title} cannot be shown by a script: {ON_S3}")
     steps = _steps(failure)
     options = {name: value for name, value in java_options(plan, version).items() if value != WRITE_KEY}
     return render_script(

@@ -14,7 +14,7 @@ from typing import Any
 from marker_sim.errors import UsageError
 from marker_sim.faults import Fault, FaultKind
 from marker_sim.plan import Plan
-from marker_sim.report.scripts.java_script import java_script
+from marker_sim.report.scripts.java_script import ON_S3, java_script
 from marker_sim.report.scripts.shell_script import FailureDescription, door_program, render_script, shell_script
 from marker_sim.report.words import printable
 from marker_sim.tables.entries import WRITE_KEY
@@ -73,7 +73,7 @@ def _problem(failure: FailureDescription) -> str:
     if failure.guarantee not in JUDGED:
         return f"it judges {', '.join(JUDGED)}, what the timeline, the files and the rows of a table show at rest"
     if plan.storage != "local":
-        return "it was found on S3, where only the kit's own S3 sees the requests at which faults happen"
+        return ON_S3
     for fault in plan.faults:
         if not fault.kind.row.kills or fault.target != DRIVER:
             return f"it needs executors that are processes of their own ({fault.kind.value} of {fault.target})"

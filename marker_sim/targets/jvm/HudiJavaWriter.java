@@ -30,6 +30,7 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ForkJoinPool;
 import java.util.concurrent.ForkJoinWorkerThread;
+import java.util.concurrent.TimeUnit;
 import java.util.regex.Pattern;
 import org.apache.avro.Schema;
 import org.apache.avro.generic.GenericData;
@@ -67,14 +68,16 @@ import org.apache.hudi.storage.hadoop.HadoopStorageConfiguration;
  * Writes and reads a table by Hudi's Java client as the kit asks, one JSON line a question and one an answer.
  *
  * <pre>
- * {"do": "open", "table": PATH, "options": {...}}                  {"ok": true}    a new life
+ * {"do": "open", "table": URI, "options": {...}, "conf": {...}}     {"ok": true}    a new life
  * {"do": "write", "rows": [[key, part, value, ts], ...],           no value: it is deleted
  *  "extra": {...}, "faults": [...], "limit_ms": N}                 {"ok": true} | {"error": ...} | {"died": true}
  *                                                                  | {"hangs": true}, and "calls", "struck"
  * {"do": "read"}                                                   {"rows": [[key, value], ...]} | {"error": ...}
+ * {"do": "end"}                                                    none; a write that is going on has died
  * </pre>
  *
- * Many lives, one JVM: the file system of a life that died refuses all its later calls, whichever thread makes them.
+ * Many lives, one JVM: the file system of a life that died refuses all its later calls, whichever thread makes them; of
+ * a table that is not on local files the storage does, which stops its calls as well. "conf" has Hadoop's settings for it.
  * A call is named as the door names the system call that it is: open (for writing), write, close, rename, delete,
  * rmdir (a folder with all in it), mkdir, get (open for reading), list.
  */
@@ -86,17 +89,24 @@ public class HudiJavaWriter {
     static final int CAUSES_MAX = 8;
     static final int READ_BYTES = 64 * 1024;  // At a time; for log files Hudi asks for 16 MB, longer to clear than to read.
     static final ClassLoader DEFAULTS = new Defaults();
+    static final int POLL_MS = 20, ENDING_MS = 2_000;
     static volatile Life life;
+    static BufferedReader lines;
 
     public static void main(String[] arguments) throws Exception {
         PrintStream answers = new PrintStream(new FileOutputStream(FileDescriptor.out), true, "UTF-8");
         System.setOut(System.err);
         System.setProperty("java.util.concurrent.ForkJoinPool.common.threadFactory", Workers.class.getName());
         Thread.currentThread().setContextClassLoader(DEFAULTS);
-        BufferedReader asked = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         answers.println("{\"ready\": true}");
-        for (String line = asked.readLine(); line != null; line = asked.readLine()) {
-            answers.println(JSON.writeValueAsString(answer(JSON.readTree(line))));
+        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+            JsonNode asked = JSON.readTree(line);
+            if (asked.get("do").asText().equals("end")) {
+                life.end();
+            } else {
+                answers.println(JSON.writeValueAsString(answer(asked)));
+            }
         }
         Runtime.getRuntime().halt(0);  // Threads of earlier lives may be anywhere.
     }
@@ -108,6 +118,7 @@ public class HudiJavaWriter {
                 case "open":
                     if (life != null) {
                         life.end();
+                        life.join();
                     }
                     FileSystem.closeAll();  // Hudi keeps file systems for ever, and each belongs to one life.
                     life = new Life(asked);
@@ -226,6 +237,7 @@ public class HudiJavaWriter {
         final Configuration conf = new Configuration();
         List<Fault> faults = new ArrayList<>();
         ArrayNode calls = JSON.createArrayNode();
+        Thread writing;
         boolean dead, done;
         String error;
 
@@ -233,11 +245,23 @@ public class HudiJavaWriter {
             table = asked.get("table").asText();
             root = new File(table).getParent() + "/";
             asked.get("options").fields().forEachRemaining(each -> options.put(each.getKey(), each.getValue().asText()));
-            conf.set("fs.file.impl", WatchedFileSystem.class.getName());
+            asked.get("conf").fields().forEachRemaining(each -> conf.set(each.getKey(), each.getValue().asText()));
+            if (asked.get("conf").isEmpty()) {
+                conf.set("fs.file.impl", WatchedFileSystem.class.getName());
+            }
         }
 
         synchronized void end() {
             dead = true;
+        }
+
+        /** Waits a little until its last write and all tasks of it have failed: one that asks for a file system later
+         * shares it with the next life. */
+        void join() throws InterruptedException {
+            if (writing != null) {
+                writing.join(ENDING_MS);
+            }
+            ForkJoinPool.commonPool().awaitQuiescence(ENDING_MS, TimeUnit.MILLISECONDS);
         }
 
         ObjectNode write(JsonNode asked, ObjectNode answer) throws Exception {
@@ -262,11 +286,13 @@ public class HudiJavaWriter {
                 }
             }, "write");
             thread.setDaemon(true);
+            writing = thread;
             thread.start();
             long until = System.nanoTime() + asked.get("limit_ms").asLong() * 1_000_000;
             synchronized (this) {
                 while (!done && !dead && System.nanoTime() < until) {
-                    wait(Math.max(1, (until - System.nanoTime()) / 1_000_000));
+                    wait(POLL_MS);
+                    dead |= lines.ready();  // It was ended.
                 }
                 ArrayNode struck = answer.putArray("struck");
                 faults.forEach(fault -> struck.add(fault.fired));
@@ -288,7 +314,8 @@ public class HudiJavaWriter {
 
         void upsert(JsonNode asked) throws Exception {
             HadoopStorageConfiguration storage = new HadoopStorageConfiguration(conf);
-            if (!new File(table, ".hoodie/hoodie.properties").exists()) {
+            Path properties = new Path(table, ".hoodie/hoodie.properties");
+            if (!properties.getFileSystem(conf).exists(properties)) {
                 HoodieTableMetaClient.newTableBuilder()
                     .setTableName("t")
                     .setTableType(options.get("hoodie.datasource.write.table.type"))

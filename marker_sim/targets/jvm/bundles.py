@@ -16,7 +16,7 @@ import os
 import re
 import zipfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from marker_sim.errors import HarnessError, UsageError
@@ -28,7 +28,14 @@ SILENCE_S = 60.0
 PIECE_BYTES = 1 << 20
 SERVICE = "org/apache/hudi/timeline/service/TimelineService.class"
 ADAPTER = "org/apache/spark/sql/adapter/Spark3_5Adapter.class"
+CLIENT = "org/apache/hudi/client/HoodieJavaWriteClient.class"
 BUILD = "mvn package -DskipTests -Dspark3.5 -Dscala-2.12 -pl packaging/hudi-spark-bundle -am"
+BUILD_BOTH = BUILD.replace(" -am", ",hudi-client/hudi-java-client -am")
+# The jars for the Java client, and where Maven leaves each.
+_BUILT = {
+    "hudi-java-client-*.jar": "hudi-client/hudi-java-client/target",
+    "hudi-spark3.5-bundle_2.12-*.jar": "packaging/hudi-spark-bundle/target",
+}
 _MANIFEST = "META-INF/MANIFEST.MF"
 _PROPERTIES = re.compile(r"META-INF/maven/org\.apache\.hudi/([^/]*bundle[^/]*)/pom\.properties")
 _VERSION_MAX = 64
@@ -133,12 +140,13 @@ class BuiltBundle:
     """A bundle, by its name in `--sut`.
 
     sut: that name, with the whole path, so that it can be run again from anywhere.
-    jar: None for a released version.
+    jar: None for a released version. client: the jar of the Java client that was built with it, None without one.
     """
 
     sut: str
     version: str
     jar: Path | None = None
+    client: Path | None = None
 
 
 def is_path(word: str) -> bool:
@@ -155,8 +163,7 @@ def read_bundle(word: str, name: str, *, writes: bool) -> BuiltBundle:
     given, path = f"--sut was given {f'{name}:{word}'!r}", Path(os.path.abspath(os.path.expanduser(word)))
     what = f"write {name}: and the path of a bundle's jar"
     if path.is_dir():
-        names = (each.name for each in path.glob("*hudi*bundle*.jar"))
-        jars = sorted(each for each in names if not re.search(r"-(sources|tests|javadoc)\.jar$", each))
+        jars = sorted(each.name for each in path.glob("*hudi*bundle*.jar") if _is_main(each.name))
         there = f", for example {path / jars[0]}" if jars else ""
         raise UsageError(f"{given}, which is a folder; {what}{there}")
     if not path.exists():
@@ -177,6 +184,42 @@ def read_bundle(word: str, name: str, *, writes: bool) -> BuiltBundle:
     if writes and artifact.endswith("_2.13"):
         raise UsageError(f"{given}, a bundle for Scala 2.13; PySpark 3.5 has Scala 2.12, so build it: {BUILD}")
     return BuiltBundle(sut=f"{name}:{path}", version=version, jar=path)
+
+
+def read_build(word: str, name: str) -> BuiltBundle:
+    """The bundle and the Java client in a folder, or where Maven leaves them below the folder of Hudi's source.
+
+    name: before the colon of `--sut`. UsageError when one of the two is missing, is there twice, or is no such jar.
+    """
+    given, folder = f"--sut was given {f'{name}:{word}'!r}", Path(os.path.abspath(os.path.expanduser(word)))
+    jars = " and ".join(_BUILT)
+    what = f"write {name}: and a folder with {jars}, or that of Hudi's source after its build ({BUILD_BOTH})"
+    if not folder.is_dir():
+        raise UsageError(f"{given}, and {folder} is {'no folder' if folder.exists() else 'not there'}; {what}")
+    found = list[Path]()
+    for pattern, place in _BUILT.items():
+        there = [jar for where in (folder, folder / place) for jar in sorted(where.glob(pattern)) if _is_main(jar.name)]
+        if len(there) != 1:
+            named = " and ".join(str(jar.relative_to(folder)) for jar in there) or "none"
+            raise UsageError(f"{given}, where one {pattern} is needed and there is {named}; {what}")
+        found += there
+    client, bundle = found[0], read_bundle(str(found[1]), name, writes=True)
+    try:
+        with zipfile.ZipFile(client) as jar:
+            entries = frozenset(jar.namelist())
+            version = _version(jar, entries)
+    except (OSError, zipfile.BadZipFile) as error:
+        raise UsageError(f"{given}, where {client.name} cannot be read ({error}); {what}") from error
+    if CLIENT not in entries:
+        raise UsageError(f"{given}, where {client.name} has no {CLIENT}; {what}")
+    if version not in ("", bundle.version):
+        raise UsageError(f"{given}, with a client of {version} and a bundle of {bundle.version}; build both at once")
+    return replace(bundle, sut=f"{name}:{folder}", client=client)
+
+
+def _is_main(name: str) -> bool:
+    """Whether a jar is neither sources nor tests nor documentation."""
+    return not re.search(r"-(sources|tests|javadoc)\.jar$", name)
 
 
 def _version(jar: zipfile.ZipFile, entries: frozenset[str]) -> str:

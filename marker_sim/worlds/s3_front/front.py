@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING
 
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import Call, Fault, FaultKind
-from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
+from marker_sim.worlds.interceptor import HEAD, ArmedFault, Interceptor, StorageCall
 from marker_sim.worlds.s3_front import requests
 from marker_sim.worlds.s3_front.http_server import SOCKET, HttpServer, NoReply, Response
 from marker_sim.worlds.s3_front.requests import S3Request
@@ -63,6 +63,7 @@ class S3Front:
 
     roles: the role of a process, "timeline-server" where it is not named; may be changed while it serves. spared: a
     process that meets no fault: the kit's own, which reads what is stored.
+    refused: processes that are dead, by what is left of them in a program that goes on: AccessDenied.
     requests: how many were asked so far, by operation.
     silence_ms: how long a request that times out stays without a reply.
     """
@@ -80,6 +81,7 @@ class S3Front:
         self.bucket = bucket
         self.roles: dict[str, str] = {}
         self.spared = ""
+        self.refused: set[str] = set()
         self._limits: Limits | None = Limits(writes_per_s, reads_per_s)
         self._silence_ms = silence_ms
         self._closing = threading.Event()
@@ -142,8 +144,11 @@ class S3Front:
         ask = requests.read_ask(environ, self.bucket)
         if isinstance(ask, Response):
             return ask
-        call = StorageCall(ask.process, self.roles.get(ask.process, ROLE), ask.operation, ask.path)
+        also = (HEAD,) if environ["REQUEST_METHOD"] == "HEAD" else ()
+        call = StorageCall(ask.process, self.roles.get(ask.process, ROLE), ask.operation, ask.path, also)
         with self.interceptor.lock:
+            if ask.process in self.refused:
+                return requests.error(403, "AccessDenied", "Access Denied", environ["RAW_URI"])
             self.requests[ask.operation] += 1
             if ask.operation == "other":
                 return self._through(ask, environ)

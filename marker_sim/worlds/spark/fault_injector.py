@@ -262,7 +262,7 @@ class TableFaultInjector(SparkFaultInjector):
     def __init__(self, recorder: Recorder, table: str) -> None:
         super().__init__(recorder)
         self.driver: Driver | None = None
-        self.calls: list[StorageCall] = []  # Of the last write, where the driver tells them.
+        self.calls: list[StorageCall] = []  # Of the last write, where the driver or the storage tells them.
         self.cluster: Standalone | None = None
         self._table = table
         self._faults: tuple[Fault, ...] = ()
@@ -285,8 +285,7 @@ class TableFaultInjector(SparkFaultInjector):
         for number, fault in enumerate(self._faults):
             aimed = aimed_at(fault, self._table, place.caller(fault.target, self.process))
             self._armed[aimed] = number
-            if self.at_storage(fault):
-                place.interceptor.arm(aimed)
+        place.interceptor.arm(*(aimed for aimed in self._armed if self.at_storage(aimed.fault)))
 
     def at_storage(self, fault: Fault) -> bool:
         """Whether whoever holds the storage calls does a fault; else the driver does it to itself."""
@@ -296,6 +295,7 @@ class TableFaultInjector(SparkFaultInjector):
         """Disarm all faults at the end of a write, and let each stopped executor continue."""
         assert self._place is not None
         self._place.disarm()
+        self.calls = self.calls or self._place.calls
         for executor, (_, timer) in list(self._stopped.items()):
             timer.cancel()
             self._go_on(executor)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ from marker_sim.worlds.spark.application import Application, Gone, Hangs, OutOfT
 from marker_sim.worlds.spark.fault_injector import TableFaultInjector
 from marker_sim.worlds.spark.hudi.settings import Program, hudi_options, log_of, partition_names
 from marker_sim.worlds.spark.hudi.steps import call_of
-from marker_sim.worlds.spark.hudi.table_storage import TableStorage
+from marker_sim.worlds.spark.hudi.table_storage import TableStorage, bucket_storage
 from marker_sim.worlds.spark.plans import DRIVER
 from marker_sim.worlds.spark.session import JVM
 
@@ -46,6 +46,8 @@ _OPENED = ("java.lang", "java.lang.reflect", "java.util", "java.util.concurrent"
 _OPENS = tuple(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED)
 _OPTIONS = (*_QUIET, *JVM.split(), *_OPENS, "-Xmx1g", "-Dfile.encoding=UTF-8")
 MAIN = "HudiJavaWriter"
+# S3A repeats nothing, so that Hudi meets each error, as it does at the end of S3A's patience.
+_ONCE = {f"fs.s3a.{each}": "0" for each in ("attempts.maximum", "retry.limit", "retry.throttle.limit")}
 
 
 def java_words(java: str, jars: tuple[Path, ...], home: Path) -> list[str]:
@@ -53,12 +55,29 @@ def java_words(java: str, jars: tuple[Path, ...], home: Path) -> list[str]:
     return [java, *_OPTIONS, "-cp", ":".join((*map(str, jars), str(home / "jars" / "*"))), MAIN]
 
 
-def asked_once(plan: Plan, version: str, folder: Path) -> str:
-    """The lines of a life that writes a plan's table in a folder and reads it, which loads the classes of all lives."""
+@contextmanager
+def asked_once(plan: Plan, version: str, folder: Path) -> Iterator[str]:
+    """The lines of a life that writes a plan's table and reads it, which loads the classes of all lives; the table is
+    there within the block. folder: of a local one.
+    """
     part, write = partition_names(plan)[0], {"do": "write", "extra": {}, "faults": [], "limit_ms": int(START_S * 1000)}
-    opened = {"do": "open", "table": str(folder / "t"), "options": java_options(plan, version)}
     writes = [{**write, "rows": [["k00", part, f"w{number}", number]]} for number in (1, 2)]
-    return "".join(f"{json.dumps(each)}\n" for each in (opened, *writes, {"do": "read"}))
+    interceptor = Interceptor(Recorder(), lambda due, call: None)
+    with (
+        watched_storage(interceptor, folder, "t")
+        if plan.storage == "local"
+        else bucket_storage(interceptor, "t") as place
+    ):
+        begins = opened(place, "archive", java_options(plan, version))
+        yield "".join(f"{json.dumps(each)}\n" for each in (begins, *writes, {"do": "read"}))
+
+
+def opened(place: TableStorage, name: str, options: Mapping[str, str]) -> dict[str, Any]:
+    """The question that begins a life with a name, which is its access key on S3."""
+    conf = {key.removeprefix("spark.hadoop."): value for key, value in place.conf(name).items()}
+    if conf:
+        conf |= _ONCE
+    return {"do": "open", "table": place.uri, "options": dict(options), "conf": conf}
 
 
 def java_options(plan: Plan, version: str) -> dict[str, str]:
@@ -74,14 +93,16 @@ def java_options(plan: Plan, version: str) -> dict[str, str]:
 class JavaDriver:
     """A life that writes the table at a path.
 
+    place: where that is.
+    injector: of faults that the Java program does, None where all are done at the storage.
     own: whether its JVM ends with it; else the next life begins in the same.
     """
 
     name: str
     jvm: Application
-    table: str
+    place: TableStorage
     options: Mapping[str, str]
-    injector: JavaFaultInjector
+    injector: JavaFaultInjector | None
     own: bool
     _dead: bool = field(default=False)
 
@@ -95,7 +116,7 @@ class JavaDriver:
         if self.own:
             self.jvm.wait_ready()
         try:
-            self.jvm.ask({"do": "open", "table": self.table, "options": dict(self.options)}, START_S)
+            self.jvm.ask(opened(self.place, self.name, self.options), START_S)
         except Gone as gone:
             raise HarnessError(f"the JVM of {self.name} ended: {self.jvm.last_lines()}") from gone
 
@@ -104,16 +125,17 @@ class JavaDriver:
         if message["do"] == "read":
             return self.jvm.ask(message, timeout_s)
         told = {
-            "do": "write", "rows": message["rows"], "extra": message["options"], "faults": self.injector.told(),
-            "limit_ms": int(timeout_s * 1000),
+            "do": "write", "rows": message["rows"], "extra": message["options"],
+            "faults": self.injector.told() if self.injector else [], "limit_ms": int(timeout_s * 1000),
         }  # fmt: skip
         try:
             answer = self.jvm.ask(told, timeout_s + ANSWER_S)
         except Hangs:
             self.jvm.kill()  # It would answer no later life either.
             raise
-        self.injector.took(answer)
-        if "died" in answer:
+        if self.injector:
+            self.injector.took(answer)
+        if self._dead or "died" in answer:
             self._dead = True
             raise Gone(self.name)
         if "hangs" in answer:
@@ -121,14 +143,18 @@ class JavaDriver:
         return answer
 
     def kill_now(self) -> None:
-        """Kill the process; a warm life makes no call any more once the next one begins."""
-        self._dead = True
+        """Kill the process; a warm life makes no call any more once the next one begins, and on S3 none from now on."""
+        dead, self._dead = self._dead, True
         if self.own:
             self.jvm.kill_now()
+        elif self.place.bucket is not None and not dead:
+            self.place.bucket.refused.add(self.name)
+            with suppress(Gone):
+                self.jvm.tell({"do": "end"})
 
     def kill(self) -> None:
         """The same, and wait until nothing is left of the process."""
-        self._dead = True
+        self.kill_now()
         if self.own:
             self.jvm.kill()
 
@@ -240,12 +266,14 @@ class JavaDrivers:
     warm: Callable[[], Application] | None = None
     over: Callable[[], bool] = bool
 
-    def injector(self, recorder: Recorder, table: str) -> JavaFaultInjector:
-        """The injector for one table."""
+    def injector(self, recorder: Recorder, table: str, storage: str) -> TableFaultInjector:
+        """The injector for one table; on S3 all faults are done where the calls arrive."""
+        if storage == "s3":
+            return TableFaultInjector(recorder, table)
         return JavaFaultInjector(recorder, table, warm=self.warm is not None)
 
     def begin(
-        self, plan: Plan, program: Program, here: Path, place: TableStorage, injector: JavaFaultInjector, name: str
+        self, plan: Plan, program: Program, here: Path, place: TableStorage, injector: TableFaultInjector, name: str
     ) -> JavaDriver:
         """A new driver with a name; OutOfTime when none begins any more."""
         if self.over():
@@ -255,8 +283,8 @@ class JavaDrivers:
             jvm = Application(name, self.words, program.environment(), log, program.deadline, place.door)
         else:
             jvm = self.warm()
-        options = java_options(plan, self.version)
-        return JavaDriver(name, jvm, place.uri, options, injector, own=self.warm is None)
+        own = injector if isinstance(injector, JavaFaultInjector) else None
+        return JavaDriver(name, jvm, place, java_options(plan, self.version), own, own=self.warm is None)
 
 
 @contextmanager

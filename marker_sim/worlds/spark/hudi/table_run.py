@@ -15,11 +15,11 @@ from marker_sim.history import Header, History
 from marker_sim.plan import Plan
 from marker_sim.tables.parts import NAME, parse_properties
 from marker_sim.worlds.door.front import UNSEEN
-from marker_sim.worlds.interceptor import Interceptor
+from marker_sim.worlds.interceptor import DRIVERS, Interceptor
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.spark.application import Application, Driver, OutOfTime, driver_words
 from marker_sim.worlds.spark.fault_injector import TableFaultInjector
-from marker_sim.worlds.spark.hudi.java_driver import JavaDrivers, JavaFaultInjector, watched_storage
+from marker_sim.worlds.spark.hudi.java_driver import JavaDrivers, watched_storage
 from marker_sim.worlds.spark.hudi.settings import Program, describe, hudi_options, log_of, shape_of, spark_conf
 from marker_sim.worlds.spark.hudi.steps import steps_of
 from marker_sim.worlds.spark.hudi.table import READERS, Pace, Table, WriteRefused
@@ -63,16 +63,16 @@ def play_table(
     name = f"t{number}"
     here = scratch / name
     interrupted, cut, trouble = False, False, ""
-    injector = TableFaultInjector(Recorder(), name) if java is None else java.injector(Recorder(), name)
-    storage = _storage(plan, injector, here, name, watched=java is not None and java.warm is not None)
-    with storage as place, _cluster(plan, program, here, place) as cluster:
+    recorder, warm = Recorder(), java is not None and java.warm is not None
+    injector = TableFaultInjector(recorder, name) if java is None else java.injector(recorder, name, plan.storage)
+    with _storage(plan, injector, here, name, warm) as place, _cluster(plan, program, here, place) as cluster:
         injector.cluster = cluster
         begin: Callable[[str], Driver] = partial(_start, plan, version, program, here, place, cluster)
-        if java is not None and isinstance(injector, JavaFaultInjector):
+        if java is not None:
             begin = partial(java.begin, plan, program, here, place, injector)
         table = Table(
             name=name, plan=plan, place=place, injector=injector, begin=begin, program=program, pace=pace,
-            readers=("hudi",) if java is not None and java.warm is not None else READERS,
+            readers=("hudi",) if warm else READERS,
         )  # fmt: skip
         try:
             table.play()
@@ -87,7 +87,7 @@ def play_table(
             trouble = str(error)
         finally:
             table.close()
-            events = injector.recorder.close()
+            events = recorder.close()
         place.check()
         header = _header(plan, place, sut, version, profile, name, "spark" if java is None else "java")
         unseen = {UNSEEN + sentence: 1 for sentence in place.unseen()}
@@ -121,13 +121,12 @@ def _start(
 
 
 def _storage(
-    plan: Plan, injector: TableFaultInjector, here: Path, name: str, watched: bool
+    plan: Plan, injector: TableFaultInjector, here: Path, name: str, warm: bool
 ) -> AbstractContextManager[TableStorage]:
-    interceptor = Interceptor(injector.recorder, injector.inject)
-    if watched:
-        return watched_storage(interceptor, here / "storage", name)
-    local = plan.storage == "local"
-    return local_storage(interceptor, here / "storage", name) if local else bucket_storage(interceptor, name)
+    interceptor = Interceptor(injector.recorder, injector.inject, callers=DRIVERS)
+    if plan.storage == "s3":
+        return bucket_storage(interceptor, name)
+    return (watched_storage if warm else local_storage)(interceptor, here / "storage", name)
 
 
 def _header(

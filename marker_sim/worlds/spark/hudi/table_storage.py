@@ -16,7 +16,7 @@ from pathlib import Path
 
 from marker_sim.tables.sources import DirectorySource, Files, ObjectFiles
 from marker_sim.worlds.door.front import DirectoryFront
-from marker_sim.worlds.interceptor import Interceptor
+from marker_sim.worlds.interceptor import Interceptor, StorageCall
 from marker_sim.worlds.s3_front import BUCKET, READER, REGION, SECRET, S3Front
 from marker_sim.worlds.spark.hudi.settings import s3a_conf
 from marker_sim.worlds.spark.plans import EXECUTOR
@@ -44,6 +44,11 @@ class TableStorage:
             return {}
         self.bucket.roles[process] = "driver"
         return s3a_conf(self.bucket.endpoint, process)
+
+    @property
+    def calls(self) -> list[StorageCall]:
+        """The calls of drivers on S3 since faults were armed, in order; local ones are told by drivers alone."""
+        return [] if self.bucket is None else self.interceptor.calls
 
     def caller(self, target: str, driver: str) -> str:
         """How the names begin of processes whose calls a fault of a target counts: executors sign as their driver."""

@@ -1,0 +1,172 @@
+"""The walk over the storage calls of a released Hudi: its points, their order, and what it tells."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from marker_sim.outcome.result import KEPT, NOT_MET, OF_STORY, UNCONFIRMED
+from marker_sim.plan import Plan
+from marker_sim.report.notes import walk_line
+from marker_sim.search.walks import fates_of
+from marker_sim.targets.hudi_java_walk import TablePoint, TableWalk, draw_deaths
+from marker_sim.worlds.interceptor import HEAD, StorageCall
+from marker_sim.worlds.spark.hudi.settings import shape_of
+from marker_sim.worlds.spark.hudi.steps import aimed_at
+from marker_sim.worlds.spark.plans import DRIVER, STORAGE
+
+INSTANT = "20261127091528056"
+MARKERS = f"t0/.hoodie/.temp/{INSTANT}/MARKERS0"
+
+
+def called(operation: str, path: str) -> StorageCall:
+    return StorageCall("driver-1", DRIVER, operation, f"t0/{path}")
+
+
+DATA = "p0/f86aebc8-f5c1-421a-8841-55f44f2bb8c6-0_0-0-0_20261127091528056.parquet"
+WRITE = (
+    called("open", f".hoodie/timeline/{INSTANT}.commit.requested"),
+    called("write", DATA),
+    called("write", DATA.replace("p0", "p1")),
+    called("get", ".hoodie/hoodie.properties"),
+)
+ROLLBACK = (called("list", f".hoodie/.temp/{INSTANT}"), called("delete", DATA))
+
+
+def begun(modes: tuple[str, ...], storage: str = "local") -> TableWalk:
+    """A walk whose controls were given."""
+    walk = TableWalk(modes, 1, storage)
+    for control in walk.controls:
+        assert walk.next() == control
+        walk.number(control, [(), WRITE])
+    return walk
+
+
+def walked(modes: tuple[str, ...] = ("direct",)) -> TableWalk:
+    """A walk whose copy-on-write workloads were numbered."""
+    walk = begun(modes)
+    for stage, plan in walk.bases[: 2 * len(modes)]:
+        assert walk.next() == plan
+        walk.number(plan, [(), WRITE] if stage == "write" else [(), WRITE, (*ROLLBACK, *WRITE)])
+    return walk
+
+
+def first_points(walk: TableWalk) -> list[TablePoint]:
+    points = []
+    while isinstance(point := walk.next(), TablePoint):
+        points.append(point)
+    return points
+
+
+def test_each_call_of_a_write_and_of_a_rollback_has_each_fate_and_first_calls_of_a_kind_come_first() -> None:
+    walk = walked()
+    points = first_points(walk)
+    first = (*WRITE[:2], WRITE[3], *ROLLBACK)
+    assert len(points) == sum(len(fates_of("local", call)) for call in first), "and nothing of the write after it"
+    assert {point.turn for point in points} == {1}, "merge-on-read tables are numbered before second calls are tried"
+    assert isinstance(walk.bases[2][1], Plan) and walk.bases[2][1].merge_on_read
+    stages = Counter(walk.bases[point.base][0] for point in points)
+    assert stages["rollback"] == sum(len(fates_of("local", call)) for call in ROLLBACK)
+
+
+def test_a_marker_file_that_is_cut_is_tried_before_second_calls_of_other_kinds() -> None:
+    walk = begun(("timeline",))
+    marker = called("open", f".hoodie/.temp/{INSTANT}/MARKERS0")
+    for _, plan in walk.bases[:2]:
+        walk.number(plan, [(), (marker, marker._replace(also=("cut",))), ()])
+    points = [point for point in first_points(walk) if point.fate == "death after"]
+    assert {point.plan.faults[0].n for point in points} == {1, 2}
+
+
+def test_a_point_names_its_call_by_role_and_path_and_its_plan_is_stored_and_read_again() -> None:
+    for point in first_points(walked()):
+        assert Plan.from_dict(point.plan.to_dict()) == point.plan
+        (fault,) = point.plan.faults
+        base, number = walked().bases[point.base][0], point.number
+        meant = (WRITE if base == "write" else ROLLBACK)[number - 1]
+        aimed = aimed_at(fault, "t0")
+        assert aimed.fits(meant), (fault, meant)
+        other = meant._replace(path=meant.path.replace(INSTANT, "20270101000000000").replace("f86aebc8", "00112233"))
+        assert aimed.fits(other), "the next run has other names"
+        assert fault.target == (DRIVER if fault.kind.row.kills else STORAGE)
+
+
+def test_rows_say_what_was_kept_broken_not_met_and_not_confirmed() -> None:
+    walk = walked()
+    points = first_points(walk)[:5]
+    walk.took(points[0], True, ())
+    walk.took(points[1], False, ())
+    walk.took(points[2], True, ("G24", "G15"))
+    walk.took(points[3], True, (), UNCONFIRMED)
+    walk.took(points[4], True, (), OF_STORY + "G15")
+    came = Counter(what for row in walk.rows() for what in row.fates.values() if what)
+    assert came == {KEPT: 1, NOT_MET: 1, "G15 G24": 1, UNCONFIRMED: 1, OF_STORY + "G15": 1}
+    line = walk_line(walk.rows())
+    assert "1 broke one and not again in a process that was killed there" in line
+    assert "1 broke one as another call of their kind did by the same fate" in line
+
+
+def test_on_s3_requests_have_the_fates_of_requests_and_a_deletion_of_many_keys_is_one_of_them() -> None:
+    walk = begun(("direct",), "s3")
+    head = called("get", DATA)._replace(also=(HEAD,))
+    many = called("delete", f".hoodie/.temp/{INSTANT}/a.marker.CREATE\nt0/.hoodie/.temp/{INSTANT}/b.marker.CREATE\nt0/")
+    folder = called("get", "")._replace(path="t0")  # No pattern below the table has it.
+    calls = (called("list", ""), folder, head, called("get", DATA), many)
+    for _, plan in walk.bases[:2]:
+        assert walk.next() == plan and plan.storage == "s3"
+        walk.number(plan, [(), calls, ()])
+    points = dict[str, list[TablePoint]]()
+    for point in first_points(walk):
+        points.setdefault(walk.shown(point).partition(" at ")[2], []).append(point)
+    words = ("list ", "head p#/#", "get p#/#", "delete .hoodie/.temp/#/a.marker.CREATE and 2 more")
+    for began, call in zip(words, (calls[0], *calls[2:]), strict=True):
+        (own,) = (found for shown, found in points.items() if shown.startswith(began))
+        assert {point.fate for point in own} == {fate.name for fate in fates_of("s3", call)}
+        later = call._replace(path=call.path.replace(INSTANT, "20270101000000000").replace("t0/", "t7/"))
+        assert all(aimed_at(point.plan.faults[0], "t7").fits(later) for point in own)
+    assert {point.plan.faults[0].n for point in points[next(name for name in points if name.startswith("get"))]} == {2}
+    assert {point.fate for own in points.values() for point in own if point.fate == "done in part"}
+
+
+def test_workloads_of_a_table_are_numbered_together_and_no_point_is_given_before_they_were() -> None:
+    walk = begun(("direct",))
+    (_, write), (_, rollback) = walk.bases[:2]
+    assert [walk.next(), walk.next(), walk.next()] == [write, rollback, None]
+    walk.number(rollback, [(), WRITE, (*ROLLBACK, *WRITE)])
+    assert walk.next() is None
+    walk.number(write, [(), WRITE])
+    in_turn = first_points(walked())
+    assert first_points(walk) == in_turn, "whichever ended first"
+
+
+@pytest.mark.parametrize("storage", ["local", "s3"])
+def test_plans_by_number_are_the_same_each_time(storage: str) -> None:
+    drawn = [draw_deaths(("direct", "timeline"), storage, 7, number) for number in range(6)]
+    assert drawn == [draw_deaths(("direct", "timeline"), storage, 7, number) for number in range(6)]
+    assert {plan.mode for plan in drawn} == {"direct", "timeline"} and all(plan.faults for plan in drawn)
+    assert {plan.storage for plan in drawn} == {storage}
+
+
+def test_plans_beyond_a_walk_have_points_that_alone_broke_nothing() -> None:
+    walk = walked()
+    walk.bases = walk.bases[:2]
+    points = first_points(walk)
+    assert walk.beyond() is None, "no point has ended"
+    for number, point in enumerate(points):
+        walk.took(point, True, ("G15",) if number > 2 else ())
+    kept, drawn = {fault for point in points[:3] for fault in point.plan.faults}, walk.beyond()
+    assert drawn is not None and set(drawn.faults) <= kept and len(drawn.faults) > 1
+    assert len({walk.beyond() for _ in range(9)}) > 1
+    walk.number(drawn, [(), WRITE])
+    assert not first_points(walk), "it is no workload"
+
+
+def test_controls_of_each_table_come_first_and_have_no_fault() -> None:
+    walk = TableWalk(("direct", "timeline"), 1)
+    controls = [walk.next() for _ in walk.controls]
+    assert controls == walk.controls and not any(plan.faults for plan in walk.controls)
+    assert {plan.mode for plan in walk.controls} == {"direct", "timeline"}
+    shapes = [shape_of(plan) for plan in walk.controls if plan.merge_on_read]
+    assert {shape.small_files for shape in shapes} == {True, False} and all(shape.deletes for shape in shapes)
+    assert walk.next() == walk.bases[0][1]
