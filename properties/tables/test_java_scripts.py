@@ -32,7 +32,7 @@ def told(
 ) -> FailureDescription:
     plan = with_steps(table_of("direct", 1), [TableStep(name="a step", stage=stage, faults=faults)])
     return FailureDescription(
-        guarantee=guarantee, plan=plan, sut=sut, server=ServerOptions(), also=("G24", "G13"), message="it ends */",
+        guarantee=guarantee, plan=plan, sut=sut, server=ServerOptions(), also=("G24", "G25"), message="it ends */",
     )  # fmt: skip
 
 
@@ -62,9 +62,16 @@ def test_the_rollback_of_a_write_that_died_is_a_step_of_its_own_after_it() -> No
 
 def test_what_a_program_cannot_judge_is_refused_in_a_sentence_and_a_comment_does_not_end_early() -> None:
     fault = Fault.of(FaultKind.IO_ERROR, STORAGE, called("list"))
-    with pytest.raises(UsageError, match="G13 marker-before-data cannot be shown by a script: it judges G14, G15"):
-        script_of(told(fault, guarantee="G13"))
+    with pytest.raises(UsageError, match="G25 writes-go-on cannot be shown by a script: it judges G13, G14"):
+        script_of(told(fault, guarantee="G25"))
     text, _ = script_of(told(fault))
     assert text.index("*/") > text.index("FILE.java") and 'CLAIMS = List.of("G15", "G24")' in text
     assert "```java" in issue_text(told(fault))
     assert "getTableAvroSchema()" in script_of(told(fault, sut="hudi-java:1.1.1"))[0]
+
+
+def test_a_program_about_data_without_a_marker_looks_for_one_whatever_call_fails() -> None:
+    text, _ = script_of(told(Fault.of(FaultKind.IO_ERROR, STORAGE, called("mkdir")), guarantee="G13"))
+    assert "is written, and no marker names it" in text and "static boolean marked(" in text
+    text, _ = script_of(told(Fault.of(FaultKind.IO_ERROR, STORAGE, called("mkdir"))))
+    assert "no marker names it" not in text

@@ -21,7 +21,7 @@ from marker_sim.worlds.spark.hudi.settings import HEARTBEAT_S, key_count, partit
 from marker_sim.worlds.spark.hudi.steps import call_of, last_data_file
 from marker_sim.worlds.spark.session import JVM
 
-JUDGED = ("G14", "G15", "G16", "G18", "G19", "G24")
+JUDGED = ("G13", "G14", "G15", "G16", "G18", "G19", "G24")
 ON_S3 = "it was found on S3, where only the kit's own S3 sees the requests at which faults happen"
 _SCHEMA = {"1.1": "getTableAvroSchema"}  # How a version calls it that has no `getTableSchema` yet.
 _HOW = (
@@ -39,7 +39,7 @@ def java_script(failure: FailureDescription) -> str:
     if failure.guarantee not in JUDGED:
         raise UsageError(
             f"{failure.title} cannot be shown by a script: it judges {', '.join(JUDGED)}, what the timeline, the files"
-            " and the rows of a table show at rest"
+            " and the rows of a table show"
         )
     if plan.storage != "local":
         raise UsageError(f"{failure.title} cannot be shown by a script: {ON_S3}")
@@ -54,6 +54,7 @@ def java_script(failure: FailureDescription) -> str:
         keys=key_count(plan),
         claims=_literals((failure.guarantee, *(each for each in failure.also if each in JUDGED))),
         steps=steps,
+        unmarked="G13" in (failure.guarantee, *failure.also),
         deletes=shape_of(plan).deletes,
         wait_ms=int(HEARTBEAT_S * 1000) if shape_of(plan).lazy else 0,
         operations={name for step in steps for name in step["operations"]},
