@@ -28,6 +28,8 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ForkJoinPool;
+import java.util.concurrent.ForkJoinWorkerThread;
 import java.util.regex.Pattern;
 import org.apache.avro.Schema;
 import org.apache.avro.generic.GenericData;
@@ -80,12 +82,15 @@ public class HudiJavaWriter {
     static final String SCHEMA = "{\"type\":\"record\",\"name\":\"row\",\"fields\":[{\"name\":\"key\",\"type\":\"string\"},"
         + "{\"name\":\"part\",\"type\":\"string\"},{\"name\":\"value\",\"type\":\"string\"},{\"name\":\"ts\",\"type\":\"long\"}]}";
     static final int CAUSES_MAX = 8;
+    static final int READ_BYTES = 64 * 1024;  // At a time; for log files Hudi asks for 16 MB, longer to clear than to read.
+    static final ClassLoader DEFAULTS = new Defaults();
     static volatile Life life;
 
     public static void main(String[] arguments) throws Exception {
         PrintStream answers = new PrintStream(new FileOutputStream(FileDescriptor.out), true, "UTF-8");
         System.setOut(System.err);
-        Thread.currentThread().setContextClassLoader(new Defaults());
+        System.setProperty("java.util.concurrent.ForkJoinPool.common.threadFactory", Workers.class.getName());
+        Thread.currentThread().setContextClassLoader(DEFAULTS);
         BufferedReader asked = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         answers.println("{\"ready\": true}");
         for (String line = asked.readLine(); line != null; line = asked.readLine()) {
@@ -128,7 +133,8 @@ public class HudiJavaWriter {
 
     /**
      * Hadoop's settings, from memory and without descriptions: each reader of a Parquet file reads them again, which
-     * opens their jar and looks into all others for those of a site, and took a third of the time of a write.
+     * opens their jar and looks into all others for those of a site, and took a third of the time of a write. Those of
+     * MapReduce, YARN and HDFS are left out: nothing here reads them, and they are most of what each copy copies.
      */
     static class Defaults extends ClassLoader {
         private final Map<String, Option<URL>> known = new ConcurrentHashMap<>();
@@ -139,8 +145,10 @@ public class HudiJavaWriter {
 
         @Override
         public URL getResource(String name) {
-            boolean settings = name.endsWith("-default.xml") || name.endsWith("-site.xml");
-            return settings ? known.computeIfAbsent(name, each -> held(super.getResource(each))).orElse(null) : super.getResource(name);
+            if (!name.endsWith("-default.xml") && !name.endsWith("-site.xml")) {
+                return super.getResource(name);
+            }
+            return name.startsWith("core-") ? known.computeIfAbsent(name, each -> held(super.getResource(each))).orElse(null) : null;
         }
 
         private static Option<URL> held(URL found) {
@@ -168,6 +176,16 @@ public class HudiJavaWriter {
             } catch (IOException error) {
                 throw new UncheckedIOException(error);
             }
+        }
+    }
+
+    /** The threads of parallel streams, which read the same settings as all others. */
+    public static class Workers implements ForkJoinPool.ForkJoinWorkerThreadFactory {
+        @Override
+        public ForkJoinWorkerThread newThread(ForkJoinPool pool) {
+            ForkJoinWorkerThread made = ForkJoinPool.defaultForkJoinWorkerThreadFactory.newThread(pool);
+            made.setContextClassLoader(DEFAULTS);
+            return made;
         }
     }
 
@@ -487,7 +505,7 @@ public class HudiJavaWriter {
             if (!pathToFile(path).exists()) {
                 return super.open(path, size);
             }
-            return mine.call("get", path, null, () -> super.open(path, size), null);
+            return mine.call("get", path, null, () -> super.open(path, Math.min(size, READ_BYTES)), null);
         }
 
         @Override

@@ -41,7 +41,10 @@ START_S = 60.0
 ANSWER_S = 10.0  # For an answer of a JVM whose write has reached its limit.
 REMOTE_S = 20  # Of a client that waits for a timeline server that does not answer.
 _QUIET = ("-Xlog:disable", "-Xlog:all=warning:stderr", "-XX:+DisplayVMOutputToStderr")  # Answers are on its output.
-_OPTIONS = (*_QUIET, *JVM.split(), "-Xmx1g", "-Dfile.encoding=UTF-8")
+# Of Java itself, as Spark opens them: Hudi measures records field by field, and in a closed package each look throws.
+_OPENED = ("java.lang", "java.lang.reflect", "java.util", "java.util.concurrent")
+_OPENS = tuple(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED)
+_OPTIONS = (*_QUIET, *JVM.split(), *_OPENS, "-Xmx1g", "-Dfile.encoding=UTF-8")
 MAIN = "HudiJavaWriter"
 
 
