@@ -26,7 +26,7 @@ from marker_sim.outcome.result import NOT_MET, OF_STORY, UNCONFIRMED
 from marker_sim.plan import Plan
 from marker_sim.targets.hudi_java import HudiJavaTarget
 from marker_sim.targets.hudi_java_runs import AS_BEFORE, CONFIRMED, NOT_CONFIRMED, PROCESSES_S, DrawnPoint, JavaRuns
-from marker_sim.targets.hudi_java_walk import TablePoint, TableWalk
+from marker_sim.targets.hudi_java_walk import TablePoint, TableWalk, table_of
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import ServerOptions
 from marker_sim.worlds.interceptor import DRIVERS, ArmedFault, Interceptor
@@ -34,7 +34,7 @@ from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.s3_front import BUCKET
 from marker_sim.worlds.spark.application import Application, Gone, OutOfTime
 from marker_sim.worlds.spark.fault_injector import TableFaultInjector
-from marker_sim.worlds.spark.hudi.java_driver import JavaDriver, JavaDrivers, JavaFaultInjector
+from marker_sim.worlds.spark.hudi.java_driver import JavaDriver, JavaDrivers, JavaFaultInjector, java_options
 from marker_sim.worlds.spark.hudi.settings import Program
 from marker_sim.worlds.spark.hudi.steps import TableStep, aimed_at
 from marker_sim.worlds.spark.hudi.table_storage import bucket_storage
@@ -55,6 +55,12 @@ class Named:
     """A driver of whom only the name is asked for."""
 
     name = "driver-1"
+
+
+class Place:
+    """A storage of which only the place of the table is asked for."""
+
+    uri = "t0"
 
 
 def injector(*faults: Fault, warm: bool = True) -> JavaFaultInjector:
@@ -195,6 +201,7 @@ def plays(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, points: int, *made: s
     return Played(runs, counts, counted, warm)
 
 
+WAITS = "hoodie.filesystem.view.remote.timeout.secs"
 KEPT_ONE = Finding(guarantee="G3", applicable=True, judged=1)
 
 
@@ -248,6 +255,13 @@ def test_a_campaign_that_was_ended_begins_no_driver() -> None:
     ended = JavaDrivers("1.2.0", ["java"], over=lambda: True)
     with pytest.raises(OutOfTime):
         ended.begin(Plan(), None, Path(), None, injector(), "driver-2")  # type: ignore[arg-type]
+
+
+def test_a_client_waits_less_for_a_silent_timeline_server_in_a_warm_jvm_and_is_otherwise_the_same() -> None:
+    plan, drivers = table_of("timeline", 1), JavaDrivers("1.2.0", [], Named)  # type: ignore[arg-type]
+    driver = drivers.begin(plan, None, Path(), Place(), injector(), "driver-1")  # type: ignore[arg-type]
+    warm, process = dict(driver.options), java_options(plan, "1.2.0")
+    assert not driver.own and int(warm.pop(WAITS)) < int(process.pop(WAITS)) and warm == process
 
 
 def test_a_point_whose_run_had_no_time_for_its_fault_stays_untried(

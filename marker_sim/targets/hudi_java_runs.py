@@ -8,7 +8,7 @@ So nothing is a violation that no process showed which was really killed. What w
 as well. A story is a kind of violation, a kind of call
 and a fate; processes play its first point, and its next one if they kept their promise. What a warm life broke and no
 process did is counted, and named in the report. Plans that are played again, by `replay` or to become smaller, are of
-processes. Two points are played beside each other, each in a warm JVM of its own or by its own processes.
+processes. Some points are played beside each other, each in a warm JVM of its own or by its own processes.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ FIRST_S = 20.0  # A run until one has ended.
 PROCESSES_S = 60.0  # The least time for a run of processes.
 SHRINKING_S = 90.0
 TIMES = 2  # A story of a warm life is played by processes until one breaks the same, so often at most.
-LANES = min(2, os.cpu_count() or 1)
-LIVES_MAX = 150  # Of a JVM: each dead life leaves threads.
+LANES = min(4, 2 * (os.cpu_count() or 1))  # Some points wait for seconds, as Hudi does after an error.
+LIVES_MAX = 1_000  # Of a JVM: a dead life may leave threads.
 CONFIRMED = "broken in a warm JVM, and by processes that were killed there"
 NOT_CONFIRMED = "broken in a warm JVM, and not by processes that were killed there"
 AS_BEFORE = "broken in a warm JVM, as by processes at another call of its kind"

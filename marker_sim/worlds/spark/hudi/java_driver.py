@@ -40,6 +40,7 @@ from marker_sim.worlds.spark.session import JVM
 START_S = 60.0
 ANSWER_S = 10.0  # For an answer of a JVM whose write has reached its limit.
 REMOTE_S = 20  # Of a client that waits for a timeline server that does not answer.
+WARM_REMOTE_S = 5  # The same in a warm JVM, whose classes are loaded; what breaks there is played by processes.
 _QUIET = ("-Xlog:disable", "-Xlog:all=warning:stderr", "-XX:+DisplayVMOutputToStderr")  # Answers are on its output.
 # Of Java itself, as Spark opens them: Hudi measures records field by field, and in a closed package each look throws.
 _OPENED = ("java.lang", "java.lang.reflect", "java.util", "java.util.concurrent")
@@ -80,12 +81,14 @@ def opened(place: TableStorage, name: str, options: Mapping[str, str]) -> dict[s
     return {"do": "open", "table": place.uri, "options": dict(options), "conf": conf}
 
 
-def java_options(plan: Plan, version: str) -> dict[str, str]:
-    """The options of every write of a plan's table: those of Spark's, and an embedded server in timeline mode alone."""
+def java_options(plan: Plan, version: str, remote_s: int = REMOTE_S) -> dict[str, str]:
+    """The options of every write of a plan's table: those of Spark's, and an embedded server in timeline mode alone,
+    for whose answers the client waits `remote_s` at most.
+    """
     return {
         **hudi_options(plan, version),
         "hoodie.embed.timeline.server": str(plan.mode == "timeline").lower(),
-        "hoodie.filesystem.view.remote.timeout.secs": str(REMOTE_S),
+        "hoodie.filesystem.view.remote.timeout.secs": str(remote_s),
     }
 
 
@@ -283,8 +286,9 @@ class JavaDrivers:
             jvm = Application(name, self.words, program.environment(), log, program.deadline, place.door)
         else:
             jvm = self.warm()
+        options = java_options(plan, self.version, REMOTE_S if self.warm is None else WARM_REMOTE_S)
         own = injector if isinstance(injector, JavaFaultInjector) else None
-        return JavaDriver(name, jvm, place, java_options(plan, self.version), own, own=self.warm is None)
+        return JavaDriver(name, jvm, place, options, own, own=self.warm is None)
 
 
 @contextmanager
