@@ -19,7 +19,7 @@ from marker_sim.worlds.interceptor import DRIVERS, Interceptor
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.spark.application import Application, Driver, OutOfTime, driver_words
 from marker_sim.worlds.spark.fault_injector import TableFaultInjector
-from marker_sim.worlds.spark.hudi.java_driver import JavaDrivers, JavaFaultInjector, watched_storage
+from marker_sim.worlds.spark.hudi.java_driver import JavaDrivers, watched_storage
 from marker_sim.worlds.spark.hudi.settings import Program, describe, hudi_options, log_of, shape_of, spark_conf
 from marker_sim.worlds.spark.hudi.steps import steps_of
 from marker_sim.worlds.spark.hudi.table import READERS, Pace, Table, WriteRefused
@@ -63,18 +63,18 @@ def play_table(
     name = f"t{number}"
     here = scratch / name
     interrupted, cut, trouble = False, False, ""
-    at_driver = java is not None and plan.storage == "local"  # Else all faults are done where the calls arrive.
-    injector = java.injector(Recorder(), name) if java and at_driver else TableFaultInjector(Recorder(), name)
-    storage = _storage(plan, injector, here, name, watched=at_driver and java is not None and java.warm is not None)
+    warm = java is not None and java.warm is not None
+    own = java.injector(Recorder(), name) if java and plan.storage == "local" else None  # On S3 all is done there.
+    injector = own or TableFaultInjector(Recorder(), name)
+    storage = _storage(plan, injector, here, name, watched=warm and own is not None)
     with storage as place, _cluster(plan, program, here, place) as cluster:
         injector.cluster = cluster
         begin: Callable[[str], Driver] = partial(_start, plan, version, program, here, place, cluster)
         if java is not None:
-            own = injector if isinstance(injector, JavaFaultInjector) else None
             begin = partial(java.begin, plan, program, here, place, own)
         table = Table(
             name=name, plan=plan, place=place, injector=injector, begin=begin, program=program, pace=pace,
-            readers=("hudi",) if java is not None and java.warm is not None else READERS,
+            readers=("hudi",) if warm else READERS,
         )  # fmt: skip
         try:
             table.play()
