@@ -9,10 +9,10 @@ that process: one question on standard input, one answer on standard output, bot
 Options are hudi-rs' own and, for an object store, those of its storage (`aws_endpoint`, `aws_access_key_id`,
 `aws_secret_access_key`, `aws_region`, `aws_allow_http`); the table is then `s3://bucket/path`.
 
-Limits of the reader: none is known. hudi-rs 0.5.0 found the rows of tables that Hudi 0.15.0, 1.0.2, 1.1.1 and 1.2.0
-wrote without faults: table versions 6, 8 and 9, COPY_ON_WRITE and MERGE_ON_READ, with Avro and Parquet log blocks,
-with and without the metadata table, hive-style, nested, odd and no partitions. A limit would be recorded as
-"unsupported: ...".
+Limits of the reader: hudi-rs 0.5.0 refuses log files of a table whose payload class decides what a merge is (record
+merge mode CUSTOM), which is recorded as "unsupported: ...". It found the rows of tables that Hudi 0.15.0, 1.0.2, 1.1.1
+and 1.2.0 wrote without faults: table versions 6, 8 and 9, COPY_ON_WRITE and MERGE_ON_READ, with Avro and Parquet log
+blocks, with and without the metadata table, hive-style, nested, odd and no partitions.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from marker_sim.tables.entries import Unreadable
 
 DEADLINE_S = 60.0
 _SAID_MAX = 400
+UNSUPPORTED = "unsupported:"
+_LIMITS = ("A table with a CUSTOM record merge mode needs its own merger", "This table merges with a merger of its own")
 
 
 def read_rows(uri: str, options: Mapping[str, str], *, deadline_s: float = DEADLINE_S) -> tuple[str, ...]:
@@ -54,7 +56,8 @@ def read_rows(uri: str, options: Mapping[str, str], *, deadline_s: float = DEADL
     if "missing" in answer:
         raise HarnessError(f"the rows of a Hudi table need hudi-rs ({answer['missing']}); {REQUIREMENTS['hudi'].how}")
     if "error" in answer:
-        raise Unreadable(answer["error"])
+        limited = any(limit in answer["error"] for limit in _LIMITS)
+        raise Unreadable(f"{UNSUPPORTED} {answer['error']}" if limited else answer["error"])
     return tuple(answer["rows"])
 
 

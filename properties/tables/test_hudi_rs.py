@@ -121,3 +121,29 @@ def test_no_table_is_unreadable_and_so_is_one_that_takes_too_long(tmp_path: Path
     write(tmp_path, "20260101000000000", {"k1": "1"})
     with pytest.raises(Unreadable, match="did not end within"):
         read_rows(str(tmp_path), {}, deadline_s=0.001)
+
+
+def test_log_files_of_a_table_whose_payload_decides_what_a_merge_is_are_no_fault_of_the_table(tmp_path: Path) -> None:
+    write(tmp_path, "20260101000000000", {"k1": "1"})
+    custom = (
+        "hoodie.record.merge.mode=CUSTOM\n"
+        "hoodie.compaction.payload.class=org.apache.hudi.common.model.HoodieAvroPayload\n"
+    )
+    (tmp_path / ".hoodie" / "hoodie.properties").write_text(
+        PROPERTIES.replace("COPY_ON_WRITE", "MERGE_ON_READ") + custom
+    )
+    assert read_rows(str(tmp_path), {}) == ("k1=1",), "base files alone need no merge"
+    log, later = ".0f1e2d3c-0_20260101000000000.log.1_0-1-2", "20260102000000000"
+    (tmp_path / "a" / log).touch()
+    stat = {
+        "fileId": "0f1e2d3c-0", "path": f"a/{log}", "prevCommit": "20260101000000000", "partitionPath": "a",
+        "baseFile": "0f1e2d3c-0_0-1-2_20260101000000000.parquet", "logFiles": [log], "numWrites": 1,
+    }  # fmt: skip
+    record = {
+        "partitionToWriteStats": {"a": [stat]},
+        "extraMetadata": {"schema": json.dumps(schema())},
+        "operationType": "UPSERT",
+    }
+    (tmp_path / ".hoodie" / f"{later}.deltacommit").write_text(json.dumps(record))
+    with pytest.raises(Unreadable, match=r"^unsupported: HudiCoreError: A table with a CUSTOM record merge mode"):
+        read_rows(str(tmp_path), {})

@@ -22,7 +22,7 @@ from marker_sim.names import MarkerDirectory
 from marker_sim.plan import Plan
 from marker_sim.search.seeds import plan_seed
 from marker_sim.tables.entries import WRITE_KEY, Unreadable
-from marker_sim.tables.hudi_rs import read_rows
+from marker_sim.tables.hudi_rs import UNSUPPORTED, read_rows
 from marker_sim.worlds.interceptor import StorageCall
 from marker_sim.worlds.recorder import observe_table
 from marker_sim.worlds.spark.application import Driver, Gone, Hangs, OutOfTime
@@ -267,12 +267,12 @@ class Table:
             rows, error = self._ask_hudi_rs()
             if error is not None and any(words in error for words in _READER_DIED):
                 self.counts["hudi-rs did not answer"] += 1
-                return None, f"unsupported: {error}"  # Twice: nobody knows what it would have found.
-        if not self._faults and (error is not None or rows != expected):
+                return None, f"{UNSUPPORTED} {error}"  # Twice: nobody knows what it would have found.
+        if (error or "").startswith(UNSUPPORTED) or (not self._faults and (error is not None or rows != expected)):
             self._unsupported = True
             self.counts["table that hudi-rs cannot read"] += 1
             why = error or "it does not find the rows that Hudi finds"
-            return None, why if why.startswith("unsupported:") else f"unsupported: before any fault: {why}"
+            return None, why if why.startswith(UNSUPPORTED) else f"{UNSUPPORTED} before any fault: {why}"
         return rows, error
 
     def _ask_hudi_rs(self) -> _Reading:

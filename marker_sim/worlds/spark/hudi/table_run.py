@@ -52,10 +52,8 @@ def play_table(
 ) -> SparkRun:
     """Run a plan on a fresh table.
 
-    number: of the table.
-    version: of Hudi.
-    sut, profile: for the header.
-    java: how drivers begin that are no jobs of Spark.
+    number: of the table. version: of Hudi.
+    sut, profile: for the header. java: how drivers begin that are no jobs of Spark.
 
     HarnessError when the kit's surroundings failed before there was anything to judge, UsageError for a plan that is
     not of a table.
