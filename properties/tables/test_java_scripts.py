@@ -68,6 +68,8 @@ def test_what_a_program_cannot_judge_is_refused_in_a_sentence_and_a_comment_does
     assert text.index("*/") > text.index("FILE.java") and 'CLAIMS = List.of("G15", "G24")' in text
     assert "```java" in issue_text(told(fault))
     assert "getTableAvroSchema()" in script_of(told(fault, sut="hudi-java:1.1.1"))[0]
+    built = replace(told(fault, sut="hudi-java:/builds/hudi"), version="1.1.1")
+    assert "getTableAvroSchema()" in script_of(built)[0], "what was built says its version"
 
 
 def test_a_program_about_data_without_a_marker_looks_for_one_whatever_call_fails() -> None:

@@ -35,7 +35,7 @@ _HOW = (
 
 def java_script(failure: FailureDescription) -> str:
     """The program of a failure of a table; UsageError says what it cannot show."""
-    plan, version = failure.plan, failure.sut.partition(":")[2]
+    plan, version = failure.plan, failure.version or failure.sut.partition(":")[2]
     if failure.guarantee not in JUDGED:
         raise UsageError(
             f"{failure.title} cannot be shown by a script: it judges {', '.join(JUDGED)}, what the timeline, the files"

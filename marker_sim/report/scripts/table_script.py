@@ -49,7 +49,7 @@ def table_script(failure: FailureDescription) -> str:
     problem = _problem(failure)
     if problem:
         raise UsageError(f"{failure.title} cannot be shown by a script: {problem}")
-    options = hudi_options(plan, failure.sut.partition(":")[2])
+    options = hudi_options(plan, failure.version or failure.sut.partition(":")[2])
     return render_script(
         "table_script.py.j2",
         head=[printable(line).replace('"""', "'''") for line in (*failure.head, "", *_HOW)],
