@@ -31,7 +31,13 @@ WRITE = (
     called("write", DATA.replace("p0", "p1")),
     called("get", ".hoodie/hoodie.properties"),
 )
-ROLLBACK = (called("list", f".hoodie/.temp/{INSTANT}"), called("delete", DATA))
+ROLLBACK = (
+    called("list", f".hoodie/.temp/{INSTANT}"),
+    called("delete", DATA),
+    called("open", f".hoodie/metadata/.hoodie/timeline/{INSTANT}.deltacommit.requested"),
+    called("delete", f".hoodie/timeline/{INSTANT}.commit.requested"),
+    called("rename", f".hoodie/timeline/{INSTANT}_{INSTANT}.rollback"),
+)
 
 
 def begun(modes: tuple[str, ...], storage: str = "local") -> TableWalk:

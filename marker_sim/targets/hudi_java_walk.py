@@ -53,8 +53,9 @@ CONTROL_WRITES = 5
 STAGES: dict[Stage, str] = {"write": "a write", "rollback": "the rollback after it"}
 KILLED = {stage: KILLED_AT + stage for stage in STAGES}  # As steps of a table are called and counted.
 FAILED = {stage: f"storage failed in a {stage}" for stage in STAGES}
-BEGINS = re.compile(r"/\.hoodie/(timeline/)?\d+\.(delta)?commit\.requested$")  # A write's own first entry,
-COMMITTED = re.compile(r"/\.hoodie/(timeline/)?\d+(_\d+)?\.(delta)?commit$")  # and its last.
+# A write's own first entry, and its last: of the table, not of its metadata table.
+BEGINS = re.compile(r"^\.hoodie/(timeline/)?\d+\.(delta)?commit\.requested$")
+COMMITTED = re.compile(r"^\.hoodie/(timeline/)?\d+(_\d+)?\.(delta)?commit$")
 
 
 class TablePoint(NamedTuple):
@@ -246,13 +247,12 @@ def _own(stage: Stage, plan: Plan, calls: Sequence[Sequence[StorageCall]]) -> tu
     found = tuple(call._replace(path=call.path.partition("/")[2]) for call in own if "/" in call.path)
     if stage == "write":
         return found
+    # A rollback deletes the entries of the write that it undoes, and goes on.
+    put = [(n, call.path) for n, call in enumerate(found) if call.operation not in (*READ_CALLS, "delete")]
     if shape_of(plan).lazy:
-        committed = [
-            n for n, call in enumerate(found) if call.operation not in READ_CALLS and COMMITTED.search(f"/{call.path}")
-        ]
+        committed = [n for n, path in put if COMMITTED.search(path)]
         return found[committed[-1] + 1 :] if committed else ()
-    begins = (n for n, call in enumerate(found) if BEGINS.search(f"/{call.path}"))
-    return found[: next(begins, len(found))]
+    return found[: next((n for n, path in put if BEGINS.search(path)), len(found))]
 
 
 def _placed(fate: Fate, trigger: Call) -> Fault:
