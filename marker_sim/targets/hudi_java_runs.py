@@ -25,6 +25,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from marker_sim.errors import HarnessError
+from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.judges.findings import by_number
 from marker_sim.outcome.failure import Kind, failures_in
@@ -55,6 +56,7 @@ LANES = min(2, os.cpu_count() or 1)
 LIVES_MAX = 150  # Of a JVM: each dead life leaves threads.
 CONFIRMED = "broken in a warm JVM, and by processes that were killed there"
 NOT_CONFIRMED = "broken in a warm JVM, and not by processes that were killed there"
+NO_WRITE = "a later write that completes"  # As where each one hangs: what judges do not accuse is not kept either.
 AS_BEFORE = "broken in a warm JVM, as by processes at another call of its kind"
 _DECIDES = {
     KILLED["write"]: ("G13", "G14", "G15", "G18", "G19", "G24"),
@@ -172,7 +174,7 @@ class JavaRuns:
             run = self._run(drawn.plan, until, self._drivers())
             if alone := " ".join(by_number(each.guarantee for each in broken - self._broken(run))):
                 self.unconfirmed[f"{alone} by {drawn.line}"] += 1
-            return run
+            return replace(run, calls=played.calls)  # Processes tell none, and the walk needs them.
         with self._confirming[self.walk.kind(drawn.point)]:
             return self._confirmed(drawn.point, broken, replace(played, findings=()))
 
@@ -189,7 +191,7 @@ class JavaRuns:
             self._plays.update((kind, each) for each in open_)
             shown |= self._broken(run)
             if counts != CONFIRMED:
-                played, counts = run, CONFIRMED if self._broken(run) else AS_BEFORE
+                played, counts = replace(run, calls=played.calls), CONFIRMED if self._broken(run) else AS_BEFORE
         if alone := " ".join(by_number(each.guarantee for each in broken - shown)):
             self.unconfirmed[f"{alone} by {self.walk.shown(point)}"] += 1
             counts = counts if counts == CONFIRMED else NOT_CONFIRMED
@@ -252,11 +254,14 @@ class JavaRuns:
         for counter, counts in ((self.tried, played.armed), (self.met, played.met)):
             counter.update({(drawn.plan.mode, name): count for name, count in counts.items()})
         struck = any(played.met.get(name) for name in _DECIDES)
-        if played.cut and not struck and not broken and drawn.point not in self._settled:
-            self._out_of_time = True  # There was none for its fault.
+        settled = self._settled.pop(drawn.point, "")
+        if played.cut and not broken and not settled:
+            self._out_of_time = True  # There was none for its fault, or to look at the table after it.
             self.walk.give_up(drawn.point)
             return
-        settled = self._settled.pop(drawn.point, "")
+        if struck and not broken and not settled and not _recovered(played.history):
+            settled = UNCONFIRMED
+            self.unconfirmed[f"{NO_WRITE} by {self.walk.shown(drawn.point)}"] += 1
         self.walk.took(drawn.point, struck, {kind.guarantee for kind in broken}, settled, played.calls)
 
     def close(self) -> None:
@@ -285,3 +290,9 @@ class JavaRuns:
             walked=self.walk.rows(),
             server=self.request.server.to_dict(),
         )  # fmt: skip
+
+
+def _recovered(history: History) -> bool:
+    """Whether the last write of a run completed, so that the table was audited after its faults."""
+    ended = [event.kind for event in history.events if event.operation == "write" and event.kind in ("ok", "info")]
+    return ended[-1:] == ["ok"]
