@@ -282,6 +282,26 @@ def test_a_point_after_which_no_write_completes_is_not_kept_where_no_judge_accus
     assert played.came == [came] and sum(played.runs.unconfirmed.values()) == (last == "info")
 
 
+def test_what_a_table_breaks_without_a_fault_is_no_story_of_a_fault(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    played = plays(monkeypatch, tmp_path, 0)
+    runs, warm, broke = played.runs, list[bool](), ["G13", "G13", "G13", "G13 G15", "G13 G15"]
+
+    def run(_: JavaRuns, plan: Plan, __: float, drivers: JavaDrivers) -> SparkRun:
+        warm.append(drivers.warm is not None)
+        findings = tuple(Finding(guarantee=name, applicable=True) for name in broke.pop(0).split())
+        return SparkRun(history=History(Header(), ()), plan=plan, counts={}, findings=findings)
+
+    monkeypatch.setattr(JavaRuns, "_run", run)
+    runs.walk = walked()
+    runs.play(DrawnPoint(number=1, plan=runs.walk.controls[0], point=None, words=""))
+    for number, point in enumerate(alike(runs.walk)[:2], 2):
+        found = runs.play(DrawnPoint(number=number, plan=point.plan, point=point, words=""))
+        assert [each.guarantee for each in found.findings or ()] == ([] if number == 2 else ["G13", "G15"])
+    assert warm == [True, False, True, True, False] and not broke
+
+
 def test_a_workload_that_breaks_a_promise_is_numbered_by_the_calls_of_its_warm_life(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

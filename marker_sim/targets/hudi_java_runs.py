@@ -42,6 +42,7 @@ from marker_sim.worlds.http.servers import VARIABLE
 from marker_sim.worlds.spark.application import Application
 from marker_sim.worlds.spark.hudi.java_driver import MAIN, JavaDrivers, asked_once, java_words
 from marker_sim.worlds.spark.hudi.settings import Program, table_type
+from marker_sim.worlds.spark.hudi.steps import with_steps
 from marker_sim.worlds.spark.hudi.table import Pace
 from marker_sim.worlds.spark.hudi.table_run import play_table
 from marker_sim.worlds.spark.outcome import SparkRun
@@ -118,7 +119,8 @@ class JavaRuns:
 
     spared_s: of the budget, for making small what was found.
     unconfirmed: what was broken in a warm JVM alone, and by which points. met, tried: faults by mode and place.
-    _shown: what processes broke, by kinds of points; _plays: how often they played what a warm JVM broke.
+    _shown: what processes broke, by kinds of points; _plays: how often they played what a warm JVM broke; _faultless:
+    what they broke without a fault, by tables.
     """
 
     request: CampaignRequest
@@ -141,6 +143,7 @@ class JavaRuns:
     _out_of_time: bool = False
     _shown: dict[Hashable, set[Kind]] = field(default_factory=dict)
     _plays: Counter[tuple[Hashable, Kind]] = field(default_factory=Counter)
+    _faultless: dict[Plan, set[Kind]] = field(default_factory=dict)
     _settled: dict[TablePoint, str] = field(default_factory=dict)
     _lives: Counter[int] = field(default_factory=Counter)  # By thread, as the JVMs.
     _jvms: dict[int, Application] = field(default_factory=dict)
@@ -172,6 +175,8 @@ class JavaRuns:
             return played
         if drawn.point is None:
             run = self._run(drawn.plan, until, self._drivers())
+            if drawn.plan in self.walk.controls:
+                self._faultless[with_steps(drawn.plan, ())] = self._broken(run)
             if alone := " ".join(by_number(each.guarantee for each in broken - self._broken(run))):
                 self.unconfirmed[f"{alone} by {drawn.line}"] += 1
             return replace(run, calls=played.calls)  # Processes tell none, and the walk needs them.
@@ -182,6 +187,7 @@ class JavaRuns:
         """The run of processes by a point that broke something in a warm JVM; `played` where there is none."""
         kind, counts = self.walk.kind(point), AS_BEFORE
         shown = self._shown.setdefault(kind, set())
+        shown |= self._faultless.get(with_steps(point.plan, ()), set())  # No fault does that.
         while (open_ := {each for each in broken - shown if self._plays[kind, each] < TIMES}) and self._has_time:
             run = self._run(point.plan, self.program.deadline, self._drivers())
             if run.trouble and self._has_time:  # A JVM that did not start in time may do so now.
