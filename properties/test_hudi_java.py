@@ -274,8 +274,9 @@ def test_a_point_after_which_no_write_completes_is_not_kept_where_no_judge_accus
 ) -> None:
     played = plays(monkeypatch, tmp_path, 0)
     point, recorder = alike(played.runs.walk)[0], Recorder()
-    for kind in ("ok", "info", last):
-        recorder.record("driver-1", DRIVER, cast(Literal["ok", "info"], kind), "write", "t0", "")
+    kinds: tuple[Literal["ok", "info"], ...] = ("ok", "info", last)
+    for kind in kinds:
+        recorder.record("driver-1", DRIVER, kind, "write", "t0", "")
     run = SparkRun(history=History(Header(), recorder.close()), plan=point.plan, counts={})
     drawn = DrawnPoint(number=1, plan=point.plan, point=point, words="")
     played.runs.took(drawn, replace(run, met={point.plan.writes[0].name: 1}), ())

@@ -106,7 +106,7 @@ def test_a_call_of_a_lazy_rollback_is_found_among_those_of_the_write_before_it()
     walk.number(walk.bases[base][1], [(), WRITE, (*WRITE, listing, ends, *ROLLBACK)])
     points = [point for point in walk._left if walk.shown(point).startswith("error at ")]
     assert len(points) == len(ROLLBACK)
-    turns = {walk.shown(point).split()[3]: point.plan.faults[-1].trigger.n for point in points}  # type: ignore[union-attr]
+    turns = {walk.shown(point).split()[3]: point.plan.faults[-1].trigger.n for point in points}
     assert turns[".hoodie/.temp/#"] == 2, "the first is of the write, which reconciles"
 
 

@@ -22,6 +22,7 @@ TWO = (("ok", ("a=1", "b=1")), ("info", ("a=2", "b=2")))
 OVERWRITTEN = (*TWO, ("ok", ("a=3",)))
 GONE = (("ok", ("a=1", "b=1")), ("ok", ("a=", "b=2")))
 PERHAPS = (("ok", ("a=1", "b=1")), ("info", ("a=", "b=2")))
+TWICE = (("ok", ("a=1", "b=1")), ("info", ("a=2", "b=")), ("info", ("a=3", "b=")))
 AGAIN = (*GONE, ("info", ("a=3", "b=3")), ("info", ("a=", "c=4")))
 
 
