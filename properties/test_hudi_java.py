@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import boto3
 import pytest
@@ -22,7 +22,7 @@ from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.history import Header, History
 from marker_sim.judges import Finding
 from marker_sim.outcome.failure import Kind
-from marker_sim.outcome.result import NOT_MET, OF_STORY, UNCONFIRMED
+from marker_sim.outcome.result import KEPT, NOT_MET, OF_STORY, UNCONFIRMED
 from marker_sim.plan import Plan
 from marker_sim.targets.hudi_java import HudiJavaTarget
 from marker_sim.targets.hudi_java_runs import AS_BEFORE, CONFIRMED, NOT_CONFIRMED, PROCESSES_S, DrawnPoint, JavaRuns
@@ -40,7 +40,7 @@ from marker_sim.worlds.spark.hudi.steps import TableStep, aimed_at
 from marker_sim.worlds.spark.hudi.table_storage import bucket_storage
 from marker_sim.worlds.spark.outcome import SparkRun
 from marker_sim.worlds.spark.plans import DRIVER, STORAGE
-from properties.test_hudi_java_walk import INSTANT, MARKERS, first_points, walked
+from properties.test_hudi_java_walk import INSTANT, MARKERS, WRITE, begun, first_points, walked
 
 
 def answer(*calls: dict[str, Any], struck: tuple[int, ...] = ()) -> dict[str, Any]:
@@ -271,12 +271,70 @@ def test_a_point_whose_run_had_no_time_for_its_fault_stays_untried(
     point = alike(played.runs.walk)[0]
     drawn = DrawnPoint(number=1, plan=point.plan, point=point, words="")
     run = SparkRun(history=History(Header(), ()), plan=point.plan, counts={})
-    for cut in (True, False):
-        played.runs.took(drawn, replace(run, cut=cut), ())
-        assert played.came == ([] if cut else [NOT_MET])
+    struck = replace(run, met={point.plan.writes[0].name: 1})
+    for cut in (replace(struck, cut=True), replace(run, cut=True), run):
+        played.runs.took(drawn, cut, ())
+        assert played.came == ([] if cut.cut else [NOT_MET]), (
+            "a table that was not audited after its fault shows nothing"
+        )
         rows = {row.call: row.fates for row in played.runs.walk.rows() if row.number == point.number}
         assert point.fate in next(fates for call, fates in rows.items() if call.startswith("write"))
     assert played.runs.draw({}) is None, "the time is over"
+
+
+@pytest.mark.parametrize(("last", "came"), [("ok", KEPT), ("info", UNCONFIRMED)])
+def test_a_point_after_which_no_write_completes_is_not_kept_where_no_judge_accuses_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, last: Literal["ok", "info"], came: str
+) -> None:
+    played = plays(monkeypatch, tmp_path, 0)
+    point, recorder = alike(played.runs.walk)[0], Recorder()
+    kinds: tuple[Literal["ok", "info"], ...] = ("ok", "info", last)
+    for kind in kinds:
+        recorder.record("driver-1", DRIVER, kind, "write", "t0", "")
+    run = SparkRun(history=History(Header(), recorder.close()), plan=point.plan, counts={})
+    drawn = DrawnPoint(number=1, plan=point.plan, point=point, words="")
+    played.runs.took(drawn, replace(run, met={point.plan.writes[0].name: 1}), ())
+    assert played.came == [came] and sum(played.runs.unconfirmed.values()) == (last == "info")
+
+
+def test_what_a_table_breaks_without_a_fault_is_no_story_of_a_fault(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    played = plays(monkeypatch, tmp_path, 0)
+    runs, warm, broke = played.runs, list[bool](), ["G13", "G13", "G13", "G13 G15", "G13 G15"]
+
+    def run(_: JavaRuns, plan: Plan, __: float, drivers: JavaDrivers) -> SparkRun:
+        warm.append(drivers.warm is not None)
+        findings = tuple(Finding(guarantee=name, applicable=True) for name in broke.pop(0).split())
+        return SparkRun(history=History(Header(), ()), plan=plan, counts={}, findings=findings)
+
+    monkeypatch.setattr(JavaRuns, "_run", run)
+    runs.walk = walked()
+    runs.play(DrawnPoint(number=1, plan=runs.walk.controls[0], point=None, words=""))
+    for number, point in enumerate(alike(runs.walk)[:2], 2):
+        found = runs.play(DrawnPoint(number=number, plan=point.plan, point=point, words=""))
+        assert [each.guarantee for each in found.findings or ()] == ([] if number == 2 else ["G13", "G15"])
+    assert warm == [True, False, True, True, False] and not broke
+
+
+def test_a_workload_that_breaks_a_promise_is_numbered_by_the_calls_of_its_warm_life(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    played = plays(monkeypatch, tmp_path, 0)
+    walk = played.runs.walk = begun(("direct",))
+    plan = walk.next()
+    assert isinstance(plan, Plan)
+
+    def run(_: JavaRuns, plan: Plan, __: float, drivers: JavaDrivers) -> SparkRun:
+        calls = ((), WRITE) if drivers.warm is not None else ((), ())
+        findings = (Finding(guarantee="G15", applicable=True),)
+        return SparkRun(history=History(Header(), ()), plan=plan, counts={}, findings=findings, calls=calls)
+
+    monkeypatch.setattr(JavaRuns, "_run", run)
+    drawn = DrawnPoint(number=1, plan=plan, point=None, words="")
+    found = played.runs.play(drawn)
+    played.runs.took(drawn, found, {broken("G15")})
+    assert found.findings and len(walk.rows()) == len(WRITE)
 
 
 def test_versions_that_were_not_tried_are_refused_in_a_sentence() -> None:

@@ -31,7 +31,13 @@ WRITE = (
     called("write", DATA.replace("p0", "p1")),
     called("get", ".hoodie/hoodie.properties"),
 )
-ROLLBACK = (called("list", f".hoodie/.temp/{INSTANT}"), called("delete", DATA))
+ROLLBACK = (
+    called("list", f".hoodie/.temp/{INSTANT}"),
+    called("delete", DATA),
+    called("open", f".hoodie/metadata/.hoodie/timeline/{INSTANT}.deltacommit.requested"),
+    called("delete", f".hoodie/timeline/{INSTANT}.commit.requested"),
+    called("rename", f".hoodie/timeline/{INSTANT}_{INSTANT}.rollback"),
+)
 
 
 def begun(modes: tuple[str, ...], storage: str = "local") -> TableWalk:
@@ -90,6 +96,18 @@ def test_a_point_names_its_call_by_role_and_path_and_its_plan_is_stored_and_read
         other = meant._replace(path=meant.path.replace(INSTANT, "20270101000000000").replace("f86aebc8", "00112233"))
         assert aimed.fits(other), "the next run has other names"
         assert fault.target == (DRIVER if fault.kind.row.kills else STORAGE)
+
+
+def test_a_call_of_a_lazy_rollback_is_found_among_those_of_the_write_before_it() -> None:
+    listing = called("list", f".hoodie/.temp/{INSTANT}")
+    ends = called("rename", f".hoodie/timeline/{INSTANT}_{INSTANT}.commit")
+    walk = begun(("direct",))
+    base = next(n for n, (stage, plan) in enumerate(walk.bases) if shape_of(plan).lazy and stage == "rollback")
+    walk.number(walk.bases[base][1], [(), WRITE, (*WRITE, listing, ends, *ROLLBACK)])
+    points = [point for point in walk._left if walk.shown(point).startswith("error at ")]
+    assert len(points) == len(ROLLBACK)
+    turns = {walk.shown(point).split()[3]: point.plan.faults[-1].trigger.n for point in points}
+    assert turns[".hoodie/.temp/#"] == 2, "the first is of the write, which reconciles"
 
 
 def test_rows_say_what_was_kept_broken_not_met_and_not_confirmed() -> None:

@@ -143,7 +143,8 @@ def walk_line(walked: Sequence[WalkedCall]) -> str:
     silent = sum(what == NO_ANSWER for _, _, what in tried)
     parts += [f"{silent} hung and were not awaited, as their kinds of calls broke G6 before"] if silent else []
     same = sum(what.startswith(OF_STORY) for _, _, what in tried)
-    parts += [f"{same} broke one as another call of their kind did by the same fate"] if same else []
+    before = "as another call of their kind did by the same fate, or a write without a fault"
+    parts += [f"{same} broke one {before}"] if same else []
     unsure = sum(what == UNCONFIRMED for _, _, what in tried)
     parts += [f"{unsure} broke one and not again in a process that was killed there"] if unsure else []
     left = len(came) - len(tried)

@@ -25,6 +25,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from marker_sim.errors import HarnessError
+from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.judges.findings import by_number
 from marker_sim.outcome.failure import Kind, failures_in
@@ -41,6 +42,7 @@ from marker_sim.worlds.http.servers import VARIABLE
 from marker_sim.worlds.spark.application import Application
 from marker_sim.worlds.spark.hudi.java_driver import MAIN, JavaDrivers, asked_once, java_words
 from marker_sim.worlds.spark.hudi.settings import Program, table_type
+from marker_sim.worlds.spark.hudi.steps import with_steps
 from marker_sim.worlds.spark.hudi.table import Pace
 from marker_sim.worlds.spark.hudi.table_run import play_table
 from marker_sim.worlds.spark.outcome import SparkRun
@@ -55,6 +57,7 @@ LANES = min(4, 2 * (os.cpu_count() or 1))  # Some points wait for seconds, as Hu
 LIVES_MAX = 1_000  # Of a JVM: a dead life may leave threads.
 CONFIRMED = "broken in a warm JVM, and by processes that were killed there"
 NOT_CONFIRMED = "broken in a warm JVM, and not by processes that were killed there"
+NO_WRITE = "a later write that completes"  # As where each one hangs: what judges do not accuse is not kept either.
 AS_BEFORE = "broken in a warm JVM, as by processes at another call of its kind"
 _DECIDES = {
     KILLED["write"]: ("G13", "G14", "G15", "G18", "G19", "G24"),
@@ -116,7 +119,8 @@ class JavaRuns:
 
     spared_s: of the budget, for making small what was found.
     unconfirmed: what was broken in a warm JVM alone, and by which points. met, tried: faults by mode and place.
-    _shown: what processes broke, by kinds of points; _plays: how often they played what a warm JVM broke.
+    _shown: what processes broke, by kinds of points; _plays: how often they played what a warm JVM broke; _faultless:
+    what they broke without a fault, by tables.
     """
 
     request: CampaignRequest
@@ -139,6 +143,7 @@ class JavaRuns:
     _out_of_time: bool = False
     _shown: dict[Hashable, set[Kind]] = field(default_factory=dict)
     _plays: Counter[tuple[Hashable, Kind]] = field(default_factory=Counter)
+    _faultless: dict[Plan, set[Kind]] = field(default_factory=dict)
     _settled: dict[TablePoint, str] = field(default_factory=dict)
     _lives: Counter[int] = field(default_factory=Counter)  # By thread, as the JVMs.
     _jvms: dict[int, Application] = field(default_factory=dict)
@@ -170,9 +175,11 @@ class JavaRuns:
             return played
         if drawn.point is None:
             run = self._run(drawn.plan, until, self._drivers())
+            if drawn.plan in self.walk.controls:
+                self._faultless[with_steps(drawn.plan, ())] = self._broken(run)
             if alone := " ".join(by_number(each.guarantee for each in broken - self._broken(run))):
                 self.unconfirmed[f"{alone} by {drawn.line}"] += 1
-            return run
+            return replace(run, calls=played.calls)  # Processes tell none, and the walk needs them.
         with self._confirming[self.walk.kind(drawn.point)]:
             return self._confirmed(drawn.point, broken, replace(played, findings=()))
 
@@ -180,6 +187,7 @@ class JavaRuns:
         """The run of processes by a point that broke something in a warm JVM; `played` where there is none."""
         kind, counts = self.walk.kind(point), AS_BEFORE
         shown = self._shown.setdefault(kind, set())
+        shown |= self._faultless.get(with_steps(point.plan, ()), set())  # No fault does that.
         while (open_ := {each for each in broken - shown if self._plays[kind, each] < TIMES}) and self._has_time:
             run = self._run(point.plan, self.program.deadline, self._drivers())
             if run.trouble and self._has_time:  # A JVM that did not start in time may do so now.
@@ -189,7 +197,7 @@ class JavaRuns:
             self._plays.update((kind, each) for each in open_)
             shown |= self._broken(run)
             if counts != CONFIRMED:
-                played, counts = run, CONFIRMED if self._broken(run) else AS_BEFORE
+                played, counts = replace(run, calls=played.calls), CONFIRMED if self._broken(run) else AS_BEFORE
         if alone := " ".join(by_number(each.guarantee for each in broken - shown)):
             self.unconfirmed[f"{alone} by {self.walk.shown(point)}"] += 1
             counts = counts if counts == CONFIRMED else NOT_CONFIRMED
@@ -252,11 +260,14 @@ class JavaRuns:
         for counter, counts in ((self.tried, played.armed), (self.met, played.met)):
             counter.update({(drawn.plan.mode, name): count for name, count in counts.items()})
         struck = any(played.met.get(name) for name in _DECIDES)
-        if played.cut and not struck and not broken and drawn.point not in self._settled:
-            self._out_of_time = True  # There was none for its fault.
+        settled = self._settled.pop(drawn.point, "")
+        if played.cut and not broken and not settled:
+            self._out_of_time = True  # There was none for its fault, or to look at the table after it.
             self.walk.give_up(drawn.point)
             return
-        settled = self._settled.pop(drawn.point, "")
+        if struck and not broken and not settled and not _recovered(played.history):
+            settled = UNCONFIRMED
+            self.unconfirmed[f"{NO_WRITE} by {self.walk.shown(drawn.point)}"] += 1
         self.walk.took(drawn.point, struck, {kind.guarantee for kind in broken}, settled, played.calls)
 
     def close(self) -> None:
@@ -285,3 +296,9 @@ class JavaRuns:
             walked=self.walk.rows(),
             server=self.request.server.to_dict(),
         )  # fmt: skip
+
+
+def _recovered(history: History) -> bool:
+    """Whether the last write of a run completed, so that the table was audited after its faults."""
+    ended = [event.kind for event in history.events if event.operation == "write" and event.kind in ("ok", "info")]
+    return ended[-1:] == ["ok"]

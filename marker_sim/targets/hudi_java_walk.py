@@ -53,8 +53,9 @@ CONTROL_WRITES = 5
 STAGES: dict[Stage, str] = {"write": "a write", "rollback": "the rollback after it"}
 KILLED = {stage: KILLED_AT + stage for stage in STAGES}  # As steps of a table are called and counted.
 FAILED = {stage: f"storage failed in a {stage}" for stage in STAGES}
-BEGINS = re.compile(r"/\.hoodie/(timeline/)?\d+\.(delta)?commit\.requested$")  # A write's own first entry,
-COMMITTED = re.compile(r"/\.hoodie/(timeline/)?\d+(_\d+)?\.(delta)?commit$")  # and its last.
+# A write's own first entry, and its last: of the table, not of its metadata table.
+BEGINS = re.compile(r"^\.hoodie/(timeline/)?\d+\.(delta)?commit\.requested$")
+COMMITTED = re.compile(r"^\.hoodie/(timeline/)?\d+(_\d+)?\.(delta)?commit$")
 
 
 class TablePoint(NamedTuple):
@@ -151,9 +152,10 @@ class TableWalk:
         if base is None:  # A control, or a plan beyond the walk.
             return
         stage = self.bases[base][0]
-        self._calls[base] = found = _own(stage, plan, calls)
+        found = _own(stage, plan, calls)
+        self._calls[base] = tuple(call for call, _ in found)
         turns = Counter[tuple[str, tuple[str, ...]]]()
-        for number, (call, trigger) in enumerate(zip(found, numbered(found), strict=True), 1):
+        for number, (call, trigger) in enumerate(found, 1):
             kind = shown(call), call.also  # A file that is cut and written again differs from a new one.
             turns[kind] += 1
             for fate in fates_of(self.storage, call):
@@ -181,11 +183,11 @@ class TableWalk:
         if struck and stage == "write" and fault.kind.row.kills:
             self._pair(point, fault, _own("rollback", point.plan, calls))
 
-    def _pair(self, point: TablePoint, death: Fault, calls: Sequence[StorageCall]) -> None:
+    def _pair(self, point: TablePoint, death: Fault, calls: Sequence[tuple[StorageCall, Call]]) -> None:
         """The pairs of a death that was played: with a death at each call of the rollback after it."""
         base, death_words = point.base + 1, f"{point.fate} at {self._call(point)}"
         turns = Counter((pair.number, pair.fate) for pair in (*self._pairs, *self._came) if pair.death)
-        for call, trigger in zip(calls, numbered(calls), strict=True):
+        for call, trigger in calls:
             number = self._kinds.setdefault(shown(call), len(self._kinds) + 1)
             for fate in (fate for fate in fates_of(self.storage, call) if fate.kind.row.kills):
                 turns[number, fate.name] += 1
@@ -240,19 +242,21 @@ class TableWalk:
         return ", ".join((STAGES[stage], plan.mode, table_type(plan), *traits(plan)))
 
 
-def _own(stage: Stage, plan: Plan, calls: Sequence[Sequence[StorageCall]]) -> tuple[StorageCall, ...]:
-    """The calls of a stage among those of the writes of a run, with paths below the table."""
+def _own(stage: Stage, plan: Plan, calls: Sequence[Sequence[StorageCall]]) -> tuple[tuple[StorageCall, Call], ...]:
+    """The calls of a stage among those of the writes of a run, with paths below the table, and how a plan names each:
+    by its turn in the whole write, for a lazy rollback has calls like those of the write before it.
+    """
     own = next(iter(calls[1 if stage == "write" else 2 :]), ())
-    found = tuple(call._replace(path=call.path.partition("/")[2]) for call in own if "/" in call.path)
+    found = [call._replace(path=call.path.partition("/")[2]) for call in own if "/" in call.path]
+    pairs = tuple(zip(found, numbered(found), strict=True))
     if stage == "write":
-        return found
+        return pairs
+    # A rollback deletes the entries of the write that it undoes, and goes on.
+    put = [(n, call.path) for n, call in enumerate(found) if call.operation not in (*READ_CALLS, "delete")]
     if shape_of(plan).lazy:
-        committed = [
-            n for n, call in enumerate(found) if call.operation not in READ_CALLS and COMMITTED.search(f"/{call.path}")
-        ]
-        return found[committed[-1] + 1 :] if committed else ()
-    begins = (n for n, call in enumerate(found) if BEGINS.search(f"/{call.path}"))
-    return found[: next(begins, len(found))]
+        committed = [n for n, path in put if COMMITTED.search(path)]
+        return pairs[committed[-1] + 1 :] if committed else ()
+    return pairs[: next((n for n, path in put if BEGINS.search(path)), len(pairs))]
 
 
 def _placed(fate: Fate, trigger: Call) -> Fault:

@@ -12,7 +12,7 @@ write wrote it. Where that may be more than one, or the key may never have been 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from marker_sim.history import Event
@@ -68,15 +68,21 @@ class _Rows(NamedTuple):
         """A row in words."""
         return f"{self.key_of(row)!r} (deleted)" if self.deletes and row.endswith("=") else repr(row)
 
-    def absent(self, rows: list[tuple[str, TableWrite]]) -> tuple[int | None, bool]:
-        """Where among the writes of a key it is when it is not found, None before all, and whether that is certain."""
-        ok = [n for n, (_, write) in enumerate(rows) if write.outcome == "ok"]
-        last = ok[-1] if ok else -1
+    def absent(
+        self, rows: list[tuple[str, TableWrite]], seen: Collection[int] = (), unseen: Collection[int] = ()
+    ) -> tuple[int | None, bool]:
+        """Where among the writes of a key it is when it is not found, None before all, and whether that is certain.
+
+        seen, unseen: writes that are visible or not, as other keys show.
+        """
+        first = max((n for n, (_, w) in enumerate(rows) if w.outcome == "ok" or w.invoke in seen), default=-1)
         gone = [n for n, (row, _) in enumerate(rows) if self.deletes and row.endswith("=")]
-        may = [n for n in gone if n >= last]
+        may = [n for n in gone if n >= first]
+        if len(may) > 1:
+            may = [n for n in may if rows[n][1].invoke not in unseen]
         if not may:  # What was written after the last deletion is lost.
-            return max(gone, default=None), False
-        return may[-1], len(may) == 1 and last >= 0
+            return max((n for n in gone if n < first), default=None), False
+        return may[-1], len(may) == 1 and first >= 0
 
 
 class _Decided(NamedTuple):
@@ -108,13 +114,15 @@ def _wrong(
     seen: dict[int, list[str]] = {}
     unseen: dict[int, list[str]] = {}
     lost: dict[int, list[str]] = {}
-    for key, rows in sorted(history.items()):
+    # Keys that are not found come last: what others show of writes decides by which deletion one may be so.
+    deleted = {key: key not in shown and sum(row.endswith("=") for row, _ in rows) for key, rows in history.items()}
+    for key, rows in sorted(history.items(), key=lambda each: (each[0] not in shown, deleted[each[0]], each[0])):
         at, certain = next((n for n, (row, _) in enumerate(rows) if row == shown.get(key)), None), True
         if at is None and key in shown:
             yield f"the row {shown[key]!r} is of no write of its key", (rows[-1][1].invoke,)
             continue
         if at is None:
-            at, certain = rows_of.absent(rows)
+            at, certain = rows_of.absent(rows, seen, unseen)
         for row, write in rows[0 if at is None else at + 1 :]:
             (lost if write.outcome == "ok" else unseen).setdefault(write.invoke, []).append(row)
         if at is not None and certain and rows[at][1].outcome != "ok":
