@@ -178,6 +178,10 @@ def test_plans_beyond_a_walk_have_points_that_alone_broke_nothing() -> None:
     assert len({walk.beyond() for _ in range(9)}) > 1
     walk.number(drawn, [(), WRITE])
     assert not first_points(walk), "it is no workload"
+    for point in points:
+        walk.took(point, True, ())
+    abandoned = [write for _ in range(20) if (plan := walk.beyond()) for write in plan.writes if write.abandon]
+    assert abandoned and all(write.faults for write in abandoned), "a rollback undoes what failed or died in any way"
 
 
 def test_controls_of_each_table_come_first_and_have_no_fault() -> None:

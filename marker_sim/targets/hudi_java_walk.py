@@ -132,7 +132,9 @@ class TableWalk:
         return pair
 
     def beyond(self) -> Plan | None:
-        """A plan of a few points of one table, each of which alone broke nothing; None before the walk is through."""
+        """A plan of a few points of one table, each of which alone broke nothing, where what fails in a rollback comes
+        after any failure of the write that it undoes; None before the walk is through.
+        """
         kept = sorted(
             (each for each, came in self._came.items() if came == KEPT and not each.death), key=lambda p: p[:3]
         )
@@ -144,7 +146,15 @@ class TableWalk:
         stages = len(STAGES)
         own = [each for each in kept if each.base // stages == first.base // stages]
         points = (first, *rng.choices(own, k=rng.randint(1, BEYOND_MAX - 1)))
-        return with_steps(first.plan, [own for point in points for own in steps_of(point.plan)])
+        writes = [each.plan.faults for each in own if self.bases[each.base][0] == "write"]
+        return with_steps(
+            first.plan,
+            [
+                replace(each, before=rng.choice(writes)) if each.stage == "rollback" and writes else each
+                for point in points
+                for each in steps_of(point.plan)
+            ],
+        )
 
     def number(self, plan: Plan, calls: Sequence[Sequence[StorageCall]]) -> None:
         """Take in the run of a workload. calls: of each of its writes, with paths below the table's folder."""
