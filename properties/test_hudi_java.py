@@ -24,6 +24,7 @@ from marker_sim.judges import Finding
 from marker_sim.outcome.failure import Kind
 from marker_sim.outcome.result import KEPT, NOT_MET, OF_STORY, UNCONFIRMED
 from marker_sim.plan import Plan
+from marker_sim.search.walks import fates_of
 from marker_sim.targets.hudi_java import HudiJavaTarget
 from marker_sim.targets.hudi_java_runs import AS_BEFORE, CONFIRMED, NOT_CONFIRMED, PROCESSES_S, DrawnPoint, JavaRuns
 from marker_sim.targets.hudi_java_walk import TablePoint, TableWalk, table_of
@@ -77,6 +78,14 @@ def test_a_marker_file_that_is_written_again_is_recorded_as_the_door_records_it(
     made.took(answer(*map(told, ("open", "write", "close", "open", "write", "close"), texts)))
     seen = [event.operation for event in made.recorder.events if event.kind == "effect"]
     assert seen == ["put", "put", "put", "overwrite-begin", "overwrite-end", "put"]
+
+
+def test_a_full_disk_refuses_what_needs_room_and_no_deletion_or_rename() -> None:
+    made = injector()
+    cut = {**told("open", ""), "cut": True}
+    made.took(answer(*(told(each, "") for each in ("mkdir", "open", "write", "close", "rename", "delete")), cut))
+    assert [call.needs_room for call in made.calls] == [True, True, True, False, False, False, False]
+    assert "disk full" not in {fate.name for fate in fates_of("local", made.calls[5])}
 
 
 def test_a_death_between_the_cut_of_a_marker_file_and_its_first_byte_is_recorded_after_the_cut() -> None:

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import threading
 import time
+from argparse import Namespace
 from collections import Counter
 from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
+from marker_sim.campaign import played_runs
 from marker_sim.campaign.pieces import SearchState
-from marker_sim.campaign.played_runs import share_of
-from marker_sim.campaign.played_shrinking import PlayedShrinker, broken_in
+from marker_sim.campaign.played_runs import PlayedRuns, share_of
+from marker_sim.campaign.played_shrinking import PlayedShrinker, SmallPlan, broken_in
 from marker_sim.errors import HarnessError
 from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.history import History
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.mutants.load import find_mutant, load_mutant
-from marker_sim.outcome.failure import NO_TIME, Kind
+from marker_sim.outcome.failure import NO_TIME, Failure, Kind
 from marker_sim.plan import Op, Plan
 from marker_sim.system import reference
 from marker_sim.worlds.simulated.cluster import run
@@ -211,3 +213,28 @@ def test_a_small_plan_gives_way_to_a_smaller_one_alone() -> None:
     for each, kept in ((broken, broken), (shorter, shorter), (broken, shorter)):
         state.keep(kind, each)
         assert state.found[kind].plan == kept.plan
+
+
+@pytest.mark.parametrize("first", ["none", "storage"])
+def test_what_needs_no_fault_is_not_told_by_a_smaller_plan_with_one(
+    monkeypatch: pytest.MonkeyPatch, first: str
+) -> None:
+    kind, broken = next(iter(broken_in(run(PLAN, MUTANT), PLAN, PROFILE).items()))
+    other = "storage" if first == "none" else "none"
+    both = [replace(broken, breach=replace(broken.breach, under=under)) for under in (first, other)]
+    given: list[Failure] = []
+
+    class Shrinker:
+        def __init__(self, *_: object) -> None:
+            pass
+
+        def shrink(self, _: Kind, seen: list[Failure], *__: object) -> SmallPlan:
+            given.extend(seen)
+            return SmallPlan(plan=PLAN, broken={}, told=None, failed=0, runs=0)
+
+    monkeypatch.setattr(played_runs, "PlayedShrinker", Shrinker)
+    request = Namespace(shrinking=True, profile=PROFILE, budget_s=60.0)
+    made = PlayedRuns(SearchState(request=cast(Any, request), progress=print, found={kind: both[0]}))
+    made._runs, made._broken = cast(Any, Namespace(again=None, at_once=1)), {kind: both}
+    made.shrink()
+    assert given == (both[:1] if first == "none" else both)

@@ -78,6 +78,8 @@ class PlayedRuns(Keeper):
             share_s = left_s * share_of(kind, [each for each in left if each[:3] != kind[:3]])
             search.progress(f"shrinking {kind[0]}, {broken.entries} entries")
             seen = self._broken.get(kind) or [broken]
+            if broken.breach.under == "none":  # What needs no fault is told as that, not by a smaller plan with one.
+                seen = [each for each in seen if each.breach.under == "none"] or [broken]
             small = shrinker.shrink(kind, seen, time.monotonic() + share_s, until)
             same = [each for each in (kind, *left, *unseen) if each in small.broken or each[:3] == kind[:3]]
             search.large[kind] = small.stopped

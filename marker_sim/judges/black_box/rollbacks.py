@@ -42,13 +42,14 @@ def _cut_short(view: HistoryIndex, tables: Tables, found: _Found) -> tuple[int, 
         old = before.rolled_back if before else {}
         targets = [t for t in sorted(audit.rolled_back.keys() | audit.rolling_back.keys()) if t not in old]
         judged += bool(targets)
+        cut = "its rollback was interrupted" + (f" at {phase}" if phase != _ROLLBACK else "")
         for instant in targets:
             if instant in audit.waiting:
                 open_ += view.excuse("waits-its-turn")
                 continue
             if instant in audit.pending:
                 entry = audit.pending[instant]
-                message = f"its rollback was interrupted at {phase}, and {entry.path} is left after the next write"
+                message = f"{cut}, and {entry.path} is left after the next write"
                 add(found, audit, entry.path, breach(view, audit, instant, message, fault.begin, entry.event))
             entries = audit.rolled_back.get(instant) or audit.rolling_back[instant]
             for path in audit.owned.get(instant, ()) if instant not in audit.committed else ():
@@ -57,7 +58,7 @@ def _cut_short(view: HistoryIndex, tables: Tables, found: _Found) -> tuple[int, 
                 if not tables.surely_before_rollback(audit, path, entries[-1]):
                     open_ += view.excuse("late-write")
                     continue
-                message = f"its rollback was interrupted at {phase}, and {path!r} is left after the next write"
+                message = f"{cut}, and {path!r} is left after the next write"
                 add(found, audit, path, breach(view, audit, instant, message, fault.begin, audit.files[path]))
     return judged, open_
 

@@ -47,6 +47,7 @@ _OPENED = ("java.lang", "java.lang.reflect", "java.util", "java.util.concurrent"
 _OPENS = tuple(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED)
 _OPTIONS = (*_QUIET, *JVM.split(), *_OPENS, "-Xmx1g", "-Dfile.encoding=UTF-8")
 MAIN = "HudiJavaWriter"
+_NEED_ROOM = ("open", "write", "mkdir")  # Calls that a full disk refuses, as the door has it.
 # S3A repeats nothing, so that Hudi meets each error, as it does at the end of S3A's patience.
 _ONCE = {f"fs.s3a.{each}": "0" for each in ("attempts.maximum", "retry.limit", "retry.throttle.limit")}
 
@@ -203,9 +204,12 @@ class JavaFaultInjector(TableFaultInjector):
                 self.struck[self._armed[aimed]] += fired
         if self._warm:
             self.calls = [
-                StorageCall(self.process, DRIVER, call["op"], call["path"], ("cut",) if "cut" in call else ())
+                StorageCall(
+                    self.process, DRIVER, call["op"], call["path"], ("cut",) if "cut" in call else (),
+                    needs_room=call["op"] in _NEED_ROOM and "cut" not in call,
+                )
                 for call in answer["calls"]
-            ]
+            ]  # fmt: skip
         for call in answer["calls"]:
             kind, done = kinds.get(call["result"]), "gone" in call
             if kind is not None and not kind.row.kills:
