@@ -160,10 +160,14 @@ class Audit(Instants):
         files = (parse_data_file(path) for path in (*self.files, *self.named))
         return frozenset(file[:3] for file in files if file is not None and not file.log)
 
-    def covers(self, rollback: TableEntry, path: str) -> bool:
-        """Whether a command block of a rollback lies in the file group of a log file."""
+    def covers(self, rollback: TableEntry, path: str, *, attempted: bool = False) -> bool:
+        """Whether a command block of a rollback lies in the file group of a log file.
+
+        attempted: one that effects show, though its record does not name it, for a run of it that was killed put it.
+        """
         group = _group(parse_data_file(path))
-        blocks = (block for block in rollback.of("appended") if block in self.files or block in self.cleaned)
+        named = [block for block, instant in self._writers.items() if instant == rollback.instant] if attempted else []
+        blocks = (block for block in named or rollback.of("appended") if block in self.files or block in self.cleaned)
         return any(_group(parse_data_file(block)) == group for block in blocks)
 
 

@@ -4,8 +4,8 @@ table_audit.py explains audits. The order of files is known where every effect i
 no write while a table is at rest, and that the tasks of a driver die with it where Spark is local.
 
 A log file of timeline layout 1 bears the instant of its base file. But a table has one writer, so a log file that a
-driver puts during a write, after the requested entry of that write's instant, is of that instant. Before the requested
-entry, and after any later entry of a rollback, it may be the command block of a rollback and stays unknown. So do files
+driver puts during a write, after the requested entry of that write's instant, is of that instant, and after an entry of
+a rollback it is a command block of that one. Before both it stays unknown. So do files
 of drivers that went on after a write of theirs had failed, because its tasks may still run.
 Source: BaseHoodieWriteClient.startCommit of 0.15.0 and 1.0.2, which rolls back and then requests.
 """
@@ -141,7 +141,9 @@ class Tables:
 
 
 def writers(events: Iterable[Event], table: str, writes: Iterable[TableWrite]) -> dict[str, str]:
-    """The instants of log files, by path relative to the table; files of unknown writes are left out."""
+    """The instants of log files, of rollbacks for command blocks, by path relative to the table; unknown ones are left
+    out.
+    """
     began = {write.invoke: write.process for write in writes if write.table == table}
     ended = {write.done: write for write in writes if write.table == table}
     now: dict[str, str] = {}
@@ -158,10 +160,9 @@ def writers(events: Iterable[Event], table: str, writes: Iterable[TableWrite]) -
             relative = (event.path or "")[len(table) + 1 :]
             folder, _, name = relative.rpartition("/")
             entry = table_entry(name) if folder == HOODIE and event.process in now else None
-            if entry is not None and entry.action in WRITES and entry.state is State.REQUESTED:
-                now[event.process] = entry.instant
-            elif entry is not None and entry.action == ROLLBACK:
-                now[event.process] = ""
+            if entry is not None:
+                if entry.action == ROLLBACK or (entry.action in WRITES and entry.state is State.REQUESTED):
+                    now[event.process] = entry.instant
             elif not relative.startswith(f"{HOODIE}/"):
                 file = parse_data_file(relative)
                 instant = "" if event.process in failed else now.get(event.process, "")

@@ -122,7 +122,7 @@ def _rollback_complete(view: HistoryIndex, tables: Tables) -> Count:
                 open_ += view.excuse("waits-its-turn")
                 continue
             for path in audit.owned.get(instant, ()) if instant not in audit.committed else ():
-                message = left(audit, rollbacks[-1], path)
+                message = left(view, audit, rollbacks[-1], path)
                 if message and tables.surely_before_rollback(audit, path, rollbacks[-1]):
                     proof = breach(view, audit, instant, message, audit.files[path], rollbacks[-1].event)
                     add(found, audit, path, proof)
@@ -150,12 +150,12 @@ def _rollback_complete(view: HistoryIndex, tables: Tables) -> Count:
     return judged, list(found.values()), open_
 
 
-def left(audit: Audit, rollback: TableEntry, path: str) -> str:
+def left(view: HistoryIndex, audit: Audit, rollback: TableEntry, path: str) -> str:
     """The reason why a file of a rolled back instant should have been deleted, "" for none."""
     undone = audit.undone.get(path, rollback)
     if path not in audit.undone and not audit.log_of_base(path):
         return f"{path!r} is stored although the rollback {rollback.instant} of its instant is completed"
-    if audit.covers(undone, path):
+    if audit.covers(undone, path) or (audit.covers(undone, path, attempted=True) and view.excuse("block-of-attempt")):
         return ""
     return f"{path!r} is stored, and the rollback {undone.instant} of its instant put no command block into its group"
 

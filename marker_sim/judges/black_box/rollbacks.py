@@ -53,7 +53,7 @@ def _cut_short(view: HistoryIndex, tables: Tables, found: _Found) -> tuple[int, 
                 add(found, audit, entry.path, breach(view, audit, instant, message, fault.begin, entry.event))
             entries = audit.rolled_back.get(instant) or audit.rolling_back[instant]
             for path in audit.owned.get(instant, ()) if instant not in audit.committed else ():
-                if not left(audit, entries[-1], path):
+                if not left(view, audit, entries[-1], path):
                     continue
                 if not tables.surely_before_rollback(audit, path, entries[-1]):
                     open_ += view.excuse("late-write")
