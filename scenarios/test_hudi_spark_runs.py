@@ -267,9 +267,10 @@ class Nowhere:
     def caller(self, target: str, driver: str) -> str:
         return driver
 
-    def arm(self, fault: ArmedFault) -> None:
-        fault.fired += 1
-        self._injector.inject(fault, StorageCall(self._injector.process, "driver", "put", "t0/p0/x.parquet"))
+    def arm(self, *faults: ArmedFault) -> None:
+        for fault in faults:
+            fault.fired += 1
+            self._injector.inject(fault, StorageCall(self._injector.process, "driver", "put", "t0/p0/x.parquet"))
 
     def disarm(self) -> None: ...
 
