@@ -263,6 +263,7 @@ class Nowhere:
         self.reader: tuple[str, dict[str, str]] = (str(root), {})
         self.interceptor = self
         self._injector = injector
+        self.calls: list[StorageCall] = []
 
     def caller(self, target: str, driver: str) -> str:
         return driver
