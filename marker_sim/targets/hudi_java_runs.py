@@ -5,10 +5,10 @@
                                             └─ one that processes had broken so before ──► of a confirmed story
 
 So nothing is a violation that no process showed which was really killed. What writes without a fault break, they show
-as well. A story is a kind of violation, a kind of call
-and a fate; processes play its first point, and its next one if they kept their promise. What a warm life broke and no
-process did is counted, and named in the report. Plans that are played again, by `replay` or to become smaller, are of
-processes. Some points are played beside each other, each in a warm JVM of its own or by its own processes.
+as well. A story is a kind of violation, a kind of call and a fate; processes play its first point, and its next one
+if they kept their promise. What a warm life broke and no process did is counted, and named in the report. Plans that
+are played again, by `replay` or to become smaller, are of processes. Some points are played beside each other, each
+in a warm JVM of its own or by its own processes.
 """
 
 from __future__ import annotations

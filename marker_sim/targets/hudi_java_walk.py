@@ -143,8 +143,7 @@ class TableWalk:
         self._drawn += 1
         rng = random.Random(f"table walk/2/{self.seed}/{self._drawn}")
         first = rng.choice(kept)
-        stages = len(STAGES)
-        own = [each for each in kept if each.base // stages == first.base // stages]
+        own = [each for each in kept if each.base // len(STAGES) == first.base // len(STAGES)]
         points = (first, *rng.choices(own, k=rng.randint(1, BEYOND_MAX - 1)))
         writes = [each.plan.faults for each in own if self.bases[each.base][0] == "write"]
         return with_steps(

@@ -166,8 +166,9 @@ class Audit(Instants):
         attempted: one that effects show, though its record does not name it, for a run of it that was killed put it.
         """
         group = _group(parse_data_file(path))
-        named = [block for block, instant in self._writers.items() if instant == rollback.instant] if attempted else []
-        blocks = (block for block in named or rollback.of("appended") if block in self.files or block in self.cleaned)
+        put = (path for path, instant in self._writers.items() if instant == rollback.instant)
+        named = put if attempted else rollback.of("appended")
+        blocks = (block for block in named if block in self.files or block in self.cleaned)
         return any(_group(parse_data_file(block)) == group for block in blocks)
 
 

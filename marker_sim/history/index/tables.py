@@ -5,8 +5,8 @@ no write while a table is at rest, and that the tasks of a driver die with it wh
 
 A log file of timeline layout 1 bears the instant of its base file. But a table has one writer, so a log file that a
 driver puts during a write, after the requested entry of that write's instant, is of that instant, and after an entry of
-a rollback it is a command block of that one. Before both it stays unknown. So do files
-of drivers that went on after a write of theirs had failed, because its tasks may still run.
+a rollback it is a command block of that one. Before both it stays unknown. So do files of drivers that went on after a
+write of theirs had failed, because its tasks may still run.
 Source: BaseHoodieWriteClient.startCommit of 0.15.0 and 1.0.2, which rolls back and then requests.
 """
 

@@ -215,7 +215,7 @@ class Table:
 
     def _start(self) -> None:
         if self._lives and shape_of(self.plan).lazy:
-            time.sleep(HEARTBEAT_S)
+            time.sleep(HEARTBEAT_S)  # Hudi goes by the age of the file that the dead driver wrote last.
         self._lives += 1
         name = f"driver-{self._lives}"
         self.life = self.injector.driver = self.begin(name)
