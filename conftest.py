@@ -1,4 +1,4 @@
-"""What every test session of this repository shares: profiles, workers, no skips in CI, and no stale installation.
+"""What every test session of this repository shares: set-up, profiles, order, no skips in CI, no stale installation.
 
 MARKER_SIM_PROFILE   quick (default), ci (default where CI is set) or nightly; properties/volume.py reads it
 CI                   when true, a skipped test is an error
@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from xdist.remote import Producer
-from xdist.scheduler import LoadGroupScheduling
-from xdist.workermanage import WorkerController
 
 import marker_sim
+from properties import tools
 from properties.volume import IN_CI, NIGHTLY, PROFILE
 
 pytest_plugins = ("marker_sim.pytest_plugin",)
@@ -26,9 +26,16 @@ pytest_plugins = ("marker_sim.pytest_plugin",)
 # Tests start hundreds of processes, and each would compile the package: here bytecode is kept, whatever the shell says.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# A job in the background ignores them, and so would every process that a test starts and wants to end by them.
+for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)
+signal.pthread_sigmask(signal.SIG_UNBLOCK, signal.valid_signals())
 
 EXAMPLES = {"quick": 25, "ci": 100, "nightly": 2000}
 NIGHTLY_S = 12 * 3600.0
+# Files whose tests take longest, each a unit of work for pytest-xdist: who begins with them does not end with them.
+LONGEST: tuple[str, ...] = ()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -47,15 +54,27 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile(PROFILE)
     if NIGHTLY and config.option.timeout is None:
         config.option.timeout = NIGHTLY_S
-    worker = os.environ.get("PYTEST_XDIST_WORKER")
-    if worker is not None and _computes(worker):
-        os.nice(10)  # What is tested in real time goes first.
     stale = _differs(Path(marker_sim.__file__).parent, Path(__file__).parent / "marker_sim")
     if stale:
         raise pytest.UsageError(
             f"the installed marker_sim differs from this work tree in {stale}; install it again with"
             " `pip install -e '.[test]'`, so that the tests see what is here"
         )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Fetch what a session of all tests lacks, before a worker looks for it; once for the machine."""
+    config = session.config
+    if hasattr(config, "workerinput") or config.args_source is pytest.Config.ArgsSource.ARGS:
+        return
+    reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
+    tools.fetch(reporter.write_line)
+
+
+def pytest_report_header() -> tuple[str, ...]:
+    """What is left out on this machine, and how to have it."""
+    return tools.left_out()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -76,73 +95,19 @@ WAIT = ("scenarios/", "properties/real/", "properties/test_chaos.py", "propertie
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """For `-n auto`: as many workers as there are cores for tests that compute, and two for others.
-
-    With four more the tests of real servers met their bounds of time on two cores: they compute as well.
-    """
-    return CORES + 2
-
-
-def _computes(worker: str) -> bool:
-    """Whether a worker ("gw3") takes tests that compute first."""
-    return int(worker.removeprefix("gw")) < CORES
+    """For `-n auto`: two workers more than cores, for some tests wait for processes that they started."""
+    return len(os.sched_getaffinity(0)) + 2
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that wait come first."""
-    items.sort(key=lambda item: not item.nodeid.startswith(WAIT))
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_collection_finish(session: pytest.Session) -> Generator[None, object, object]:
-    """Names of tests as xdist's scheduler reads them, with their group, while a worker sends them.
-
-    pytest-xdist 3.8 puts the group into an attribute that pytest 9.2 does not read: each test was a unit of its own.
-    """
-    named = {item: item.id for item in session.items} if hasattr(pytest.Item, "id") else {}
-    for item, name in named.items():
-        if (group := item.get_closest_marker("xdist_group")) is not None:
-            item._id = name.parse(f"{name}@{group.args[0]}")
-    try:
-        return (yield)
-    finally:
-        for item, name in named.items():
-            item._id = name
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadGroupScheduling | None:
-    """Another one than xdist's for groups, which waits for ever once a test has ended its worker."""
-    return _GroupScheduling(config, log) if config.getoption("dist") == "loadgroup" else None
-
-
-class _GroupScheduling(LoadGroupScheduling):  # type: ignore[misc]
-    """Tests that wait are given out from the first one on, and to workers that compute from the last one back.
-
-    A test that ended its worker is not run again, and the worker in its place gets work that it can begin. pytest-xdist
-    3.8 gives it the same test again, and alone: a worker begins a test when it knows the one after it.
-    """
-
-    def _assign_work_unit(self, node: WorkerController) -> None:
-        if _computes(node.gateway.id):
-            self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)
-        super()._assign_work_unit(node)
-
-    def remove_node(self, node: WorkerController) -> str | None:
-        units = self.assigned_work[node].values()
-        left = [(unit, test) for unit in units for test, over in unit.items() if not over]
-        if left:
-            unit, test = left[0]
-            unit[test] = True
-        super().remove_node(node)
-        return left[0][1].removesuffix(f"@{self._split_scope(left[0][1])}") if left else None
-
-    def _reschedule(self, node: WorkerController) -> None:
-        while node in self.registered_collections and not node.shutting_down:
-            super()._reschedule(node)
-            if self._pending_of(self.assigned_work[node]) > 1:
-                break
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what CI alone plays, and begin with the files that take longest."""
+    if PROFILE == "quick":
+        left_out = [item for item in items if item.get_closest_marker("ci") is not None]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(places)))
 
 
 def _differs(used: Path, here: Path) -> str:

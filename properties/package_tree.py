@@ -1,7 +1,4 @@
-"""The modules of the package as text and as syntax trees, each read once in a process.
-
-Tests that look at all of them are in one group of xdist, so that one worker does it.
-"""
+"""The modules of the package as text and as syntax trees, each read once in a process."""
 
 from __future__ import annotations
 
@@ -9,12 +6,9 @@ import ast
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "marker_sim"
 MODULES = tuple(sorted(PACKAGE.rglob("*.py")))
-OF_TREE = pytest.mark.xdist_group("tree")
 
 
 @cache

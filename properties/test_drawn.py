@@ -22,7 +22,6 @@ from properties.drawn import (
 )
 
 # One worker draws them, once.
-pytestmark = pytest.mark.xdist_group("drawn")
 
 
 @pytest.fixture(scope="module", params=STORAGES)

@@ -47,16 +47,11 @@ def test_each_kind_of_change_is_made_where_it_can_be() -> None:
     assert not any("Of a function" in before for _, before, _ in made)
 
 
-# One worker makes them, once.
-OF_EVERY = pytest.mark.xdist_group("generated mutants")
-
-
 @pytest.fixture(scope="module")
 def every() -> list[Change]:
     return possible()
 
 
-@OF_EVERY
 def test_every_change_of_the_reference_is_python_again_and_has_a_name_of_its_own(every: list[Change]) -> None:
     texts = {module.removeprefix("marker_sim."): source_of(module)[1] for module in MODULES}
     for change in every:
@@ -88,7 +83,6 @@ def test_a_smaller_draw_is_the_beginning_of_a_larger_one() -> None:
     assert drawn(40, 5)[:10] == drawn(10, 5) != drawn(10, 6)
 
 
-@OF_EVERY
 def test_what_breaks_a_promise_and_what_cannot_be_imported_are_told_apart(every: list[Change]) -> None:
     def of(function: str, kind: str, before: str) -> Change:
         return next(c for c in every if (c.function, c.kind, c.before) == (function, kind, before))
@@ -99,7 +93,6 @@ def test_what_breaks_a_promise_and_what_cannot_be_imported_are_told_apart(every:
     assert hunt(broken, 1, 1).how == NO_MUTANT
 
 
-@OF_EVERY
 def test_every_review_is_of_a_change_that_there_is_and_says_what_it_is(every: list[Change]) -> None:
     told = {change.key: change for change in (*every, *possible(served.MODULES))}
     for key, review in reviews().items():

@@ -7,9 +7,8 @@ import re
 from pathlib import Path
 
 from marker_sim.judges.verdict_row import VerdictRow
-from properties.package_tree import OF_TREE, PACKAGE, nodes_of
+from properties.package_tree import PACKAGE, nodes_of
 
-pytestmark = OF_TREE
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE = (DOCS / "glossary.md").read_text(encoding="utf-8")
 ENTRIES = re.findall(r"^\*\*(.+?)\*\*: (.+)$", PAGE, re.M)

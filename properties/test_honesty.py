@@ -41,10 +41,6 @@ NAME = "p/f_0-0-0_001.parquet.marker.CREATE"
 SEEDS = 25
 
 
-# One worker makes these runs, once.
-OF_STATISTICS = pytest.mark.xdist_group("statistics")
-
-
 @pytest.fixture(scope="module")
 def statistics() -> Statistics:
     """The first runs of a campaign over everything, all of them looked at."""
@@ -58,14 +54,12 @@ def statistics() -> Statistics:
     return counted
 
 
-@OF_STATISTICS
 def test_what_is_declared_often_is_met_as_often_as_declared(statistics: Statistics) -> None:
     for goal in GOALS:
         due = goal.expected(statistics.looked, False)
         assert goal.times(statistics) >= due / 2 or due < 4, goal
 
 
-@OF_STATISTICS
 def test_no_fault_strikes_where_that_is_declared_impossible(statistics: Statistics) -> None:
     for kind, phases in statistics.faults_by_phase.items():
         for phase in phases:
@@ -73,7 +67,6 @@ def test_no_fault_strikes_where_that_is_declared_impossible(statistics: Statisti
             assert not why_not(FaultKind(kind), phase), f"{kind} struck in {phase}, which is declared impossible"
 
 
-@OF_STATISTICS
 def test_every_kind_of_fault_has_a_row_and_every_cell_is_met_unmet_or_impossible(statistics: Statistics) -> None:
     rows = {row.kind: row for row in fault_rows(statistics, PLACES)}
     drawn = {kind.value for kind in FaultKind if any(kind in drawable(*pair) for pair in PLACES)}
@@ -88,7 +81,6 @@ def test_every_kind_of_fault_has_a_row_and_every_cell_is_met_unmet_or_impossible
     assert not any(phase.startswith("server") for phase in direct["kill"].unmet)
 
 
-@OF_STATISTICS
 def test_the_reference_is_above_every_floor(statistics: Statistics) -> None:
     assert below_thresholds(statistics, "hudi") == ()
     for threshold in THRESHOLDS:
@@ -96,7 +88,6 @@ def test_the_reference_is_above_every_floor(statistics: Statistics) -> None:
         assert done >= 2 * threshold.least * of or threshold.least >= 0.4, threshold.name
 
 
-@OF_STATISTICS
 def test_what_was_due_and_never_met_takes_the_ground_from_its_guarantees(statistics: Statistics) -> None:
     poor = Statistics()
     poor.merge(statistics)
@@ -156,7 +147,6 @@ def test_bad_luck_doubts_one_campaign_in_a_thousand_at_the_least_ratio_and_one_i
     assert too_few(0, 7.0) and too_few(140, 200.0) and not too_few(0, 0.0)
 
 
-@OF_STATISTICS
 def test_what_the_kit_cannot_bring_about_or_see_is_no_goal_of_that_kind_of_system(statistics: Statistics) -> None:
     foreign = load_system("properties.correct.hex_names:Markers")
     asked = reached(statistics, PLACES, foreign, False)

@@ -109,9 +109,6 @@ def hasty(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, str]:
     return folder, *session_of_a_third_party(folder, *asked, shrinking=True)
 
 
-OF_HASTY = pytest.mark.xdist_group("hasty")
-
-
 def failed(output: str) -> list[str]:
     return sorted(line.split()[1] for line in output.splitlines() if line.startswith("FAILED "))
 
@@ -125,7 +122,6 @@ def test_a_third_party_needs_one_option_and_sees_nothing_without_it(tmp_path: Pa
     assert code == 0 and "failed" not in output and "test_own.py ." in output and "marker-sim ...." in output, output
 
 
-@OF_HASTY
 def test_a_failure_is_the_story_of_a_short_plan_and_says_what_was_not_played(hasty: tuple[Path, int, str]) -> None:
     folder, code, output = hasty
     assert code == 1 and "marker-sim::G4-exact-set[direct-s3]" in failed(output), output
@@ -139,7 +135,6 @@ def test_a_failure_is_the_story_of_a_short_plan_and_says_what_was_not_played(has
     assert (folder / ".hypothesis" / ".gitignore").read_text(encoding="utf-8").endswith("*\n")
 
 
-@OF_HASTY
 def test_known_violations_are_expected_and_entries_that_nothing_shows_are_told(
     hasty: tuple[Path, int, str], tmp_path: Path
 ) -> None:

@@ -14,10 +14,9 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from marker_sim.targets.table import TARGETS
-from properties.package_tree import MODULES, OF_TREE, PACKAGE, ROOT, nodes_of, text_of, tree_of
+from properties.package_tree import MODULES, PACKAGE, ROOT, nodes_of, text_of, tree_of
 from properties.volume import volume
 
-pytestmark = OF_TREE
 BESIDE = ("properties", "scenarios", "benchmarks", "tools")
 SUITES = tuple(sorted(path for folder in BESIDE for path in (ROOT / folder).rglob("*.py")))
 LINES_MAX = 400

@@ -9,9 +9,8 @@ from functools import cache
 
 import pytest
 
-from properties.package_tree import MODULES, OF_TREE, ROOT, nodes_of
+from properties.package_tree import MODULES, ROOT, nodes_of
 
-pytestmark = OF_TREE
 PAGE = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
 QUOTES = [line for block in re.findall(r"```text\n(.*?)\n```", PAGE, re.S) for line in block.splitlines()]
 WORDS_LEAST = 15

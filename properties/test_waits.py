@@ -23,7 +23,7 @@ from marker_sim.surroundings.supervisor import StartedProgram
 from marker_sim.worlds.http import stage
 from marker_sim.worlds.http.local_world import LocalWorld
 from marker_sim.worlds.http.servers import Command, Fleet, Server
-from properties.package_tree import MODULES, OF_TREE, PACKAGE, tree_of
+from properties.package_tree import MODULES, PACKAGE, tree_of
 
 ENDS_S = 10.0
 # Methods that wait for ever when they are given nothing.
@@ -121,7 +121,6 @@ def found() -> frozenset[tuple[str, str]]:
     )
 
 
-@OF_TREE
 def test_every_wait_has_a_bound_or_a_reason() -> None:
     missing = sorted(f"{owner}, line {where}" for owner, where in found() if owner not in ALLOWED)
     assert not missing, "these wait without a bound; give each a time-out, or a reason in ALLOWED:\n" + "\n".join(
@@ -129,7 +128,6 @@ def test_every_wait_has_a_bound_or_a_reason() -> None:
     )
 
 
-@OF_TREE
 def test_no_reason_stands_for_a_wait_that_is_gone() -> None:
     assert sorted(ALLOWED.keys() - {owner for owner, _ in found()}) == []
 

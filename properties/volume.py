@@ -17,7 +17,7 @@ PROFILE = os.environ.get("MARKER_SIM_PROFILE", "ci" if IN_CI else "quick")
 NIGHTLY = PROFILE == "nightly"
 SHARE = 4
 # Of a test that costs much and shows again, with another system or elsewhere, what a cheaper one shows by default.
-CI_ONLY = pytest.mark.skipif(PROFILE == "quick", reason="CI plays it, and MARKER_SIM_PROFILE=ci")
+CI_ONLY = pytest.mark.ci
 
 
 def volume(ci: int, *, quick: int = 0, nightly: int = 0) -> int:

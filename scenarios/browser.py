@@ -6,17 +6,14 @@ import base64
 import json
 import os
 import select
-import shutil
 import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
+from properties import tools
+
 BOUND_S = 60
-CHROMIUM = next(
-    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), ""
-)
-MISSING = "" if CHROMIUM else "the tests of report.html need a Chromium: `apt-get install chromium` puts one on PATH"
 
 
 class Browser:
@@ -26,8 +23,8 @@ class Browser:
         commands, self._write = os.pipe()
         self._read, answers = os.pipe()
         words = [
-            CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-pipe",
-            f"--user-data-dir={profile}", "about:blank",
+            tools.CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+            "--remote-debugging-pipe", f"--user-data-dir={profile}", "about:blank",
         ]  # fmt: skip
         # Chromium reads commands from file 3 and writes answers to file 4.
         self._process = subprocess.Popen(

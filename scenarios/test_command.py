@@ -44,10 +44,6 @@ FAULTS = {"java": ("--answers-first", "G1"), "go": ("-forgets", "G3"), "node": (
 JAVA_WRITES = ("--file-first", "G13")
 
 
-# One worker builds them, once.
-OF_PROGRAMS = pytest.mark.xdist_group("programs")
-
-
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The command of each example that can be built here, by its language."""
@@ -86,7 +82,6 @@ def campaign(command: str, **more: object) -> Campaign:
     return run_campaign(CampaignRequest(**(asked | more)), lambda line: None)  # type: ignore[arg-type]
 
 
-@OF_PROGRAMS
 def test_a_correct_program_is_not_accused_of_operations_and_of_writes(programs: dict[str, str], language: str) -> None:
     system = load_system(f"command:{programs[language]}")
     assert system.outside is not None
@@ -109,7 +104,6 @@ def test_a_correct_program_is_not_accused_of_operations_and_of_writes(programs: 
     assert {"G1", "G3", "G4", "G6", "G13", "G14", "G15", "G17", "G21"} <= {row.id for row in rows if row.judged}
 
 
-@OF_PROGRAMS
 def test_a_faulty_program_is_caught_its_plan_is_small_and_replay_confirms_it(
     programs: dict[str, str],
     language: str,
@@ -132,7 +126,6 @@ def test_a_faulty_program_is_caught_its_plan_is_small_and_replay_confirms_it(
         pool_of(each).close()
 
 
-@OF_PROGRAMS
 def test_a_write_path_of_a_program_is_judged(programs: dict[str, str]) -> None:
     """The markers are the same as in the correct program, and all else is the kit's."""
     if "java" not in programs:

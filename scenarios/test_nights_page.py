@@ -14,9 +14,10 @@ from marker_sim.campaign.nightly.failures import name_of
 from marker_sim.campaign.nightly.page import write_summary
 from marker_sim.campaign.nightly.totals import Totals
 from marker_sim.outcome.failure import FIXED, VIOLATED, FailureRecord
-from scenarios.browser import MISSING, Browser
+from properties import tools
+from scenarios.browser import Browser
 
-pytestmark = [pytest.mark.skipif(MISSING != "", reason=MISSING), pytest.mark.xdist_group("browser")]
+pytestmark = tools.needs(tools.browser())
 
 HOSTILE = "</script><script>hacked=1</script><img src=x onerror=hacked=1>"
 

@@ -12,11 +12,12 @@ from marker_sim.history import History
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.report.page import render_page
 from marker_sim.report.verdict import judge_campaign
+from properties import tools
 from properties.cli.campaigns import PLAN, campaign, changed
 from properties.judges.build import DIRECTORY, Story, marker
-from scenarios.browser import MISSING, Browser
+from scenarios.browser import Browser
 
-pytestmark = [pytest.mark.skipif(MISSING != "", reason=MISSING), pytest.mark.xdist_group("browser")]
+pytestmark = tools.needs(tools.browser())
 
 HOSTILE = "</script><script>hacked=1</script><img src=x onerror=hacked=1>\u2028'\""
 IN_VIEW = """(selector) => [...document.querySelectorAll(selector)].map((each) => each.getBoundingClientRect())

@@ -29,10 +29,11 @@ from marker_sim.worlds.http.plan_wires import STORAGE_WIRE, WIRE
 from marker_sim.worlds.http.planned_run import OF_PLANS, PlayedPlan
 from marker_sim.worlds.proxies import install
 from marker_sim.worlds.proxies.faults import BROKEN
+from properties import tools
 from properties.drawn import BATCHES
 from scenarios.test_plans_on_servers import real_runs
 
-needs_wires = pytest.mark.skipif(install.missing() != "", reason=install.missing())
+needs_wires = tools.needs(tools.wires())
 ASKED = Op(actor="executor-0", kind="create", name=f"p/a{COPY}.marker.CREATE", copies=60, apart_ms=15)
 
 

@@ -31,6 +31,7 @@ from marker_sim.worlds.proxies.faults import (
     exchange,
 )
 from marker_sim.worlds.recorder import Recorder
+from properties import tools
 
 pytest.importorskip("toxiproxy", reason="needs toxiproxy-python: pip install '.[foreign]'")
 
@@ -43,7 +44,7 @@ UNKNOWN = REQUEST.replace(b"/echo", b"/unknown")
 ENDS_S = 5.0
 SLOW_S = 0.6
 
-needs_server = pytest.mark.skipif(install.missing() != "", reason=install.missing())
+needs_server = tools.needs(tools.wires())
 
 
 class Upstream:
