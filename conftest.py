@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, settings
 
 import marker_sim
 from properties import tools
-from properties.volume import IN_CI, NIGHTLY, PROFILE
+from properties.volume import IN_CI, NIGHTLY, PROFILE, is_larger
 
 pytest_plugins = ("marker_sim.pytest_plugin",)
 
@@ -101,11 +101,14 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what CI alone plays, and begin with the files that take longest."""
+    """Leave out what CI alone plays, mark what it plays with more volume, and begin with the longest files."""
     if PROFILE == "quick":
-        left_out = [item for item in items if item.get_closest_marker("ci") is not None]
-        config.hook.pytest_deselected(items=left_out)
+        left_out = {item for item in items if item.get_closest_marker("ci") is not None}
+        config.hook.pytest_deselected(items=[*left_out])
         items[:] = [item for item in items if item not in left_out]
+    for item in items:
+        if item.get_closest_marker("ci") or is_larger(item):
+            item.add_marker("volume")
     places = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(places)))
 

@@ -23,9 +23,10 @@ from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.report.page import render_page
 from marker_sim.report.pictures.trace import write_trace
 from marker_sim.report.verdict import judge_campaign
+from properties import tools
 from properties.cli.campaigns import campaign, changed
 from properties.judges.build import DIRECTORY, Story, marker
-from scenarios.browser import MISSING, Browser
+from scenarios.browser import Browser
 
 FILES, CLIENTS, PAUSE_EVERY = 20, 8, 2_000
 STORIES = 40
@@ -123,8 +124,8 @@ def main() -> None:
     parser.add_argument("--events", default="1000,100000,1000000", help="sizes of histories, separated by commas")
     parser.add_argument("--openings", type=int, default=5, help="how often each page is opened")
     given = parser.parse_args()
-    if MISSING:
-        raise SystemExit(MISSING)
+    if tools.browser():
+        raise SystemExit(tools.browser())
     print("  ".join(PageCost._fields))
     with tempfile.TemporaryDirectory() as name:
         browser = Browser(Path(name) / "profile")

@@ -1,15 +1,16 @@
 """What tests need besides Python packages: programs, jars and rights of this machine.
 
-A session of all tests fetches the missing ones first (`fetch`), once for the machine; then it says in one line each what
-is left out here and how to have it (`left_out`). Tests read the same reasons by `needs`.
+A session of all tests fetches the missing ones first (`fetch`), once for the machine; then it says in one line each
+what is left out here and how to have it (`left_out`). Tests read the same reasons by `needs`.
 """
 
 from __future__ import annotations
 
 import shutil
+import subprocess
 import time
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 
 import pytest
 
@@ -21,6 +22,7 @@ from marker_sim.worlds.proxies import install as toxiproxy
 
 HUDI = "1.2.0"  # The release that every session tests; `pytest -m jvm` tests all.
 JARS = (hudi.bundle(HUDI), hudi_java.client(HUDI))
+VERSION_S = 60.0
 CHROMIUM = next(
     (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), ""
 )
@@ -54,9 +56,17 @@ def browser() -> str:
     return "" if CHROMIUM else "no Chromium is on PATH; `apt-get install chromium` puts one there"
 
 
+@cache
 def program(name: str) -> str:
-    """The reason why a program cannot be used, "" when it can."""
-    return "" if shutil.which(name) else f"no {name} is on PATH; install it and put it there"
+    """The reason why a program cannot be used, "" when it can: one on PATH may be a launcher of what is not there."""
+    if shutil.which(name) is None:
+        return f"no {name} is on PATH; install it and put it there"
+    try:
+        asked = [name, "version" if name == "go" else "--version"]
+        done = subprocess.run(asked, capture_output=True, text=True, timeout=VERSION_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"{name} cannot be run: {error}"
+    return "" if done.returncode == 0 else f"{name} on PATH does not run: {(done.stdout + done.stderr).strip()}"
 
 
 # What may be missing, and the reason why it is.
@@ -66,7 +76,7 @@ PARTS: dict[str, Callable[[], str]] = {
     f"Hudi {HUDI}": jars,
     "report.html in a browser": browser,
     "storage calls that stop at the kit": refused,
-    **{f"examples that {name} builds or runs": lambda name=name: program(name) for name in ("go", "node", "javac")},
+    **{f"examples that {name} builds or runs": partial(program, name) for name in ("go", "node", "javac")},
 }
 
 

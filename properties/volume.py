@@ -30,3 +30,14 @@ def volume(ci: int, *, quick: int = 0, nightly: int = 0) -> int:
 def part(items: Sequence[Item]) -> Sequence[Item]:
     """Every fourth of them by default, all in CI and by night."""
     return items[::SHARE] if PROFILE == "quick" else items
+
+
+def is_larger(item: pytest.Item) -> bool:
+    """Whether a test does more in CI than by default: its module asks for it, or Hypothesis draws its examples."""
+    if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+        return True
+    names = vars(item.module) if isinstance(item, pytest.Function) else {}
+    return any(names.get(name) is of_profile for name, of_profile in _OF_PROFILE.items())
+
+
+_OF_PROFILE = {"volume": volume, "part": part, "SHARE": SHARE, "PROFILE": PROFILE}

@@ -56,7 +56,7 @@ def language(request: pytest.FixtureRequest, programs: dict[str, str]) -> str:
     """Each that is installed."""
     name: str = request.param
     if name not in programs:
-        pytest.skip(f"the example in {name} cannot be built: no {lacks(name)} on PATH")
+        pytest.skip(lacks(name))
     return name
 
 
@@ -129,7 +129,7 @@ def test_a_faulty_program_is_caught_its_plan_is_small_and_replay_confirms_it(
 def test_a_write_path_of_a_program_is_judged(programs: dict[str, str]) -> None:
     """The markers are the same as in the correct program, and all else is the kit's."""
     if "java" not in programs:
-        pytest.skip("the example in Java cannot be built: no javac on PATH")
+        pytest.skip(lacks("java"))
     flag, guarantee = JAVA_WRITES
     found = campaign(f"{programs['java']} {flag}", guarantees=frozenset({guarantee}), stop_at_first=True)
     assert {failure.guarantee for failure in found.failures} == {guarantee}

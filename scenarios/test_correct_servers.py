@@ -24,6 +24,7 @@ from marker_sim.unusual_names import REFUSED
 from marker_sim.worlds.http.directory_reader import DirectoryReader, run_reader
 from marker_sim.worlds.http.planned_run import OF_PLANS
 from marker_sim.worlds.recorder import Recorder
+from properties import tools
 from properties.volume import CI_ONLY, volume
 from scenarios.correct_servers.starts import HERE, SERVERS, build_go, missing, start
 from scenarios.stored_plans import caught
@@ -33,9 +34,9 @@ PLANS = volume(8, quick=2, nightly=40)
 ON_S3 = volume(8, quick=1, nightly=40)
 BUDGET_S = 240.0  # That no campaign of so many plans comes near to.
 QUICK = ("go-hex-files", "node-journal")  # They start at once, so that the second plan surely has its turn.
-# By default one of each language that starts at once, the one whose directories have owners, and the one on S3, where
-# a plan takes as long as three on a disk. The others differ from these in how they store, which CI sees.
-BY_DEFAULT = (*QUICK, "rust-leaves", "python-owned", "python-one-key")
+# By default these two, the one whose directories have owners, and the one on S3, where a plan takes as long as three on
+# a disk. The others differ from these in how they store, which CI sees.
+BY_DEFAULT = (*QUICK, "python-owned", "python-one-key")
 HASTY = """		if len(batch) < full {
 			files, _ := read(o.dir)
 			for at := range batch {
@@ -71,7 +72,7 @@ def asked(tmp_path: Path, command: str, runs: int | None, reader: str = "", stor
 )
 def test_a_correct_server_of_odd_shape_is_not_accused(tmp_path: Path, name: str) -> None:
     if lacks := missing(name):
-        pytest.skip(f"{name} needs {lacks}")
+        pytest.skip(lacks)
     command, reader = start(name, tmp_path)
     storage = SERVERS[name].storage
     done = campaign(asked(tmp_path, command, PLANS if storage == "local" else ON_S3, reader, storage))
@@ -228,7 +229,7 @@ def test_a_listing_that_is_compressed_for_a_client_that_does_not_accept_it_is_ca
     assert "a compressed body, which the client did not accept" in (ends[-1].error or "")
 
 
-@pytest.mark.skipif(shutil.which("go") is None, reason="needs go")
+@tools.needs(tools.program("go"))
 def test_a_server_that_answers_batches_that_are_not_full_before_it_writes_them_is_caught(tmp_path: Path) -> None:
     text = (HERE / "bysize" / "main.go").read_text(encoding="utf-8")
     anchor = "\t\to.store(batch)\n"

@@ -9,8 +9,6 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from marker_sim.campaign.played_shrinking import broken_in
 from marker_sim.cli.request import parse_request
 from marker_sim.faults import FaultKind

@@ -17,7 +17,7 @@ from marker_sim.outcome.failure import FIXED, VIOLATED, FailureRecord
 from properties import tools
 from scenarios.browser import Browser
 
-pytestmark = tools.needs(tools.browser())
+pytestmark = [tools.needs(tools.browser()), pytest.mark.volume]
 
 HOSTILE = "</script><script>hacked=1</script><img src=x onerror=hacked=1>"
 

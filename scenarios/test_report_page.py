@@ -17,7 +17,7 @@ from properties.cli.campaigns import PLAN, campaign, changed
 from properties.judges.build import DIRECTORY, Story, marker
 from scenarios.browser import Browser
 
-pytestmark = tools.needs(tools.browser())
+pytestmark = [tools.needs(tools.browser()), pytest.mark.volume]
 
 HOSTILE = "</script><script>hacked=1</script><img src=x onerror=hacked=1>\u2028'\""
 IN_VIEW = """(selector) => [...document.querySelectorAll(selector)].map((each) => each.getBoundingClientRect())

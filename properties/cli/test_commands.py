@@ -324,6 +324,7 @@ def test_a_failed_build_of_toxiproxy_does_not_keep_the_rest_from_being_installed
     found: list[Jars] = []
     monkeypatch.setattr(toxiproxy, "find_server", lambda: None)
     monkeypatch.setattr(toxiproxy, "install_server", broken)
+    monkeypatch.setattr("marker_sim.cli.doctor._java", lambda: Check(name="java", found="17", needed_for="", how=""))
     monkeypatch.setattr("marker_sim.cli.doctor.shutil.which", lambda name: f"/bin/{name}")
     monkeypatch.setattr(Jars, "find", lambda jars, _progress: found.append(jars))
     assert main(("doctor", "--install")) == 4

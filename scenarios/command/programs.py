@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 import subprocess
 from pathlib import Path
+
+from properties import tools
 
 SOURCES = Path(__file__).resolve().parent
 NEEDS = {"go": "go", "java": "javac", "node": "node"}
@@ -14,8 +15,8 @@ JAVA = "java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -Xmx64m"
 
 
 def lacks(language: str) -> str:
-    """What the program needs and this machine has not, "" for nothing."""
-    return "" if shutil.which(NEEDS[language]) else NEEDS[language]
+    """The reason why the program cannot be built or run here, "" when it can."""
+    return tools.program(NEEDS[language])
 
 
 def command_of(language: str, out: Path) -> str:

@@ -7,11 +7,12 @@ None looks like another or like Hudi's, each keeps what the profile `http` promi
 from __future__ import annotations
 
 import shlex
-import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+
+from properties import tools
 
 HERE = Path(__file__).resolve().parent
 BUILD_S = 300
@@ -101,9 +102,9 @@ SERVERS = {
 
 
 def missing(name: str) -> str:
-    """What it needs and this machine has not, "" for nothing."""
+    """The reason why it cannot be built or run here, "" when it can."""
     needs = SERVERS[name].needs
-    return "" if needs == "python" or shutil.which(needs) else needs
+    return "" if needs == "python" else tools.program(needs)
 
 
 def start(name: str, out: Path) -> tuple[str, str]:

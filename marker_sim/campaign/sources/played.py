@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 from marker_sim.campaign.pieces import NumberedRun
 from marker_sim.campaign.played_runs import numbered
@@ -30,14 +31,12 @@ from marker_sim.system import System
 from marker_sim.targets.python import served
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest, PlayedRun, RealRuns, ServerOptions
-from marker_sim.worlds.door.available import refused
-from marker_sim.worlds.processes.cluster import ProcessCluster
-from marker_sim.worlds.processes.fork_server import ForkServer
-from marker_sim.worlds.processes.storages import LocalFront
-from marker_sim.worlds.spark.outcome import SparkRun
-from marker_sim.worlds.spark.plans import driver_plan, task_plan
-from marker_sim.worlds.spark.run import run_spark
-from marker_sim.worlds.spark.standalone import Standalone
+
+# The worlds are imported when one runs: every command that can confirm or replay a failure imports this module.
+if TYPE_CHECKING:
+    from marker_sim.worlds.processes.fork_server import ForkServer
+    from marker_sim.worlds.spark.outcome import SparkRun
+    from marker_sim.worlds.spark.standalone import Standalone
 
 ENTRIES_MAX = 60
 LASTS_MAX_S = 40.0
@@ -45,9 +44,7 @@ TOO_LARGE = "plan too large for real processes"
 TOO_LONG = "plan too long for real processes"
 _OF_PROCESSES = tuple((mode, make) for mode in MODES for make in (make_write_plan, make_plan))
 KILLS = 4  # Limits an application to one or two minutes.
-_OF_SPARK = tuple(
-    (mode, storage, draw) for draw in (driver_plan, task_plan) for mode in MODES for storage in ("local", "s3")
-)
+_OF_SPARK = tuple((mode, storage, kills) for kills in (KILLS, 0) for mode in MODES for storage in ("local", "s3"))
 LONG_S, RUN_S, ALONE_RUN_S = 600.0, 120.0, 240.0  # Limits for a worker's servers, and for one run.
 CLOSING_S, ALONE_MIN_S = 5.0, 15.0
 
@@ -63,6 +60,9 @@ class Processes(Keeper):
 
     def run(self, plan: Plan) -> History:
         """The history of one run; the first run starts the template process."""
+        from marker_sim.worlds.processes.cluster import ProcessCluster
+        from marker_sim.worlds.processes.fork_server import ForkServer
+
         if self._fork_server is None:
             self._fork_server = self._stack.enter_context(ForkServer())
         return ProcessCluster(plan, self._sut, self._fork_server).run()
@@ -120,9 +120,11 @@ class SparkRuns(Keeper):
 
     def plan(self, number: int) -> Plan:
         """The plan with a number; eight consecutive numbers share a seed."""
-        mode, storage, draw = _OF_SPARK[number % len(_OF_SPARK)]
+        from marker_sim.worlds.spark.plans import driver_plan, task_plan
+
+        mode, storage, kills = _OF_SPARK[number % len(_OF_SPARK)]
         seed = plan_seed(self._seed, number // len(_OF_SPARK))
-        return driver_plan(seed, mode, storage, KILLS) if draw is driver_plan else draw(seed, mode, storage)
+        return driver_plan(seed, mode, storage, kills) if kills else task_plan(seed, mode, storage)
 
     def runs(self, first: int, count: int) -> Iterator[NumberedRun]:
         """The run of each plan that the system supports."""
@@ -135,10 +137,16 @@ class SparkRuns(Keeper):
 
     def again(self, plan: Plan, deadline: float = 0.0, fresh: bool = False, probing: bool = True) -> SparkRun:
         """The result of a plan run once, however long it takes, with storage, drivers and servers used by it alone."""
+        from marker_sim.worlds.spark.run import run_spark
+
         with TemporaryDirectory(prefix="spark-logs-") as logs:
             return run_spark(plan, self._running(), Path(logs), self._sut)
 
     def _running(self) -> Standalone:
+        from marker_sim.worlds.door.available import refused
+        from marker_sim.worlds.processes.storages import LocalFront
+        from marker_sim.worlds.spark.standalone import Standalone
+
         if self._cluster is None:
             scratch = Path(self._stack.enter_context(TemporaryDirectory(prefix="spark-")))
             front = None if refused() else self._stack.enter_context(LocalFront(scratch / "files"))
