@@ -9,8 +9,8 @@ reports the result of its guarantee:
     skipped    no example decided it; the class needs something that the storage does not offer
 
 A place has a report like that of `verify`, in its own directory below `.hypothesis/marker-sim`. With pytest-xdist all
-items of a place are one `xdist_group`. Without `--dist loadgroup`, or with pytest 9.2 and pytest-xdist 3.8, several workers
-may have some, and do the same work.
+items of a place are one `xdist_group`. Without `--dist loadgroup`, or with pytest 9.2 and pytest-xdist 3.8, several
+workers may have some, and do the same work.
 """
 
 from __future__ import annotations
