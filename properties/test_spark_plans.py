@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
@@ -12,7 +11,7 @@ from marker_sim.plan import Plan
 from marker_sim.report.words import plan_sentences
 from marker_sim.search.shrinking.jobs import smaller
 from marker_sim.search.shrinking.shrinker import shrink
-from marker_sim.worlds.spark.plans import PHASES, driver_kill, driver_plan, phase_of, task_plan, upgraded, with_faults
+from marker_sim.worlds.spark.plans import PHASES, driver_kill, driver_plan, phase_of, task_plan
 
 DRAWN = [
     draw(seed, mode, "s3") for draw in (driver_plan, task_plan) for mode in ("direct", "timeline") for seed in (1, 2)
@@ -37,34 +36,6 @@ def test_each_fault_belongs_to_one_write_and_a_stored_plan_is_the_same(plan: Pla
 @pytest.mark.parametrize("word", PHASES)
 def test_a_phase_is_known_again_by_its_fault(word: str) -> None:
     assert phase_of(driver_kill(word, 1, "before")) == phase_of(driver_kill(word, 3, "after")) == word
-
-
-@pytest.mark.parametrize("plan", DRAWN)
-def test_a_plan_of_an_older_version_has_its_faults_in_their_writes(plan: Plan) -> None:
-    older = replace(plan, faults=(), writes=tuple(replace(write, faults=()) for write in plan.writes)).to_dict()
-    older["spark_faults"] = [
-        {"write": number, "phase": phase_of(fault)} | fault.to_dict() for number, fault in faults_by_write(plan)
-    ]
-    again = Plan.from_dict(upgraded(older))
-    assert list(faults_by_write(again)) == list(faults_by_write(plan))
-    assert upgraded(plan.to_dict()) == plan.to_dict()
-
-
-def test_moments_that_have_another_name_now_are_understood() -> None:
-    plan = with_faults(DRAWN[0], ())
-    faults = [
-        {
-            "write": 1,
-            "phase": "finalize-ended",
-            "kind": "kill",
-            "target": "driver",
-            "site": "finalize-ended",
-            "arrival": 1,
-        },
-        {"write": 2, "phase": "begin-ended", "kind": "kill", "target": "driver", "site": "begin-ended", "arrival": 1},
-    ]
-    again = Plan.from_dict(upgraded(plan.to_dict() | {"spark_faults": faults}))
-    assert [(n, phase_of(fault)) for n, fault in faults_by_write(again)] == [(1, "commit-begins"), (2, "inflight")]
 
 
 @pytest.mark.parametrize("plan", DRAWN)

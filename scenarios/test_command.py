@@ -283,7 +283,8 @@ def test_a_program_that_ends_by_itself_is_a_process_that_died(tmp_path: Path) ->
 def test_a_killed_command_leaves_no_program(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(ENDS.replace("sys.exit(3)", "pass"), encoding="utf-8")
-    words = ["verify", "--sut", f"command:{sys.executable} -S {program}", "--budget", "60s", "--jobs", "2"]
+    sut = f"command:{shlex.join([sys.executable, '-S', str(program)])}"
+    words = ["verify", "--sut", sut, "--budget", "60s", "--jobs", "2"]
     kit = subprocess.Popen([sys.executable, "-m", "marker_sim", *words], cwd=tmp_path, stderr=subprocess.DEVNULL)
     started: set[psutil.Process] = set()
     deadline = time.monotonic() + 30

@@ -33,9 +33,8 @@ OPTIONS = "--port {port} --storage {storage} --threads {threads} --interval-ms {
 @contextmanager
 def real_runs(tmp_path: Path, storage: str, program: str) -> Iterator[RealRuns]:
     endpoint = " --endpoint {endpoint}" if storage == "s3" else ""
-    start = (
-        f"{shlex.quote(sys.executable)} {'-S ' if storage == 'local' else ''}{SERVERS}/{program} {OPTIONS}{endpoint}"
-    )
+    words = [sys.executable, *(["-S"] if storage == "local" else []), str(SERVERS / program)]
+    start = f"{shlex.join(words)} {OPTIONS}{endpoint}"
     request = CampaignRequest(
         target=HttpTarget(), modes=("timeline",), storages=(storage,), seed=1, profile=load_profile("http"),
         budget_s=600.0, server=ServerOptions(start=start), report=tmp_path,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 import time
@@ -129,9 +130,10 @@ def owned(
         text = (copied / name).read_text(encoding="utf-8")
         assert text.count(before) == 1
         (copied / name).write_text(text.replace(before, after), encoding="utf-8")
+    start = f"{shlex.join([sys.executable, '-S', str(copied / 'owned.py')])} {{port}} {{storage}}"
     request = CampaignRequest(
         target=HttpTarget(), modes=("timeline",), storages=("local",), seed=1, profile=load_profile("http"),
-        budget_s=600.0, server=ServerOptions(start=f"{sys.executable} -S {copied / 'owned.py'} {{port}} {{storage}}"),
+        budget_s=600.0, server=ServerOptions(start=start),
         report=tmp_path / "report",
     )  # fmt: skip
     with request.target.real_runs(request, lambda line: None) as opened:

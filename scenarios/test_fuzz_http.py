@@ -96,7 +96,9 @@ KINDS = {
 def test_idle_and_half_open_connections_keep_nobody_waiting(tmp_path: Path) -> None:
     with served(tmp_path) as place, ExitStack() as held:
         directory = place.ground.uri(f"{place.ground.base.path}/t0/.hoodie/.temp/20260101000000000")
-        half = request(Part(b"POST", API + f"/create?markerdirpath={directory}&markername=half.marker.CREATE".encode()))
+        half = request(
+            Part(b"POST", API + f"/create?markerdirpath={quote(directory)}&markername=half.marker.CREATE".encode())
+        )
         starts = (b"", half[:20], half[: len(half) // 2], half[:-2], half.replace(b"Length: 0", b"Length: 9") + b"four")
         for number in range(CONNECTIONS):
             line = Line(place.subject.port, BOUND_S)
@@ -116,7 +118,7 @@ def test_slow_clients_are_answered_and_slow_nobody_down(tmp_path: Path) -> None:
         for number in range(40):
             line = Line(place.subject.port, BOUND_S)
             held.callback(line.close)
-            target = API + f"/create?markerdirpath={directory}&markername=slow{number}.marker.CREATE".encode()
+            target = API + f"/create?markerdirpath={quote(directory)}&markername=slow{number}.marker.CREATE".encode()
             clients.append((line, request(Part(b"POST", target))))
         for at in range(max(len(data) for _, data in clients)):
             for line, data in clients:

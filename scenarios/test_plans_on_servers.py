@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import io
 import re
+import shlex
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -300,8 +302,8 @@ def test_a_failure_is_made_small_and_replayed_on_its_server_and_on_a_mended_one(
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert f"shrunk from {HIDDEN.entries + 60}" in page
     file = tmp_path / "plan.json"
-    goes_on = f"there was no time left; `marker-sim shrink {file}` goes on"
-    assert f"it may become smaller yet: {goes_on}" in page
+    goes_on = f"there was no time left; `marker-sim shrink {shlex.quote(str(file))}` goes on"
+    assert f"it may become smaller yet: {goes_on}" in html.unescape(page)
 
     capsys.readouterr()
     assert main(["shrink", str(file), "--budget", "60s"]) == 1

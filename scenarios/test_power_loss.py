@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from collections.abc import Iterator
@@ -31,7 +32,7 @@ from scenarios.test_http import campaign
 
 PROMISES, PROMISES_NOT = load_profile("http-power-loss"), load_profile("http")
 SERVE = (
-    f"{sys.executable} -m marker_sim serve --base {{storage}} --port {{port}} --batch-threads {{threads}}"
+    f"{shlex.quote(sys.executable)} -m marker_sim serve --base {{storage}} --port {{port}} --batch-threads {{threads}}"
     " --batch-interval-ms {interval_ms}"
 )
 NOTHING, NAMES, LENGTHS = KEEPS

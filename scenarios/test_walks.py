@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from collections import Counter
@@ -129,7 +130,7 @@ def test_a_server_that_calls_storage_before_it_is_needed_may_not_be_started_ahea
         opened.again(plan, time.monotonic() + RUN_S)
 
 
-RECOVERING = f"{sys.executable} -S {HERE.parent / 'servers' / 'recovering_server.py'}"
+RECOVERING = shlex.join([sys.executable, "-S", str(HERE.parent / "servers" / "recovering_server.py")])
 STARTS, WORKLOADS = volume(40, quick=6), 2
 
 

@@ -130,7 +130,7 @@ class FailureRecord:
     evidence: the events' numbers in the history of `plan`.
     deterministic: whether a repeated run gave the same history; else a run without it is not conclusive.
     world: "simulated", "real", "spark", or "server" for a foreign system.
-    plan: a Plan as JSON; empty in files of older versions that have none, with `spark_faults` in those of Spark.
+    plan: a Plan as JSON; empty in files of older versions that have none.
     cause: of the breach, "" in files of older versions.
     """
 
@@ -156,7 +156,7 @@ class FailureRecord:
     @property
     def rank(self) -> tuple[bool, bool, bool, bool, int]:
         """As of a `Failure`; without entries the kit's own requests are enough."""
-        faulty = any(self.plan.get(part) for part in ("faults", "spark_faults"))
+        faulty = bool(self.plan.get("faults"))
         return not self.shrunk, self.guarantee == HOSTILE, not self.entries, faulty, self.entries
 
     @property
@@ -169,7 +169,7 @@ class FailureRecord:
     def entries(self) -> int:
         """The size of its plan."""
         tasks = sum(max(1, len(write.get("tasks", ()))) for write in self.plan.get("writes", ()))
-        return tasks + sum(len(self.plan.get(part, ())) for part in ("ops", "faults", "spark_faults"))
+        return tasks + sum(len(self.plan.get(part, ())) for part in ("ops", "faults"))
 
 
 def record_of(failure: Failure, world: str, *, shrunk: bool) -> FailureRecord:

@@ -20,7 +20,6 @@ from marker_sim.outcome.failure import FIXED, VIOLATED, FailureRecord, cause_lin
 from marker_sim.plan import Plan
 from marker_sim.reading import read_as
 from marker_sim.surroundings.files import replacing
-from marker_sim.worlds.spark.plans import upgraded
 
 SCHEMA = 1
 FOLDER = "failures"
@@ -188,9 +187,8 @@ def signature(record: FailureRecord) -> tuple[frozenset[str], ...]:
     """The kinds of faults, operations and tasks in its plan."""
     plan = record.plan
     tasks = [task.get("kind", "CREATE") for write in plan.get("writes", ()) for task in write.get("tasks", ())]
-    faults = [*plan.get("faults", ()), *plan.get("spark_faults", ())]
     return (
-        frozenset(str(fault["kind"] if "kind" in fault else fault.get("fault")) for fault in faults),
+        frozenset(str(fault["kind"] if "kind" in fault else fault.get("fault")) for fault in plan.get("faults", ())),
         frozenset(str(op.get("kind")) for op in plan.get("ops", ())),
         frozenset(tasks),
     )
@@ -198,4 +196,4 @@ def signature(record: FailureRecord) -> tuple[frozenset[str], ...]:
 
 def plan_of(failure: StoredFailure, origin: str = "") -> Plan:
     """The plan to run again; UsageError when this version cannot read it."""
-    return Plan.from_dict(upgraded(failure.plan), origin or failure.name)
+    return Plan.from_dict(failure.plan, origin or failure.name)

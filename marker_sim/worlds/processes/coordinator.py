@@ -28,7 +28,9 @@ class Coordinator:
     """Answers the children of one run after another. answers: to what the template says."""
 
     def __init__(self, path: Path, answers: Mapping[str, Answer] = MappingProxyType({})) -> None:
-        self.address = str(path)
+        # By a handle of its folder: the address of a socket has at most 107 bytes, and temporary folders may have more.
+        self._folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
+        self.address = f"/proc/{os.getpid()}/fd/{self._folder}/{path.name}"
         self._answers: dict[str, Answer] = {"wrong-return": _refuse, **answers}
         self._inboxes: dict[str, Connection] = {}
         self._arrived = threading.Condition()
@@ -84,6 +86,7 @@ class Coordinator:
         with suppress(OSError):
             Client(self.address, "AF_UNIX").close()  # Wakes the listener, which nothing else does.
         self._listener.close()
+        os.close(self._folder)
         for thread in self._threads:
             thread.join(END_TIMEOUT_S)
         for inbox in self._inboxes.values():

@@ -17,9 +17,9 @@ driver_plan   a driver dies in each write, and the next write begins with what i
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from marker_sim.faults import Call, Fault, FaultKind, Site, When
 from marker_sim.faults.row import CHANGES
@@ -73,8 +73,6 @@ STEPS = tuple(word for word, phase in PHASES.items() if phase.site)
 PATHS = {"markers": _TEMP, "data": _DATA}
 TASKS = 4
 PARTITIONS = ("", "dt=2020-01-01", "ä b/01")
-# Moments that plans of older versions name otherwise.
-_OLDER = {"begin-ended": "inflight", "finalize-ended": "commit-begins"}
 
 
 def task_fault(kind: FaultKind, task: int, moment: str) -> Fault:
@@ -130,21 +128,6 @@ def with_faults(plan: Plan, faults: Iterable[tuple[int, Fault]]) -> Plan:
         for ordinal, write in enumerate(plan.writes, 1)
     )
     return replace(plan, writes=writes, faults=tuple(fault for _, fault in placed))
-
-
-def upgraded(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """A plan in its JSON-ready form, whose faults of Spark may stand beside it, as older versions stored them."""
-    plan = dict(raw)
-    older = plan.pop("spark_faults", ())
-    if not older:
-        return plan
-    placed = []
-    for each in older:
-        fault = {key: value for key, value in each.items() if key not in ("write", "phase")}
-        word = _OLDER.get(each["phase"], each["phase"])
-        site = word in PHASES and PHASES[word].site
-        placed.append((each["write"], driver_kill(word) if site or word != each["phase"] else Fault.from_dict(fault)))
-    return with_faults(Plan.from_dict(plan), placed).to_dict()
 
 
 def task_plan(seed: int, mode: str, storage: str) -> Plan:
