@@ -5,7 +5,6 @@ The text for an issue tracker has the promise, the observation, the steps, and a
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Sequence
@@ -19,9 +18,6 @@ from marker_sim.errors import EXIT_HOLDS, EXIT_USAGE, HarnessError, UsageError
 from marker_sim.faults import FAULT_CLASSES
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.outcome.failure import Failure
-from marker_sim.report.directory import writing
-from marker_sim.report.page import render_curves
 from marker_sim.report.scripts.shell_script import FailureDescription
 from marker_sim.report.scripts.table_script import script_of
 from marker_sim.report.words import in_context, plan_sentences, printable
@@ -136,18 +132,6 @@ def failure_description(stored: StoredPlan, sut: str | None) -> FailureDescripti
         version=(stored.version if system == stored.sut else "") or target.version,
         kit_version=stored.kit_version,
     )
-
-
-def write_curves(failures: Sequence[Failure], file: Path) -> None:
-    """Write curves (`replay --curve`) as a page or as JSON, by the ending of the file."""
-    if file.suffix == ".html":
-        text = render_curves(failures)
-    else:
-        text = json.dumps([each.curve.to_dict() for each in failures if each.curve is not None], indent=1) + "\n"
-    with writing(file):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_text(file, text)
-    print(file)
 
 
 def issue_text(failure: FailureDescription) -> str:

@@ -76,7 +76,7 @@ from marker_sim.reading import either
 from marker_sim.report.notes import left_out_lines
 from marker_sim.report.table import output_console, print_lines
 from marker_sim.report.words import plan_sentences
-from marker_sim.report.write import note_ended, write_smaller
+from marker_sim.report.write import note_ended, write_curves, write_smaller
 from marker_sim.search.shrinking.shrinker import SMALL
 from marker_sim.surroundings.requirements import importing
 from marker_sim.surroundings.time_limit import REST_S, TimeLimit
@@ -160,9 +160,8 @@ def replay(
     wanted = Wanted(sut=sut, keep=keep, every=every, real=real, times=count, curves=[] if curve else None)
     code = run_again(path, wanted, output_console())
     if file is not None and wanted.curves:
-        from marker_sim.cli.handing_over import write_curves
-
         write_curves(wanted.curves, file)
+        print(file)
     return code
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -35,7 +35,7 @@ from marker_sim.outcome.failure import Failure
 from marker_sim.plan import write_plan
 from marker_sim.report.columns import write_parquet
 from marker_sim.report.directory import EARLIER, hold, new_folder, writing
-from marker_sim.report.page import render_page
+from marker_sim.report.page import render_curves, render_page
 from marker_sim.report.pictures.trace import write_trace
 from marker_sim.report.verdict import VerdictOutcome, plan_name, traced
 from marker_sim.report.words import printable
@@ -179,3 +179,14 @@ def _case(suite: ElementTree.Element, where: str, name: str) -> ElementTree.Elem
 
 def _add(case: ElementTree.Element, way: str, message: str, text: str = "") -> None:
     ElementTree.SubElement(case, way, message=printable(message)).text = printable(text) or None
+
+
+def write_curves(failures: Sequence[Failure], file: Path) -> None:
+    """Write curves (`replay --curve`) as a page or as JSON, by the ending of the file."""
+    if file.suffix == ".html":
+        text = render_curves(failures)
+    else:
+        text = json.dumps([each.curve.to_dict() for each in failures if each.curve is not None], indent=1) + "\n"
+    with writing(file):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_text(file, text)
