@@ -172,10 +172,13 @@ def test_a_plan_with_a_fault_that_no_wire_showed_has_met_none(tmp_path: Path) ->
     down = Fault.of(FaultKind.WIRE_DOWN, "executor-0~9", Step(1), for_ms=50)
     never_due = Fault.of(FaultKind.WIRE_DOWN, "server", Step(10_000), for_ms=50)
     on_time = Fault.of(FaultKind.WIRE_LATENCY, "server", Step(2), late_ms=0, for_ms=50)
-    for faults, met in (((down,), 1), ((down, never_due), 0), ((down, on_time), 0)):
-        run = played(tmp_path, Plan(storage="local", ops=(ASKED,), faults=faults), probing=False)
-        assert run.counts[OF_PLANS + "wire-down"] == 1, "it is due when a client asks"
-        assert run.counts[OF_PLANS + WIRE] == met
+    with real_runs(tmp_path) as opened:
+        for faults, met in (((down,), 1), ((down, never_due), 0), ((down, on_time), 0)):
+            plan = Plan(storage="local", ops=(ASKED,), faults=faults)
+            run = opened.again(plan, time.monotonic() + 60, False, False)
+            assert isinstance(run, PlayedPlan)
+            assert run.counts[OF_PLANS + "wire-down"] == 1, "it is due when a client asks"
+            assert run.counts[OF_PLANS + WIRE] == met
 
 
 def test_a_script_refuses_faults_of_connections_in_a_sentence_and_a_reader_gets_one() -> None:
