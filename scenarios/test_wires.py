@@ -31,6 +31,7 @@ from marker_sim.worlds.proxies import install
 from marker_sim.worlds.proxies.faults import BROKEN
 from properties import tools
 from properties.drawn import BATCHES
+from properties.volume import CI_ONLY
 from scenarios.test_plans_on_servers import real_runs
 
 needs_wires = tools.needs(tools.wires())
@@ -53,7 +54,7 @@ def struck(history: History, fault: str) -> list[tuple[str, str]]:
 
 
 @needs_wires
-@pytest.mark.parametrize("turn", [0, 1])
+@pytest.mark.parametrize("turn", [0, pytest.param(1, marks=CI_ONLY)])
 def test_the_correct_server_is_not_accused_of_what_the_wire_does(tmp_path: Path, turn: int) -> None:
     plan = make_wire_plan(7, "local", (2,), (25,), "wire", turn)
     run = played(tmp_path, plan)
