@@ -31,9 +31,9 @@ OPTIONS = "--port {port} --storage {storage} --threads {threads} --interval-ms {
 
 
 @contextmanager
-def real_runs(tmp_path: Path, storage: str, program: str) -> Iterator[RealRuns]:
+def real_runs(tmp_path: Path, storage: str, program: str, *more: str) -> Iterator[RealRuns]:
     endpoint = " --endpoint {endpoint}" if storage == "s3" else ""
-    words = [sys.executable, *(["-S"] if storage == "local" else []), str(SERVERS / program)]
+    words = [sys.executable, *(["-S"] if storage == "local" else []), str(SERVERS / program), *more]
     start = f"{shlex.join(words)} {OPTIONS}{endpoint}"
     request = CampaignRequest(
         target=HttpTarget(), modes=("timeline",), storages=(storage,), seed=1, profile=load_profile("http"),
@@ -108,7 +108,7 @@ def test_one_mistake_is_caught_where_its_condition_is_met(
     tmp_path: Path, mistake: str, storage: str, number: int, guarantees: set[str]
 ) -> None:
     broken: set[str] = set()
-    with real_runs(tmp_path, storage, f"rarely_wrong_server.py --mistake {mistake}") as opened:
+    with real_runs(tmp_path, storage, "rarely_wrong_server.py", "--mistake", mistake) as opened:
         for seed in SEEDS:
             run = played(opened, storage, number, seed)
             broken |= {kind[0] for kind in broken_in(run.history, run.plan, load_profile("http"))}
