@@ -33,7 +33,7 @@ def test_a_night_against_a_broken_server_that_is_killed_loses_nothing_and_leaves
     before = _lines(directory)
     assert len(_lines(directory, "end")) == 0, "it was killed in the middle"
 
-    budget = f"{before[-1]['clock_s'] + volume(20, quick=10):.0f}s"
+    budget = f"{before[-1]['clock_s'] + volume(20, quick=6):.0f}s"
     resumed = _start("--budget", budget, "--jobs", "2", "--dir", str(directory), cwd=tmp_path)
     out, err = resumed.communicate(timeout=TIMEOUT_S)
     assert resumed.returncode == 1, out + err
@@ -62,7 +62,7 @@ def test_a_directory_takes_other_versions_of_a_server_and_no_other_system(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     directory = ("--dir", str(tmp_path / "chaos"), "--seed", "1", "--jobs", "1", "--budget")
-    first, then = f"{volume(15, quick=8)}s", f"{volume(15, quick=4)}s"
+    first, then = f"{volume(15, quick=5)}s", f"{volume(15, quick=3)}s"
     assert main(["chaos", "--sut", "http", "--start", START, *directory, first]) == 3, "nothing broke, little happened"
     assert main(["chaos", "--sut", "http", "--start", f"{START} -v", "--storage", "s3", *directory, then]) in (3, 4)
     capsys.readouterr()

@@ -30,7 +30,7 @@ from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest
-from properties.volume import volume
+from properties.volume import CI_ONLY, volume
 from scenarios.command.exchange import NAME, lines_of, perform
 from scenarios.command.programs import command_of, lacks
 
@@ -39,7 +39,7 @@ GUIDE = ROOT / "docs" / "command.md"
 SOURCES = ROOT / "scenarios" / "command"
 PROFILE = load_profile("python")
 PLACES = tuple((mode, storage) for mode in ("direct", "timeline") for storage in ("s3", "local"))
-SEEDS = volume(10, quick=5)  # One of each mode and storage.
+SEEDS = volume(10, quick=4)  # One of each mode and storage.
 FAULTS = {"java": ("--answers-first", "G1"), "go": ("-forgets", "G3"), "node": ("--believes-failures", "G1")}
 JAVA_WRITES = ("--file-first", "G13")
 
@@ -82,6 +82,7 @@ def campaign(command: str, **more: object) -> Campaign:
     return run_campaign(CampaignRequest(**(asked | more)), lambda line: None)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("language", ["go", "java", pytest.param("node", marks=CI_ONLY)], indirect=True)
 def test_a_correct_program_is_not_accused_of_operations_and_of_writes(programs: dict[str, str], language: str) -> None:
     system = load_system(f"command:{programs[language]}")
     assert system.outside is not None
@@ -104,6 +105,8 @@ def test_a_correct_program_is_not_accused_of_operations_and_of_writes(programs: 
     assert {"G1", "G3", "G4", "G6", "G13", "G14", "G15", "G17", "G21"} <= {row.id for row in rows if row.judged}
 
 
+# The fault of the program in Java is also that of the one in JavaScript, which starts sooner.
+@pytest.mark.parametrize("language", ["go", pytest.param("java", marks=CI_ONLY), "node"], indirect=True)
 def test_a_faulty_program_is_caught_its_plan_is_small_and_replay_confirms_it(
     programs: dict[str, str],
     language: str,
@@ -246,9 +249,10 @@ WRONG = (
 def test_what_is_not_the_protocol_is_said_in_one_sentence(
     lines: list[list[str]], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "TURN_S", 3.0)
+    turn_s = 3.0 if "within 3 s" in says else 60.0
+    monkeypatch.setattr(running, "TURN_S", turn_s)
     monkeypatch.setattr(running, "LINE_SIZE_MAX", 1 << 20)
-    monkeypatch.setattr(running, "FIRST_START_S", 3.0)
+    monkeypatch.setattr(running, "FIRST_START_S", turn_s)
     program = tmp_path / "program.py"
     program.write_text(PROGRAM, encoding="utf-8")
     command = shlex.join([sys.executable, "-S", str(program), json.dumps(lines)])
@@ -287,15 +291,15 @@ def test_a_killed_command_leaves_no_program(tmp_path: Path) -> None:
     words = ["verify", "--sut", sut, "--budget", "60s", "--jobs", "2"]
     kit = subprocess.Popen([sys.executable, "-m", "marker_sim", *words], cwd=tmp_path, stderr=subprocess.DEVNULL)
     started: set[psutil.Process] = set()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while len(started) < 3 and time.monotonic() < deadline:  # One at least is a worker's.
         below = psutil.Process(kit.pid).children(recursive=True)
         started |= {child for child in below if child.is_running() and str(program) in _words(child)}
         time.sleep(0.05)
     kit.kill()
-    kit.wait(10)
+    kit.wait(60)
     assert len(started) >= 3
-    assert psutil.wait_procs([child for child in started if _lives(child)], timeout=10)[1] == []
+    assert psutil.wait_procs([child for child in started if _lives(child)], timeout=60)[1] == []
 
 
 def _words(process: psutil.Process) -> list[str]:

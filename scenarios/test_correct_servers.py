@@ -35,9 +35,9 @@ PLANS = volume(8, quick=2, nightly=40)
 ON_S3 = volume(8, quick=1, nightly=40)
 BUDGET_S = 240.0  # That no campaign of so many plans comes near to.
 QUICK = ("go-hex-files", "node-journal")  # They start at once, so that the second plan surely has its turn.
-# By default these two, the one whose directories have owners, and the one on S3, where a plan takes as long as three on
-# a disk. The others differ from these in how they store, which CI sees.
-BY_DEFAULT = (*QUICK, "python-owned", "python-one-key")
+# By default one that needs no build, and one on S3, where a plan takes as long as three on a disk. The others differ in
+# how they store, which CI sees; a plan for the one whose directories have owners is below.
+BY_DEFAULT = ("node-journal", "python-one-key")
 HASTY = """		if len(batch) < full {
 			files, _ := read(o.dir)
 			for at := range batch {
@@ -260,7 +260,7 @@ def test_a_reader_that_waits_for_a_lock_of_a_stopped_server_costs_that_look_and_
     (tmp_path / place.path / "locked").touch()
     began = time.monotonic()
     assert not patient.look_at_stopped(place)
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 50, "it did not wait for the reader"
     failing = reader("sh -c 'echo database is locked >&2; exit 1'")
     assert not failing.look_at_stopped(place)
     with pytest.raises(HarnessError, match="database is locked"):

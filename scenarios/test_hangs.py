@@ -58,7 +58,7 @@ def run(spoiled: str, folder: Path, *words: str) -> tuple[subprocess.CompletedPr
 
 def left(folder: Path) -> list[str]:
     """What still runs of a command that worked below a directory, after the time that ending it takes."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while True:
         found = []
         for process in psutil.process_iter(["cmdline"]):
@@ -73,7 +73,7 @@ def test_a_campaign_against_servers_whose_threads_wait_for_each_other_ends_and_s
     words = ("verify", "--sut", "http", "--start", START, "--budget", "4s", "--seed", "1", "--report", "r")
     done, took_s = run(KEEPS_THE_HANDS, tmp_path, *words)
     assert done.returncode == 4, done.stdout + done.stderr
-    assert took_s < 4 + REST_S + 20
+    assert took_s < 4 + REST_S + 60
     (sentence,) = re.findall("marker-sim: (.*)", done.stderr)
     assert sentence.startswith("a campaign with a budget of 4 s did not end within 7 s, which is trouble of the kit")
     assert "in <lambda>" not in done.stdout and re.search(r"in <lambda>", done.stderr)

@@ -14,7 +14,6 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,17 +32,15 @@ from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.target import CampaignRequest, ServerOptions
 from marker_sim.unusual_names import REFUSED
 from properties import tools
-from properties.volume import volume
-from scenarios.stored_plans import caught
+from properties.volume import CI_ONLY, volume
 
 SERVER = Path(__file__).parent / "servers" / "marker_server.py"
 START = (
     f"{shlex.quote(sys.executable)} -S {shlex.quote(str(SERVER))} --port {{port}} --storage {{storage}}"
     " --threads {threads} --interval-ms {interval_ms}"
 )
-SEARCH_S = 240.0
 BUDGET_S = 120.0  # That no campaign of a few plans comes near to.
-GONE_S = 10.0
+GONE_S = 60.0
 ENDS_S = 60.0
 
 
@@ -92,30 +89,10 @@ def test_the_correct_server_is_not_accused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("broken", "guarantee"),
-    [
-        ("ack-before-flush", "G1"),
-        ("joins-after-restart", "G4"),
-        ("forgets-after-restart", "G5"),
-        ("stale-list", "G11"),
-        ("deaf-after-a-pause", "G6"),
-        ("stays-busy", "G6"),
-        ("loses-workers", "G7"),
-        ("accepts-anything", "G12"),
-        ("splits-oddly", "G4"),
-    ],
-)
-def test_a_broken_server_is_accused_of_what_it_breaks(tmp_path: Path, broken: str, guarantee: str) -> None:
-    request = replace(asked(tmp_path, start=f"{START} --broken {broken}"), budget_s=SEARCH_S, runs=None)
-    found = caught(f"{broken}-local", guarantee, request)
-    assert found is not None and found.evidence
-
-
-@pytest.mark.parametrize(
     ("told", "batch_threads", "held_to", "broken"),
     [
         ("", None, {20}, False),
-        ("--threads 3", 3, {3}, False),
+        pytest.param("--threads 3", 3, {3}, False, marks=CI_ONLY),
         ("--threads 3", 2, {2}, True),
         ("--threads {threads}", 2, {2}, False),
     ],
@@ -140,7 +117,7 @@ def test_a_server_is_held_to_the_batch_threads_that_it_was_told(
 def test_stored_names_of_another_format_come_from_a_reader_command(tmp_path: Path) -> None:
     histories: list[History] = []
     reader = """sh -c 'cat "$0"/MARKERS[0-9]* 2>/dev/null || true' {dir}"""
-    done = campaign(asked(tmp_path, reader=reader), histories)
+    done = campaign(asked(tmp_path, reader=reader, runs=volume(2, quick=1)), histories)
     assert accused(done) == {}
     assert {history.header.layout for history in histories} == {"names"}
     rows = {row.id: row for row in done.statistics.rows(load_profile("http"))}
@@ -154,7 +131,7 @@ def test_stored_names_of_another_format_come_from_a_reader_command(tmp_path: Pat
         ("no-such-program-here --port {port}", "'no-such-program-here' was not found"),
         ("sh -c 'echo first sign of trouble; exit 3'", "exit code 3 before it answered; its last output: first sign"),
         ("sh -c 'echo waiting; sleep 600'", "did not answer GET /v1/hoodie/marker/dir/exists"),
-        ("python3 -m http.server --bind 127.0.0.1 {port}", "with true or false within 2 s (404 "),
+        ("python3 -m http.server --bind 127.0.0.1 {port}", "with true or false within 6 s (404 "),
         (
             "sh -c 'echo java.net.BindException: Address already in use; exit 1'",
             "was in use 4 times, each time a fresh one; does the command pass {port} on? Its last output: java.net",
@@ -166,7 +143,7 @@ def test_a_command_that_cannot_serve_gets_one_sentence_and_leaves_nothing(
 ) -> None:
     before = children()
     with pytest.raises(HarnessError, match=re.escape(words)):
-        campaign(asked(tmp_path, start=start, startup_s=1.5))
+        campaign(asked(tmp_path, start=start, startup_s=6.0 if "404" in words else 1.5))
     assert gone(before)
 
 
@@ -191,7 +168,7 @@ def test_servers_end_with_a_kit_that_is_killed(tmp_path: Path, number: signal.Si
     command = [sys.executable, "-m", "marker_sim", *words, "--report", str(tmp_path / "report")]
     kit = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        assert wait_for(lambda: servers_of(kit.pid), 3 * GONE_S), "no server was started"
+        assert wait_for(lambda: servers_of(kit.pid), GONE_S), "no server was started"
         servers = servers_of(kit.pid)
         kit.send_signal(number)
         kit.wait(GONE_S)
@@ -252,7 +229,7 @@ def test_what_left_its_group_is_found_and_ended(tmp_path: Path) -> None:
     assert not [p for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] == ["sleep", "601"]]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=CI_ONLY)])
 def test_ctrl_c_ends_everything_that_was_started(tmp_path: Path, number: signal.Signals) -> None:
     command = [sys.executable, "-m", "marker_sim", "verify", "--sut", "http", "--start", START]
     command += ["--storage", "local", "--budget", "60s", "--report", str(tmp_path / "report")]

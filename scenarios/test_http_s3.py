@@ -98,7 +98,7 @@ BROKEN = [
     ("swallows-failure", "G1"),
     ("forgets-requests", "G5"),
 ]
-if NIGHTLY:  # What test_http.py shows on a disk by day.
+if NIGHTLY:  # What test_http_broken.py shows on a disk by day.
     BROKEN += [("ack-before-flush", "G1"), ("stays-busy", "G6"), ("loses-workers", "G7")]
 
 

@@ -273,7 +273,7 @@ def test_a_server_that_puts_nothing_has_met_no_failing_put(tmp_path: Path, broke
 
 NOISE = tuple(
     Op(actor=f"executor-{1 + number % 9}", kind="create", directory=number % 3, name=f"q/n{number}.marker.CREATE")
-    for number in range(volume(36, quick=18))
+    for number in range(volume(36, quick=9))
 )
 LIST = Op(actor="executor-0", kind="list", directory=1)
 HIDDEN = Plan(
@@ -323,7 +323,7 @@ def test_a_failure_is_made_small_and_replayed_on_its_server_and_on_a_mended_one(
 
 
 def stale_in_a_run(tmp_path: Path) -> tuple[Kind, Failure]:
-    """A stale listing in a run of a plan of 22 or 40 entries, of which it needs three."""
+    """A stale listing in a run of a plan of 13 or 40 entries, of which it needs three."""
     with real_runs(tmp_path, "stale-list") as opened:
         for _ in range(20):
             found = broken_in(opened.again(HIDDEN, time.monotonic() + 60).history, HIDDEN, load_profile("http"))

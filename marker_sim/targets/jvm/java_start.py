@@ -115,9 +115,9 @@ def _files(class_path: list[str]) -> Iterator[Path]:
 def _compile(java: str, class_path: list[str], launcher: Path, folders: list[str], folder: Path) -> None:
     """Make a jar of the compiled launcher and of class path folders' files; HarnessError when it does not compile."""
     with tempfile.TemporaryDirectory() as classes:
-        compiler = [java, "-m", "jdk.compiler/com.sun.tools.javac.Main"]
+        compiler = [java, _COLLECTOR, "-XX:TieredStopAtLevel=1", "-m", "jdk.compiler/com.sun.tools.javac.Main"]
         paths = os.pathsep.join(map(str, _files(class_path)))  # For "*" the compiler omits some jars.
-        words = [*compiler, "-cp", paths, "-d", classes, str(launcher)]
+        words = [*compiler, "-proc:none", "-cp", paths, "-d", classes, str(launcher)]
         late = f"{launcher.name} was not compiled in"
         code, said = run_to_end(words, deadline_s=COMPILE_TIMEOUT_S, late=late, environment={})
         if code:
