@@ -23,6 +23,7 @@ from marker_sim.campaign.nightly.totals import Ranges
 from marker_sim.campaign.nightly.work import NightlyTask, swarm
 from marker_sim.cli import main
 from marker_sim.surroundings.worker_pool import VARIABLE
+from properties.volume import volume
 
 ROOT = Path(__file__).parent.parent
 TIMEOUT_S = 120
@@ -74,7 +75,7 @@ def _has_more(directory: Path, before: int) -> bool:
     return len(_lines(directory)) > before
 
 
-def _wait(what: str, condition: Any, seconds: float = 30.0) -> None:
+def _wait(what: str, condition: Any, seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, what
@@ -126,8 +127,9 @@ def _fail(tmp_path: Path) -> Path:
     """A chaos directory with failures of a mutant."""
     directory = tmp_path / "chaos"
     code, out, err = _run(
-        "--budget", "6s", "--dir", str(directory), "--sut", MUTANT, "--stages", "swarm", "--seed", "1", cwd=tmp_path
-    )
+        "--budget", f"{volume(6, quick=4)}s", "--dir", str(directory), "--sut", MUTANT, "--stages", "swarm",
+        "--seed", "1", "--jobs", str(volume(2, quick=1)), cwd=tmp_path,
+    )  # fmt: skip
     assert code == 1, out + err
     return directory
 
@@ -145,7 +147,7 @@ def test_failures_of_a_mutant_are_stored_once_each_replayed_and_the_night_after_
     shutil.rmtree(directory / "failures")  # As if it had been killed between a line and its files.
     assert main(["replay", str(directory)]) == 1, "the ledger knows of them"
     shutil.rmtree(directory / "failures")
-    code, out, err = _run("--budget", "2s", "--dir", str(directory), cwd=tmp_path)
+    code, out, err = _run("--budget", "2s", "--dir", str(directory), "--stages", "swarm", "--jobs", "2", cwd=tmp_path)
     assert code == 1, out + err
     assert {file.name for file in files} <= {file.name for file in (directory / "failures").glob("*.json")}
     night = json.loads((directory / "summary.json").read_text(encoding="utf-8"))["nights"][1]
@@ -176,40 +178,32 @@ def test_a_failure_of_today_opens_and_one_of_a_newer_schema_is_refused(
     assert newer.exists(), "what cannot be read is not pruned"
 
 
-def test_a_second_chaos_on_a_directory_is_refused_while_the_first_goes_on(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    process = _start("--budget", "60s", "--dir", "chaos", "--stages", "swarm", "--jobs", "1", cwd=tmp_path)
-    _wait("it did not begin", lambda: _lines(tmp_path / "chaos", "night"))
-    assert main(["chaos", "--budget", "1s", "--dir", str(tmp_path / "chaos")]) == 2
-    assert "is in use by another marker-sim" in capsys.readouterr().err
-    assert process.poll() is None
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=TIMEOUT_S)
-    assert process.returncode == 130
-
-
 def test_a_night_keeps_its_budget(tmp_path: Path) -> None:
     began = time.monotonic()
     words = ("--budget", "1s", "--dir", "chaos", "--stages", "swarm", "--jobs", "1", "--json")
     process = _start(*words, cwd=tmp_path)
     out, _ = process.communicate(timeout=TIMEOUT_S)
     night = json.loads(out)["nights"][0]
-    assert night["state"] == "ended" and night["seconds"] <= 1 + 5 + 2, night["seconds"]
-    assert time.monotonic() - began < 1 + 5 + 30
+    assert night["state"] == "ended" and night["seconds"] <= 1 + 20, night["seconds"]
+    assert time.monotonic() - began < 60
     assert not _marked(tmp_path / "chaos")
     assert (tmp_path / "chaos" / "summary.html").is_file()
 
 
-def test_ctrl_c_ends_a_night_gracefully_and_the_same_command_goes_on_with_it(tmp_path: Path) -> None:
-    process = _start("--budget", "20s", "--dir", "chaos", "--stages", "swarm", "--jobs", "1", cwd=tmp_path)
+def test_a_second_chaos_on_a_directory_is_refused_and_ctrl_c_ends_the_first_which_the_same_command_goes_on_with(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    process = _start("--budget", "60s", "--dir", "chaos", "--stages", "swarm", "--jobs", "1", cwd=tmp_path)
     _wait("no unit was done", lambda: _lines(tmp_path / "chaos"))
+    assert main(["chaos", "--budget", "1s", "--dir", str(tmp_path / "chaos")]) == 2
+    assert "is in use by another marker-sim" in capsys.readouterr().err
+    assert process.poll() is None
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 130, out + err
     assert "is paused" in out and "the same command continues it" in out
     assert not _marked(tmp_path / "chaos")
-    _run("--budget", "2s", "--dir", "chaos", "--jobs", "1", cwd=tmp_path)
+    _run("--budget", "2s", "--dir", "chaos", "--stages", "swarm", "--jobs", "1", cwd=tmp_path)
     kinds = [line["kind"] for line in read_lines(tmp_path / "chaos") if line["kind"] not in ("unit", "replayed")]
     assert kinds[:4] == ["chaos", "night", "pause", "end"] or kinds[:5] == ["chaos", "night", "pause", "resume", "end"]
 

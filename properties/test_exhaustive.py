@@ -14,7 +14,7 @@ from marker_sim.faults import FaultKind
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.system import reference
-from properties.volume import SHARE, volume
+from properties.volume import CI_ONLY, SHARE, volume
 
 PLACES = [("direct", s) for s in ("s3", "s3-unconditional", "local", "hdfs")] + [
     ("timeline", "s3"),
@@ -111,8 +111,8 @@ def test_a_crash_that_does_not_happen_is_not_covered() -> None:
 @pytest.mark.parametrize(
     ("name", "mode", "storage", "schedule"),
     [
-        ("format-from-configuration", "timeline", "s3", "uniform"),
-        ("rewritten-in-place", "timeline", "local", "one-file"),
+        pytest.param("format-from-configuration", "timeline", "s3", "uniform", marks=CI_ONLY),
+        pytest.param("rewritten-in-place", "timeline", "local", "one-file", marks=CI_ONLY),
         ("no-wait-for-the-dead", "direct", "s3", "uniform"),
     ],
 )
@@ -124,7 +124,7 @@ def test_a_mutant_that_one_crash_shows_dies_by_singles(name: str, mode: str, sto
     assert 0 < found < done.taken / 4, f"{found} of {done.taken}: it takes a crash at the right step"
 
 
-@pytest.mark.parametrize("name", ["rollback-not-retried", "instant-removed-first"])
+@pytest.mark.parametrize("name", ["rollback-not-retried", pytest.param("instant-removed-first", marks=CI_ONLY)])
 def test_a_mutant_that_needs_an_interrupted_rollback_dies_by_pairs_and_not_by_singles(name: str) -> None:
     mutant = find_mutant(name)
     space = Space(load_mutant(mutant), ("direct",), ("s3",), ("uniform",))

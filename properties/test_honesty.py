@@ -36,6 +36,7 @@ from marker_sim.system import System, reference
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest
 from properties.correct import hex_names
+from properties.volume import CI_ONLY
 
 NAME = "p/f_0-0-0_001.parquet.marker.CREATE"
 SEEDS = 25
@@ -220,7 +221,7 @@ LONG = (2_000, 20_000) if os.environ.get("MARKER_SIM_PROFILE") == "nightly" else
 
 
 @pytest.mark.parametrize("runs", (200, *LONG))
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["reference", pytest.param("both modes", marks=CI_ONLY), "server only"])
 def test_a_correct_system_of_each_kind_holds_in_campaigns_of_any_length(kind: str, runs: int) -> None:
     sut, profile = KINDS[kind]
     campaign = run_campaign(_request(sut, runs=runs, profile=profile), lambda _: None)

@@ -22,13 +22,13 @@ from marker_sim.markers.store import Context, Created
 from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.plan import PLACES, Plan, read_plan
 from marker_sim.system import reference
-from properties.volume import volume
+from properties.volume import CI_ONLY, volume
 
 # Within how many examples a planted fault is found: this many, from each of two seeds.
 FOUND_WITHIN = 120
 ROUNDS_MAX, ROUND = 24, 20
 # Where the reference is attacked until every rule and fault has been met, 20 examples at least.
-ATTACKED = (("timeline", "s3"), ("timeline", "local"), ("direct", "hdfs"))
+ATTACKED = (("timeline", "s3"), pytest.param("timeline", "local", marks=CI_ONLY), ("direct", "hdfs"))
 # Of the store and of the write path; benchmarks/state_machine.py --mutants hunts all there are.
 PLANTED = (
     ("ack-before-flush", "timeline", "s3", "G1"),

@@ -15,7 +15,6 @@ from marker_sim.cli import main
 from marker_sim.faults import FAULT_CLASSES
 from marker_sim.interface.conformance import judge_place, parse_judging
 from marker_sim.plan import PLACES
-from properties.test_machine import ATTACKED
 from properties.volume import CI_ONLY, PROFILE
 
 HASTY = """
@@ -30,14 +29,20 @@ class Hasty(DirectMarkers):
 PLANS = Path(".hypothesis") / "marker-sim" / "mine_Hasty" / "direct-s3"
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """All places for a system that is given; by default test_machine.py attacks the reference in two others."""
+    if metafunc.function is test_the_system_under_test_survives_the_state_machines:
+        given = metafunc.config.getoption("--marker-sut") not in (None, "reference")
+        places = [place for place in PLACES if place[1] != "s3-unconditional"]
+        marks = {place: () if given or place == ("direct", "local") else (CI_ONLY,) for place in places}
+        metafunc.parametrize(("mode", "storage"), [pytest.param(*place, marks=marks[place]) for place in places])
+
+
 @pytest.mark.draws(runs=50, one_in=15)
-@pytest.mark.parametrize(("mode", "storage"), [place for place in PLACES if place[1] != "s3-unconditional"])
 def test_the_system_under_test_survives_the_state_machines(
     marker_sut: str, chaos_seed: int, mode: str, storage: str, tmp_path: Path
 ) -> None:
     judging = parse_judging(marker_sut, None, chaos_seed)
-    if marker_sut == "reference" and PROFILE == "quick" and (mode, storage) in ATTACKED:
-        pytest.skip("test_machine.py attacks the reference here; CI plays it, and MARKER_SIM_PROFILE=ci")
     if (mode, storage) not in judging.places:
         pytest.skip(f"{marker_sut} has no factory for {mode} markers on {storage}; give it one")
     outcome = judge_place(judging, mode, storage, tmp_path)
@@ -173,8 +178,10 @@ def test_workers_find_what_one_process_finds(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (("-n", "2", "--marker-sut", "mein:Hasty"), "--marker-sut mein:Hasty: module 'mein' cannot be imported"),
-        (("--marker-sut", "mine:Hasti"), "mine has no factory 'Hasti'"),
-        (("--marker-sut", "mine:Hasty", "--expect", "none.json"), "baseline none.json cannot be read"),
+        pytest.param(("--marker-sut", "mine:Hasti"), "mine has no factory 'Hasti'", marks=CI_ONLY),
+        pytest.param(
+            ("--marker-sut", "mine:Hasty", "--expect", "none.json"), "baseline none.json cannot be read", marks=CI_ONLY
+        ),
         (("--expect", "none.json"), "--expect was given without --marker-sut"),
     ],
     ids=["module", "factory", "baseline", "alone"],

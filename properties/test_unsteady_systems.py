@@ -29,6 +29,7 @@ from marker_sim.plan import Plan
 from marker_sim.search.shrinking.shrinker import shrink
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest
+from properties.volume import volume
 
 ROOT = Path(__file__).parent.parent
 TIMEOUT_S = 120
@@ -104,7 +105,17 @@ def test_verify_shows_what_it_saw_once_when_the_shrunk_plan_does_not_show_it_aga
 
 
 def test_a_system_that_ends_its_process_costs_the_night_its_units_and_not_the_night(module: str) -> None:
-    words = ["chaos", "--budget", "8s", "--dir", "chaos", "--sut", f"{module}:Ends", "--stages", "exhaustive,swarm"]
+    words = [
+        "chaos",
+        "--budget",
+        f"{volume(8, quick=6)}s",
+        "--dir",
+        "chaos",
+        "--sut",
+        f"{module}:Ends",
+        "--stages",
+        "exhaustive,swarm",
+    ]
     command = [sys.executable, "-m", "marker_sim", *words, "--jobs", "1", "--json"]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=TIMEOUT_S, env=environment)

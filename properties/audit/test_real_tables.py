@@ -13,9 +13,10 @@ from properties.audit.disk import Unfit
 from properties.audit.hand_table import audit_at
 from properties.audit.real_tables import names, pack, unpack
 from properties.real.fronts import fronted
+from properties.volume import volume
 
 NAMES = names()
-TIMES = 3
+TIMES = volume(3, quick=1)
 
 
 class Tables(dict[str, tuple[Path, TableReport]]):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from marker_sim.cli.app import main
-from properties.volume import volume
+from properties.volume import CI_ONLY, volume
 
 BROKEN = "mutant:exists-from-memory"
 RUNS = volume(120)
@@ -46,6 +46,7 @@ def test_what_only_one_system_breaks_is_said_and_the_exit_code_is_of_the_first(
     assert main(["replay", str(tmp_path / "against")]) == 1, "the plans of the second can be run again"
 
 
+@CI_ONLY
 def test_a_system_against_itself_breaks_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, verdict, out = verify(tmp_path, BROKEN, BROKEN, capsys)
     assert code == 1

@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -87,13 +89,23 @@ def test_verify_judges_the_reference_and_prints_nothing_but_the_verdict_with_jso
     assert verdict["faults"], "a run without faults says little"
 
 
-def test_a_mutant_is_caught_replayed_and_found_fixed_in_the_reference(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(scope="module")
+def caught(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A folder with the report `r` of a mutant that was caught, and what the command printed."""
     words = ("verify", "--sut", MUTANT, "--mode", "timeline", "--storage", "local", "--guarantees", "G1", "--seed", "1")
-    assert main((*words, "--runs", RUNS, "--jobs", "1", "--report", "r")) == 1
-    assert "replay: marker-sim replay r/plan.json" in capsys.readouterr().out
+    folder, out = tmp_path_factory.mktemp("caught"), StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out):
+        patch.chdir(folder)
+        assert main((*words, "--runs", RUNS, "--jobs", "1", "--report", "r")) == 1
+    return folder, out.getvalue()
+
+
+def test_a_mutant_is_caught_replayed_and_found_fixed_in_the_reference(
+    caught: tuple[Path, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tmp_path, said = caught
+    monkeypatch.chdir(tmp_path)
+    assert "replay: marker-sim replay r/plan.json" in said
     verdict = json.loads((tmp_path / "r" / "verdict.json").read_text(encoding="utf-8"))
     assert _row(verdict, "G1", "timeline", "local")["replay"] == "marker-sim replay r/plan.json"
     for target in ("r", "r/plan.json", "r/history.jsonl"):
@@ -107,12 +119,10 @@ def test_a_mutant_is_caught_replayed_and_found_fixed_in_the_reference(
 
 
 def test_a_baseline_of_what_is_known_makes_a_violation_pass(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    caught: tuple[Path, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    tmp_path, _ = caught
     monkeypatch.chdir(tmp_path)
-    words = ("verify", "--sut", MUTANT, "--mode", "timeline", "--storage", "local", "--guarantees", "G1", "--seed", "1")
-    assert main((*words, "--runs", RUNS, "--jobs", "1", "--report", "r")) == 1
-    capsys.readouterr()
     judge = ("judge", "r", "--guarantees", "G1")
     assert main((*judge, "--json")) == 1
     row = _row(json.loads(capsys.readouterr().out), "G1", "timeline", "local")

@@ -13,6 +13,7 @@ from marker_sim.errors import HarnessError
 from marker_sim.judges.guarantees import GUARANTEES
 from marker_sim.mutants import Mutant
 from marker_sim.plan import Plan
+from properties.volume import volume
 
 
 def test_a_mutant_that_dies_is_told_with_its_row_of_the_matrix(
@@ -66,7 +67,15 @@ def _without_times(value: object) -> object:
 
 
 def test_with_a_number_of_runs_several_processes_find_the_same_but_for_times(tmp_path: Path) -> None:
-    words = ["mutants", "--only", "no-type-file,delete-result-ignored", "--seeds", "1", "--runs", "10"]
+    words = [
+        "mutants",
+        "--only",
+        "no-type-file,delete-result-ignored",
+        "--seeds",
+        "1",
+        "--runs",
+        str(volume(10, quick=5)),
+    ]
     found = []
     for jobs in ("1", "2"):
         main([*words, "--jobs", jobs, "--report", str(tmp_path / jobs)])

@@ -16,6 +16,7 @@ import pytest
 from rich.console import Console
 
 from marker_sim.cli.output import Progress
+from properties.volume import CI_ONLY
 
 ROOT = Path(__file__).parent.parent.parent
 VERIFY = ("verify", "--mode", "direct", "--storage", "local", "--runs", "40", "--jobs", "1", "--seed", "1")
@@ -61,7 +62,9 @@ def test_a_terminal_shows_how_far_it_is_and_json_is_alone_on_standard_output(tmp
 
 
 @pytest.mark.parametrize(
-    ("terminal", "environment"), [(False, {}), (True, {"TERM": "dumb"})], ids=["no terminal", "dumb terminal"]
+    ("terminal", "environment"),
+    [(False, {}), pytest.param(True, {"TERM": "dumb"}, marks=CI_ONLY)],
+    ids=["no terminal", "dumb terminal"],
 )
 def test_without_a_terminal_nothing_is_drawn(terminal: bool, environment: dict[str, str], tmp_path: Path) -> None:
     out, shown = said(tmp_path, terminal=terminal, **environment)

@@ -6,6 +6,7 @@ import json
 import shutil
 import sys
 import tomllib
+from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -76,11 +77,29 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def _verify(capsys: pytest.CaptureFixture[str], *words: str, runs: int = 60) -> dict[str, Any]:
-    common = ("verify", "--sut", SUT, "--runs", str(runs), "--seed", "1", "--storage", "local", "--json")
-    assert main((*common, "--jobs", "1", "--report", "r", *words)) == 1
-    verdict: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return verdict
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for the reports of all tests, each made once."""
+    return tmp_path_factory.mktemp("kept")
+
+
+@pytest.fixture
+def verify(here: Path, kept: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., dict[str, Any]]:
+    """A function that leaves the report `r` of the system with many defects, and returns its verdict."""
+
+    def verified(*words: str, runs: int = 60) -> dict[str, Any]:
+        made = kept / " ".join((str(runs), *words))
+        if not made.exists():
+            common = ("verify", "--sut", SUT, "--runs", str(runs), "--seed", "1", "--storage", "local", "--json")
+            assert main((*common, "--jobs", "1", "--report", "r", *words)) == 1
+            capsys.readouterr()
+            shutil.copytree(here / "r", made)
+        else:
+            shutil.copytree(made, here / "r")
+        verdict: dict[str, Any] = json.loads((here / "r" / "verdict.json").read_text(encoding="utf-8"))
+        return verdict
+
+    return verified
 
 
 def _replay(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, list[str]]:
@@ -89,8 +108,10 @@ def _replay(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, list[
     return code, [line for line in capsys.readouterr().out.splitlines() if not line.startswith(" ")]
 
 
-def test_one_failure_is_run_for_each_cause_and_all_when_asked(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    verdict = _verify(capsys, "--guarantees", ",".join(sorted(BROKEN)), runs=80)
+def test_one_failure_is_run_for_each_cause_and_all_when_asked(
+    here: Path, verify: Callable[..., dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    verdict = verify("--guarantees", ",".join(sorted(BROKEN)), runs=80)
     assert len({failure["guarantee"] for failure in verdict["failures"]}) >= 3
     assert all((here / "r" / failure["plan"]).is_file() for failure in verdict["failures"])
     stories = {failure["story"] for failure in verdict["failures"]}
@@ -105,8 +126,10 @@ def test_one_failure_is_run_for_each_cause_and_all_when_asked(here: Path, capsys
     assert lines[-1].startswith(f"{len(verdict['failures'])} failures: ") and "--all" not in lines[-1]
 
 
-def test_a_cause_is_called_fixed_only_when_all_its_failures_are(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    verdict = _verify(capsys, "--guarantees", "G12", "--mode", "timeline", runs=100)
+def test_a_cause_is_called_fixed_only_when_all_its_failures_are(
+    here: Path, verify: Callable[..., dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    verdict = verify("--guarantees", "G12", "--mode", "timeline", runs=100)
     first = verdict["failures"][0]
     shutil.copy(here / "r" / first["plan"], here / "r" / "other.json")
     harmless = json.loads((here / "r" / first["plan"]).read_text(encoding="utf-8")) | {"ops": [], "faults": []}
@@ -119,8 +142,10 @@ def test_a_cause_is_called_fixed_only_when_all_its_failures_are(here: Path, caps
     assert "1 more with the same causes were not run" in lines[-1]
 
 
-def test_failures_of_one_story_that_came_out_alike_are_one_line(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    verdict = _verify(capsys, "--guarantees", ",".join(sorted(BROKEN)), runs=80)
+def test_failures_of_one_story_that_came_out_alike_are_one_line(
+    here: Path, verify: Callable[..., dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    verdict = verify("--guarantees", ",".join(sorted(BROKEN)), runs=80)
     stories = {failure["story"] for failure in verdict["failures"]}
     code, lines = _replay(capsys, "r", "--sut", "reference")
     assert code == 0 and len(lines) == len(stories) + 1 < len(verdict["failures"])
@@ -131,9 +156,9 @@ def test_failures_of_one_story_that_came_out_alike_are_one_line(here: Path, caps
 
 
 def test_plans_on_a_storage_that_the_system_cannot_use_are_left_out(
-    here: Path, capsys: pytest.CaptureFixture[str]
+    here: Path, verify: Callable[..., dict[str, Any]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _verify(capsys, "--guarantees", "G4", "--mode", "timeline")
+    verify("--guarantees", "G4", "--mode", "timeline")
     code, lines = _replay(capsys, "r", "--sut", "properties.correct.one_object:Markers")
     assert code == 0 and "LEFT OUT" not in "".join(lines)
     for path in (here / "r").rglob("*.json"):
@@ -145,9 +170,12 @@ def test_plans_on_a_storage_that_the_system_cannot_use_are_left_out(
 
 
 def test_a_plan_is_run_as_often_as_asked_and_says_in_how_many_it_broke(
-    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    here: Path,
+    verify: Callable[..., dict[str, Any]],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    _verify(capsys, "--guarantees", "G4", "--mode", "timeline")
+    verify("--guarantees", "G4", "--mode", "timeline")
     code, lines = _replay(capsys, "r", "--times", "3")
     assert code == 1 and lines[0].startswith("STILL VIOLATED, 3 of 3: ") and lines[0].endswith(SUT)
     code, lines = _replay(capsys, "r", "--times", "2", "--sut", "reference")
@@ -169,9 +197,12 @@ def test_each_run_may_take_what_a_run_in_real_time_may(
 
 
 def test_real_processes_are_played_when_asked_for_and_not_otherwise(
-    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    here: Path,
+    verify: Callable[..., dict[str, Any]],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    _verify(capsys, "--guarantees", "G4", "--mode", "timeline")
+    verify("--guarantees", "G4", "--mode", "timeline")
     monkeypatch.setitem(sys.modules, "urllib3", None)
     for words, said in ((("r",), False), (("r", "--real"), True)):
         assert main(("replay", *words)) == 1
@@ -180,9 +211,12 @@ def test_real_processes_are_played_when_asked_for_and_not_otherwise(
 
 
 def test_a_system_that_is_gone_is_one_sentence_before_anything_runs(
-    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    here: Path,
+    verify: Callable[..., dict[str, Any]],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    _verify(capsys, "--guarantees", "G1,G4,G12")
+    verify("--guarantees", "G1,G4,G12", "--mode", "timeline")
     monkeypatch.setattr(searching, "findings_of", _never)
     (here / "many_defects_for_test.py").unlink()
     monkeypatch.delitem(sys.modules, "many_defects_for_test")
@@ -196,9 +230,9 @@ def _never(*_: object) -> None:
 
 
 def test_a_report_of_before_failures_were_listed_is_replayed_by_its_rows(
-    here: Path, capsys: pytest.CaptureFixture[str]
+    here: Path, verify: Callable[..., dict[str, Any]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    verdict = _verify(capsys, "--guarantees", "G1,G4,G12", "--mode", "timeline")
+    verdict = verify("--guarantees", "G1,G4,G12", "--mode", "timeline")
     del verdict["failures"], verdict["profile"]
     (here / "r" / "verdict.json").write_text(json.dumps(verdict), encoding="utf-8")
     code, lines = _replay(capsys, "r")
@@ -207,10 +241,10 @@ def test_a_report_of_before_failures_were_listed_is_replayed_by_its_rows(
 
 
 def test_a_report_is_judged_and_replayed_by_the_profile_it_was_made_with(
-    here: Path, capsys: pytest.CaptureFixture[str]
+    here: Path, verify: Callable[..., dict[str, Any]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     (here / "mine.toml").write_text(PROFILE, encoding="utf-8")
-    verdict = _verify(capsys, "--profile", "mine.toml", "--mode", "timeline")
+    verdict = verify("--profile", "mine.toml", "--mode", "timeline")
     held = {row["id"] for row in verdict["guarantees"] if row["verdict"] == "violated"}
     assert held and held <= HELD
     assert any(row["violations"] and row["verdict"] == "not-promised" for row in verdict["guarantees"])
@@ -226,10 +260,12 @@ def test_a_report_is_judged_and_replayed_by_the_profile_it_was_made_with(
     assert code == 1 and shown == held
 
 
-def test_a_history_whose_profile_nobody_has_says_what_to_give(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_history_whose_profile_nobody_has_says_what_to_give(
+    here: Path, verify: Callable[..., dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
     """As reports were before they held the profile itself."""
     (here / "mine.toml").write_text('name = "mine"\n' + PROFILE, encoding="utf-8")
-    _verify(capsys, "--profile", "mine.toml", "--guarantees", "G4", "--mode", "timeline")
+    verify("--profile", "mine.toml", "--guarantees", "G4", "--mode", "timeline")
     file = here / "r" / "history.jsonl"
     header, *events = file.read_text(encoding="utf-8").splitlines()
     old = {key: value for key, value in json.loads(header).items() if key != "promises"}

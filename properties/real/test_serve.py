@@ -26,7 +26,7 @@ FAST = ("--batch-interval-ms", "5")
 
 
 class Ground(NamedTuple):
-    """A server, how it is asked for marker directories, and the storage it writes to."""
+    """A server, how it is asked for marker directories, and the storage it writes to; the directory 1 has a marker."""
 
     served: Served
     root: str
@@ -49,7 +49,7 @@ def ground(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         base = tmp_path_factory.mktemp("ground") / "lake"
         base.mkdir()
         with serving("--base", str(base), *FAST) as served:
-            yield Ground(served, str(base), LocalStorage(base.parent), base.name)
+            yield _with_a_marker(Ground(served, str(base), LocalStorage(base.parent), base.name))
         return
     moto = pytest.importorskip("moto.server", reason="moto is missing: pip install 'marker-sim[test]'")
     store = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
@@ -59,8 +59,71 @@ def ground(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     storage._client.create_bucket(Bucket="lake")
     keys = {"AWS_ACCESS_KEY_ID": "server-1", "AWS_SECRET_ACCESS_KEY": "x", "AWS_REGION": "us-east-1"}
     with serving("--base", "s3://lake/tables", "--s3-endpoint", endpoint, *FAST, **keys) as served:
-        yield Ground(served, "s3a://lake/tables", storage, "tables")
+        yield _with_a_marker(Ground(served, "s3a://lake/tables", storage, "tables"))
     store.stop()
+
+
+def _with_a_marker(ground: Ground) -> Ground:
+    assert ground.served.create(ground.directory("1"), "a.parquet.marker.CREATE") is True
+    return ground
+
+
+MALFORMED = (
+    (400, "POST", "/create"),
+    (400, "POST", "/create?markerdirpath={d}"),
+    (400, "POST", "/create?markerdirpath={d}&markername="),
+    (400, "POST", "/create?markerdirpath=&markername=a.marker.CREATE"),
+    (400, "POST", "/create?markerdirpath={d}&markername=a.marker.CREATE&markername=a.marker.CREATE"),
+    (400, "POST", "/create?markerdirpath={d}&markerdirpath={d}&markername=a.marker.CREATE"),
+    (400, "POST", "/create?markerdirpath={d}&markername=a.marker.CREATE%"),
+    (400, "POST", "/create?markerdirpath={d}&markername=a%zz.marker.CREATE"),
+    (400, "POST", "/create?markerdirpath={d}&markername=%ff.marker.CREATE"),
+    (400, "POST", "/create?markerdirpath={d}&markername=%ed%a0%80.marker.CREATE"),
+    (400, "POST", "/create?markerdirpath={d}&markername=a%0a.marker.CREATE"),
+    (400, "POST", "/create?markerdirpath={d}&markername=..%2Fa.marker.CREATE"),
+    (400, "POST", "/create?markerdirpath={d}&markername=%2Fa.marker.CREATE"),
+    (400, "POST", "/create?markerdirpath={d}&markername=a.marker.DELETE"),
+    (400, "POST", "/create?markerdirpath={d}&markername=" + "a" * 300 + ".marker.CREATE"),
+    (400, "POST", "/create?markerdirpath={d}&markername=" + "a%2F" * 3000 + ".marker.CREATE"),
+    (400, "POST", "/create?markerdirpath={d}&markername=a.marker.CREATE&requestid=" + "r" * 300),
+    (400, "GET", "/all"),
+    (400, "GET", "/all?markerdirpath"),
+    (400, "GET", "/all?markerdirpath={d}%2Fdeeper"),
+    (400, "GET", "/all?markerdirpath={r}%2Ft%2F.hoodie%2F.temp"),
+    (400, "GET", "/all?markerdirpath={r}%2Ft"),
+    (400, "GET", "/all?markerdirpath={d}%00"),
+    (400, "GET", "/all?markerdirpath=relative%2Ft%2F.hoodie%2F.temp%2F1"),
+    (400, "GET", "/all?markerdirpath=ftp:%2F%2Fhost%2Ft%2F.hoodie%2F.temp%2F1"),
+    (400, "GET", "/all?markerdirpath=file:%2F%2Fhost%2Ft%2F.hoodie%2F.temp%2F1"),
+    (400, "GET", "/all?markerdirpath={d}" + "1" * 300),
+    (403, "GET", "/all?markerdirpath=%2Ft%2F.hoodie%2F.temp%2F1"),
+    (403, "GET", "/all?markerdirpath={r}%2F..%2Fother%2F.hoodie%2F.temp%2F1"),
+    (403, "GET", "/all?markerdirpath={r}x%2Ft%2F.hoodie%2F.temp%2F1"),
+    (403, "GET", "/all?markerdirpath=s3:%2F%2Fother%2Ft%2F.hoodie%2F.temp%2F1"),
+    (403, "POST", "/dir/delete?markerdirpath=%2Fetc%2F.hoodie%2F.temp%2F1"),
+    (404, "GET", "/nothing"),
+    (404, "GET", "/all/?markerdirpath={d}"),
+    (404, "GET", "/"),
+    (405, "GET", "/create?markerdirpath={d}&markername=a.marker.CREATE"),
+    (405, "POST", "/all?markerdirpath={d}"),
+    (405, "OPTIONS", "/create?markerdirpath={d}"),
+    (405, "DELETE", "/dir/delete?markerdirpath={d}"),
+)
+
+
+@pytest.mark.parametrize(("status", "method", "target"), MALFORMED, ids=lambda value: str(value)[:60])
+def test_what_is_malformed_gets_a_sentence_and_changes_nothing(
+    ground: Ground, status: int, method: str, target: str
+) -> None:
+    before = {path: ground.storage.get(path).data for path in ground.storage.list("")}
+    assert before, "there is something to change"
+    root = quote(ground.root, safe="")
+    target = target.format(d=f"{root}%2Ft%2F.hoodie%2F.temp%2F1", r=root)
+    answer = ground.served.raw(
+        f"{method} {BASE_PATH}{target} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n".encode()
+    )
+    assert answer.status == status and isinstance(answer.body, str) and len(answer.body) > 10
+    assert {path: ground.storage.get(path).data for path in ground.storage.list("")} == before
 
 
 def test_the_whole_protocol_is_spoken(ground: Ground) -> None:
@@ -121,63 +184,6 @@ def test_long_replies_are_compressed_for_those_who_take_it(ground: Ground) -> No
         answer = ground.served.ask("GET", "/all", f"accept-encoding: {accepted}\r\n", markerdirpath=directory)
         assert (answer.headers.get("content-encoding") == "gzip") is packed, accepted
         assert (json.loads(gzip.decompress(answer.body)) if packed else answer.body) == names
-
-
-MALFORMED = (
-    (400, "POST", "/create"),
-    (400, "POST", "/create?markerdirpath={d}"),
-    (400, "POST", "/create?markerdirpath={d}&markername="),
-    (400, "POST", "/create?markerdirpath=&markername=a.marker.CREATE"),
-    (400, "POST", "/create?markerdirpath={d}&markername=a.marker.CREATE&markername=a.marker.CREATE"),
-    (400, "POST", "/create?markerdirpath={d}&markerdirpath={d}&markername=a.marker.CREATE"),
-    (400, "POST", "/create?markerdirpath={d}&markername=a.marker.CREATE%"),
-    (400, "POST", "/create?markerdirpath={d}&markername=a%zz.marker.CREATE"),
-    (400, "POST", "/create?markerdirpath={d}&markername=%ff.marker.CREATE"),
-    (400, "POST", "/create?markerdirpath={d}&markername=%ed%a0%80.marker.CREATE"),
-    (400, "POST", "/create?markerdirpath={d}&markername=a%0a.marker.CREATE"),
-    (400, "POST", "/create?markerdirpath={d}&markername=..%2Fa.marker.CREATE"),
-    (400, "POST", "/create?markerdirpath={d}&markername=%2Fa.marker.CREATE"),
-    (400, "POST", "/create?markerdirpath={d}&markername=a.marker.DELETE"),
-    (400, "POST", "/create?markerdirpath={d}&markername=" + "a" * 300 + ".marker.CREATE"),
-    (400, "POST", "/create?markerdirpath={d}&markername=" + "a%2F" * 3000 + ".marker.CREATE"),
-    (400, "POST", "/create?markerdirpath={d}&markername=a.marker.CREATE&requestid=" + "r" * 300),
-    (400, "GET", "/all"),
-    (400, "GET", "/all?markerdirpath"),
-    (400, "GET", "/all?markerdirpath={d}%2Fdeeper"),
-    (400, "GET", "/all?markerdirpath={r}%2Ft%2F.hoodie%2F.temp"),
-    (400, "GET", "/all?markerdirpath={r}%2Ft"),
-    (400, "GET", "/all?markerdirpath={d}%00"),
-    (400, "GET", "/all?markerdirpath=relative%2Ft%2F.hoodie%2F.temp%2F1"),
-    (400, "GET", "/all?markerdirpath=ftp:%2F%2Fhost%2Ft%2F.hoodie%2F.temp%2F1"),
-    (400, "GET", "/all?markerdirpath=file:%2F%2Fhost%2Ft%2F.hoodie%2F.temp%2F1"),
-    (400, "GET", "/all?markerdirpath={d}" + "1" * 300),
-    (403, "GET", "/all?markerdirpath=%2Ft%2F.hoodie%2F.temp%2F1"),
-    (403, "GET", "/all?markerdirpath={r}%2F..%2Fother%2F.hoodie%2F.temp%2F1"),
-    (403, "GET", "/all?markerdirpath={r}x%2Ft%2F.hoodie%2F.temp%2F1"),
-    (403, "GET", "/all?markerdirpath=s3:%2F%2Fother%2Ft%2F.hoodie%2F.temp%2F1"),
-    (403, "POST", "/dir/delete?markerdirpath=%2Fetc%2F.hoodie%2F.temp%2F1"),
-    (404, "GET", "/nothing"),
-    (404, "GET", "/all/?markerdirpath={d}"),
-    (404, "GET", "/"),
-    (405, "GET", "/create?markerdirpath={d}&markername=a.marker.CREATE"),
-    (405, "POST", "/all?markerdirpath={d}"),
-    (405, "OPTIONS", "/create?markerdirpath={d}"),
-    (405, "DELETE", "/dir/delete?markerdirpath={d}"),
-)
-
-
-@pytest.mark.parametrize(("status", "method", "target"), MALFORMED, ids=lambda value: str(value)[:60])
-def test_what_is_malformed_gets_a_sentence_and_changes_nothing(
-    ground: Ground, status: int, method: str, target: str
-) -> None:
-    before = {path: ground.storage.get(path).data for path in ground.storage.list("")}
-    root = quote(ground.root, safe="")
-    target = target.format(d=f"{root}%2Ft%2F.hoodie%2F.temp%2F1", r=root)
-    answer = ground.served.raw(
-        f"{method} {BASE_PATH}{target} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n".encode()
-    )
-    assert answer.status == status and isinstance(answer.body, str) and len(answer.body) > 10
-    assert {path: ground.storage.get(path).data for path in ground.storage.list("")} == before
 
 
 def test_bodies_are_ignored_up_to_a_size(ground: Ground) -> None:

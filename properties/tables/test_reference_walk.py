@@ -34,7 +34,7 @@ from properties.volume import volume
 DRIVER = Path(__file__).with_name("reference_driver.py")
 MARKERS = StorageCall("driver-1", DRIVER_ROLE, "list", "t/.hoodie/.temp/20261127091528056")
 PROFILE = load_profile("reference")
-POINTS = volume(1_000, quick=60)  # Of a mode; some 800 are no pairs, on the two tables without a metadata table.
+POINTS = volume(1_000, quick=30)  # Of a mode; some 800 are no pairs, on the two tables without a metadata table.
 
 
 @dataclass(slots=True)

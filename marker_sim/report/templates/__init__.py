@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from base64 import b64encode
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -20,6 +21,22 @@ SIGNS = {"violated": "✗", "inconclusive": "?", "not-promised": "○", "holds":
 
 def render(template: str, *, script: str = "", **content: Any) -> str:
     """A page as HTML. template: its file below the package; script: the only script that it runs, "" for none."""
+    code = resource(script) if script else ""
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            style=Markup(resource("page.css")),
+            script=Markup(code),
+            script_hash=b64encode(hashlib.sha256(code.encode("utf-8")).digest()).decode("ascii"),
+            signs=SIGNS,
+            **content,
+        )
+    )
+
+
+@cache  # It keeps compiled templates, each of which costs as much as some runs.
+def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("marker_sim", ""),
         autoescape=True,
@@ -28,14 +45,7 @@ def render(template: str, *, script: str = "", **content: Any) -> str:
         lstrip_blocks=True,
     )
     environment.filters["printable"] = printable
-    code = resource(script) if script else ""
-    return environment.get_template(template).render(
-        style=Markup(resource("page.css")),
-        script=Markup(code),
-        script_hash=b64encode(hashlib.sha256(code.encode("utf-8")).digest()).decode("ascii"),
-        signs=SIGNS,
-        **content,
-    )
+    return environment
 
 
 def resource(name: str, package: str = __name__) -> str:
