@@ -95,8 +95,8 @@ WAIT = ("scenarios/", "properties/real/", "properties/test_chaos.py", "propertie
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """For `-n auto`: two workers more than cores, for some tests wait for processes that they started."""
-    return len(os.sched_getaffinity(0)) + 2
+    """For `-n auto`: three workers a core, for most of the time of tests is waiting for processes that they started."""
+    return 3 * len(os.sched_getaffinity(0))
 
 
 @pytest.hookimpl(tryfirst=True)
