@@ -22,16 +22,13 @@ SIGNS = {"violated": "✗", "inconclusive": "?", "not-promised": "○", "holds":
 def render(template: str, *, script: str = "", **content: Any) -> str:
     """A page as HTML. template: its file below the package; script: the only script that it runs, "" for none."""
     code = resource(script) if script else ""
-    return (
-        _environment()
-        .get_template(template)
-        .render(
-            style=Markup(resource("page.css")),
-            script=Markup(code),
-            script_hash=b64encode(hashlib.sha256(code.encode("utf-8")).digest()).decode("ascii"),
-            signs=SIGNS,
-            **content,
-        )
+    page = _environment().get_template(template)
+    return page.render(
+        style=Markup(resource("page.css")),
+        script=Markup(code),
+        script_hash=b64encode(hashlib.sha256(code.encode("utf-8")).digest()).decode("ascii"),
+        signs=SIGNS,
+        **content,
     )
 
 
