@@ -35,7 +35,28 @@ signal.pthread_sigmask(signal.SIG_UNBLOCK, signal.valid_signals())
 EXAMPLES = {"quick": 25, "ci": 100, "nightly": 2000}
 NIGHTLY_S = 12 * 3600.0
 # Files whose tests take longest, each a unit of work for pytest-xdist: who begins with them does not end with them.
-LONGEST: tuple[str, ...] = ()
+LONGEST = (
+    "scenarios/test_java_in_brief.py",
+    "scenarios/test_scripts.py",
+    "properties/real/test_foreign_formats.py",
+    "scenarios/test_walks.py",
+    "scenarios/test_plans_on_servers.py",
+    "properties/test_chaos.py",
+    "properties/real/test_two_arms.py",
+    "scenarios/test_chaos_foreign.py",
+    "scenarios/test_walks_of_starts.py",
+    "scenarios/test_http.py",
+    "properties/test_jobs.py",
+    "properties/test_pytest_plugin.py",
+    "properties/real/test_crash_walk.py",
+    "scenarios/test_power_loss.py",
+    "properties/cli/test_replay.py",
+    "scenarios/test_command.py",
+    "properties/cli/test_commands.py",
+    "properties/test_mutants.py",
+    "scenarios/test_conditions.py",
+    "properties/audit/test_real_tables.py",
+)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -150,15 +151,19 @@ def test_the_first_failure_of_the_readme_is_what_the_command_says(
 
 def test_the_commands_of_the_readme_are_those_that_ci_runs() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    ci = " ".join((ROOT / ".ci" / "run").read_text(encoding="utf-8").split())
+    ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    played = (ROOT / ".ci" / "readme").read_text(encoding="utf-8")
     tox = (ROOT / "tox.ini").read_text(encoding="utf-8")
     section = readme.split("## Two commands", 1)[1].split("\n## ", 1)[0]
     commands = [line for block in re.findall(r"```sh\n(.*?)```", section, re.S) for line in block.strip().splitlines()]
     assert len(commands) == 2, "a fresh machine needs exactly two commands"
     verify, tests = commands
-    assert verify.endswith("marker-sim verify") and "step verify marker-sim verify" in ci
-    assert tests.endswith("pytest -n auto") and "step tests pytest -n auto" in ci and "pytest -n auto" in tox
+    assert verify.endswith("marker-sim verify") and tests.endswith("pytest -n auto") and "pytest -n auto" in tox
     assert "'.[test]'" in tests and "'.[test]'" in ci
+    reads = re.search(r"^commands=\$\((.*)\)$", played, re.M)
+    assert reads and ci.index("step readme readme") < ci.index("pip install"), "before anything else is installed"
+    found = subprocess.run(["bash", "-c", reads[1]], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert found.splitlines() == commands
     assert all("python3 -m venv" in command for command in commands)
 
 

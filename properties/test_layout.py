@@ -7,7 +7,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "marker_sim"
 MODULES = tuple(sorted(PACKAGE.rglob("*.py")))
-PACKAGE_LINES_MAX = 60_231
+PACKAGE_LINES_MAX = 60_225
 FOLDER_FILES_MAX = 15
 # Folders that have more files, and how many; lowered as they shrink.
 LARGE_FOLDERS: dict[str, int] = {}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 from base64 import b64encode
-from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -21,19 +20,6 @@ SIGNS = {"violated": "✗", "inconclusive": "?", "not-promised": "○", "holds":
 
 def render(template: str, *, script: str = "", **content: Any) -> str:
     """A page as HTML. template: its file below the package; script: the only script that it runs, "" for none."""
-    code = resource(script) if script else ""
-    page = _environment().get_template(template)
-    return page.render(
-        style=Markup(resource("page.css")),
-        script=Markup(code),
-        script_hash=b64encode(hashlib.sha256(code.encode("utf-8")).digest()).decode("ascii"),
-        signs=SIGNS,
-        **content,
-    )
-
-
-@cache  # It keeps compiled templates, each of which costs as much as some runs.
-def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("marker_sim", ""),
         autoescape=True,
@@ -42,7 +28,14 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["printable"] = printable
-    return environment
+    code = resource(script) if script else ""
+    return environment.get_template(template).render(
+        style=Markup(resource("page.css")),
+        script=Markup(code),
+        script_hash=b64encode(hashlib.sha256(code.encode("utf-8")).digest()).decode("ascii"),
+        signs=SIGNS,
+        **content,
+    )
 
 
 def resource(name: str, package: str = __name__) -> str:
