@@ -73,6 +73,7 @@ def test_only_faults_that_did_not_strike_are_moved() -> None:
         assert len(starts) >= drawn and (drawn > 1 or len(starts) == 1)
 
 
+@CI_ONLY
 def test_the_curve_rises_when_the_second_server_starts_and_is_the_same_again(failure: Failure) -> None:
     curve = failure.curve
     assert curve is not None and curve == curve_of(failure, SYSTEM, PROFILE)

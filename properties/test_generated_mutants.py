@@ -11,6 +11,7 @@ import pytest
 
 from marker_sim.errors import UsageError
 from marker_sim.mutants.load import MODULES, source_of
+from properties.volume import CI_ONLY
 from tools.generated_mutants import generated, served
 from tools.generated_mutants.__main__ import main
 from tools.generated_mutants.generated import KILLED, NO_MUTANT, REASONS, drawn, hunt, never_mutated, possible, reviews
@@ -52,6 +53,7 @@ def every() -> list[Change]:
     return possible()
 
 
+@CI_ONLY
 def test_every_change_of_the_reference_is_python_again_and_has_a_name_of_its_own(every: list[Change]) -> None:
     texts = {module.removeprefix("marker_sim."): source_of(module)[1] for module in MODULES}
     for change in every:

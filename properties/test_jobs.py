@@ -109,7 +109,9 @@ def test_a_guarantee_of_two_runs_can_be_judged_alone() -> None:
     assert campaign.statistics.judged_in("G21", "both", "s3")
 
 
-@pytest.mark.parametrize(("sut", "runs"), [("reference", 2 * PIECE + 4), (MUTANT, PIECE + 4)])
+@pytest.mark.parametrize(
+    ("sut", "runs"), [pytest.param("reference", 2 * PIECE + 4, marks=CI_ONLY), (MUTANT, PIECE + 4)]
+)
 def test_with_a_number_of_runs_neither_jobs_nor_hash_seed_change_a_byte(sut: str, runs: int, tmp_path: Path) -> None:
     results, judged = [], JUDGED_OF_MUTANT if sut == MUTANT else ()
     for jobs, hash_seed in (("1", "1"), (JOBS, "4242")):

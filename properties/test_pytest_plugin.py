@@ -162,6 +162,7 @@ def test_known_violations_are_expected_and_entries_that_nothing_shows_are_told(
     assert f"in the baseline and not seen: {held}, direct mode on s3, under none" in output
 
 
+@CI_ONLY
 def test_workers_find_what_one_process_finds(tmp_path: Path) -> None:
     asked = ("--marker-sut", "mine:Hasty", "-k", "direct-hdfs and (G2- or G4- or G5-)")
     found = []

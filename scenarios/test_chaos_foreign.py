@@ -17,7 +17,7 @@ from marker_sim.targets.server_settings import check_keys
 from marker_sim.targets.target import ServerOptions
 from marker_sim.worlds.http.world import Endpoint
 from properties.test_chaos import TIMEOUT_S, _has_more, _lines, _marked, _start, _wait
-from properties.volume import volume
+from properties.volume import CI_ONLY, volume
 from scenarios.test_http import START
 
 
@@ -58,6 +58,7 @@ def test_a_night_against_a_broken_server_that_is_killed_loses_nothing_and_leaves
     assert next((code for code in codes if code != EXIT_INCONCLUSIVE), EXIT_INCONCLUSIVE) == EXIT_VIOLATED
 
 
+@CI_ONLY
 def test_a_directory_takes_other_versions_of_a_server_and_no_other_system(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -82,7 +82,9 @@ def campaign(command: str, **more: object) -> Campaign:
     return run_campaign(CampaignRequest(**(asked | more)), lambda line: None)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("language", ["go", "java", pytest.param("node", marks=CI_ONLY)], indirect=True)
+@pytest.mark.parametrize(
+    "language", ["go", pytest.param("java", marks=CI_ONLY), pytest.param("node", marks=CI_ONLY)], indirect=True
+)
 def test_a_correct_program_is_not_accused_of_operations_and_of_writes(programs: dict[str, str], language: str) -> None:
     system = load_system(f"command:{programs[language]}")
     assert system.outside is not None

@@ -71,6 +71,7 @@ def accused(done: Campaign) -> dict[str, str]:
     return {failure.guarantee: failure.message for failure in done.failures}
 
 
+@CI_ONLY
 def test_the_correct_server_is_not_accused(tmp_path: Path) -> None:
     histories: list[History] = []
     done = campaign(asked(tmp_path, seed=7, runs=volume(8, quick=2)), histories)

@@ -100,7 +100,8 @@ def test_a_server_that_never_comes_up_after_a_death_in_its_recovery_is_violated(
     assert "G6" in {what for _, _, what in came} <= {KEPT, "G6"}
 
 
-@pytest.mark.parametrize("name", ["python-one-log", pytest.param("python-sqlite", marks=CI_ONLY)])
+@CI_ONLY
+@pytest.mark.parametrize("name", ["python-one-log", "python-sqlite"])
 def test_files_of_a_private_format_outside_of_tables_are_walked(tmp_path: Path, name: str) -> None:
     with started(tmp_path, *start(name, tmp_path)) as opened:
         walk, _ = played(opened, volume(40, quick=4), outside_of_tables)

@@ -13,7 +13,7 @@ from marker_sim.errors import HarnessError
 from marker_sim.judges.guarantees import GUARANTEES
 from marker_sim.mutants import Mutant
 from marker_sim.plan import Plan
-from properties.volume import volume
+from properties.volume import CI_ONLY, volume
 
 
 def test_a_mutant_that_dies_is_told_with_its_row_of_the_matrix(
@@ -66,6 +66,7 @@ def _without_times(value: object) -> object:
     return [_without_times(part) for part in value] if isinstance(value, list) else value
 
 
+@CI_ONLY
 def test_with_a_number_of_runs_several_processes_find_the_same_but_for_times(tmp_path: Path) -> None:
     words = [
         "mutants",

@@ -26,6 +26,7 @@ from marker_sim.search.writes import make_write_plan
 from marker_sim.system import System, reference
 from marker_sim.worlds.simulated.cluster import Cluster
 from properties.judges.build import DIRECTORY, Story, marker
+from properties.volume import CI_ONLY
 
 COMBINATIONS = (("timeline", "s3"), ("direct", "s3"), ("timeline", "local"), ("direct", "local"))
 SEEDS = 12
@@ -59,6 +60,7 @@ def runs_of(system: System, writes: bool, seeds: range) -> list[History]:
     return [Cluster(make(seed, mode, storage), system).run() for seed in seeds for mode, storage in COMBINATIONS]
 
 
+@CI_ONLY
 def test_whom_sets_accuse_the_judges_accuse_as_well() -> None:
     counted: Counter[str] = Counter()
     systems = [(reference(), False), (reference(), True)]
