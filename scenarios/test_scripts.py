@@ -19,6 +19,7 @@ from marker_sim.cli.handing_over import issue_text
 from marker_sim.faults import Call, Fault, FaultKind, Site, Step
 from marker_sim.plan import SPELLINGS, Op, Plan, write_plan
 from marker_sim.report.scripts.shell_script import FailureDescription, shell_script
+from marker_sim.report.scripts.shell_steps import quoted
 from marker_sim.targets import hudi
 from marker_sim.targets.target import ServerOptions
 from properties.volume import CI_ONLY, volume
@@ -360,7 +361,7 @@ def test_a_report_is_handed_over_as_scripts_and_texts(tmp_path: Path, capsys: py
     write_plan(CASES["stores-nothing"].made, report / "plan.json")
     plain = main(["replay", str(report / "plan.json"), "--script"])
     script = capsys.readouterr().out
-    assert plain == 0 and script.startswith("#!/usr/bin/env bash\n# G") and start in script
+    assert plain == 0 and script.startswith("#!/usr/bin/env bash\n# G") and quoted(start) in script
     code, said = bash(script, tmp_path, TRIES="1")
     assert code == 1 and said.splitlines()[-1].startswith("VIOLATED in "), said
     assert main(["replay", str(report / "plan.json"), "--markdown", str(tmp_path / "issue.md")]) == 0
