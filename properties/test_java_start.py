@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ def test_a_launcher_that_cannot_be_prepared_is_started_as_it_was_told(
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
     said: list[str] = []
     launcher = tmp_path / "Launcher.java"
-    command = f"{tmp_path}/java -cp {tmp_path}/a.jar {launcher} -p {{port}}"
+    command = f"{shlex.join([f'{tmp_path}/java', '-cp', f'{tmp_path}/a.jar', str(launcher)])} -p {{port}}"
     assert quick_start(command, said.append) == command
     launcher.write_text("class Launcher {}")
     (tmp_path / "a.jar").write_bytes(b"")
@@ -35,7 +36,7 @@ def test_a_program_whose_classes_cannot_be_archived_is_started_as_it_was_told(tm
 
 def test_a_program_is_archived_once_with_the_lines_that_it_is_asked(tmp_path: Path) -> None:
     java = tmp_path / "java"
-    java.write_text(f'#!/bin/sh\necho once >> {tmp_path}/starts\ncat > "${{1#*=}}"\n')
+    java.write_text(f'#!/bin/sh\necho once >> "{tmp_path}/starts"\ncat > "${{1#*=}}"\n')
     java.chmod(0o755)
     words = [str(java), "-cp", "a.jar", "Program"]
     for _ in range(2):

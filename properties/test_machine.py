@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from pathlib import Path
 
@@ -133,7 +134,8 @@ def test_a_failure_shrinks_and_its_plan_replays_to_the_same_violation(
     assert "state.teardown()" in "\n".join(found.value.__notes__), "Hypothesis prints the steps"
     _, findings = findings_of(plan, load_system("mutant:ack-before-flush"), None)
     assert found.value.guarantee in [finding.guarantee for finding in findings if finding.breaches]
-    replay = str(found.value).rpartition("replay: marker-sim ")[2].split()
+    said = str(found.value).rpartition("replay: marker-sim ")[2]
+    replay = shlex.split(said)
     assert replay[0] == "replay" and main(replay) == 1
     assert "STILL VIOLATED" in capsys.readouterr().out
     assert main(replay[:2]) == 0, "the reference keeps what the mutant broke"

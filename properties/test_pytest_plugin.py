@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -63,7 +64,7 @@ def test_answers_from_memory_after_a_deletion_are_found_and_told_by_their_shorte
     assert {"G2", "G4"} <= set(broken)
     plans = [failure.plan for failure in outcome.failures if failure.plan is not None]
     assert min(plan.entries for plan in plans) <= 3, "create, delete, create"
-    replay = broken["G2"].replay.split()
+    replay = shlex.split(broken["G2"].replay)
     assert replay[:2] == ["marker-sim", "replay"] and main(replay[1:]) == 1
     assert main(["replay", str(next(tmp_path.glob("*/*")))]) == 1, "what a place leaves is a report directory"
 

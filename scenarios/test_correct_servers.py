@@ -239,9 +239,8 @@ def test_a_server_that_answers_batches_that_are_not_full_before_it_writes_them_i
     source = tmp_path / "main.go"
     source.write_text(text.replace(anchor, HASTY + anchor), encoding="utf-8")
     build_go(source, tmp_path / "hasty")
-    found = caught(
-        "answers-before-it-writes", "G1", asked(tmp_path, f"{tmp_path / 'hasty'} -port {{port}} -dir {{storage}}", None)
-    )
+    start = f"{shlex.quote(str(tmp_path / 'hasty'))} -port {{port}} -dir {{storage}}"
+    found = caught("answers-before-it-writes", "G1", asked(tmp_path, start, None))
     assert found is not None and found.evidence
 
 
@@ -255,7 +254,7 @@ def test_a_reader_that_waits_for_a_lock_of_a_stopped_server_costs_that_look_and_
 
         return DirectoryReader(Recorder(), lambda prefix: {}, in_order=True, names=names)
 
-    patient = reader("sh -c 'test ! -e {dir}/locked || exec sleep 60; echo a.marker.CREATE'")
+    patient = reader("""sh -c 'test ! -e "$0/locked" || exec sleep 60; echo a.marker.CREATE' {dir}""")
     assert patient.look_at_stopped(place)
     (tmp_path / place.path / "locked").touch()
     began = time.monotonic()

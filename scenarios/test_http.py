@@ -189,7 +189,8 @@ def servers_of(kit: int) -> list[psutil.Process]:
 
 def test_a_port_taken_once_is_replaced(tmp_path: Path) -> None:
     flag = tmp_path / "tried"
-    start = f"sh -c 'test -e {flag} || {{ touch {flag}; echo Address already in use; exit 1; }}; exec {START}'"
+    once = 'test -e "$0" || { touch "$0"; echo Address already in use; exit 1; }; exec "$@"'
+    start = f"{shlex.join(['sh', '-c', once, str(flag)])} {START}"
     done = campaign(asked(tmp_path, start=start, runs=1))
     assert flag.exists()
     assert done.runs > 0
@@ -203,9 +204,11 @@ def test_an_empty_command_is_wrong_usage(tmp_path: Path) -> None:
 
 
 def test_only_the_known_placeholders_are_replaced(tmp_path: Path) -> None:
-    says = f'printf "%s|" "$@" > {tmp_path}/words-$$; exit 1'  # Two start, and one is killed.
+    says = 'printf "%s|" "$@" > "$0/words-$$"; exit 1'  # Two start, and one is killed.
     with pytest.raises(HarnessError, match="exit code 1"):
-        campaign(asked(tmp_path, start=f"sh -c '{says}' - {{port}} {{other}} {{threads}}"))
+        campaign(
+            asked(tmp_path, start=f"{shlex.join(['sh', '-c', says, str(tmp_path)])} {{port}} {{other}} {{threads}}")
+        )
     port, other, threads, _ = max(out.read_text() for out in tmp_path.glob("words-*")).split("|")
     assert port.isdigit()
     assert threads.isdigit()
@@ -213,14 +216,15 @@ def test_only_the_known_placeholders_are_replaced(tmp_path: Path) -> None:
 
 
 def test_a_server_that_exits_by_itself_is_accused_and_not_the_kit(tmp_path: Path) -> None:
-    start = f"sh -c '{START} & server=$!; sleep 1; kill -9 $server'"
+    start = f"""sh -c '"$@" & server=$!; sleep 1; kill -9 $server' sh {START}"""
     done = campaign(asked(tmp_path, start=start, runs=2))
     assert any("exited by itself" in failure.message for failure in done.failures if failure.guarantee == "G6")
 
 
 def test_what_left_its_group_is_found_and_ended(tmp_path: Path) -> None:
     started = tmp_path / "escaped"
-    start = f"sh -c 'setsid sh -c \"echo $$ > {started}; exec sleep 601\" & exec {START}'"
+    leaves = 'setsid sleep 601 & echo $! > "$0"; exec "$@"'
+    start = f"{shlex.join(['sh', '-c', leaves, str(started)])} {START}"
     before = children()
     done = campaign(asked(tmp_path, start=start, runs=1))
     assert done.runs > 0

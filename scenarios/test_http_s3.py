@@ -182,7 +182,8 @@ def test_a_store_without_conditions_has_a_name_and_promises_of_its_own() -> None
 
 
 def test_a_server_that_exits_when_storage_fails_is_accused_and_not_the_kit(tmp_path: Path) -> None:
-    start = f"sh -c '{START} & server=$!; sleep 3; kill -9 $server'"  # It may take two to answer its first request.
+    # It may take two seconds to answer its first request.
+    start = f"""sh -c '"$@" & server=$!; sleep 3; kill -9 $server' sh {START}"""
     done = campaign(asked(tmp_path, start=start, runs=2))
     assert "G6" in accused(done) and not done.trouble
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import html
 import json
 import os
 import re
+import shlex
 from base64 import b64encode
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -112,7 +114,7 @@ def test_a_violation_leaves_its_plan_its_history_and_the_command_that_replays_it
     row = verdict["guarantees"][0]
     assert (row["id"], row["verdict"], row["evidence"]) == ("G1", "violated", [1, 2, 3])
     assert row["under"]["restart"] == 1 and sum(row["under"].values()) == 1
-    assert row["replay"] == f"marker-sim replay {tmp_path}/plan.json"
+    assert row["replay"] == f"marker-sim replay {shlex.quote(f'{tmp_path}/plan.json')}"
     assert read_plan(tmp_path / "plan.json") == PLAN
     assert read_jsonl(tmp_path / "history.jsonl") == history()
     assert read_parquet(tmp_path / "history.parquet") == history()
@@ -180,7 +182,7 @@ def test_the_page_is_one_file_that_needs_no_network_and_escapes_what_it_shows(tm
     assert "url(http" not in page and "@import" not in page
     assert "<b>f</b>" not in page and "&lt;b&gt;f&lt;/b&gt;" in page
     assert BY_ID["G1"].sentence.replace('"', "&#34;") in page
-    assert f"marker-sim replay {tmp_path}/plan.json" in page
+    assert f"marker-sim replay {shlex.quote(f'{tmp_path}/plan.json')}" in html.unescape(page)
     assert page.count("data-proof=") == 3 and "executor-0 was answered &#34;created&#34; for marker" in page
     assert "it is killed and starts again 20 ms later" in page
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -86,7 +87,7 @@ def test_a_directory_that_is_a_file_or_a_link_to_nothing_is_wrong_usage_and_left
 def test_what_is_in_the_way_of_an_earlier_report_is_named(tmp_path: Path) -> None:
     before = _report(tmp_path)
     (tmp_path / "earlier").write_text("mine", encoding="utf-8")
-    with pytest.raises(HarnessError, match=r"File exists: \S*/earlier"), open_report(tmp_path, ARGV):
+    with pytest.raises(HarnessError, match=r"File exists: .*/earlier"), open_report(tmp_path, ARGV):
         raise AssertionError
     assert _files(tmp_path) == {**before, "earlier": b"mine"}
 
@@ -277,4 +278,4 @@ def test_the_command_that_shows_a_foreign_failure_again_writes_beside_the_report
     argv = ("verify", "--sut", "http", "--report", report, f"--report={report}", "--budget", "9s")
     outcome = judge_campaign(foreign, REFERENCE, None, Path(report), argv)
     where = beside.format(here=tmp_path / "here")
-    assert outcome.rows[0].replay == f"marker-sim verify --sut http --budget 9s --seed 9 --report {where}"
+    assert outcome.rows[0].replay == f"marker-sim verify --sut http --budget 9s --seed 9 --report {shlex.quote(where)}"

@@ -7,6 +7,7 @@ import re
 import shlex
 import socket
 import subprocess
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -62,10 +63,12 @@ def bare(cell: str) -> str:
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> Path:
-    base = tmp_path / "data" / "lake"
-    base.mkdir(parents=True)
-    return base
+def lake() -> Iterator[Path]:
+    """Where no name needs quotes, as on the page."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        base = Path(folder) / "data" / "lake"
+        base.mkdir(parents=True)
+        yield base
 
 
 @pytest.fixture

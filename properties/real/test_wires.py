@@ -306,7 +306,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_build_appears_in_the_cache_as_a_whole_and_only_once(tmp_path: Path, cache: Path) -> None:
     fake_go(
         tmp_path / "bin",
-        f'echo "$@" >> {tmp_path}/asked\nprintf "#!/bin/sh\\n" > $GOBIN/server\nchmod +x $GOBIN/server',
+        f'echo "$@" >> "{tmp_path}/asked"\nprintf "#!/bin/sh\\n" > "$GOBIN/server"\nchmod +x "$GOBIN/server"',
     )
     assert install.find_server() is None and "doctor --install" in install.missing()
     said: list[str] = []

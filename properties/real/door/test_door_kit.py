@@ -131,6 +131,8 @@ def reachable(root: Path) -> None:
     for folder in (root, *root.parents):
         if folder.is_relative_to(tempfile.gettempdir()) and str(folder) != tempfile.gettempdir():
             folder.chmod(folder.stat().st_mode | 0o011)
+        elif not folder.stat().st_mode & 0o001:
+            pytest.skip(f"other users may not pass through {folder}")
 
 
 AS_NOBODY = """
