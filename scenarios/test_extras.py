@@ -68,7 +68,7 @@ class Row(NamedTuple):
 
 QUICK = "--runs 30 --seed 1 --report r"
 # By the beginning of the command in README. Without codes it is played by other stages of CI: it takes minutes or a
-# cluster; here only what it says where something is missing.
+# cluster; here only what it says where something is missing. The failure is of the simulated world, and has no script.
 ROWS = {
     "marker-sim verify --sut package.module:factory": Row(f"verify --sut mine:Hasty --mode direct {QUICK}", (), (1,)),
     "pytest --marker-sut": Row("pytest --marker-sut mine:Hasty -k direct-hdfs", (), (1,), ("-m",)),
@@ -88,7 +88,7 @@ ROWS = {
         "replay marker-sim-report/plan.json curve.html --curve", (), (1,)
     ),
     "marker-sim replay marker-sim-report/plan.json --script": Row(
-        "replay marker-sim-report/plan.json --markdown issue.md", ("foreign",)
+        "replay marker-sim-report/plan.json --markdown issue.md", ("foreign",), (2,)
     ),
     "marker-sim replay": Row("replay marker-sim-report", (), (1,)),
     "marker-sim shrink": Row("shrink marker-sim-report --budget 5s", (), (1,)),
