@@ -36,7 +36,7 @@ MARKER = re.compile(r".+\.marker\.(CREATE|MERGE|APPEND)\Z", re.DOTALL)
 SEPARATORS = {0x2028: "_", 0x2029: "_"}
 ANSWER_S = 300.0
 SLOW_S = 0.06
-STALE_S = 0.5
+STALE_S = 2.0
 PAUSED_S = 0.25
 CONFLICTS_MAX = 40
 BROKEN = {
@@ -52,7 +52,7 @@ BROKEN = {
     "stays-busy": "never frees the file of a batch that could not be written, and never answers that batch",
     "deaf-after-a-pause": "never again answers creates of its second directory when it was stopped for a while",
     "loses-workers": "never gets back a worker, of a pool for all directories, that could not write its batch",
-    "stale-list": "answers listings from what it listed half a second ago",
+    "stale-list": "answers listings from what it listed up to two seconds ago",
     "accepts-anything": "refuses no name",
     "splits-oddly": "takes the separators of Unicode for ends of lines, and refuses names with control characters only",
     "forgets-requests": "tells the resend of a request that it asks for what exists",
