@@ -39,10 +39,8 @@ SOURCE = "docs/guarantees.md, the marker store"
 HELD_TRIES = volume(2, quick=1)  # As often a correct server is tried.
 
 
-def create(name: str, after_ms: int = 0, server: int = 0, copies: int = 1, apart_ms: int = 0) -> Op:
-    return Op(
-        actor="a", kind="create", name=name, after_ms=after_ms, server=server, copies=copies, apart_ms=apart_ms
-    )  # fmt: skip
+def create(name: str, **more: int) -> Op:
+    return Op(actor="a", kind="create", name=name, **more)  # type: ignore[arg-type]
 
 
 def plan(*ops: Op, faults: tuple[Fault, ...] = (), threads: int = 1, storage: str = "local", tables: int = 1) -> Plan:

@@ -37,7 +37,8 @@ def test_a_process_that_others_keep_from_the_processor_is_starved() -> None:
         time.sleep(0.5)
         pid = running[0].pid
         lost, before = 0, processor_use([pid])
-        for _ in range(100):
+        deadline = time.monotonic() + 120  # Others may have the machine, and then little of it is these two's.
+        while time.monotonic() < deadline:
             time.sleep(0.1)
             now = processor_use([pid])
             lost, before = lost + starved_ms(before, now), now
