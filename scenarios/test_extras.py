@@ -88,7 +88,7 @@ ROWS = {
         "replay marker-sim-report/plan.json curve.html --curve", (), (1,)
     ),
     "marker-sim replay marker-sim-report/plan.json --script": Row(
-        "replay marker-sim-report/plan.json --markdown issue.md", ("foreign",), (2,)
+        "replay marker-sim-report/plan.json --markdown issue.md", (), (2,)
     ),
     "marker-sim replay": Row("replay marker-sim-report", (), (1,)),
     "marker-sim shrink": Row("shrink marker-sim-report --budget 5s", (), (1,)),

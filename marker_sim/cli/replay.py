@@ -78,7 +78,6 @@ from marker_sim.report.table import output_console, print_lines
 from marker_sim.report.words import plan_sentences
 from marker_sim.report.write import note_ended, write_curves, write_smaller
 from marker_sim.search.shrinking.shrinker import SMALL
-from marker_sim.surroundings.requirements import importing
 from marker_sim.surroundings.time_limit import REST_S, TimeLimit
 from marker_sim.targets.table import parse_target
 
@@ -146,8 +145,7 @@ def replay(
     if script or markdown:
         given_too = [name for name, value in (("--script and --markdown", script and markdown), ("--keep", keep),
                      ("--times", times), ("--real", real), ("--curve", curve)) if value]  # fmt: skip
-        with importing("--script" if script else "--markdown"):
-            from marker_sim.cli.handing_over import hand_over  # Which needs an HTTP client.
+        from marker_sim.cli.handing_over import hand_over
 
         return hand_over(path, sut, script, every, file, given_too)
     if file is not None and not curve:

@@ -183,10 +183,8 @@ def _add(case: ElementTree.Element, way: str, message: str, text: str = "") -> N
 
 def write_curves(failures: Sequence[Failure], file: Path) -> None:
     """Write curves (`replay --curve`) as a page or as JSON, by the ending of the file."""
-    if file.suffix == ".html":
-        text = render_curves(failures)
-    else:
-        text = json.dumps([each.curve.to_dict() for each in failures if each.curve is not None], indent=1) + "\n"
+    curves = [each.curve.to_dict() for each in failures if each.curve is not None]
+    text = render_curves(failures) if file.suffix == ".html" else json.dumps(curves, indent=1) + "\n"
     with writing(file):
         file.parent.mkdir(parents=True, exist_ok=True)
         write_text(file, text)

@@ -17,16 +17,16 @@ import json
 import socket
 import time
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
-
-import urllib3.exceptions as failed
-from urllib3.connection import HTTPConnection
+from typing import TYPE_CHECKING, NamedTuple
 
 from marker_sim.faults import Fault
 from marker_sim.history import Kind, Value
 from marker_sim.names import data_path
 from marker_sim.plan import ALONE
 from marker_sim.worlds.http.request_forms import break_off, exchange, query
+
+if TYPE_CHECKING:  # Scripts need the words of requests, and nobody who sends one.
+    from urllib3.connection import HTTPConnection
 
 BASE = "/v1/hoodie/marker"
 ROUTES = {
@@ -82,6 +82,8 @@ class HttpConnection:
         fault: what happens to the request on its way, which goes over a connection of its own then.
         form: as `Op.form`; some go over a connection of their own as well.
         """
+        import urllib3.exceptions as failed
+
         assert parameters.get("markerdirpath"), "an empty marker directory is never sent"
         method, route = ROUTES[operation]
         target = f"{BASE}{route}?{query(parameters, form)}"
@@ -129,6 +131,8 @@ class HttpConnection:
             http.close()
 
     def _connected(self) -> HTTPConnection:
+        from urllib3.connection import HTTPConnection
+
         if self._http is not None:
             fresh = self._http.is_connected and time.monotonic() - self._used_s < IDLE_MAX_S
             if fresh and self._http.port == self.port:
