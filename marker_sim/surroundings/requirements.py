@@ -88,15 +88,15 @@ def need(what: str, *modules: str) -> None:
 
 
 @contextmanager
-def importing(what: str) -> Iterator[None]:
-    """A context that turns a failed import into a HarnessError with package and extra. what: needs the import."""
+def importing(what: str, *extras: str) -> Iterator[None]:
+    """A context that turns a failed import of `what` into a HarnessError with package and extra, or with `extras`."""
     try:
         yield
     except ImportError as error:
         name = (error.name or "").partition(".")[0].replace("botocore", "boto3")  # Which brings it.
         if name not in REQUIREMENTS:
             raise HarnessError(f"{what}: {error}; `marker-sim doctor` says what is missing") from error
-        raise HarnessError(f"{what} needs {_installing((name,))}") from error
+        raise HarnessError(f"{what} needs {_installing((name,), extras)}") from error
 
 
 def spark_home() -> Path:
@@ -137,7 +137,7 @@ def _lacking(modules: Iterable[str], extras: Iterable[str] = ()) -> str:
 def _installing(missing: Iterable[str], extras: Iterable[str] = ()) -> str:
     """The packages of these modules and the command to install them."""
     wanted = [REQUIREMENTS[module] for module in missing]
-    chosen = {*extras, *(each.extra for each in wanted)}
+    chosen = {*extras} or {each.extra for each in wanted}
     if "hudi" in chosen:
         chosen.discard("foreign")  # Each includes the one before it.
     if "spark" in chosen:

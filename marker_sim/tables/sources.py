@@ -152,7 +152,7 @@ class BucketSource(TableSource):
 
     def __init__(self, bucket: str, prefix: str, endpoint: str | None, jobs: int) -> None:
         super().__init__(jobs)
-        with importing("a table on S3"):
+        with importing("a table on S3", "audit"):
             import boto3.session
             import botocore.config
             import botocore.exceptions

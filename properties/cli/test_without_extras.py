@@ -73,6 +73,7 @@ def alone() -> str:
         ("verify --sut hudi-spark:1.0.2 --budget 20s", 4, "pip install '.[spark]' in a clone"),
         ("verify --sut http --start true:{port} --budget 20s", 4, "pip install '.[foreign]' in a clone"),
         ("chaos --sut hudi:1.0.2 --budget 5s", 4, "pip install '.[hudi]' in a clone"),
+        ("audit s3a://lake/table", 4, "pip install '.[audit]' in a clone"),
         ("serve --base /t", 4, "pip install '.[serve]' in a clone"),
     ],
 )
