@@ -50,7 +50,7 @@ REQUIREMENTS = {
     "boto3": Requirement("boto3", "s3", "storage on S3, audit of tables on S3"),
     "moto": Requirement("moto", "s3", "--storage s3 of foreign systems"),
     "toxiproxy": Requirement("toxiproxy-python", "foreign", _WIRES),
-    "urllib3": Requirement("urllib3", "foreign", "--sut http"),
+    "urllib3": Requirement("urllib3", "foreign", "--sut http and real processes"),
     "pyspark": Requirement("pyspark", "hudi", f"--sut hudi:VERSION, {_SPARK.removeprefix('--sut ')}, --spark-master"),
     "fastavro": Requirement("fastavro", "audit", f"audit of timelines in Avro, {_SPARK}"),
     "hudi": Requirement("hudi", "spark", _SPARK),
