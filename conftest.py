@@ -87,15 +87,19 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Fetch what a session of all tests lacks, before a worker looks for it; once for the machine."""
     config = session.config
-    if hasattr(config, "workerinput") or config.args_source is pytest.Config.ArgsSource.ARGS:
-        return
-    reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
-    tools.fetch(reporter.write_line)
+    if not hasattr(config, "workerinput") and _is_of_all_tests(config):
+        reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
+        tools.fetch(reporter.write_line)
 
 
-def pytest_report_header() -> tuple[str, ...]:
-    """What is left out on this machine, and how to have it."""
-    return tools.left_out()
+def pytest_report_header(config: pytest.Config) -> tuple[str, ...]:
+    """What a session of all tests leaves out on this machine, and how to have it."""
+    return tools.left_out() if _is_of_all_tests(config) else ()
+
+
+def _is_of_all_tests(config: pytest.Config) -> bool:
+    """Whether no file is named: who names some waits for no programs and jars."""
+    return config.args_source is not pytest.Config.ArgsSource.ARGS
 
 
 @pytest.hookimpl(wrapper=True)
@@ -107,11 +111,6 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.enable()
         gc.freeze()
-
-
-CORES = len(os.sched_getaffinity(0))
-# Tests that mostly wait for processes that they started; all others compute.
-WAIT = ("scenarios/", "properties/real/", "properties/test_chaos.py", "properties/test_recipes.py")
 
 
 @pytest.hookimpl(optionalhook=True)

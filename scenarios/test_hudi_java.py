@@ -23,9 +23,9 @@ from scenarios.findings.stored_finding import StoredFinding, read_findings
 from scenarios.plain_shell import run_script, settings_of_java_client
 
 
-def asking(report: Path, sut: str, mode: str, storage: str | None = None) -> CampaignRequest:
+def asking(report: Path, sut: str, mode: str, storage: str | None = None, seed: str = "1") -> CampaignRequest:
     request = parse_request(
-        argv=(), sut=sut, mode=mode, storage=storage, budget="400s", seed="1", guarantees=None, profile=None,
+        argv=(), sut=sut, mode=mode, storage=storage, budget="400s", seed=seed, guarantees=None, profile=None,
         expect=None, report=str(report),
     )  # fmt: skip
     return replace(request, report=report)

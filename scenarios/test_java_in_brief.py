@@ -6,13 +6,11 @@ The long ones are marked `jvm` and `spark` and stages of CI. One Spark applicati
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from marker_sim.campaign.played_shrinking import broken_in
-from marker_sim.cli.request import parse_request
 from marker_sim.faults import FaultKind
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
@@ -21,7 +19,6 @@ from marker_sim.plan import Plan, Task, Write
 from marker_sim.surroundings.requirements import find_java, spark_home
 from marker_sim.targets.hudi_java_runs import JavaRuns
 from marker_sim.targets.hudi_java_walk import KILLED
-from marker_sim.targets.target import CampaignRequest
 from marker_sim.worlds.processes.storages import LocalFront
 from marker_sim.worlds.spark.plans import TASKS, task_fault, with_faults
 from marker_sim.worlds.spark.run import run_spark
@@ -31,21 +28,14 @@ from properties.volume import PROFILE, volume
 from scenarios.findings.stored_finding import read_findings
 from scenarios.quick_spark import use_quick_settings
 from scenarios.spark_counts import count
+from scenarios.test_hudi_java import asking
 
 POINTS = 20
 # All points are of the first table, and so is the first control, whose writes have no fault.
 CONTROLS = volume(6, quick=1)
 # Two of the points of seed 1 break promises, and one of those of seed 7; for each, processes play for seconds.
 SEED = "7" if PROFILE == "quick" else "1"
-BUDGET_S = 600.0  # For hangs alone.
-
-
-def asked(report: Path, sut: str, mode: str) -> CampaignRequest:
-    request = parse_request(
-        argv=(), sut=sut, mode=mode, storage="local", budget=f"{BUDGET_S:.0f}s", seed=SEED, guarantees=None,
-        profile=None, expect=None, report=str(report),
-    )  # fmt: skip
-    return replace(request, report=report)
+RUN_S = 600.0  # For hangs alone.
 
 
 @tools.needs(tools.java())
@@ -76,16 +66,16 @@ def test_on_spark_a_killed_executor_and_a_speculative_attempt_leave_each_row_onc
 def test_a_released_timeline_server_loses_names_as_its_stored_finding_says(tmp_path: Path) -> None:
     stored = next(each for each in read_findings() if each.name.startswith("a-kill-while-a-file-is-rewritten"))
     sut, plan = f"hudi:{tools.HUDI}", stored.told.plan
-    request = asked(tmp_path, sut, "timeline")
+    request = asking(tmp_path, sut, "timeline", "local")
     with request.target.real_runs(request, lambda line: None) as opened:
-        history = opened.again(plan, time.monotonic() + BUDGET_S).history
+        history = opened.again(plan, time.monotonic() + RUN_S).history
     assert history.header.sut_version == tools.HUDI
     assert stored.guarantee in {kind[0] for kind in broken_in(history, plan, request.profile)}
 
 
 @tools.needs(tools.jars())
 def test_twenty_points_of_the_walk_of_the_java_client_are_met_and_accuse_of_stories_alone(tmp_path: Path) -> None:
-    request = asked(tmp_path, f"hudi-java:{tools.HUDI}", "direct")
+    request = asking(tmp_path, f"hudi-java:{tools.HUDI}", "direct", "local", SEED)
     with request.target.real_runs(request, lambda line: None) as runs:
         assert isinstance(runs, JavaRuns)
         del runs.walk.controls[CONTROLS:]

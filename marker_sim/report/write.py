@@ -116,6 +116,15 @@ def write_junit(outcome: VerdictOutcome, target: Path) -> None:
         write_text(target, junit_xml(outcome))
 
 
+def write_curves(failures: Sequence[Failure], file: Path) -> None:
+    """Write curves (`replay --curve`) as a page or as JSON, by the ending of the file."""
+    curves = [each.curve.to_dict() for each in failures if each.curve is not None]
+    text = render_curves(failures) if file.suffix == ".html" else json.dumps(curves, indent=1) + "\n"
+    with writing(file):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_text(file, text)
+
+
 def _write_failure(directory: Path, number: int, failure: Failure, profile: Profile) -> None:
     target = directory / plan_name(number, failure)
     target.parent.mkdir(exist_ok=True)
@@ -179,12 +188,3 @@ def _case(suite: ElementTree.Element, where: str, name: str) -> ElementTree.Elem
 
 def _add(case: ElementTree.Element, way: str, message: str, text: str = "") -> None:
     ElementTree.SubElement(case, way, message=printable(message)).text = printable(text) or None
-
-
-def write_curves(failures: Sequence[Failure], file: Path) -> None:
-    """Write curves (`replay --curve`) as a page or as JSON, by the ending of the file."""
-    curves = [each.curve.to_dict() for each in failures if each.curve is not None]
-    text = render_curves(failures) if file.suffix == ".html" else json.dumps(curves, indent=1) + "\n"
-    with writing(file):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_text(file, text)
