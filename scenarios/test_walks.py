@@ -25,14 +25,14 @@ from scenarios.test_plans_on_servers import real_runs
 
 RUN_S = 60.0
 PROFILE = load_profile("http")
-POINTS = {"local": volume(40, quick=10), "s3": volume(40, quick=6)}
+POINTS = volume(40, quick=20)
 
 
 def walked(tmp_path: Path, broken: str = "none", storage: str = "local") -> tuple[WalkedCall, ...]:
     """The calls of a server after so many points of its walk."""
     walk = Walk(storage, 2, 25, 1)
     with real_runs(tmp_path, broken, storage) as opened:
-        for _ in range(POINTS[storage] + 2):
+        for _ in range(POINTS + 2):
             plan = walk.next()
             if plan is None:
                 break
@@ -47,7 +47,7 @@ def test_a_correct_server_keeps_its_promises_at_every_point_and_most_points_are_
     tmp_path: Path, storage: str
 ) -> None:
     came = Counter(what for row in walked(tmp_path, storage=storage) for what in row.fates.values() if what)
-    assert came.keys() <= {KEPT, NOT_MET} and came[KEPT] >= 0.8 * POINTS[storage]
+    assert came.keys() <= {KEPT, NOT_MET} and came[KEPT] >= 0.8 * POINTS
 
 
 def test_a_server_that_swallows_errors_is_found_at_the_calls_that_fail(tmp_path: Path) -> None:

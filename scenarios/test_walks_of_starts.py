@@ -28,7 +28,7 @@ from scenarios.test_walks import PROFILE, RUN_S, creates
 
 RECOVERING = shlex.join([sys.executable, "-S", str(HERE.parent / "servers" / "recovering_server.py")])
 # The first points fail, the fifth is a death; a recovery that loses something does so at its first death.
-STARTS, DEATHS, WORKLOADS = volume(40, quick=5), volume(40, quick=3), 2
+STARTS, WORKLOADS = volume(40, quick=6), 2
 
 
 @contextmanager
@@ -90,7 +90,7 @@ def test_a_server_that_ends_when_storage_fails_at_a_start_and_loses_nothing_keep
 
 
 def test_a_recovery_that_loses_something_when_it_dies_itself_is_found(tmp_path: Path) -> None:
-    came, _ = recovered(tmp_path, "empties-first", dies_at_a_start, DEATHS)
+    came, _ = recovered(tmp_path, "empties-first", dies_at_a_start)
     assert any("G3" in what.split() for _, _, what in came)
 
 
