@@ -71,12 +71,12 @@ def outside_of_tables(plan: Plan) -> bool:
 
 
 def recovered(
-    tmp_path: Path, broken: str = "", chosen: Callable[[Plan], bool] = at_a_start, points: int = STARTS
+    tmp_path: Path, broken: str = "", chosen: Callable[[Plan], bool] = at_a_start
 ) -> tuple[list[tuple[str, str, str]], Counter[str]]:
     """Call, fate and what came of each point at a start, of a server that puts its journal into its state then."""
     command = f"{RECOVERING} {{port}} {{storage}}" + (f" --broken {broken}" if broken else "")
     with started(tmp_path, command, f"{RECOVERING} --names {{dir}}") as opened:
-        walk, counts = played(opened, points, chosen)
+        walk, counts = played(opened, STARTS, chosen)
     rows = [row for row in walk.rows() if row.base == BASES[STARTING]]
     came = [(row.call, fate, what) for row in rows for fate, what in row.fates.items() if what not in ("", NOT_MET)]
     assert len(came) >= 0.5 * (counts["in plans: plan"] - WORKLOADS)
