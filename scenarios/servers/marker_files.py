@@ -162,6 +162,9 @@ class S3Files:
         else:
             self._etags[index] = self._objects.put(key, data, etag=etag, absent=etag is None)
         self.contents[index] = data
+        # Another server's deletion may have removed the type file since it was listed, but not this new object.
+        if etag is None and not blindly and self._objects.get(self._prefix + TYPE) is None:
+            self._objects.put(self._prefix + TYPE, TYPE_TEXT)
 
     def write_in_place(self, index: int, data: bytes, pause_s: float) -> None:
         """An object cannot be written in place."""

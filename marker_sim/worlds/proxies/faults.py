@@ -327,18 +327,20 @@ class WireFaults:
         came: list[int] = []
         began = self._recorder.fault(self._process, fault.kind.value, "begin", error=described(fault))
         lossy, of_clients = fault.kind.row.fails, fault.kind.row.cls == "wire"
+        cut: frozenset[int] = frozenset()
         try:
             with afflicted(wire, fault):
                 yield came
+                if lossy and of_clients:
+                    cut = frozenset(filter(self._is_here, self._recorder.open_calls()))
         finally:
-            lost = self._never_ended() if lossy and of_clients else frozenset()
+            lost = self._never_ended(cut)
             with self._recorder.lock:
                 came.append(self._tell_broken(began, lossy, lost) if of_clients else 0)
                 self._recorder.fault(self._process, fault.kind.value, "end")
 
-    def _never_ended(self) -> frozenset[int]:
-        """The invocations still open although every connection was just cut."""
-        lost = frozenset(filter(self._is_here, self._recorder.open_calls()))
+    def _never_ended(self, lost: frozenset[int]) -> frozenset[int]:
+        """Those of these invocations that are still open although every connection was just cut."""
         deadline = time.monotonic() + NOTICED_S
         while lost and time.monotonic() < deadline:
             time.sleep(POLL_S)
