@@ -23,7 +23,7 @@ from marker_sim.campaign.nightly.totals import Ranges
 from marker_sim.campaign.nightly.work import NightlyTask, swarm
 from marker_sim.cli import main
 from marker_sim.surroundings.worker_pool import VARIABLE
-from properties.volume import PROFILE, volume
+from properties.volume import CI_ONLY, PROFILE, volume
 
 ROOT = Path(__file__).parent.parent
 TIMEOUT_S = 120
@@ -210,6 +210,7 @@ def test_a_second_chaos_on_a_directory_is_refused_and_ctrl_c_ends_the_first_whic
     assert kinds[:4] == ["chaos", "night", "pause", "end"] or kinds[:5] == ["chaos", "night", "pause", "resume", "end"]
 
 
+@CI_ONLY
 def test_a_worker_that_is_killed_loses_no_turn(tmp_path: Path) -> None:
     directory = tmp_path / "chaos"
     words = ("--budget", "60s", "--dir", str(directory), "--stages", "swarm", "--seed", "0", "--jobs", "1")

@@ -23,6 +23,7 @@ from marker_sim.errors import HarnessError
 from marker_sim.outcome.failure import VIOLATED
 from marker_sim.surroundings.spark_session import said_by, ship
 from marker_sim.surroundings.worker_pool import Answer
+from properties.volume import CI_ONLY
 
 MUTANT = "mutant:no-type-file"
 TASK = NightlyTask(stream="swarm", first=0, count=2, sut=MUTANT, profile="reference", until=0.0, seed=5)
@@ -79,6 +80,7 @@ class _DyingPool:
         return []
 
 
+@CI_ONLY
 def test_a_worker_that_dies_once_at_any_task_costs_the_night_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from marker_sim.errors import UsageError
+from properties.volume import CI_ONLY
 from scenarios.findings.document import DOCS, differences, documents
 from scenarios.findings.stored_finding import ScriptRun, StoredFinding, read_findings, write_finding
 from scenarios.plain_shell import same_in_every_run
@@ -52,6 +53,7 @@ def test_prose_is_kept_and_what_stands_between_the_comments_is_not(tmp_path: Pat
         documents((), before)
 
 
+@CI_ONLY
 def test_a_plan_that_is_another_one_by_now_is_noticed(tmp_path: Path) -> None:
     finding = shown()
     assert finding.plan is not None

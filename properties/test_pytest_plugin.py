@@ -128,6 +128,7 @@ def test_a_third_party_needs_one_option_and_sees_nothing_without_it(tmp_path: Pa
     assert code == 0 and "failed" not in output and "test_own.py ." in output and "marker-sim ...." in output, output
 
 
+@CI_ONLY
 def test_a_failure_is_the_story_of_a_short_plan_and_says_what_was_not_played(hasty: tuple[Path, int, str]) -> None:
     folder, code, output = hasty
     assert code == 1 and "marker-sim::G4-exact-set[direct-s3]" in failed(output), output

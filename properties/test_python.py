@@ -19,7 +19,7 @@ from marker_sim.cli import main
 from marker_sim.markers.direct import DirectMarkers, direct_markers
 from marker_sim.markers.store import Factory
 from marker_sim.plan import Plan, write_plan
-from properties.volume import PROFILE
+from properties.volume import CI_ONLY, PROFILE
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "python.md"
@@ -106,6 +106,7 @@ def test_a_verdict_says_what_broke_and_with_which_plan(violated: marker_sim.Verd
     assert all(line.startswith(f"[{n}] ") for line, n in zip(first.evidence_lines, sorted(first.evidence), strict=True))
 
 
+@CI_ONLY
 def test_a_class_that_no_other_process_can_import_is_judged_alike(violated: marker_sim.Verdict) -> None:
     class Local(EmptyList):
         pass
@@ -119,6 +120,7 @@ def test_a_class_that_no_other_process_can_import_is_judged_alike(violated: mark
         marker_sim.verify(Local, runs=24, jobs=2)
 
 
+@CI_ONLY
 def test_the_text_of_a_verdict_names_no_file_and_nothing_broken_as_undecided(violated: marker_sim.Verdict) -> None:
     text = str(violated)
     assert violated.violations[0].message[:20] in text and "marker-sim" not in text and "REPORT" not in text

@@ -29,7 +29,7 @@ from marker_sim.plan import Plan
 from marker_sim.search.shrinking.shrinker import shrink
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest
-from properties.volume import volume
+from properties.volume import CI_ONLY, volume
 
 ROOT = Path(__file__).parent.parent
 TIMEOUT_S = 120
@@ -104,6 +104,7 @@ def test_verify_shows_what_it_saw_once_when_the_shrunk_plan_does_not_show_it_aga
     assert {failure.guarantee for failure in campaign.failures} == {"G1"} and campaign.statistics.differences
 
 
+@CI_ONLY
 def test_a_system_that_ends_its_process_costs_the_night_its_units_and_not_the_night(module: str) -> None:
     words = [
         "chaos",

@@ -21,6 +21,7 @@ from properties.volume import CI_ONLY, volume
 from scenarios.test_http import START
 
 
+@CI_ONLY
 def test_a_night_against_a_broken_server_that_is_killed_loses_nothing_and_leaves_nothing(tmp_path: Path) -> None:
     directory = tmp_path / "chaos"
     start = f"{START} --broken memory-only"

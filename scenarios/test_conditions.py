@@ -71,7 +71,7 @@ MET = {
     [
         (REFUSED, "local"),
         pytest.param(REFUSED, "s3", marks=CI_ONLY),
-        (DEATHS, "local"),
+        pytest.param(DEATHS, "local", marks=CI_ONLY),
         pytest.param(DEATHS, "s3", marks=CI_ONLY),
         pytest.param(TWO, "local", marks=CI_ONLY),
         (TWO, "s3"),
@@ -95,7 +95,7 @@ def test_a_plan_meets_what_it_is_drawn_for_and_a_correct_server_passes(
 @pytest.mark.parametrize(
     ("mistake", "storage", "number", "guarantees"),
     [
-        ("shrugs-at-type", "s3", REFUSED, {"G9"}),
+        pytest.param("shrugs-at-type", "s3", REFUSED, {"G9"}, marks=CI_ONLY),
         pytest.param("answers-some", "local", REFUSED, {"G6"}, marks=CI_ONLY),
         pytest.param("knows-what-failed", "s3", REFUSED, {"G2"}, marks=CI_ONLY),
         ("short-for-identity", "local", REFUSED, {"G4", "G11"}),

@@ -162,7 +162,7 @@ def test_a_full_disk_for_the_servers_output_is_said_in_one_sentence(
         campaign(asked(tmp_path))
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=CI_ONLY)])
 def test_servers_end_with_a_kit_that_is_killed(tmp_path: Path, number: signal.Signals) -> None:
     words = ["verify", "--sut", "http", "--storage", "local", "--start", START, "--budget", "120s"]
     command = [sys.executable, "-m", "marker_sim", *words, "--report", str(tmp_path / "report")]

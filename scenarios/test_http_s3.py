@@ -94,7 +94,7 @@ def test_the_correct_server_is_not_accused(tmp_path: Path) -> None:
 
 
 BROKEN = [
-    ("memory-only", "G3"),
+    pytest.param("memory-only", "G3", marks=CI_ONLY),
     ("exists-while-flushing", "G2"),
     ("swallows-failure", "G1"),
     ("forgets-requests", "G5"),

@@ -95,7 +95,7 @@ def test_each_sync_that_is_omitted_loses_answered_names_in_the_ways_that_need_it
         assert under == ({"power-loss"} if expected else set())
 
 
-@pytest.mark.parametrize("fsync", [True, False])
+@pytest.mark.parametrize("fsync", [True, pytest.param(False, marks=CI_ONLY)])
 def test_the_reference_holds_with_its_syncs_and_breaks_without(tmp_path: Path, fsync: bool) -> None:
     for history in histories(asked(tmp_path, SERVE + " --fsync" * fsync)):
         assert bool(broken_in(history, plan_of(NOTHING), PROMISES)) != fsync

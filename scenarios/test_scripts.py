@@ -36,6 +36,7 @@ START_SUBTLE = (
 )
 NAMES = tuple(f"p/f{number}_0-0-0_001.parquet.marker.CREATE" for number in range(4))
 SOURCE = "docs/guarantees.md, the marker store"
+IN_PLACE = f"{START} --broken torn-in-place"
 HELD_TRIES = volume(2, quick=1)  # As often a correct server is tried.
 
 
@@ -201,6 +202,7 @@ def test_a_directory_is_written_as_the_plan_has_it(tmp_path: Path) -> None:
     assert bash(shell_script(told("G1", made, START)), tmp_path)[0] == 0
 
 
+@CI_ONLY
 def test_a_server_that_is_killed_within_a_rewrite_has_lost_what_it_answered(tmp_path: Path) -> None:
     torn = Fault.of(FaultKind.TORN_WRITE, "server", Site("server: batch file put", 1))
     script = shell_script(
@@ -213,9 +215,6 @@ def test_a_server_that_is_killed_within_a_rewrite_has_lost_what_it_answered(tmp_
     assert code == 0 and " within its write" in said, (
         "a server that replaces its files dies in one that has no name yet"
     )
-
-
-IN_PLACE = f"{START} --broken torn-in-place"
 
 
 @pytest.mark.parametrize(
@@ -306,6 +305,7 @@ def test_a_script_stops_what_a_server_reads(tmp_path: Path, read: str) -> None:
     assert (code == 1) == (read == "list"), said
 
 
+@CI_ONLY
 def test_what_was_found_on_s3_is_shown_on_any_s3(tmp_path: Path, lake: str) -> None:
     made = plan(*(create(name) for name in NAMES[:3]), faults=(killed(2),), storage="s3")
     script = shell_script(told("G4", made, f"{START_S3} --broken joins-after-restart"))

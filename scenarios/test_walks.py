@@ -20,7 +20,7 @@ from marker_sim.search.walks import Walk
 from marker_sim.targets.http_plans import ServerPlans
 from marker_sim.worlds.http.fault_injector import ServerFaultInjector
 from marker_sim.worlds.http.servers import Fleet
-from properties.volume import volume
+from properties.volume import CI_ONLY, volume
 from scenarios.test_plans_on_servers import real_runs
 
 RUN_S = 60.0
@@ -42,7 +42,7 @@ def walked(tmp_path: Path, broken: str = "none", storage: str = "local") -> tupl
     return walk.rows()
 
 
-@pytest.mark.parametrize("storage", ["local", "s3"])
+@pytest.mark.parametrize("storage", ["local", pytest.param("s3", marks=CI_ONLY)])
 def test_a_correct_server_keeps_its_promises_at_every_point_and_most_points_are_met(
     tmp_path: Path, storage: str
 ) -> None:

@@ -83,6 +83,7 @@ def recovered(
     return came, counts
 
 
+@CI_ONLY
 def test_a_server_that_ends_when_storage_fails_at_a_start_and_loses_nothing_keeps_its_promises(tmp_path: Path) -> None:
     came, counts = recovered(tmp_path)
     assert {what for _, _, what in came} == {KEPT}

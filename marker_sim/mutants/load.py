@@ -7,6 +7,7 @@ import importlib.util
 import sys
 from collections.abc import Callable
 from difflib import get_close_matches
+from importlib.abc import InspectLoader
 from pathlib import Path
 from types import ModuleType
 
@@ -114,8 +115,10 @@ def _import(module: str, name: str, changed: Callable[[str, str], str]) -> Modul
     assert spec is not None
     made = importlib.util.module_from_spec(spec)
     origin, text = source_of(module)
+    mutated = changed(module, text)
     sys.modules[module] = made
-    exec(compile(changed(module, text), f"{origin} [{name}]", "exec"), made.__dict__)
+    same = isinstance(spec.loader, InspectLoader) and mutated == text and spec.loader.get_code(module)
+    exec(same or compile(mutated, f"{origin} [{name}]", "exec"), made.__dict__)
     return made
 
 

@@ -55,9 +55,7 @@ class Recorder:
                 return -1
             index = len(self.events)
             now_ns = time.monotonic_ns() - self._began_ns
-            event = Event(
-                index, now_ns, process, role, kind, operation, table, instant, path, value, error, caused_by
-            )  # fmt: skip
+            event = Event(index, now_ns, process, role, kind, operation, table, instant, path, value, error, caused_by)
             self.events.append(event)
             self._follow(event)
             return index

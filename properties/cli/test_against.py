@@ -24,6 +24,7 @@ def verify(report: Path, sut: str, against: str, capsys: pytest.CaptureFixture[s
     return code, json.loads((report / "verdict.json").read_text()), capsys.readouterr().out
 
 
+@CI_ONLY
 def test_what_only_one_system_breaks_is_said_and_the_exit_code_is_of_the_first(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

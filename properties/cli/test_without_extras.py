@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from properties.volume import CI_ONLY
+
 FIRST_FAILURE = "verify --sut mutant:exists-from-memory --mode timeline --storage s3 --runs 120 --seed 2"
 GLUED = shlex.quote(str(Path(__file__).parents[2] / "docs" / "tutorial" / "code" / "glued.json"))
 # Finds no module of a distribution that `pip install .` would not bring.
@@ -64,7 +66,9 @@ def alone() -> str:
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (f"{FIRST_FAILURE}; replay marker-sim-report/plan.json curve.html --curve", 1, "curve.html"),
+        pytest.param(
+            f"{FIRST_FAILURE}; replay marker-sim-report/plan.json curve.html --curve", 1, "curve.html", marks=CI_ONLY
+        ),
         (f"replay {GLUED} --script show.sh", 0, "show.sh"),
         ("--help", 0, "verify"),
         ("verify --help", 0, "--sut"),

@@ -9,7 +9,7 @@ import pytest
 from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.judges import Finding, judge, modes_agree
 from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.judges.violations import ModesAgree
+from marker_sim.judges.violations import VIOLATIONS
 from marker_sim.names import encode_names
 from marker_sim.outcome.statistics import Statistics
 from marker_sim.plan import Plan, Task, Write
@@ -50,7 +50,7 @@ def test_other_paths_without_a_fault_break_it() -> None:
     finding = compared(told("direct", DIRECT), told("timeline", TIMELINE, token="0-0-1"))
     assert [breach.under for breach in finding.breaches] == ["none", "none"], "markers and commits"
     second = told("timeline", TIMELINE).history()
-    with pytest.raises(ModesAgree, match="mode only"):
+    with pytest.raises(VIOLATIONS["G21"], match="mode only"):
         raise_first(second, [finding])
 
 

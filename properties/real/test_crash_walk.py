@@ -16,6 +16,7 @@ from marker_sim.worlds.processes.cluster import run_real
 from marker_sim.worlds.processes.fork_server import ForkServer
 from properties.real.arms import sound
 from properties.real.crash_walk import Point, crash_points, walk
+from properties.volume import CI_ONLY
 
 POINTS = {"local": 5, "s3": 2}
 FIRST = (Task(partition="p", group="a"),)
@@ -28,7 +29,9 @@ def _plan(mode: str, storage: str) -> Plan:
 
 
 @pytest.mark.draws(runs=2, one_in=1)
-@pytest.mark.parametrize(("mode", "storage"), [("direct", "local"), ("timeline", "local"), ("timeline", "s3")])
+@pytest.mark.parametrize(
+    ("mode", "storage"), [("direct", "local"), pytest.param("timeline", "local", marks=CI_ONLY), ("timeline", "s3")]
+)
 def test_whoever_dies_anywhere_is_recovered_from(
     mode: str, storage: str, fork_server: ForkServer, chaos_seed: int
 ) -> None:

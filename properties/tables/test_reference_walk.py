@@ -29,7 +29,7 @@ from marker_sim.worlds.spark.hudi.steps import aimed_at
 from marker_sim.worlds.spark.hudi.table import Pace
 from marker_sim.worlds.spark.hudi.table_run import play_table
 from marker_sim.worlds.spark.plans import DRIVER as DRIVER_ROLE
-from properties.volume import volume
+from properties.volume import CI_ONLY, volume
 
 DRIVER = Path(__file__).with_name("reference_driver.py")
 MARKERS = StorageCall("driver-1", DRIVER_ROLE, "list", "t/.hoodie/.temp/20261127091528056")
@@ -99,7 +99,7 @@ def runs(folder: Path, mode: str, *mutant: str) -> Iterator[ReferenceRuns]:
         driver.kill()
 
 
-@pytest.mark.parametrize("mode", ["direct", "timeline"])
+@pytest.mark.parametrize("mode", [pytest.param("direct", marks=CI_ONLY), "timeline"])
 def test_no_failure_of_any_call_makes_the_walk_accuse_the_reference(tmp_path: Path, mode: str) -> None:
     with runs(tmp_path, mode) as made:
         made.walk_through(lambda point: True, POINTS)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from marker_sim.errors import UsageError
 from marker_sim.faults import FaultKind
@@ -39,6 +39,11 @@ _NO_NAME = "\0\1\2"  # The log has 1 for a line break and 2 for a tab.
 _CLOSED = "Unlike the plan, this script closes connections where the plan resets them; a shell cannot reset one."
 _DOOR = "Calls of the server on its files stop at a seccomp listener in Python 3, which Linux has since 5.19."
 _FRONT = "The server reaches S3 through a program in Python 3, which refuses the requests that are named above."
+_SCRIPTS = Environment(
+    loader=PackageLoader(__package__, ""), undefined=StrictUndefined, line_statement_prefix="%%",
+    keep_trailing_newline=True, variable_start_string="@{", variable_end_string="}@", comment_start_string="@#",
+    comment_end_string="#@", block_start_string="@%", block_end_string="%@",
+)  # fmt: skip
 _HOW = (
     "It needs bash 5, curl and awk on Linux, listens on 127.0.0.1, works in a new directory (KEEP=1 keeps it) and ends",
     "what it started. Exit codes: 1 violated, 0 held, 3 a step could not be done.",
@@ -150,12 +155,7 @@ def door_program() -> str:
 
 def render_script(template: str, **content: Any) -> str:
     """A script from its template. Nothing is escaped: shell words are quoted one by one."""
-    environment = Environment(
-        undefined=StrictUndefined, line_statement_prefix="%%", keep_trailing_newline=True,
-        variable_start_string="@{", variable_end_string="}@", comment_start_string="@#", comment_end_string="#@",
-        block_start_string="@%", block_end_string="%@",
-    )  # fmt: skip
-    return environment.from_string(resource(template, __package__)).render(**content)
+    return _SCRIPTS.get_template(template).render(**content)
 
 
 def _problem(failure: FailureDescription) -> str:

@@ -16,20 +16,17 @@ from markupsafe import Markup
 from marker_sim.report.words import printable
 
 SIGNS = {"violated": "✗", "inconclusive": "?", "not-promised": "○", "holds": "✓", "not-applicable": "–"}
+_PAGES = Environment(
+    loader=PackageLoader("marker_sim", ""), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+    lstrip_blocks=True,
+)  # fmt: skip
+_PAGES.filters["printable"] = printable
 
 
 def render(template: str, *, script: str = "", **content: Any) -> str:
     """A page as HTML. template: its file below the package; script: the only script that it runs, "" for none."""
-    environment = Environment(
-        loader=PackageLoader("marker_sim", ""),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["printable"] = printable
     code = resource(script) if script else ""
-    return environment.get_template(template).render(
+    return _PAGES.get_template(template).render(
         style=Markup(resource("page.css")),
         script=Markup(code),
         script_hash=b64encode(hashlib.sha256(code.encode("utf-8")).digest()).decode("ascii"),
