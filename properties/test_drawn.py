@@ -20,11 +20,12 @@ from properties.drawn import (
     simulated_plans,
     table_of,
 )
+from properties.volume import CI_ONLY
 
 # One worker draws them, once.
 
 
-@pytest.fixture(scope="module", params=STORAGES)
+@pytest.fixture(scope="module", params=[pytest.param(each, marks=[CI_ONLY] * (each == "s3")) for each in STORAGES])
 def drawn(request: pytest.FixtureRequest) -> tuple[str, dict[str, int], dict[str, int]]:
     return request.param, shares(simulated_plans(request.param)), shares(plans_for_servers(request.param))
 

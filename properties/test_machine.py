@@ -29,7 +29,10 @@ from properties.volume import CI_ONLY, volume
 FOUND_WITHIN = 120
 ROUNDS_MAX, ROUND = 24, 20
 # Where the reference is attacked until every rule and fault has been met, 20 examples at least.
-ATTACKED = (("timeline", "s3"), pytest.param("timeline", "local", marks=CI_ONLY), ("direct", "hdfs"))
+ATTACKED = (
+    ("timeline", "s3"),
+    *(pytest.param(*place, marks=CI_ONLY) for place in (("timeline", "local"), ("direct", "hdfs"))),
+)
 # Of the store and of the write path; benchmarks/state_machine.py --mutants hunts all there are.
 PLANTED = (
     ("ack-before-flush", "timeline", "s3", "G1"),

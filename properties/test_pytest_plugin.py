@@ -142,6 +142,7 @@ def test_a_failure_is_the_story_of_a_short_plan_and_says_what_was_not_played(has
     assert (folder / ".hypothesis" / ".gitignore").read_text(encoding="utf-8").endswith("*\n")
 
 
+@CI_ONLY
 def test_known_violations_are_expected_and_entries_that_nothing_shows_are_told(
     hasty: tuple[Path, int, str], tmp_path: Path
 ) -> None:

@@ -8,9 +8,11 @@ from pathlib import Path
 
 from marker_sim.cli.request import parse_request
 from marker_sim.cli.verify import carry_out
+from properties.volume import CI_ONLY
 from scenarios.test_http import START
 
 
+@CI_ONLY
 def test_the_plan_that_fails_on_one_server_holds_on_the_other(tmp_path: Path) -> None:
     asked = parse_request(
         sut="http", start=f"{START} --broken memory-only", against="http", against_start=START, mode="timeline",

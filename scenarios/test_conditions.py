@@ -74,7 +74,7 @@ MET = {
         pytest.param(DEATHS, "local", marks=CI_ONLY),
         pytest.param(DEATHS, "s3", marks=CI_ONLY),
         pytest.param(TWO, "local", marks=CI_ONLY),
-        (TWO, "s3"),
+        pytest.param(TWO, "s3", marks=CI_ONLY),
     ],
 )
 def test_a_plan_meets_what_it_is_drawn_for_and_a_correct_server_passes(

@@ -50,6 +50,7 @@ def test_a_correct_server_keeps_its_promises_at_every_point_and_most_points_are_
     assert came.keys() <= {KEPT, NOT_MET} and came[KEPT] >= 0.8 * POINTS
 
 
+@CI_ONLY
 def test_a_server_that_swallows_errors_is_found_at_the_calls_that_fail(tmp_path: Path) -> None:
     rows = walked(tmp_path, "swallows-failure")
     at = {(row.call.partition(" ")[0], fate) for row in rows for fate, what in row.fates.items() if what[:1] == "G"}

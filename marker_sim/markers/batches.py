@@ -39,6 +39,7 @@ class Job(NamedTuple):
     known: (name, path of the file that should hold it).
     data: the whole new content, None when nothing is new.
     untyped: whether the type file may be missing.
+    bare: whether there were marker files without it, as a flush leaves them that failed at the type file.
     lasting: whether it stays once it exists, because no request of a dead server can still be applied.
     """
 
@@ -49,6 +50,7 @@ class Job(NamedTuple):
     data: bytes | None
     expected: str | None
     untyped: bool
+    bare: bool
     lasting: bool
 
 
@@ -78,6 +80,7 @@ class DirectoryState:
         self._next_index = 0
         self._files: dict[int, BatchFile] = {}
         self._typed = False
+        self._bare = False
         self._names: dict[str, int] = {}
         self._creators: dict[str, str] = {}
         self._waiting: dict[int, dict[str, list[Waiter]]] = {}
@@ -98,6 +101,7 @@ class DirectoryState:
         """Load the stored names; creators of this server life are kept. lasting: as of a job, when the load began."""
         self._files = dict(contents.batches)
         self._typed = contents.typed and lasting
+        self._bare = bool(contents.batches) and not contents.typed
         self._names = dict.fromkeys(contents.direct, DIRECT)
         for index, batch in sorted(contents.batches.items()):
             self._names.update(dict.fromkeys(decode_names(batch.data), index))
@@ -145,6 +149,7 @@ class DirectoryState:
             # The first file writes it again, because another server may have deleted the directory. So does each
             # batch until a dead server's late request can no longer remove it, and the first batch after that.
             untyped=file.version is None or not self._typed,
+            bare=self._bare,
             lasting=lasting,
         )
 

@@ -191,6 +191,8 @@ class TimelineServer:
         try:
             gone = self._missing(job)
             version = None
+            if job.bare and len(gone) < len(job.known):
+                write_type_file(self._storage, self._runtime, job.directory)
             if job.data is not None:
                 if job.untyped:
                     write_type_file(self._storage, self._runtime, job.directory)

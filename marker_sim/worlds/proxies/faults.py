@@ -280,6 +280,7 @@ def _jitters(port: int, given: dict[str, int], request: bytes) -> tuple[bool, st
     return apart_ms >= given["jitter"] / 5 and min(took_ms) >= least_ms, words
 
 
+@dataclass(frozen=True, slots=True)
 class WireFaults:
     """Applies faults to a wire one after another and records them in the history.
 
@@ -290,77 +291,68 @@ class WireFaults:
     unknown: a request that any server refuses at once, for delays that the time of a slow answer hides.
     """
 
-    def __init__(
-        self,
-        recorder: Recorder,
-        process: str,
-        request: bytes,
-        wait: Callable[[float], object],
-        life: int,
-        unknown: bytes = b"",
-    ) -> None:
-        self._recorder = recorder
-        self._process = process
-        self._request = request
-        self._unknown = unknown
-        self._wait = wait
-        self._life = life
+    recorder: Recorder
+    process: str
+    request: bytes
+    wait: Callable[[float], object]
+    life: int
+    unknown: bytes = b""
 
     def strike(self, wire: ProxiedWire, fault: Fault) -> Evidence:
         """Apply a fault, check that it works, keep it for its duration, remove it; not on a wire without replies."""
-        request = self._request
+        request = self.request
         calm = undisturbed(wire, fault, request)
         if calm.end != "reply":
             return Evidence(fault=fault, happened=False, seen=f"{calm.end} before the fault was put on")
-        if fault.kind in _SHOWN_BY_TIME and self._unknown:
-            refused = undisturbed(wire, fault, self._unknown)
+        if fault.kind in _SHOWN_BY_TIME and self.unknown:
+            refused = undisturbed(wire, fault, self.unknown)
             if refused.end == "reply" and refused.took_s < calm.took_s:
-                request, calm = self._unknown, refused
+                request, calm = self.unknown, refused
         with self.span(wire, fault) as came:
             happened, seen = observe(wire.port, fault, request, calm)
-            self._wait(fault.settings.for_ms / 1000)
+            self.wait(fault.settings.for_ms / 1000)
         return Evidence(fault=fault, happened=happened, seen=seen, broken=came[0])
 
     @contextlib.contextmanager
     def span(self, wire: ProxiedWire, fault: Fault) -> Iterator[list[int]]:
         """A context in which the fault is on the wire and in the history; its list then holds how many it broke."""
         came: list[int] = []
-        began = self._recorder.fault(self._process, fault.kind.value, "begin", error=described(fault))
+        began = self.recorder.fault(self.process, fault.kind.value, "begin", error=described(fault))
         lossy, of_clients = fault.kind.row.fails, fault.kind.row.cls == "wire"
         cut: frozenset[int] = frozenset()
         try:
             with afflicted(wire, fault):
                 yield came
                 if lossy and of_clients:
-                    cut = frozenset(filter(self._is_here, self._recorder.open_calls()))
+                    cut = frozenset(filter(self._is_here, self.recorder.open_calls()))
         finally:
             lost = self._never_ended(cut)
-            with self._recorder.lock:
+            with self.recorder.lock:
                 came.append(self._tell_broken(began, lossy, lost) if of_clients else 0)
-                self._recorder.fault(self._process, fault.kind.value, "end")
+                self.recorder.fault(self.process, fault.kind.value, "end")
 
     def _never_ended(self, lost: frozenset[int]) -> frozenset[int]:
         """Those of these invocations that are still open although every connection was just cut."""
         deadline = time.monotonic() + NOTICED_S
         while lost and time.monotonic() < deadline:
             time.sleep(POLL_S)
-            lost &= frozenset(self._recorder.open_calls())
+            lost &= frozenset(self.recorder.open_calls())
         return lost
 
     def _is_here(self, invoke: int) -> bool:
         """Whether a request was sent to the server behind the wire."""
-        return self._recorder.events[invoke].caused_by == self._life
+        return self.recorder.events[invoke].caused_by == self.life
 
     def _tell_broken(self, began: int, lossy: bool, lost: frozenset[int]) -> int:
         """Record each request that the fault disturbed; the recorder's lock is held."""
         broken = set(lost)
-        for event in self._recorder.events[max(began, 0) :]:
+        for event in self.recorder.events[max(began, 0) :]:
             if event.role == "client" and event.kind in ("info", "fail") and event.caused_by is not None:
                 answered = (event.error or "")[:3].isdigit()
                 if (lossy or not answered) and self._is_here(event.caused_by):
                     broken.add(event.caused_by)
         for invoke in sorted(broken):
-            self._recorder.record(self._process, "nemesis", "fault", BROKEN, caused_by=invoke)
+            self.recorder.record(self.process, "nemesis", "fault", BROKEN, caused_by=invoke)
         return len(broken)
 
 
