@@ -40,6 +40,7 @@ _MODULES = {
         "StorageFailed",
         "StorageTimeout",
         "Throttled",
+        "Unsupported",
         "Wire",
         "WireError",
     ),

@@ -41,6 +41,7 @@ from marker_sim.seams import StorageError as StorageError
 from marker_sim.seams import StorageFailed as StorageFailed
 from marker_sim.seams import StorageTimeout as StorageTimeout
 from marker_sim.seams import Throttled as Throttled
+from marker_sim.seams import Unsupported as Unsupported
 from marker_sim.seams import Wire as Wire
 from marker_sim.seams import WireError as WireError
 from marker_sim.system import System as System

@@ -17,6 +17,8 @@ the operation provably had no effect.
      └── WireError
           ├── Refused             definite    no server listens
           └── NoAnswer            indefinite  deadline passed or the connection broke
+
+    Unsupported (a ValueError)    the storage has not the ability (Capabilities); no run on it is judged
 """
 
 from __future__ import annotations
@@ -97,6 +99,10 @@ class Refused(WireError):
 
 class NoAnswer(WireError):
     """The request may have been read, and no answer came."""
+
+
+class Unsupported(ValueError):
+    """What a storage lacks, in a few words. An implementation that cannot do without it raises it as well."""
 
 
 class Condition(Enum):

@@ -149,7 +149,7 @@ def test_failures_of_a_mutant_are_stored_once_each_replayed_and_the_night_after_
     shutil.rmtree(directory / "failures")  # As if it had been killed between a line and its files.
     assert main(["replay", str(directory)]) == 1, "the ledger knows of them"
     shutil.rmtree(directory / "failures")
-    code, out, err = _run("--budget", "2s", "--dir", str(directory), *STAGES, cwd=tmp_path)
+    code, out, err = _run("--budget", "4s", "--dir", str(directory), *STAGES, cwd=tmp_path)
     assert code == 1, out + err
     assert {file.name for file in files} <= {file.name for file in (directory / "failures").glob("*.json")}
     night = json.loads((directory / "summary.json").read_text(encoding="utf-8"))["nights"][1]

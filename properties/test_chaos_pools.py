@@ -23,6 +23,7 @@ from marker_sim.errors import HarnessError
 from marker_sim.outcome.failure import VIOLATED
 from marker_sim.surroundings.spark_session import said_by, ship
 from marker_sim.surroundings.worker_pool import Answer
+from properties.tools import java, needs
 from properties.volume import CI_ONLY
 
 MUTANT = "mutant:no-type-file"
@@ -113,7 +114,9 @@ def test_a_worker_that_dies_once_at_any_task_costs_the_night_nothing(
             2,
             "runs in real time; leave --spark-master out",
         ),
-        ("--spark-master spark://127.0.0.1:{free}", 4, "no master answers at spark://127.0.0.1:"),
+        pytest.param(
+            "--spark-master spark://127.0.0.1:{free}", 4, "no master answers at spark://127.0.0.1:", marks=needs(java())
+        ),
     ],
 )
 def test_a_master_that_cannot_be_is_refused_in_one_sentence(

@@ -14,10 +14,11 @@ import pytest
 from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.pieces import NumberedRun, Piece, PieceResult, SearchSettings, explore
 from marker_sim.campaign.replay import simulated
-from marker_sim.campaign.runs import compare_modes, execute, findings_of
+from marker_sim.campaign.runs import compare_modes, execute, findings_of, lacking
 from marker_sim.campaign.sources.exhaustive import Crashes, Space
 from marker_sim.cli import main
 from marker_sim.errors import HarnessError, UsageError
+from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.history import History, Value
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
@@ -28,10 +29,10 @@ from marker_sim.names import data_path, is_append
 from marker_sim.options import MarkerOptions
 from marker_sim.outcome.result import Campaign
 from marker_sim.plan import Op, Plan
-from marker_sim.seams import Condition, PreconditionFailed, StorageError
+from marker_sim.seams import Condition, PreconditionFailed, StorageError, Unsupported
 from marker_sim.search.writes import make_write_plan
 from marker_sim.system import System
-from marker_sim.targets.python import LoadedTarget
+from marker_sim.targets.python import LoadedTarget, try_every_call
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest
 from marker_sim.worlds.simulated.cluster import Cluster
@@ -186,6 +187,24 @@ def test_no_search_judges_a_class_on_a_storage_that_it_cannot_use() -> None:
     assert all(not findings_of(plan, system, guarantee)[1] for guarantee in ("G14", "G21"))
     assert not findings_of(plan, system, None)[1]
     assert seen["s3"].statistics.runs == 60 and not seen["s3"].found
+
+
+class _Declines(_Journal):
+    def create(self, name: str) -> Created:
+        if not self._storage.capabilities.put_if_unchanged:
+            raise Unsupported("put_if_unchanged")
+        return super().create(name)
+
+
+def test_a_class_may_decline_a_storage_by_what_it_lacks() -> None:
+    declines = System(name="declines", direct=_Declines, layout="names", profile="python")
+    lacks = [lacking(declines, try_every_call(declines, "direct", storage)) for storage in ("s3-unconditional", "s3")]
+    assert lacks == ["put_if_unchanged", ""]
+    ops = (Op(actor="driver", kind="create", name="a.marker.CREATE"), Op(actor="driver", kind="list", directory=1))
+    throttled = Fault.of(FaultKind.THROTTLED, "driver", Step(1))
+    places = ("t/.hoodie/.temp/001", "t/.hoodie/.temp/002")
+    plan = Plan(mode="direct", storage="s3-unconditional", directories=places, ops=ops, faults=(throttled,))
+    assert findings_of(plan, declines, None)[1] == ()
 
 
 class _Pretends(_Journal):

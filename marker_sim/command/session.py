@@ -30,6 +30,7 @@ from marker_sim.seams import (
     StorageFailed,
     StorageTimeout,
     Throttled,
+    Unsupported,
 )
 
 # Errors of operations and answers, by their word in messages.
@@ -41,7 +42,7 @@ ERRORS: dict[str, type[Exception]] = {
     "failed": StorageFailed,
     "disk-full": DiskFull,
     "timeout": StorageTimeout,
-    "unsupported": ValueError,
+    "unsupported": Unsupported,
     "rejected": Rejected,
 }
 _WORDS = {kind: word for word, kind in ERRORS.items()}
@@ -120,8 +121,8 @@ class ProgramSession:
             if said.do != "answer":
                 self._perform(said, acts.get(said.do))
                 continue
-            if "error" in said.fields:
-                raise ERRORS[said.fields["error"]](said.fields.get("message", said.fields["error"]))
+            if error := said.fields.get("error"):
+                raise ERRORS[error](said.fields.get("message", "" if error == "unsupported" else error))
             return tuple(said.fields["names"]) if call.lists else said.fields["result"]
 
     # The pump.

@@ -18,6 +18,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from enum import StrEnum
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, overload
@@ -32,6 +33,15 @@ APPLICATION_ENDED = "its application ended"
 NOT_GETTING_ON = "it did not get on with a write"
 # An observation: a caller used an operation that `storage.capabilities` denies; its error names the operation.
 UNSUPPORTED = "unsupported"
+
+
+class Unanswered(StrEnum):
+    """How the error of a call begins that no server answered; the rest of it is for people."""
+
+    WAITED = "no answer"  # Its client stopped waiting.
+    CUT = "no reply"  # The kit ended its connection, or kept the reply.
+
+
 # The value of a deletion whose request has its empty body in chunks, which a server may refuse (RFC 9110, 15.5.12).
 IN_CHUNKS = "in chunks"
 

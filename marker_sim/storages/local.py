@@ -41,6 +41,7 @@ from marker_sim.seams import (
     PathRefused,
     PreconditionFailed,
     StorageFailed,
+    Unsupported,
 )
 
 LOCK_FILE = ".markers.lock"
@@ -80,7 +81,7 @@ class LocalStorage:
     def put(self, path: str, data: bytes, condition: Condition = Condition.NONE, expected: str | None = None) -> str:
         """Replace or create atomically. DiskFull replaced nothing; after any other error the file may be replaced."""
         if expected is not None:
-            raise ValueError("local has no put-if-unchanged: ask storage.capabilities first")
+            raise Unsupported("local has no put-if-unchanged: ask storage.capabilities first")
         parts = _split(path)
         absent = condition is Condition.IF_ABSENT
 

@@ -30,6 +30,7 @@ from marker_sim.seams import (
     StorageFailed,
     StorageTimeout,
     Throttled,
+    Unsupported,
 )
 from marker_sim.surroundings.requirements import importing
 
@@ -142,7 +143,7 @@ class S3Storage:
 
     def overwrite(self, path: str, data: bytes) -> None:
         """Raise: an object store cannot write in place."""
-        raise ValueError("s3 does not write in place: ask storage.capabilities first")
+        raise Unsupported("s3 does not write in place: ask storage.capabilities first")
 
     def get(self, path: str) -> Content:
         """The object as it is now."""

@@ -27,6 +27,7 @@ from marker_sim.targets.jvm.bundles import Jars
 from marker_sim.worlds.proxies import install as toxiproxy
 from properties.busy import VARIABLE, busy_processes
 from properties.cli.campaigns import history
+from properties.tools import java, needs
 
 ROOT = Path(__file__).parent.parent.parent
 TIMEOUT_S = 120
@@ -235,6 +236,7 @@ def test_doctor_finds_the_bundles_that_the_cache_holds(
         assert missing["found"] == "" and "marker-sim doctor --install" in missing["how"]
 
 
+@needs(java())
 def test_a_bundle_that_cannot_be_fetched_is_one_sentence_and_code_4(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -159,7 +159,14 @@ def test_exists_for_the_only_request_is_counted_by_what_may_have_been_first(why:
 
 @pytest.mark.parametrize(
     ("why", "excuse"),
-    [("error", "answered-with-an-error"), ("storage", "storage-fault"), ("second", "second-server"), ("", "")],
+    [
+        ("500 no", "answered-with-an-error"),
+        ("storage", "storage-fault"),
+        ("second", "second-server"),
+        ("no answer in 3 s", ""),
+        ("no reply: connection-reset", ""),
+        ("no reply: reply-lost", ""),
+    ],
 )
 def test_a_resend_that_exists_is_counted_by_what_else_may_have_stored_it(why: str, excuse: str) -> None:
     story = begun()
@@ -170,7 +177,7 @@ def test_a_resend_that_exists_is_counted_by_what_else_may_have_stored_it(why: st
     first = story.ask(A, "r1")
     if why == "storage":
         story.fault("throttled", path=MARKERS0)
-    story.end(first, "info", error="500 no" if why == "error" else "no answer")
+    story.end(first, "info", error=why if why.startswith(("500", "no ")) else "no answer")
     resend = story.ask(A, "r1")
     story.flush(A)
     story.end(resend, "ok", "exists")

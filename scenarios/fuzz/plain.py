@@ -31,7 +31,8 @@ def read_plainly(directory: Path) -> Plain:
     for path in everything(directory):
         name = str(path.relative_to(directory))
         regular = path.is_file() and not path.is_symlink()
-        if _BATCH.match(name) and regular:
+        readable = regular and os.access(path, os.R_OK)
+        if _BATCH.match(name) and readable:
             for line in path.read_bytes().split(b"\n")[:-1]:
                 text = line.decode("utf-8", "surrogateescape")
                 possible.add(text)
@@ -41,17 +42,17 @@ def read_plainly(directory: Path) -> Plain:
             possible.add(name)
             if regular and name_due(name) is Due.ACCEPT:
                 good.add(name)
-        elif (_BATCH.match(name) or name == _TYPE) and (path.is_symlink() or not path.is_dir()) and not regular:
+        elif (_BATCH.match(name) or name == _TYPE) and (path.is_symlink() or not path.is_dir()) and not readable:
             unreadable = True
     return Plain(frozenset(good), frozenset(possible - {""}), unreadable)
 
 
 def regular_files(directory: Path) -> dict[str, bytes]:
-    """The content of every regular file, by its path below the directory."""
+    """The content of every regular file that can be read, by its path below the directory."""
     return {
         str(path.relative_to(directory)): path.read_bytes()
         for path in everything(directory)
-        if path.is_file() and not path.is_symlink()
+        if path.is_file() and not path.is_symlink() and os.access(path, os.R_OK)
     }
 
 

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
 
-from marker_sim.history import Event, History
+from marker_sim.history import Event, History, Unanswered
 from marker_sim.history.index.calls import (
     CHANGED_BY_KIT,
     DAMAGE,
@@ -358,11 +358,10 @@ class HistoryIndex(EventReader):
             counted[process] = until_ns
         return max(lost.values(), default=0)
 
-    def timed_out(self, call: RecordedCall) -> bool:
-        """Whether a call had no answer: it is open, or its client stopped waiting."""
-        return call.outcome == "open" or (
-            call.outcome == "info" and (self.events[call.done].error or "").startswith("no answer")
-        )
+    def timed_out(self, call: RecordedCall, *how: Unanswered) -> bool:
+        """Whether a call had no answer: it is open, or its client stopped waiting, or it ended in a way of `how`."""
+        error = self.events[call.done].error or "" if call.outcome == "info" else ""
+        return call.outcome == "open" or error.startswith((Unanswered.WAITED, *how))
 
     def keeps_deleting(self, call: RecordedCall, directory: str, silence_ns: int) -> bool:
         """Whether a deletion made progress: never longer than `silence_ns` without removing a file of the directory.

@@ -17,9 +17,12 @@ from marker_sim.report.words import printable
 
 SIGNS = {"violated": "✗", "inconclusive": "?", "not-promised": "○", "holds": "✓", "not-applicable": "–"}
 _PAGES = Environment(
-    loader=PackageLoader("marker_sim", ""), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+    loader=PackageLoader("marker_sim", ""),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
     lstrip_blocks=True,
-)  # fmt: skip
+)
 _PAGES.filters["printable"] = printable
 
 

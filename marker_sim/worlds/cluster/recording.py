@@ -10,11 +10,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
-from marker_sim.history import Kind, Value
+from marker_sim.history import UNSUPPORTED, Kind, Value
 from marker_sim.markers.protocol import create_with_identity
 from marker_sim.markers.store import Created, MarkerStore, Rejected
 from marker_sim.names import MarkerDirectory
-from marker_sim.seams import Refused, SeamError
+from marker_sim.seams import Refused, SeamError, Unsupported
 
 _MADE = {made.value: made for made in Created}
 
@@ -86,6 +86,9 @@ def record_call(
         kind, error, text = "fail", _without_tracebacks(refused), str(refused)
     except SeamError as unknown:
         kind, error, text = "info", _without_tracebacks(unknown), str(unknown) or repr(unknown)
+    except Unsupported as lacking:
+        kind, error, text = "info", lacking, f"raised {lacking!r}"
+        events.record(process.name, process.role, "observe", UNSUPPORTED, error=str(lacking))
     except Exception as unexpected:
         kind, error, text = "info", unexpected, f"raised {unexpected!r}"
     if operation == "begin" and value is not None:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from marker_sim.faults import Fault
-from marker_sim.history import Kind, Value
+from marker_sim.history import Kind, Unanswered, Value
 from marker_sim.names import data_path
 from marker_sim.plan import ALONE
 from marker_sim.worlds.http.request_forms import break_off, exchange, query
@@ -91,7 +91,7 @@ class HttpConnection:
             if fault is not None:
                 read = break_off(self.port, method, target, sent, fault, self.timeout_s)
                 if read is None:
-                    return HttpOutcome("info", None, f"no reply: {fault.kind.value}")
+                    return HttpOutcome("info", None, f"{Unanswered.CUT}: {fault.kind.value}")
             elif form in ALONE:
                 read = exchange(self.port, method, target, sent, form, self.timeout_s)
             else:
@@ -104,7 +104,7 @@ class HttpConnection:
             return HttpOutcome("info", None, f"no connection: {_short(error)}")
         except TimeoutError:
             self.abort()
-            return HttpOutcome("info", None, f"no answer in {self.timeout_s:.0f} s")
+            return HttpOutcome("info", None, f"{Unanswered.WAITED} in {self.timeout_s:.0f} s")
         except Exception as error:  # A torn reply fails in many ways; each of them means that nobody knows.
             self.abort()
             return HttpOutcome("info", None, f"connection broke: {_short(error)}")

@@ -16,6 +16,7 @@ from urllib.parse import urlencode
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError
 
 from marker_sim.faults import Fault, FaultKind
+from marker_sim.history import Unanswered
 from marker_sim.seams import NoAnswer, Refused, Reply, Request
 from marker_sim.worlds.http.http_client import BASE, HttpConnection, decode
 from marker_sim.worlds.processes.coordinator import CoordinatorClient
@@ -57,7 +58,7 @@ class HttpWire:
             link.record(link.process, "nemesis", "fault", fault.kind.value, caused_by=invoke)
             if fault.kind is FaultKind.REQUEST_LOST:
                 time.sleep(min(deadline_ms, SILENCE_MAX_MS) / 1000)
-                raise NoAnswer("no answer before the deadline")
+                raise NoAnswer(f"{Unanswered.WAITED} before the deadline")
             if fault.kind is FaultKind.RESET and fault.settings.lost:
                 raise NoAnswer("connection reset")
             if fault.kind is FaultKind.DELAYED:

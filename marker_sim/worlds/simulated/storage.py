@@ -43,6 +43,7 @@ from marker_sim.seams import (
     StorageFailed,
     StorageTimeout,
     Throttled,
+    Unsupported,
 )
 from marker_sim.storages import local
 from marker_sim.worlds.simulated.scheduler import MS, Process, Scheduler
@@ -144,11 +145,10 @@ class SimStorage:
         conditional = condition is not Condition.NONE or expected is not None
         return self._call("put", path, apply, not data, conditional)  # type: ignore[no-any-return]
 
-    def _unsupported(self, what: str) -> ValueError:
+    def _unsupported(self, what: str) -> Unsupported:
         """The error for an operation that this storage lacks; the attempt is recorded even if the error is caught."""
-        process, model = self._process, self._store.model
-        self._scheduler.record(process.name, process.role, "observe", UNSUPPORTED, error=what)
-        return ValueError(f"{model} has no {what}: ask storage.capabilities first")
+        self._scheduler.record(self._process.name, self._process.role, "observe", UNSUPPORTED, error=what)
+        return Unsupported(f"{self._store.model} has no {what}: ask storage.capabilities first")
 
     def overwrite(self, path: str, data: bytes) -> None:
         """Empty the file and write it in two pieces; readers in between find less, and so does a death."""

@@ -7,12 +7,14 @@ doubles it only when the plan says so. Each arrival is recorded, so that a judge
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from greenlet import getcurrent, greenlet
 
 from marker_sim.faults import Fault, FaultKind
 from marker_sim.faults.sites import REPLY, WIRE, site_of
+from marker_sim.history import Unanswered
 from marker_sim.seams import NoAnswer, Refused, Reply, Request
 from marker_sim.worlds.simulated.scheduler import MS, LinkFault, Process, Scheduler
 
@@ -36,20 +38,18 @@ class WireCall:
         self.refused = False
 
 
+@dataclass(frozen=True, slots=True)
 class SimWire:
     """The Wire seam of one client process. `address` finds the live server process behind a name."""
 
-    def __init__(
-        self, scheduler: Scheduler, process: Process, address: Callable[[str], Process | None], handler: Handler
-    ) -> None:
-        self._scheduler = scheduler
-        self._process = process
-        self._address = address
-        self._handler = handler
+    scheduler: Scheduler
+    process: Process
+    address: Callable[[str], Process | None]
+    handler: Handler
 
     def call(self, server: str, request: Request, deadline_ms: int) -> Reply:
         """Send one request and wait for its reply, a broken connection or the deadline."""
-        scheduler, process = self._scheduler, self._process
+        scheduler, process = self.scheduler, self.process
         call = WireCall(process, getcurrent(), process.invoke)
         factor = scheduler.step(process)
         if process.actor.sited:
@@ -95,7 +95,7 @@ class SimWire:
 
     def _spoil(self, fault: Fault) -> None:
         """Make the link of this client slow or cut for a while, for all requests and servers."""
-        scheduler, actor, name = self._scheduler, self._process.actor, self._process.name
+        scheduler, actor, name = self.scheduler, self.process.actor, self.process.name
         until_ns = scheduler.now_ns + fault.settings.for_ms * MS
         link = actor.link = LinkFault(fault, until_ns)
         scheduler.record(name, "nemesis", "fault", fault.kind.value, value="begin")
@@ -109,10 +109,10 @@ class SimWire:
 
     def _through_link(self, call: WireCall, arrival_ns: int) -> int:
         """The arrival time of what is sent now over a disturbed link; 0 for never."""
-        link = self._process.actor.link
+        link = self.process.actor.link
         if link is None:
             return arrival_ns
-        self._scheduler.record(self._process.name, "nemesis", "fault", link.fault.kind.value, caused_by=call.invoke)
+        self.scheduler.record(self.process.name, "nemesis", "fault", link.fault.kind.value, caused_by=call.invoke)
         if link.fault.kind is FaultKind.SLOW_LINK:
             return arrival_ns + link.fault.settings.late_ms * MS
         return 0 if link.fault.settings.lost else max(arrival_ns, link.until_ns)
@@ -120,7 +120,7 @@ class SimWire:
     def break_connections(self, server: Process) -> None:
         """Reset every open connection of a server's process that died."""
         for call in server.calls:
-            self._scheduler.at(self._scheduler.now_ns + LATENCY_NS, self._arrive, (call, NoAnswer("connection reset")))
+            self.scheduler.at(self.scheduler.now_ns + LATENCY_NS, self._arrive, (call, NoAnswer("connection reset")))
         server.calls.clear()
 
     def _ignore(self, argument: Any) -> None:
@@ -128,8 +128,8 @@ class SimWire:
 
     def _deliver(self, argument: tuple[WireCall, str, Request, int, bool]) -> None:
         call, name, request, latency_ns, lost_reply = argument
-        scheduler = self._scheduler
-        server = self._address(name)
+        scheduler = self.scheduler
+        server = self.address(name)
         if call.refused:
             return  # Without a listener no request was sent that could be duplicated.
         if server is None or not server.alive:
@@ -146,13 +146,13 @@ class SimWire:
 
         def serve() -> None:
             call.handler = getcurrent()
-            reply = self._handler(handling, request)
+            reply = self.handler(handling, request)
             scheduler.step(handling)
             if handling.actor.sited:
                 scheduler.arrive(handling, REPLY)
             handling.calls.pop(call, None)
             back_ns = scheduler.now_ns + latency_ns
-            if self._process.actor.link is not None:
+            if self.process.actor.link is not None:
                 back_ns = self._through_link(call, back_ns)
             if back_ns and not lost_reply:
                 scheduler.at(back_ns, self._arrive, (call, reply))
@@ -169,16 +169,16 @@ class SimWire:
 
         def turn(_: Any) -> None:
             if server.alive:
-                self._scheduler.spawn(server, serve)
+                self.scheduler.spawn(server, serve)
 
-        self._scheduler.at(min(begins_ns, until_ns), turn)
+        self.scheduler.at(min(begins_ns, until_ns), turn)
 
     def _expire(self, call: WireCall) -> None:
-        self._arrive((call, NoAnswer("no answer before the deadline")))
+        self._arrive((call, NoAnswer(f"{Unanswered.WAITED} before the deadline")))
 
     def _arrive(self, argument: tuple[WireCall, Reply | Exception]) -> None:
         """The call has its end; later ones are nothing to it."""
         call, result = argument
         if not call.done:
             call.done = True
-            self._scheduler.resume((call.client, call.actor, result))
+            self.scheduler.resume((call.client, call.actor, result))
