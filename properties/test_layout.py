@@ -18,7 +18,7 @@ LAYOUT = (
     tokenize.DEDENT,
     tokenize.ENDMARKER,
 )
-TOKENS_MAX = 424_884
+TOKENS_MAX = 424_896
 # The tokens of each folder and module below the package, without comments, docstrings and layout.
 ROOMS = {
     "__init__.py": 235,
@@ -52,7 +52,7 @@ ROOMS = {
     "targets": 17_984,
     "timeline.py": 1_560,
     "unusual_names.py": 638,
-    "worlds": 112_338,
+    "worlds": 112_350,
     "writer": 5_393,
 }
 FOLDER_FILES_MAX = 15
