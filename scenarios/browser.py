@@ -29,6 +29,7 @@ class Browser:
         # Chromium reads commands from file 3 and writes answers to file 4.
         self._process = subprocess.Popen(
             ["bash", "-c", f'exec "$0" "$@" 3<&{commands} 4>&{answers}', *words],
+            env=os.environ | {"TMPDIR": "/tmp"},  # Of its socket, whose path must be short.
             pass_fds=(commands, answers),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
