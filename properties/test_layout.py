@@ -18,13 +18,13 @@ LAYOUT = (
     tokenize.DEDENT,
     tokenize.ENDMARKER,
 )
-TOKENS_MAX = 424_896
+TOKENS_MAX = 424_888
 # The tokens of each folder and module below the package, without comments, docstrings and layout.
 ROOMS = {
     "__init__.py": 235,
     "__main__.py": 16,
     "campaign": 47_297,
-    "cli": 17_995,
+    "cli": 17_987,
     "command": 5_412,
     "errors.py": 36,
     "faults": 5_717,

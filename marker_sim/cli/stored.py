@@ -24,7 +24,7 @@ from marker_sim.cli.judge import HISTORIES, read_history, see
 from marker_sim.errors import UsageError
 from marker_sim.judges.findings import UNEXPLAINED
 from marker_sim.judges.guarantees import BY_ID
-from marker_sim.judges.promises.profiles import SHIPPED, Profile, load_profile, parse_profile
+from marker_sim.judges.promises.profiles import SHIPPED, load_profile, parse_profile
 from marker_sim.outcome.failure import FIXED, SERVER, SPARK
 from marker_sim.plan import Plan, read_plan
 from marker_sim.report.verdict import SCHEMA
@@ -80,7 +80,9 @@ def failures_at(path: Path) -> tuple[StoredPlan, ...]:
             for entry in _entries(verdict):
                 if Path(entry["plan"]).name == path.name:
                     return (_stored(entry, verdict, plan, folder),)
-            return (StoredPlan(name=path.name, sut=verdict["sut"], guarantee=None, plan=plan, **_world(verdict)),)
+            return (
+                StoredPlan(name=path.name, sut=verdict["sut"], guarantee=None, plan=plan, **_world(verdict, folder)),
+            )
     world = SERVER if plan.shape is not None else "simulated"
     return (StoredPlan(name=path.name, sut=DEFAULT, guarantee=None, plan=plan, world=world),)
 
@@ -200,22 +202,18 @@ def _stored(entry: dict[str, Any], verdict: dict[str, Any], plan: Plan | None, d
         ended=entry.get("ended", False),
         version=verdict.get("sut_version", ""),
         kit_version=verdict.get("kit_version", ""),
-        profile=_profile(verdict.get("profile", {}), directory),
-        **_world(verdict),
+        **_world(verdict, directory),
     )
 
 
-def _profile(raw: dict[str, Any], directory: Path) -> Profile | None:
-    """The profile of a report: what it says, or the shipped one that it names."""
+def _world(verdict: dict[str, Any], directory: Path) -> dict[str, Any]:
+    """The world in which the plans of a verdict ran, and their profile: what it says, or the shipped one it names."""
+    raw, server = verdict.get("profile", {}), verdict.get("server")
+    profile = load_profile(raw["name"]) if raw.get("name") in SHIPPED else None
     if "promise" in raw:
-        return parse_profile(raw, f"the profile in {directory}")
-    return load_profile(raw["name"]) if raw.get("name") in SHIPPED else None
-
-
-def _world(verdict: dict[str, Any]) -> dict[str, Any]:
-    """The world in which the plans of a verdict ran."""
-    server = verdict.get("server")
-    return {} if server is None else {"world": "server", "server": ServerOptions.from_dict(server)}
+        profile = parse_profile(raw, f"the profile in {directory}")
+    world = {} if server is None else {"world": "server", "server": ServerOptions.from_dict(server)}
+    return {"profile": profile, **world}
 
 
 def _guarantee(name: str) -> str:

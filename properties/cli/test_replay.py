@@ -258,6 +258,9 @@ def test_a_report_is_judged_and_replayed_by_the_profile_it_was_made_with(
     code, lines = _replay(capsys, "r", "--all")
     shown = {line.split()[2] for line in lines if line.startswith("STILL VIOLATED")}
     assert code == 1 and shown == held
+    shutil.copy(here / "r" / "plan.json", here / "r" / "mine.json")  # Of no failure that the verdict lists.
+    plan = failures_at(here / "r" / "mine.json")[0]
+    assert plan.profile is not None and plan.profile.to_dict() == verdict["profile"]
 
 
 def test_a_history_whose_profile_nobody_has_says_what_to_give(
