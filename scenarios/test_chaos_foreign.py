@@ -34,7 +34,7 @@ def test_a_night_against_a_broken_server_that_is_killed_loses_nothing_and_leaves
     before = _lines(directory)
     assert len(_lines(directory, "end")) == 0, "it was killed in the middle"
 
-    budget = f"{before[-1]['clock_s'] + volume(20, quick=6):.0f}s"
+    budget = f"{before[-1]['clock_s'] + volume(20):.0f}s"
     resumed = _start("--budget", budget, "--jobs", "2", "--dir", str(directory), cwd=tmp_path)
     out, err = resumed.communicate(timeout=TIMEOUT_S)
     assert resumed.returncode == 1, out + err

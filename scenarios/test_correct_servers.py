@@ -31,7 +31,7 @@ from scenarios.correct_servers.starts import HERE, SERVERS, build_go, missing, s
 from scenarios.stored_plans import caught
 from scenarios.test_http import campaign
 
-PLANS = volume(8, quick=2, nightly=40)
+PLANS = volume(8, nightly=40)
 ON_S3 = volume(8, quick=1, nightly=40)
 BUDGET_S = 240.0  # That no campaign of so many plans comes near to.
 QUICK = ("go-hex-files", "node-journal")  # They start at once, so that the second plan surely has its turn.

@@ -12,7 +12,6 @@ from pathlib import Path
 from marker_sim.worlds.door.calls import Decision
 from properties import tools
 from properties.real.door.behind import Rule, Seen, at, program, python, run
-from properties.tools import needs
 
 SQLITE = """
 import sqlite3, sys
@@ -234,7 +233,7 @@ def test_java(root: Path, tmp_path: Path) -> None:
     assert ("rename", "d/a") in seen.told() and ("delete", "d/c") in seen.told()
 
 
-@needs(tools.program("go"))
+@tools.needs(tools.program("go"))
 def test_a_static_program_in_go_that_collects_its_garbage(root: Path, tmp_path: Path) -> None:
     """Its runtime sends itself SIGURG all the time: a call that were repeated after its effect would show."""
     (tmp_path / "main.go").write_text(GO)
