@@ -49,7 +49,7 @@ OWN_SETTINGS = {
     "spark.task.maxFailures": "6",
     "spark.stage.maxConsecutiveAttempts": "6",
     # How long a Python worker goes on after Spark has stopped counting its attempt; the default of 2 s hides late ones.
-    "spark.python.task.killTimeout": "8s",
+    "spark.python.task.killTimeout": "30s",
 }
 
 

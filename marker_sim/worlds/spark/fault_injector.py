@@ -35,9 +35,8 @@ from marker_sim.worlds.spark.hudi.table_storage import TableStorage
 from marker_sim.worlds.spark.plans import DRIVER, EXECUTOR, MOMENTS, PHASES, armed, phase_of
 from marker_sim.worlds.spark.standalone import Standalone, host_of
 
-HELD_S = 6.0  # An attempt that waits for something, or makes Spark start a copy of it.
-OTHERS_S = 8.0
-MARKERS_GONE_S = 0.4
+SLOW_S = 6.0  # Makes Spark start a copy of an attempt.
+HELD_S = 30.0  # At most, for an attempt that waits for something.
 
 
 class SparkFaultInjector(ABC):
@@ -96,14 +95,19 @@ class JobFaultInjector(SparkFaultInjector):
         self._taken: set[int] = set()
         self._met: dict[tuple[int, int], set[int]] = {}
         self._ended: dict[int, set[int]] = {}
-        self._committed: set[int] = set()
+        self._begun = 0
         self._turn = threading.Condition()
 
     def arm(self, write: int) -> None:
-        """Arm the faults of a write (from 1) that is about to begin, except the driver's death, which `step` arms."""
+        """Arm the faults of a write (from 1) that is about to begin, except the driver's death, which `step` arms, and
+        let the late attempts of the write before go on.
+        """
         for number, fault in self._of(write):
             if not phase_of(fault) and isinstance(fault.trigger, Call):
                 self._arm(number, fault)
+        with self._turn:
+            self._begun = write
+            self._turn.notify_all()
 
     def _of(self, write: int) -> list[tuple[int, Fault]]:
         """The faults of a write, with their numbers."""
@@ -123,10 +127,6 @@ class JobFaultInjector(SparkFaultInjector):
 
     def step(self, _: str, name: str, write: int) -> None:
         """Take the report of a driver that is between two steps of a write; CallerIsDead when it is killed there."""
-        if name == "commit-ended":
-            with self._turn:
-                self._committed.add(write)
-                self._turn.notify_all()
         for number, fault in self._of(write):
             phase = PHASES.get(phase_of(fault))
             if self.healed or self.struck[number] or phase is None or phase.step != name:
@@ -191,13 +191,11 @@ class JobFaultInjector(SparkFaultInjector):
                         self.struck[number] += self._kill_executors(host)
             case FaultKind.LATE_ATTEMPT | FaultKind.LATE_FAILURE:
                 with self._turn:
-                    over = self._turn.wait_for(lambda: write in self._committed, HELD_S)
-                self.struck[number] += over
-                self._jobs.over.wait(MARKERS_GONE_S)
+                    self.struck[number] += self._turn.wait_for(lambda: self._begun > write, HELD_S)
                 answer = "fail" if kind is FaultKind.LATE_FAILURE else None
             case _:
                 self.struck[number] += 1
-                self._jobs.over.wait(HELD_S)
+                self._jobs.over.wait(SLOW_S)
         return answer
 
     def _meet(self, number: int, task: tuple[int, int], name: str, attempt: int) -> None:
@@ -211,10 +209,10 @@ class JobFaultInjector(SparkFaultInjector):
                 self.recorder.record(name, "nemesis", "fault", FaultKind.SPECULATIVE.value)
 
     def _await_others(self, write: int) -> None:
-        """Wait until all tasks of a write have written their files, `OTHERS_S` at most, and 1 s for their results."""
+        """Wait until all tasks of a write have written their files, `HELD_S` at most, and 1 s for their results."""
         tasks = len(self._jobs.plan.writes[write - 1].tasks)
         with self._turn:
-            self._turn.wait_for(lambda: len(self._ended.get(write, ())) >= tasks, OTHERS_S)
+            self._turn.wait_for(lambda: len(self._ended.get(write, ())) >= tasks, HELD_S)
         self._jobs.over.wait(1.0)
 
     def _kill_executors(self, host: str) -> int:

@@ -49,7 +49,7 @@ class SparkRun:
 class LeftFiles(NamedTuple):
     """The data files that no completed commit names, though another write began after them, sorted.
 
-    strays: their driver had listed their marker, and their attempt lived to look for its marker directory.
+    strays: their driver had listed their marker, and their attempt lived to look for its marker.
     unlisted: no listing had their marker. abandoned: their attempt died before it could look.
     """
 

@@ -103,7 +103,6 @@ class SparkWrites:
             record("kit", "kit", "observe", "phase", value="faults")
             record("kit", "kit", "observe", "mode", value=self.choice.mode, error=self.choice.reason or None)
             for number in range(len(self.plan.writes) - 1):
-                self.injector.arm(number + 1)
                 self._write(number)
                 self.interceptor.disarm()
             self.injector.healed = True
@@ -141,6 +140,7 @@ class SparkWrites:
 
     def _write(self, number: int) -> None:
         """Let the present driver, or a new one, perform a write, in which it may die."""
+        self.injector.arm(number + 1)
         application = self._application or self._start_driver()
         try:
             application.ask({"number": number}, WRITE_S)

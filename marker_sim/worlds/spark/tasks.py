@@ -4,9 +4,10 @@ The write token is (task index, stage, attempt) of Spark's task context. The sta
 for two applications number their stages and attempts alike, and nothing else in a log file's name keeps them apart;
 the attempt is Spark's id of the task attempt, which no other one of the application has, a recomputed stage included.
 
-Spark stops counting an attempt before its Python worker stops writing. So an attempt looks for its marker directory
-when its file is whole, or its writing failed: where that is gone, the driver has deleted what it knew of, and the
-attempt deletes its own. One that gets no answer fails, so nobody counts it, and it deletes its own as well.
+Spark stops counting an attempt before its Python worker stops writing. So an attempt looks for its marker when its file
+is whole, or its writing failed: where that is gone, the driver has deleted what it knew of, and the attempt deletes its
+own. The directory alone would not do: another late attempt's marker brings it back. One that gets no answer fails, so
+nobody counts it, and it deletes its own as well.
 Source: Hudi 0.15.0 FSUtils.makeWriteToken and TaskContextSupplier; the digits are our decision.
 """
 
@@ -29,7 +30,7 @@ from marker_sim.worlds.processes.children import Child
 from marker_sim.worlds.processes.parquet import PARQUET
 from marker_sim.worlds.spark.outcome import TOO_LATE
 from marker_sim.worlds.spark.plans import EXECUTOR
-from marker_sim.writer.attempt import Assignment
+from marker_sim.writer.attempt import Assignment, marker_of
 
 STAGES_MAX = 10_000
 
@@ -79,7 +80,7 @@ class WriteTasks(NamedTuple):
 
         def took_back() -> bool:
             try:
-                if markers.exists():
+                if marker_of(work) in markers.list_all():
                     return False
             except SeamError:
                 take_back()
