@@ -32,7 +32,7 @@ from typing import Any
 
 from marker_sim.faults import FaultKind
 from marker_sim.history.index.presence import directory_of
-from marker_sim.names import marker_file_index
+from marker_sim.names import TYPE_FILE, marker_file_index
 from marker_sim.worlds.disk import Disk
 from marker_sim.worlds.door.calls import CallOutcome, Decision, FileCall
 from marker_sim.worlds.door.door import Door
@@ -162,8 +162,12 @@ class DirectoryFront(DoorFront):
         def grows(path: str) -> bool:
             return path in now and keeps(path, before.get(path, b""), now[path])
 
-        # What moved from one file to another is never in neither.
-        for path in sorted({*before, *now}, key=lambda path: (not grows(path), path not in now, path)):
+        # No state in between counts: what moved from one file to another is never in neither, and a type file comes
+        # first and goes last.
+        def turn(path: str) -> tuple[bool, bool, bool, str]:
+            return not grows(path), path not in now, path.endswith(f"/{TYPE_FILE}") is (path not in now), path
+
+        for path in sorted({*before, *now}, key=turn):
             if before.get(path) != now.get(path):
                 self._record(None, call, path, now.get(path))
             else:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from marker_sim.faults import FaultKind, When
+from marker_sim.names import TYPE_FILE
 from marker_sim.worlds.door.front import POWER
 from properties.real.door.behind import program
 from properties.real.door.fronted import FILE, PLACE, Run, at
@@ -239,6 +240,16 @@ def test_a_name_that_moves_back_into_another_file_is_never_in_neither(powered: C
     assert lost(run, GONE) == {FILE: b"name-1\n"}
     own = [event for event in run.recorder.events if event.process == POWER and event.kind == "effect"]
     assert [(event.operation, event.path) for event in own] == [("put", FILE), ("delete", other)]
+
+
+def test_a_directory_that_is_taken_back_is_never_without_the_type_file_of_its_markers(
+    powered: Callable[..., Run],
+) -> None:
+    run, made = powered(), f"{PLACE}/{TYPE_FILE}"
+    assert run.python(f"{HELPERS}os.makedirs({PLACE!r}); put({made!r}, b'x'); put({FILE!r}, b'y')") == (0, "")
+    assert lost(run, GONE) == {}
+    own = [event for event in run.recorder.events if event.process == POWER and event.kind == "effect"]
+    assert [(event.operation, event.path) for event in own] == [("delete", FILE), ("delete", made)]
 
 
 def test_a_failed_fsync_syncs_nothing(powered: Callable[..., Run]) -> None:
