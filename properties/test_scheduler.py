@@ -18,6 +18,7 @@ from marker_sim.markers.direct import DirectMarkers
 from marker_sim.markers.server import ServedMarkers
 from marker_sim.markers.store import Context, Created
 from marker_sim.plan import Op, Plan
+from marker_sim.seams import StorageFailed
 from marker_sim.system import System, reference
 from marker_sim.worlds.simulated.cluster import Cluster, run
 from marker_sim.worlds.simulated.watchdog import watched
@@ -77,6 +78,35 @@ def test_a_client_never_acts_again_after_an_unknown_outcome() -> None:
     assert [e.process for e in history.events if e.kind == "ok" and e.process.startswith("executor-0")] == [
         "executor-0#2"
     ] * 3
+
+
+class _Holds(DirectMarkers):
+    """Its create holds a lock in an actor of its own, and does not wait for that one to let it go."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._seams = context
+
+    def create(self, name: str, request: str = "") -> Created:
+        runtime = self._seams.runtime
+
+        def hold() -> None:
+            with runtime.lock("one"):
+                runtime.sleep(50)
+
+        with runtime.lock("one"):
+            pass
+        runtime.spawn("holder", hold)
+        runtime.sleep(10)
+        if name == CREATES[1].name:
+            raise StorageFailed(name)
+        return super().create(name, request)
+
+
+def test_a_client_whose_outcome_is_unknown_leaves_no_lock() -> None:
+    history = run(Plan(mode="direct", storage="local", ops=CREATES), System(name="holds", direct=_Holds))
+    assert [event.process for event in history.events if event.kind == "info"] == ["executor-0#1"]
+    assert history.events[-1].time_ns < 30_000_000_000
 
 
 def test_thirty_virtual_seconds_take_no_time() -> None:

@@ -81,7 +81,7 @@ class SimulatedEnvironment(ProcessEnvironment):
         if perform_operations(self, self._cluster.choice.mode, life.rest()):
             clients.left()
         else:
-            self.me.alive = False
+            self._cluster.host.leave(self.me)
             clients.go_on(self.me)
 
     def write(self, write: Write, ordinal: int) -> None:
