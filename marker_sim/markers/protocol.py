@@ -60,11 +60,10 @@ def _failed(error: Exception) -> Reply:
 
 
 def create_with_identity(store: MarkerStore) -> Creates:
-    """The store's create; the request identity is passed where it is supported."""
+    """The store's create; the request identity is passed where there is one and it is supported."""
     create: Any = store.create
-    if takes_identity(type(store)):
-        return create  # type: ignore[no-any-return]
-    return lambda name, _request: create(name)
+    identified = takes_identity(type(store))
+    return lambda name, request: create(name, request) if request and identified else create(name)
 
 
 @cache

@@ -186,6 +186,21 @@ def test_a_resend_that_exists_is_counted_by_what_else_may_have_stored_it(why: st
     assert [breach.cause for breach in finding.breaches] == ([] if excuse else ["resend-forgotten"])
 
 
+@pytest.mark.parametrize("again", ["r1", "r2"])
+def test_an_answer_that_is_repeated_to_its_request_is_no_second_creation(again: str) -> None:
+    """Another process deleted and created meanwhile: who keeps its answers as asked says "created" twice."""
+    story = begun()
+    story.create(A, identity="r1")
+    story.delete()
+    story.put(MARKERS0, None)
+    story.create(A, identity="r3")
+    story.create(A, identity=again)
+    finding = story.finding("G5")
+    assert (dict(finding.excused).get("answer-repeated"), len(finding.breaches)) == (
+        (1, 0) if again == "r1" else (None, 1)
+    )
+
+
 def test_two_creators_are_told_by_event_and_request_and_by_whether_the_marker_was_lost() -> None:
     for lost in (False, True):
         story = begun()

@@ -77,10 +77,12 @@ class HistoryIndex(EventReader):
         return {f"{event.table}{TEMP}{event.instant}": str(event.value) for event in own}
 
     def life_of(self, directory: str, name: str) -> NameLife:
-        """The life of a name in a marker directory, from effects where the history has them."""
+        """The life of a name in a marker directory, from effects where they exist and show names."""
         if self.reads and self.header.witness == "effects" and (effects := self._effects_in.get(directory)):
-            life = self._lives.get((directory, name))
-            return life or self._lives.setdefault((directory, name), life_from_effects(effects, directory, name))
+            life = self._lives.get((directory, name)) or life_from_effects(effects, directory, name)
+            self._lives[directory, name] = life
+            if life.spans or not self.rest.home(directory).spans.get(name):
+                return life
         return NameLife(tuple(self.rest.home(directory).spans.get(name, ())), witnessed=not self.reads)
 
     @cached_property
@@ -98,9 +100,8 @@ class HistoryIndex(EventReader):
 
     @cached_property
     def named(self) -> tuple[str, ...]:
-        """The marker directories that a request or a step of a write named, sorted; also where hostile ones lead.
-
-        All others are a server's own, into which it may move what it deletes, for instance.
+        """The marker directories that a request or a step of a write named, sorted; also where hostile ones lead. All
+        others are a server's own, into which it may move what it deletes, for instance.
         """
         others = {call.name for directory in self.directories.values() for call in directory.hostile}
         others |= {f"{step.table}{TEMP}{step.instant}" for step in self.steps}

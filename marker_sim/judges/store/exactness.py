@@ -195,9 +195,13 @@ def _second_creators(
 ) -> list[Breach]:
     breaches: list[Breach] = []
     first: RecordedCall | None = None
+    told: list[RecordedCall] = []
     for call in answers:
         if call.value != "created":
             continue
+        if any(_repeated(view, other, call) for other in told) and view.excuse("answer-repeated"):
+            continue
+        told.append(call)
         if first is not None and (call.identity is None or call.identity != first.identity):
             low = min(first.invoke, call.invoke)
             if not _disturbed(view, directory, low, call.done):
@@ -297,6 +301,16 @@ def _alone(view: HistoryIndex, directory: Directory, before: list[RecordedCall],
     if not all(view.timed_out(other, Unanswered.CUT) for other in before):
         return not view.excuse("answered-with-an-error")
     return not (_failed_meanwhile(view, directory, low, call.done) and view.excuse("storage-fault"))
+
+
+def _repeated(view: HistoryIndex, told: RecordedCall, call: RecordedCall) -> bool:
+    """Whether a request that was told "created" came again, to who had told it: that one repeats its answer."""
+    if call.identity is None or call.identity != told.identity or call.invoke < told.done:
+        return False
+    events = view.events
+    return call.life == told.life and (
+        call.life != NO_LIFE or events[call.invoke].process == events[told.invoke].process
+    )
 
 
 def _same(one: RecordedCall, other: RecordedCall) -> bool:
