@@ -1,8 +1,8 @@
 """report.html for histories of 1,000 to a million events: bytes, and seconds until Chromium shows the picture.
 
 The histories are made up: eight clients create markers, each effect is recorded, a server is paused now and then, and
-what one create was answered is gone in the middle. `made_s` is what it takes to write the page, `trace_s` the same for
-trace.json. `picture_s` is the median of some openings, from the begin of the navigation until the frame with the bars
+what one create was answered is gone in the middle. `made_s` is what it takes to write the page.
+`picture_s` is the median of some openings, from the begin of the navigation until the frame with the bars
 of the first story is on the screen; `bars` are those it shows. The last row is a report of many stories.
 """
 
@@ -21,7 +21,6 @@ from typing import NamedTuple
 from marker_sim.history import History
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.report.page import render_page
-from marker_sim.report.pictures.trace import write_trace
 from marker_sim.report.verdict import judge_campaign
 from properties import tools
 from properties.cli.campaigns import campaign, changed
@@ -45,8 +44,6 @@ class PageCost(NamedTuple):
     stories: int
     made_s: float
     page_bytes: int
-    trace_s: float
-    trace_bytes: int
     picture_s: float
     narrow_s: float
     bars: int
@@ -84,11 +81,9 @@ def measured(events: int, stories: int, browser: Browser, folder: Path, openings
         changed(failure, cause=f"cause {number}", evidence=evidence, message="it is gone") for number in range(stories)
     )
     outcome = judge_campaign(replace(made, failures=failures), load_profile("reference"), None, Path("r"), ("verify",))
-    page, trace = folder / "report.html", folder / "trace.json"
+    page = folder / "report.html"
     with _timed() as made_s:
         page.write_text(render_page(outcome), encoding="utf-8")
-    with _timed() as trace_s:
-        write_trace(history, evidence, trace)
     seconds: dict[int, float] = {}
     for width in (1280, 390):
         times = []
@@ -102,8 +97,6 @@ def measured(events: int, stories: int, browser: Browser, folder: Path, openings
         stories=stories,
         made_s=round(made_s[0], 2),
         page_bytes=page.stat().st_size,
-        trace_s=round(trace_s[0], 2),
-        trace_bytes=trace.stat().st_size,
         picture_s=round(seconds[1280], 2),
         narrow_s=round(seconds[390], 2),
         bars=browser.run("document.querySelectorAll('.story:not([hidden]) .bar').length"),

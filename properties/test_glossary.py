@@ -31,7 +31,7 @@ def test_the_words_are_in_alphabetical_order() -> None:
 def test_each_field_of_verdict_json_is_explained() -> None:
     made = [node for node in nodes_of(PACKAGE / "report" / "verdict.py") if isinstance(node, ast.Dict)]
     fields = {str(key.value) for node in made for key in node.keys if isinstance(key, ast.Constant)}
-    fields -= {"trace.json", "name"}  # A file of the report; the profile's name.
+    fields -= {"name"}  # Of the profile.
     table = "\n".join(line for line in PAGE.splitlines() if line.startswith("| "))
     wanted = {*fields, *VerdictRow.__dataclass_fields__, "walk", "canary", "trouble", "against", "guarantee", "cause"}
     assert len(fields) > 25 and sorted(name for name in wanted if f"`{name}`" not in table) == []

@@ -207,17 +207,11 @@ def plan_name(number: int, failure: Failure) -> str:
     return "plan.json" if number == 0 else f"failures/{'-'.join(failure.kind)}.json"
 
 
-def traced(outcome: VerdictOutcome) -> dict[str, tuple[History, tuple[int, ...]]]:
-    """The trace files of a report with history and evidence: one for each story, or only that of the last run.
-
-    The first story's is trace.json, the others lie beside their plans.
-    """
-    found: dict[str, tuple[History, tuple[int, ...]]] = {}
-    for failure, *_ in outcome.stories:
-        name = plan_name(outcome.number(failure), failure).replace(".json", ".trace.json")
-        found[name if found else "trace.json"] = (failure.history, failure.evidence)
+def drawn(outcome: VerdictOutcome) -> list[tuple[History, tuple[int, ...]]]:
+    """The runs in the pictures of a report, with their evidence: one for each story, or only the last run."""
+    told = [(failure.history, failure.evidence) for failure, *_ in outcome.stories]
     last = outcome.campaign.last
-    return found or ({} if last is None else {"trace.json": (last, ())})
+    return told or ([] if last is None else [(last, ())])
 
 
 def _ordered(failures: Iterable[Failure], differences: Differences | None) -> tuple[Failure, ...]:

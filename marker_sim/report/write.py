@@ -1,8 +1,7 @@
 """Writes the files of a report directory, each completely or not at all.
 
-    verdict.json  plan.json  history.parquet  history.jsonl (up to 10,000 events)  report.html  trace.json  logs/
-    failures/     plan and history of every failure after the first, named by guarantee, mode, storage and cause; the
-                  trace of every story after the first
+    verdict.json  plan.json  history.parquet  history.jsonl (up to 10,000 events)  report.html  logs/
+    failures/     plan and history of every failure after the first, named by guarantee, mode, storage and cause
 
 verdict.json is written last, so that a directory that has one is complete. `--junit` is a file of its own, which CI
 systems show: a test case for each guarantee in its mode, world and storage.
@@ -36,8 +35,7 @@ from marker_sim.plan import write_plan
 from marker_sim.report.columns import write_parquet
 from marker_sim.report.directory import EARLIER, hold, new_folder, writing
 from marker_sim.report.page import render_curves, render_page
-from marker_sim.report.pictures.trace import write_trace
-from marker_sim.report.verdict import VerdictOutcome, plan_name, traced
+from marker_sim.report.verdict import VerdictOutcome, plan_name
 from marker_sim.report.words import printable
 from marker_sim.surroundings.files import replacing
 
@@ -57,8 +55,6 @@ def write_outcome(outcome: VerdictOutcome, directory: Path) -> dict[str, Any]:
             kept = _with_profile(last, outcome.profile)
             _write_history(kept, directory / "history.jsonl")
             _write(directory / "history.parquet", partial(write_parquet, kept))
-        for name, (run, evidence) in traced(outcome).items():
-            _write(directory / name, partial(write_trace, run, evidence))
         write_text(directory / "report.html", render_page(outcome))
         write_text(directory / "verdict.json", json.dumps(content, indent=1) + "\n")
     return content

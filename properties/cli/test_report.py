@@ -124,7 +124,6 @@ def test_a_violation_leaves_its_plan_its_history_and_the_command_that_replays_it
         "logs",
         "plan.json",
         "report.html",
-        "trace.json",
         "verdict.json",
     ]
 
@@ -178,7 +177,7 @@ def test_the_page_is_one_file_that_needs_no_network_and_escapes_what_it_shows(tm
     tags = _Tags()
     tags.feed(page)
     assert not tags.tags & {"link", "img", "iframe", "b-script"}
-    assert all(target.startswith("#") or target == "trace.json" for target in tags.targets)
+    assert all(target.startswith("#") for target in tags.targets)
     assert "url(http" not in page and "@import" not in page
     assert "<b>f</b>" not in page and "&lt;b&gt;f&lt;/b&gt;" in page
     assert BY_ID["G1"].sentence.replace('"', "&#34;") in page
