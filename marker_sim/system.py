@@ -29,11 +29,16 @@ class Outside(Protocol):
     ended   a process is dead, with the state that its stores shared (`Context.process`); may be called again
     check   after each run; HarnessError when something outside failed, so that the run cannot be judged
     close   ends all of it
+    reused  whether what played a process may play another one, though it did not promise to forget
+    forgets_not   whether that may be why a run failed or was not the same again; it is not reused any more
     """
+
+    reused: bool
 
     def ended(self, shared: dict[str, Any]) -> None: ...
     def check(self) -> None: ...
     def close(self) -> None: ...
+    def forgets_not(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -287,6 +287,64 @@ def test_a_program_that_ends_by_itself_is_a_process_that_died(tmp_path: Path) ->
     assert any("ended with exit code 3" in error for error in ended)
 
 
+PROMISES_NOTHING = """
+import json, sys
+starts, calls = 0, {}
+def say(**fields):
+    print(json.dumps(fields))
+for text in sys.stdin:
+    line = json.loads(text)
+    event = line["event"]
+    if event == "hello":
+        say(do="hello", protocol=1, name="p", modes=["direct"])
+    elif event == "start":
+        starts += 1
+        AGAIN
+    elif event == "call":
+        number, operation, directory = line["call"], line["operation"], line["directory"]
+        calls[number] = [operation, 0, True]
+        if operation == "create":
+            say(do="put", id=number, path=directory + "/" + line["name"], data="", if_absent=True)
+        else:
+            calls[number].append(directory + "/")
+            say(do="list", id=number, prefix=directory + "/")
+    else:
+        number, error = line["id"] % 1000, line.get("error")
+        call = calls[number]
+        call[1] -= 1
+        if error == "precondition-failed":
+            say(do="answer", call=number, result=False)
+        elif error and call[1] <= 0:
+            say(do="answer", call=number, error=error)
+        elif call[0] == "list":
+            names = [path[len(call[3]):] for path in line["paths"]]
+            say(do="answer", call=number, names=[n for n in names if ".marker." in n and n[-1] in "ED"])
+        elif call[0] == "delete" and line.get("paths") and "paths" in line:
+            call[1] = len(line["paths"])
+            for at, path in enumerate(line["paths"], 1):
+                say(do="delete", id=number + 1000 * at, path=path)
+        elif call[1] <= 0:
+            say(do="answer", call=number, result=bool(line["paths"]) if "paths" in line else True)
+    print('{"do":"wait"}', flush=True)
+"""
+
+
+@pytest.mark.parametrize("again", ["pass", "sys.exit(1)", "print('{')", "if starts > 1: calls = None"])
+def test_a_program_that_promises_nothing_is_used_again_as_long_as_that_changes_nothing(
+    again: str, tmp_path: Path
+) -> None:
+    """Whatever a second start would do to it: it is judged by what it does when it is new."""
+    program = tmp_path / "program.py"
+    again = again if again.startswith(("pass", "if")) else f"if starts > 1: {again}"
+    program.write_text(PROMISES_NOTHING.replace("AGAIN", again), encoding="utf-8")
+    command = shlex.join([sys.executable, "-S", str(program)])
+    asked = {"shrinking": False, "guarantees": frozenset({"G1", "G2", "G6", "G10"})}
+    done = campaign(command, modes=("direct",), storages=("local",), runs=24, **asked)
+    pool = pool_of(command)
+    assert not done.failures and not done.statistics.differences and done.runs == 24
+    assert pool.keeps is (again != "pass")
+
+
 def test_a_killed_command_leaves_no_program(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(ENDS.replace("sys.exit(3)", "pass"), encoding="utf-8")

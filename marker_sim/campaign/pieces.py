@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
-from marker_sim.campaign.runs import digest, execute, lacking
+from marker_sim.campaign.runs import digest, lacking, same_again
 from marker_sim.history import History
 from marker_sim.judges import judge, modes_agree
 from marker_sim.judges.baselines.baseline import Known, counts_against
@@ -33,6 +33,7 @@ from marker_sim.targets.target import CampaignRequest
 
 PIECE = 48
 RECHECK_EVERY = 20
+ANEW_EVERY = 3 * RECHECK_EVERY  # Runs of programs: starting them takes longer than the run.
 COLLECT_EVERY = 200
 ELSEWHERE = 16  # Number of runs that are repeated in another process.
 _DIGESTS = 2 * ELSEWHERE * RECHECK_EVERY
@@ -121,6 +122,7 @@ class PieceResult:
     unsupported: modes and storages of runs in which the system needed an operation that the storage lacks, which one;
         left_out: how many runs.
     stopped: at the first violation.
+    doubted: a run was not the same again, because a program that played another process before did not forget it.
     listed: a row of each run, when that is wanted.
     error: the reason of an early end, with the runs before it counted.
     """
@@ -133,6 +135,7 @@ class PieceResult:
     unsupported: dict[tuple[str, str], str] = field(default_factory=dict)
     left_out: int = 0
     stopped: bool = False
+    doubted: bool = False
     listed: list[RunRow] = field(default_factory=list)
     error: Exception | KeyboardInterrupt | None = None
 
@@ -171,10 +174,15 @@ class PieceResult:
             self.statistics.count_coverage(history)
         if run.plan is not None and settings.listing:
             self.listed.append(run_row(*run.place, run.plan, history, run.steps, findings, settings.profile))
-        if run.again and run.plan is not None and system is not None:
-            self.statistics.differences += execute(run.plan, system)[0].events != history.events
+        broken = failures_in(history, findings, settings.profile, run.plan, run.number)
+        outside = None if system is None else system.outside
+        anew = outside is not None and outside.reused and bool(broken.keys() - self.found.keys())
+        if (run.again or anew) and run.plan is not None and system is not None:
+            same = same_again(run.plan, history, system, not anew and run.number % ANEW_EVERY != 0)
+            self.doubted = self.doubted or (not same and outside is not None and outside.forgets_not())
+            self.statistics.differences += not same
             self.rechecked[run.number] = run.plan, digest(history) if run.number < _DIGESTS else ""
-        return failures_in(history, findings, settings.profile, run.plan, run.number)
+        return broken
 
     def _take_pair(self, run: NumberedRun, first: History, second: History, profile: Profile) -> dict[Kind, Failure]:
         plan, finding = run.plan, modes_agree(first, second)
@@ -199,6 +207,8 @@ def explore(piece: Piece, source: Source) -> PieceResult:
         runs = source.runs(piece.first, piece.count)
         while piece.clock() <= piece.until and (run := next(runs, None)) is not None:
             seen.take(run, settings, source.system)
+            if seen.doubted:
+                return explore(piece, source)
             if settings.stop_at_first and stops(seen.statistics, seen.found, settings):
                 seen.stopped = True
                 break

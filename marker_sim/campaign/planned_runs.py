@@ -40,7 +40,7 @@ from marker_sim.campaign.pieces import (
     explore,
 )
 from marker_sim.campaign.played_shrinking import broken_in
-from marker_sim.campaign.runs import MODES_AGREE, NO_FACTORY, digest, execute, lacking, lacks, smaller
+from marker_sim.campaign.runs import MODES_AGREE, NO_FACTORY, digest, execute, lacking, lacks, reusing, smaller
 from marker_sim.campaign.sources.swarm import Swarm
 from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind, drawable
@@ -221,14 +221,15 @@ class PlannedRuns(Keeper):
         begin = request.first * len(self._settings.places)
         end = _NO_END if request.runs is None else begin + request.runs
         share = SHRINK_SHARE if request.shrinking else 0.0
+        size = PIECE if self._system.outside is None else PIECE // 4  # Programs are slow, and progress is shown.
 
         def until() -> float:
             return search.began + request.budget_s * (1.0 - (share if search.found else 0.0))
 
-        for start in range(begin, end, PIECE):
+        for start in range(begin, end, size):
             if time.monotonic() > until():
                 return
-            count, known = min(PIECE, end - start), frozenset(search.found)
+            count, known = min(size, end - start), frozenset(search.found)
             piece = Piece(settings=self._settings, first=start, count=count, until=until(), known=known)
             yield request.target.sut, partial(explored, piece)
 
@@ -319,12 +320,14 @@ def differ_elsewhere(sut: str, plans: Sequence[Plan], digests: Sequence[str]) ->
 
 
 def _digest_of(plan: Plan, system: System) -> str:
-    return digest(execute(plan, system)[0])
+    with reusing(system, True):
+        return digest(execute(plan, system)[0])
 
 
 def explored(piece: Piece, system: System) -> PieceResult:
     """The result of a piece of the swarm."""
-    return explore(piece, Swarm(system, piece.settings))
+    with reusing(system, True):
+        return explore(piece, Swarm(system, piece.settings))
 
 
 class SearchDesk(Keeper):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from marker_sim.errors import HarnessError, UsageError
@@ -40,9 +42,34 @@ Subject = tuple[str | None, str | None, str | None]  # A table, an instant, and 
 def execute(plan: Plan, system: System, branch: Branch | None = None) -> tuple[History, int]:
     """The history and steps of one simulated run under the watchdog."""
     cluster = Cluster(plan, system, branch)
-    with watched(lambda: cluster.scheduler.steps):
-        history = cluster.run()
+    try:
+        with watched(lambda: cluster.scheduler.steps):
+            history = cluster.run()
+    except HarnessError:
+        if system.outside is None or not system.outside.forgets_not():
+            raise
+        return execute(plan, system, branch)
     return history, cluster.scheduler.steps
+
+
+@contextmanager
+def reusing(system: System | None, reused: bool) -> Iterator[None]:
+    """A context in which the processes of runs may be played by programs that played others, or by new ones alone."""
+    outside = None if system is None else system.outside
+    if outside is None:
+        yield
+        return
+    before, outside.reused = outside.reused, reused
+    try:
+        yield
+    finally:
+        outside.reused = before
+
+
+def same_again(plan: Plan, history: History, system: System, reused: bool) -> bool:
+    """Whether a plan gives the same history again; reused: by programs that may have played other processes."""
+    with reusing(system, reused):
+        return execute(plan, system)[0].events == history.events
 
 
 def digest(history: History) -> str:
@@ -195,7 +222,8 @@ def make_small(
         nonlocal left
         left -= 1
         try:
-            history, findings = findings_of(candidate, system, guarantee)
+            with reusing(system, True):
+                history, findings = findings_of(candidate, system, guarantee)
         except (HarnessError, UsageError):  # It hangs, or a fresh instance fails on what it stored: another defect.
             return []
         broken = (breach for each in findings for breach in profile.broken_by(each, candidate.mode, candidate.storage))

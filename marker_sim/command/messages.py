@@ -74,7 +74,8 @@ class Hello(NamedTuple):
     """A program's first answer: its name, version, marker modes and abilities.
 
     identity: creates honour the identity of a request.
-    reset: another `start` makes it forget everything, so it can be used for one process after another.
+    reset: whether another `start` makes it forget everything, so that it can be used for one process after another;
+        None where it does not say so.
     parts: of a write, that are its own.
     """
 
@@ -82,7 +83,7 @@ class Hello(NamedTuple):
     version: str
     modes: tuple[str, ...]
     identity: bool
-    reset: bool
+    reset: bool | None
     parts: tuple[str, ...]
 
 
@@ -120,7 +121,7 @@ def read_hello(said: list[ProgramLine]) -> Hello:
         version=fields.get("version", ""),
         modes=modes,
         identity=fields.get("identity", False),
-        reset=fields.get("reset", False),
+        reset=fields.get("reset"),
         parts=parts,
     )
 

@@ -45,6 +45,7 @@ class ProgramProcess:
 
     def __init__(self, words: Sequence[str], start_s: float) -> None:
         self.usable = True
+        self.used = False
         self._errors = TemporaryFile()  # noqa: SIM115
         self._lines: deque[bytes] = deque()  # Complete unread lines, then an incomplete one.
         self._part = bytearray()
@@ -146,7 +147,9 @@ class ProgramProcess:
         """Kill the program and its process group with SIGKILL; the program has ended when this returns."""
         self.usable = False
         supervisor.signal_session(self._process, signal.SIGKILL)
-        self._process.wait(supervisor.END_S)
+        if self._process.returncode is None:
+            supervisor.end_process(self._process.pid)  # Waiting with a limit sleeps for milliseconds.
+            self._process.wait(supervisor.END_S)
         for stream in (self._process.stdin, self._process.stdout, self._errors):
             with suppress(OSError):
                 if stream is not None:
@@ -157,11 +160,13 @@ class ProgramPool:
     """The programs started by one command for one process of the kit.
 
     hello: of the first program. trouble: why none can be used any more in this run, "" without a reason.
+    reused: whether those that promise nothing are tried for another process, until `keeps`: one did not forget.
     """
 
     def __init__(self, command: str) -> None:
         self.command = command
         self.trouble = ""
+        self.reused = self.keeps = False
         self._words = split_command(command)
         self._idle: list[ProgramProcess] = []
         self._given: list[ProgramProcess] = []
@@ -172,7 +177,11 @@ class ProgramPool:
 
     def lease(self) -> ProgramProcess:
         """A program in its initial state; HarnessError when none can be started."""
-        program = self._idle.pop() if self._idle else self._start(START_S)
+        fit = [each for each in self._idle if self._reuses or not each.used]
+        program = fit[-1] if fit else self._start(START_S)
+        if fit:
+            self._idle.remove(program)
+        program.used = True
         self._given.append(program)
         return program
 
@@ -181,10 +190,20 @@ class ProgramPool:
         if program not in self._given:
             return
         self._given.remove(program)
-        if program.usable and self.hello.reset:
+        if program.usable and self._reuses:
             self._idle.append(program)
         else:
             program.end()
+
+    @property
+    def _reuses(self) -> bool:
+        return self.hello.reset or (self.hello.reset is None and self.reused and not self.keeps)
+
+    def forgets_not(self) -> bool:
+        """Whether programs were used again without a promise; they are not any more."""
+        tried = self._reuses and not self.hello.reset
+        self.keeps = self.keeps or tried
+        return tried
 
     def check(self) -> None:
         """HarnessError when a program broke the protocol in the finished run."""

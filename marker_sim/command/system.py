@@ -130,6 +130,19 @@ class ProgramsOutside(Outside):
             if isinstance(session, ProgramSession):
                 session.ended()
 
+    @property
+    def reused(self) -> bool:
+        """Whether programs that promise nothing are tried for one process after another."""
+        return self._pool.reused
+
+    @reused.setter
+    def reused(self, reused: bool) -> None:
+        self._pool.reused = reused
+
+    def forgets_not(self) -> bool:
+        """Whether such programs were tried, which are not any more."""
+        return self._pool.forgets_not()
+
     def check(self) -> None:
         """HarnessError when a program broke the protocol in the finished run."""
         self._pool.check()
