@@ -4,7 +4,7 @@ Runs go round the modes and storages asked for, without those in which a single 
 storage does not offer; one plan in `WRITES_EVERY` is of writes, the others of operations.
 One run in `RECHECK_EVERY`, and every new kind of failure, is run again and must give the same history, some of them in
 another process as well; otherwise the system is reported as not deterministic, and its results are not reliable.
-One turn in `LOOK_EVERY` is looked at for coverage goals (goals.py) and where faults struck (fault_matrix.py); all of
+The first turns, and then one in `LOOK_EVERY`, are looked at for coverage goals (goals.py) and where faults struck (fault_matrix.py); all of
 them are compared with the activity thresholds (gaps.py).
 
 With a number of runs and no seconds it is a function of the seed: it reads no clock, and pieces are merged in their
@@ -61,6 +61,8 @@ DESK = "marker_sim.campaign.planned_runs:SearchDesk"
 PROGRESS_EVERY_S = 0.5
 # Share of a budget in seconds that is reserved for shrinking after the first failure.
 SHRINK_SHARE = 0.2
+# Of what decides a guarantee, which must be met before it holds; a number of runs is the user's own measure.
+DECIDED_SHARE = 0.5
 SHRINK_MAX_S = 10.0
 SHRINK_MIN_S = 6.0
 # The same for a budget in runs.
@@ -204,6 +206,8 @@ class PlannedRuns(Keeper):
             sut_version=self._system.version,
             not_reached=(*unsteady, *(name for name, due in unmet.items() if due), *(gap.sentence for gap in gaps)),
             gaps=gaps,
+            deciding=met.deciding,
+            floor=DECIDED_SHARE if self._request.runs is None else 0.0,
             too_rare=(*(name for name, due in unmet.items() if not due), *met.too_rare),
             not_applicable=met.not_applicable,
             fault_rows=fault_rows(statistics, places),

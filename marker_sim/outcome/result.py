@@ -65,9 +65,10 @@ class CoverageGap:
 class Deciding:
     """A place or an event in which some guarantees are most likely to break.
 
-    guarantees: those that do not hold before it was reached.
+    guarantees: those that do not hold before it was reached, or enough of those that decide them (`Campaign.floor`).
     mode: its mode, "" for every one.
     tried, met: how often it was tried and reached.
+    expected: how often it should have been, by measured rates; 0 where that is unknown.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Deciding:
     mode: str = ""
     tried: int = 0
     met: int = 0
+    expected: float = 0.0
 
     def decides(self, guarantee: str, mode: str) -> bool:
         """Whether a row of a verdict depends on it."""
@@ -137,6 +139,7 @@ class Campaign:
     not_applicable: goals that do not apply to the system, with the reason.
     fault_rows: faults by phase, in the sampled runs.
     deciding: the places and conditions that decide guarantees, if any.
+    floor: the share of those of a guarantee that must be met before it holds.
     listed: a row of each run of a plan, when that was asked for.
     walked: the calls of a walk, if there was one.
     """
@@ -158,6 +161,7 @@ class Campaign:
     server: dict[str, Any] | None = None
     gaps: tuple[CoverageGap, ...] = ()
     deciding: tuple[Deciding, ...] = ()
+    floor: float = 1.0
     too_rare: tuple[str, ...] = ()
     not_applicable: dict[str, str] = field(default_factory=dict)
     fault_rows: tuple[MatrixRow, ...] = ()

@@ -13,7 +13,7 @@ from marker_sim.campaign.comparison import ComparedViolation, Comparison
 from marker_sim.judges.baselines.baseline import Known
 from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.outcome.result import KEPT, NO_ANSWER, NOT_MET, OF_STORY, UNCONFIRMED, WalkedCall
-from marker_sim.report.verdict import VerdictOutcome
+from marker_sim.report.verdict import VerdictOutcome, would_do
 from marker_sim.report.words import printable
 
 REFERENCE = "reference"
@@ -68,6 +68,8 @@ def notes(outcome: VerdictOutcome) -> tuple[Note, ...]:
         trouble.append(OWN_DEFECT)
     if campaign.canary is not None and campaign.canary.failing:
         trouble.append(campaign.canary.failing)
+    if budget := would_do(outcome.rows, campaign):
+        trouble.append(f"--budget {budget} would meet enough of what decides these")
     if campaign.trouble:
         trouble.append(f"the kit could not complete the campaign: {printable(campaign.trouble)}")
     if campaign.interrupted:

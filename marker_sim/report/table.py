@@ -153,6 +153,8 @@ def print_outcome(
     campaign = outcome.campaign
     runs = f"{campaign.runs:,} run{'' if campaign.runs == 1 else 's'}"
     tried = f", {share}" if (share := walk_share(campaign.walked)) else ""
+    decides = campaign.deciding
+    tried += f", {sum(each.met > 0 for each in decides)} of {len(decides)} deciding situations" if decides else ""
     end = f": {printable(campaign.sut)}, {runs} in {campaign.duration_s:.1f} s{tried}, seed {campaign.seed}"
     _say(console, Text.assemble(verdict, end, f"; {where}" if where else ""))
 

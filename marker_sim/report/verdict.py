@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 from collections.abc import Iterable, Sequence
@@ -23,6 +24,8 @@ from marker_sim.outcome.statistics import overall
 from marker_sim.system import System
 
 SCHEMA = 1
+SURELY = 3  # exp(-3): what is expected so often is missed once in twenty.
+MINUTES = (1, 2, 5, 10, 20, 60, 120, 480)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,18 +181,30 @@ def with_leading_curve(outcome: VerdictOutcome, system: System) -> VerdictOutcom
 
 
 def _decided(row: VerdictRow, campaign: Campaign) -> VerdictRow:
-    """A row with the places that decide it; it is inconclusive until all of them were reached."""
+    """A row with the places that decide it; it is inconclusive until enough of them were reached."""
     own = [each for each in campaign.deciding if each.decides(row.id, row.mode)]
     met = {each.name: each.met for each in own if each.met}
     not_met = tuple(each.name for each in own if each.tried and not each.met)
     not_tried = tuple(each.name for each in own if not each.tried and not each.met)
     row = replace(row, met=met, not_met=not_met, not_tried=not_tried)
-    if row.verdict not in ("holds", "inconclusive") or len(met) == len(own):
+    if row.verdict not in ("holds", "inconclusive") or len(met) >= campaign.floor * len(own):
         return row
     lacking = [f"{how}: {', '.join(names)}" for how, names in (("not met", not_met), ("not tried", not_tried)) if names]
     why = f"{row.message}; " if row.verdict == "inconclusive" else ""
     message = f"{why}{len(met)} of {len(own)} places met; {'; '.join(lacking)}"
     return replace(row, verdict="inconclusive", message=message)
+
+
+def would_do(rows: Iterable[VerdictRow], campaign: Campaign) -> str:
+    """The budget in which enough of what decides each row would be met, by measured rates; "" where none is known."""
+    seconds = 0.0
+    for row in rows:
+        own = [each for each in campaign.deciding if each.decides(row.id, row.mode)]
+        unmet = sorted((each.expected for each in own if not each.met), reverse=True)
+        short = math.ceil(campaign.floor * len(own)) - (len(own) - len(unmet))
+        if short > 0 and unmet[short - 1]:
+            seconds = max(seconds, campaign.duration_s * SURELY / unmet[short - 1])
+    return f"{next((each for each in MINUTES if each >= seconds / 60), MINUTES[-1])}m" if seconds else ""
 
 
 def _doubted(row: VerdictRow, campaign: Campaign) -> VerdictRow:

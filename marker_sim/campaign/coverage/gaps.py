@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from math import log
+from typing import NamedTuple
 
 from marker_sim.campaign.coverage.goals import GOALS, OPERATIONS, SURE, WRITES
 from marker_sim.judges.guarantees import GUARANTEES
-from marker_sim.outcome.result import CoverageGap
+from marker_sim.outcome.result import CoverageGap, Deciding
 from marker_sim.outcome.statistics import Statistics
 from marker_sim.system import System
 
@@ -149,20 +150,21 @@ def _seldom_judged(statistics: Statistics, mode: str, storage: str, made: int) -
             )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoverageGoals:
+class CoverageGoals(NamedTuple):
     """The coverage goals that a campaign reached and missed.
 
     counts: how often.
     gaps: goals that were missed although they were expected.
     too_rare: names of goals that were missed and need not have been reached.
     not_applicable: those that are not goals of such a system, with the reason.
+    deciding: all others.
     """
 
     counts: dict[str, int]
     gaps: tuple[CoverageGap, ...]
     too_rare: tuple[str, ...]
     not_applicable: dict[str, str]
+    deciding: tuple[Deciding, ...]
 
 
 def reached(
@@ -178,6 +180,7 @@ def reached(
     gaps: list[CoverageGap] = []
     too_rare: list[str] = []
     not_applicable: dict[str, str] = {}
+    deciding: list[Deciding] = []
     for goal in GOALS:
         places = [pair for pair in pairs if any(goal.applies(*pair, kind) for kind in kinds)]
         if not places:
@@ -186,7 +189,10 @@ def reached(
         expected = goal.expected(statistics.looked, system.layout != "hudi")
         if why := goal.why_not(system):
             not_applicable[goal.name] = why
-        elif times:
+            continue
+        mode = goal.modes[0] if len(goal.modes) == 1 else ""
+        deciding.append(Deciding(name=goal.name, guarantees=goal.guarantees, mode=mode, tried=looked, met=times, expected=expected))
+        if times:
             counts[goal.name] = times
         elif expected < SURE:
             too_rare.append(goal.name)
@@ -200,4 +206,4 @@ def reached(
                     storages=tuple(sorted({storage for _, storage in places})),
                 )
             )
-    return CoverageGoals(counts=counts, gaps=tuple(gaps), too_rare=tuple(too_rare), not_applicable=not_applicable)
+    return CoverageGoals(counts, tuple(gaps), tuple(too_rare), not_applicable, tuple(deciding))

@@ -1,7 +1,7 @@
 """Coverage goals: events that must have happened before a campaign may say that a guarantee holds, as data.
 
 A goal is found in finished histories: as a mark of outcome/marks.py, or as a fault in a phase of
-outcome/process_phase.py. One turn in `LOOK_EVERY` is sampled, in every mode and on every storage. `one_in` says, with
+outcome/process_phase.py. The first turns are sampled, and then one in `LOOK_EVERY`, in every mode and on every storage. `one_in` says, with
 a margin of two, in one of how many applicable runs the goal occurs, in the place and the kind of system where it is
 rarest; benchmarks/reached_rates.py measures it. A campaign in which `SURE` occurrences are expected and none is found
 has not missed it by chance: a generator, the system or the mark is broken, and the guarantees that depend on the goal
@@ -20,6 +20,7 @@ from marker_sim.outcome.statistics import Statistics
 from marker_sim.system import System
 
 LOOK_EVERY = 5  # No common factor with WRITES_EVERY, so that both kinds of plans are sampled.
+LOOK_FIRST = 60  # So many turns are all sampled: a short campaign has to say what it met.
 SURE = 14  # exp(-14): fewer than one in a million campaigns miss a goal by chance.
 _BATCHED = ("s3", "local")
 OPERATIONS, WRITES = "operations", "writes"

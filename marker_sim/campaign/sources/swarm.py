@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from marker_sim.campaign.coverage.goals import LOOK_EVERY
+from marker_sim.campaign.coverage.goals import LOOK_EVERY, LOOK_FIRST
 from marker_sim.campaign.pieces import RECHECK_EVERY, NumberedRun, SearchSettings
 from marker_sim.campaign.runs import MODES_AGREE, comparable, execute
 from marker_sim.history import History
@@ -58,7 +58,7 @@ class Swarm:
                 steps=steps,
                 place=place,
                 pair=self._pair(plan, history) if self._compares(place[0], plan) else None,
-                look=place[0] % LOOK_EVERY == 0,
+                look=place[0] < LOOK_FIRST or place[0] % LOOK_EVERY == 0,
                 again=number % RECHECK_EVERY == 0,
             )
 

@@ -46,7 +46,7 @@ class SimulatedEnvironment(ProcessEnvironment):
             settings.later_options if later else settings.options,
             (storage, SimRuntime(scheduler, process, locks), wire),
         )
-        self._cluster = cluster
+        self._cluster, self._locks = cluster, locks
         self._scheduler = scheduler
 
     def step(self, site: str) -> None:
@@ -81,7 +81,9 @@ class SimulatedEnvironment(ProcessEnvironment):
         if perform_operations(self, self._cluster.choice.mode, life.rest()):
             clients.left()
         else:
-            self._cluster.host.leave(self.me)
+            self.me.alive = False
+            self._locks.drop(self.me)
+            self.ended()
             clients.go_on(self.me)
 
     def write(self, write: Write, ordinal: int) -> None:

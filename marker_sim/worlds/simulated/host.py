@@ -109,14 +109,10 @@ class SimulatedHost:
 
     def end(self, process: Process) -> None:
         """Remove the process: its locks are free, its connections break, its actors never continue."""
-        process.paused_until_ns = 0
-        self.leave(process)
-        process.environment.wire.break_connections(process)
-
-    def leave(self, process: Process) -> None:
-        """Remove a process that has no connection: its locks are free, its actors never continue."""
         process.alive = False
+        process.paused_until_ns = 0
         self.locks.drop(process)
+        process.environment.wire.break_connections(process)
         process.environment.ended()
 
     def pause(self, process: Process, duration_ms: int) -> None:
