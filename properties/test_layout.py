@@ -18,12 +18,12 @@ LAYOUT = (
     tokenize.DEDENT,
     tokenize.ENDMARKER,
 )
-TOKENS_MAX = 423_528
+TOKENS_MAX = 423_937
 # The tokens of each folder and module below the package, without comments, docstrings and layout.
 ROOMS = {
     "__init__.py": 235,
     "__main__.py": 16,
-    "campaign": 47_583,
+    "campaign": 47_681,
     "cli": 17_987,
     "command": 5_596,
     "errors.py": 36,
@@ -36,11 +36,11 @@ ROOMS = {
     "mutants": 5_672,
     "names.py": 1_035,
     "options.py": 504,
-    "outcome": 12_454,
+    "outcome": 12_464,
     "plan.py": 2_481,
     "pytest_plugin.py": 788,
     "reading.py": 511,
-    "report": 27_748,
+    "report": 27_944,
     "scale": 10_559,
     "seams.py": 791,
     "search": 34_296,
@@ -49,10 +49,10 @@ ROOMS = {
     "surroundings": 6_248,
     "system.py": 469,
     "tables": 16_953,
-    "targets": 17_984,
+    "targets": 18_011,
     "timeline.py": 1_560,
     "unusual_names.py": 638,
-    "worlds": 112_381,
+    "worlds": 112_459,
     "writer": 5_393,
 }
 FOLDER_FILES_MAX = 15

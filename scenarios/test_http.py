@@ -31,6 +31,7 @@ from marker_sim.report.verdict import judge_campaign
 from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.target import CampaignRequest, ServerOptions
 from marker_sim.unusual_names import REFUSED
+from marker_sim.worlds.http.directory_reader import UNREAD
 from properties import tools
 from properties.volume import CI_ONLY, volume
 
@@ -123,6 +124,16 @@ def test_stored_names_of_another_format_come_from_a_reader_command(tmp_path: Pat
     rows = {row.id: row for row in done.statistics.rows(load_profile("http"))}
     assert rows["G3"].judged > 0
     assert rows["G8"].verdict == "not-applicable"
+
+
+def test_a_reader_that_fails_is_skipped_and_quoted_and_does_not_end_the_campaign(tmp_path: Path) -> None:
+    """Sometimes while servers live, and always when they are dead."""
+    once = """mkdir {0}/once 2>/dev/null && cat "$0"/MARKERS* || {{ echo "database is locked" >&2; exit 5; }}"""
+    reader = f"""sh -c '{once.format(tmp_path)}' {{dir}}"""
+    done = campaign(asked(tmp_path, reader=reader, runs=2))
+    assert done.runs == 2 and not done.trouble and accused(done) == {}
+    said = [each for each in done.not_reached if each.startswith(UNREAD)]
+    assert len(said) == 1 and "ended with exit code 5: database is locked" in said[0]
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ Runs go round the modes and storages asked for, without those in which a single 
 storage does not offer; one plan in `WRITES_EVERY` is of writes, the others of operations.
 One run in `RECHECK_EVERY`, and every new kind of failure, is run again and must give the same history, some of them in
 another process as well; otherwise the system is reported as not deterministic, and its results are not reliable.
-The first turns, and then one in `LOOK_EVERY`, are looked at for coverage goals (goals.py) and where faults struck (fault_matrix.py); all of
-them are compared with the activity thresholds (gaps.py).
+The first turns, and then one in `LOOK_EVERY`, are looked at for coverage goals (goals.py) and where faults struck
+(fault_matrix.py); all of them are compared with the activity thresholds (gaps.py).
 
 With a number of runs and no seconds it is a function of the seed: it reads no clock, and pieces are merged in their
 order for any number of processes.

@@ -34,6 +34,7 @@ from marker_sim.targets.run_environment import RunEnvironment, open_ground
 from marker_sim.targets.server_settings import Batching, batching
 from marker_sim.targets.target import CampaignRequest, ServerOptions
 from marker_sim.worlds.door.front import UNSEEN
+from marker_sim.worlds.http.directory_reader import UNREAD
 from marker_sim.worlds.http.plan_faults import done
 from marker_sim.worlds.http.plan_wires import STORAGE_WIRE, WIRE
 from marker_sim.worlds.http.planned_run import HOSTILE, OF_PLANS, PlayedPlan, ServerSlot
@@ -301,7 +302,11 @@ class ServerPlans:
         unseen = sorted(name for name in reached if name.startswith(UNSEEN) and not looks)
         return replace(
             campaign,
-            not_reached=(*(["storage read at an answer"] if unread else []), *unseen),
+            not_reached=(
+                *(["storage read at an answer"] if unread else []),
+                *unseen,
+                *(name for name in reached if name.startswith(UNREAD)),
+            ),
             deciding=tuple(
                 Deciding(
                     name=OF_PLANS + name,

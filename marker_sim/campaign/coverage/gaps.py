@@ -191,7 +191,9 @@ def reached(
             not_applicable[goal.name] = why
             continue
         mode = goal.modes[0] if len(goal.modes) == 1 else ""
-        deciding.append(Deciding(name=goal.name, guarantees=goal.guarantees, mode=mode, tried=looked, met=times, expected=expected))
+        deciding.append(
+            Deciding(name=goal.name, guarantees=goal.guarantees, mode=mode, tried=looked, met=times, expected=expected)
+        )
         if times:
             counts[goal.name] = times
         elif expected < SURE:

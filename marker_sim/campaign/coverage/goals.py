@@ -1,13 +1,13 @@
 """Coverage goals: events that must have happened before a campaign may say that a guarantee holds, as data.
 
 A goal is found in finished histories: as a mark of outcome/marks.py, or as a fault in a phase of
-outcome/process_phase.py. The first turns are sampled, and then one in `LOOK_EVERY`, in every mode and on every storage. `one_in` says, with
-a margin of two, in one of how many applicable runs the goal occurs, in the place and the kind of system where it is
-rarest; benchmarks/reached_rates.py measures it. A campaign in which `SURE` occurrences are expected and none is found
-has not missed it by chance: a generator, the system or the mark is broken, and the guarantees that depend on the goal
-are inconclusive. Smaller campaigns only name it. A goal that the kit cannot cause, or cannot observe, with a kind of
-system does not apply to that kind: `why_not` decides this by the kind of system, never by its behaviour, so that a
-system whose defect prevents a goal still has to reach it.
+outcome/process_phase.py. The first turns are sampled, and then one in `LOOK_EVERY`, in every mode and on every storage.
+`one_in` says, with a margin of two, in one of how many applicable runs the goal occurs, in the place and the kind of
+system where it is rarest; benchmarks/reached_rates.py measures it. A campaign in which `SURE` occurrences are expected
+and none is found has not missed it by chance: a generator, the system or the mark is broken, and the guarantees that
+depend on the goal are inconclusive. Smaller campaigns only name it. A goal that the kit cannot cause, or cannot
+observe, with a kind of system does not apply to that kind: `why_not` decides this by the kind of system, never by its
+behaviour, so that a system whose defect prevents a goal still has to reach it.
 """
 
 from __future__ import annotations

@@ -27,6 +27,11 @@ REST = 4  # Times of a look: a user's reader is a process that takes its time fr
 STOPPED_TIMEOUT_S = 1.0
 STOPPED_WAIT_S = 0.05
 TRIES = 3
+UNREAD = "dead servers' storage was not read: "  # Begins what a run counts where the user's reader failed.
+
+
+class ReaderFailed(HarnessError):
+    """The user's reader ran and printed no names."""
 
 
 class DirectoryReader:
@@ -38,6 +43,7 @@ class DirectoryReader:
     busy: whether a file below a directory is being written again in place, so that a reader's view decides nothing.
     live: whether looks while servers live tell anything.
     rest_s: how long to wait until the next look, if it is not needed.
+    unread: why the user's reader could not read what dead servers left; what was there then is unknown.
     """
 
     def __init__(
@@ -50,6 +56,7 @@ class DirectoryReader:
     ) -> None:
         self.live = names is not None or not in_order
         self.rest_s = 0.0
+        self.unread = self._failed = ""
         self._recorder = recorder
         self._objects = objects
         self._in_order = in_order
@@ -66,9 +73,12 @@ class DirectoryReader:
             return self._look(place, at_rest=True)
 
     def look_at_dead(self, place: MarkerDirectory) -> None:
-        """Look when no server lives; HarnessError when storage cannot be read."""
+        """Look when no server lives; HarnessError when storage cannot be read, but for the user's reader (`unread`)."""
         with self._lock:
-            if not any(self._look(place) for _ in range(TRIES)):
+            if any(self._look(place) for _ in range(TRIES)):
+                return
+            self.unread = self._failed
+            if not self.unread:
                 raise HarnessError(f"{place.path} could not be read from the object store, {TRIES} times")
 
     def look_at_stopped(self, place: MarkerDirectory) -> bool:
@@ -76,11 +86,8 @@ class DirectoryReader:
         if not self._lock.acquire(timeout=STOPPED_WAIT_S):
             return False
         try:
+            # A reader may wait for a lock that a stopped server has: a database in the middle of a write.
             return self._look(place, at_rest=True, timeout_s=STOPPED_TIMEOUT_S)
-        except HarnessError:
-            if self._names is None:
-                raise
-            return False  # The reader waits for a lock that a stopped server has: a database in the middle of a write.
         finally:
             self._lock.release()
 
@@ -91,7 +98,11 @@ class DirectoryReader:
             if at_rest and self._busy(place):
                 return False
             began = time.monotonic()
-            names = self._names(place, timeout_s)
+            try:
+                names = self._names(place, timeout_s)
+            except ReaderFailed as failed:
+                self._failed = str(failed)
+                return False
             self.rest_s = REST * (time.monotonic() - began)
             if at_rest and self._busy(place):
                 return False
@@ -117,7 +128,7 @@ class DirectoryReader:
 
 
 def run_reader(command: str, directory: str, environment: Mapping[str, str], timeout_s: float) -> list[str]:
-    """The names that a reader's command prints, one a line; HarnessError when it fails.
+    """The names that a reader's command prints, one a line; ReaderFailed when it fails, HarnessError without it.
 
     directory: replaces {dir}, as servers are told it.
     environment: added to the kit's own.
@@ -132,9 +143,11 @@ def run_reader(command: str, directory: str, environment: Mapping[str, str], tim
         done = subprocess.run(
             words, capture_output=True, timeout=timeout_s, check=False, text=True, env={**os.environ, **environment}
         )
-    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError) as error:
+    except OSError as error:
         raise HarnessError(f"the reader {words[0]!r} cannot be run: {error}") from error
+    except (subprocess.TimeoutExpired, UnicodeDecodeError) as error:
+        raise ReaderFailed(f"the reader {words[0]!r} printed no names: {error}") from error
     if done.returncode != 0:
         said = done.stderr.strip()[-300:] or "no output"
-        raise HarnessError(f"the reader {words[0]!r} ended with exit code {done.returncode}: {said}")
+        raise ReaderFailed(f"the reader {words[0]!r} ended with exit code {done.returncode}: {said}")
     return [line for line in done.stdout.split("\n") if line]

@@ -19,6 +19,7 @@ from marker_sim.outcome.conditions import conditions_met
 from marker_sim.plan import Plan
 from marker_sim.worlds.door.front import OTHERWISE, UNSEEN
 from marker_sim.worlds.http.clients import Scripts
+from marker_sim.worlds.http.directory_reader import UNREAD
 from marker_sim.worlds.http.fault_injector import KIT_PROBE
 from marker_sim.worlds.http.plan_faults import PlanFaults, at_a_call, call_of, refuses_calls
 from marker_sim.worlds.http.plan_wires import STORAGE_WIRE, wires_of
@@ -240,6 +241,8 @@ class _PlannedRun(RunStage):
         met = {**self.faults.met, "plan": 1, HOSTILE: hostile, **conditions_met(history)}
         for sentence in unseen:
             self.injector.note(UNSEEN + sentence)
+        if self.world.reader.unread:
+            self.injector.note(UNREAD + self.world.reader.unread)
         counts = {OF_PLANS + name: count for name, count in met.items()} | self.injector.counts
         cut = time.monotonic() >= self.deadline
         return PlayedPlan(
