@@ -18,13 +18,13 @@ LAYOUT = (
     tokenize.DEDENT,
     tokenize.ENDMARKER,
 )
-TOKENS_MAX = 423_937
+TOKENS_MAX = 424_052
 # The tokens of each folder and module below the package, without comments, docstrings and layout.
 ROOMS = {
     "__init__.py": 235,
     "__main__.py": 16,
     "campaign": 47_681,
-    "cli": 17_987,
+    "cli": 18_019,
     "command": 5_596,
     "errors.py": 36,
     "faults": 5_717,
@@ -43,7 +43,7 @@ ROOMS = {
     "report": 27_944,
     "scale": 10_559,
     "seams.py": 791,
-    "search": 34_296,
+    "search": 34_379,
     "serve": 7_821,
     "storages": 4_132,
     "surroundings": 6_248,

@@ -42,6 +42,7 @@ from marker_sim.targets.target import REAL_STORAGES, CampaignRequest
 REPORT = "marker-sim-report"
 # A run with real processes takes seconds, too long for a search of a few seconds.
 CONFIRM_FROM_S = 30.0
+CONFIRM_SHARE = 0.1  # Of the budget, which real processes need beyond it.
 CONFIRMED = "confirmed with real processes"
 NOT_REPRODUCED = "not reproduced with real processes"
 HELD = "the guarantee was judged and held there, perhaps because of the order of events; it stays a violation"
@@ -197,8 +198,12 @@ def _confirmed(campaign: Campaign, request: CampaignRequest, progress: Callable[
     if number is None or campaign.interrupted or not request.target.can.plans:
         return campaign
     failure = campaign.failures[number]
-    progress(f"running the plan of {failure.guarantee} with real processes")
-    said = confirm(failure.own_plan, request.target.sut, failure.guarantee, request.profile)
+    lasts_s = failure.history.events[-1].time_ns / 1e9
+    if lasts_s > CONFIRM_SHARE * request.budget_s:
+        said = f"{SIMULATED_ONLY} its run takes {lasts_s:.0f} s, which is too long for this budget"
+    else:
+        progress(f"running the plan of {failure.guarantee} with real processes")
+        said = confirm(failure.own_plan, request.target.sut, failure.guarantee, request.profile)
     failures = (*campaign.failures[:number], replace(failure, confirmed=said), *campaign.failures[number + 1 :])
     return replace(campaign, failures=failures)
 

@@ -43,13 +43,16 @@ def make_hostile_plan(seed: int, storage: str, threads: tuple[int, ...], interva
         Op(actor=client_of[name], kind="create", directory=ODD, name=name, after_ms=0 if one_by_one else LATER_MS)
         for name in rng.sample(names, AGAIN)
     ]
+    directories, gone = tuple(rng.sample(DIRECTORIES, 2)), rng.choice(SPELLINGS)
+    deleted = Op(actor="executor-0", kind="delete", directory=SPELLED, spelled=gone, after_ms=LATER_MS)
+    after = (_spelled(PLAIN[-1], "", LATER_MS), *_reads(), deleted, *_reads())
     return Plan(
         mode="timeline",
         storage=storage,
         num_threads=num_threads,
         interval_ms=interval_ms,
-        directories=tuple(rng.sample(DIRECTORIES, 2)),
-        ops=in_other_forms(seed, (*before, *_reads(), *again, _spelled(PLAIN[-1], "", LATER_MS), *_reads())),
+        directories=directories,
+        ops=in_other_forms(seed, (*before, *_reads(), *again, *after)),
         faults=(Fault.of(FaultKind.KILL, "server", Step(len(before)), restart_ms=rng.choice((0, 100))),),
         seed=seed,
     )
@@ -67,6 +70,8 @@ def _refused(rng: random.Random) -> Iterator[Op]:
 
 
 def _reads() -> Iterator[Op]:
-    """The reads of one client in both directories, after a while."""
-    for number, (directory, kind) in enumerate((each, kind) for each in (ODD, SPELLED) for kind in READS):
-        yield Op(actor="executor-0", kind=kind, directory=directory, after_ms=0 if number else LATER_MS)
+    """The reads of one client in both directories, after a while; of one of them in all its spellings."""
+    places = ((ODD, ""), *((SPELLED, form) for form in ("", *SPELLINGS)))
+    for number, ((directory, form), kind) in enumerate((each, kind) for each in places for kind in READS):
+        wait = 0 if number else LATER_MS
+        yield Op(actor="executor-0", kind=kind, directory=directory, spelled=form, after_ms=wait)
