@@ -18,12 +18,12 @@ LAYOUT = (
     tokenize.DEDENT,
     tokenize.ENDMARKER,
 )
-TOKENS_MAX = 424_052
+TOKENS_MAX = 424_852
 # The tokens of each folder and module below the package, without comments, docstrings and layout.
 ROOMS = {
     "__init__.py": 235,
     "__main__.py": 16,
-    "campaign": 47_681,
+    "campaign": 47_859,
     "cli": 18_019,
     "command": 5_596,
     "errors.py": 36,
@@ -32,7 +32,7 @@ ROOMS = {
     "interface": 4_222,
     "judges": 46_275,
     "loading.py": 590,
-    "markers": 7_264,
+    "markers": 7_294,
     "mutants": 5_672,
     "names.py": 1_035,
     "options.py": 504,
@@ -43,17 +43,17 @@ ROOMS = {
     "report": 27_944,
     "scale": 10_559,
     "seams.py": 791,
-    "search": 34_379,
+    "search": 34_969,
     "serve": 7_821,
     "storages": 4_132,
     "surroundings": 6_248,
     "system.py": 469,
     "tables": 16_953,
-    "targets": 18_011,
+    "targets": 18_007,
     "timeline.py": 1_560,
     "unusual_names.py": 638,
-    "worlds": 112_459,
-    "writer": 5_393,
+    "worlds": 112_461,
+    "writer": 5_397,
 }
 FOLDER_FILES_MAX = 15
 # Folders that have more files, and how many; lowered as they shrink.

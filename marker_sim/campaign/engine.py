@@ -47,6 +47,9 @@ def run_campaign(
         with runs:
             _explore(search, runs, blame, on_run)
             runs.shrink()
+            while runs.resumes():
+                _explore(search, runs, blame, on_run)
+                runs.shrink()
         runs.check()
     except KeyboardInterrupt:
         interrupted = True

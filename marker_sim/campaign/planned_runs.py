@@ -180,6 +180,10 @@ class PlannedRuns(Keeper):
             alike = (each for each in search.found if each[0] == kind[0] and each != kind)
             search.large |= {each: rest for each in alike if not search.found[each].entries_before}
 
+    def resumes(self) -> bool:
+        """Never: a share of the time is for shrinking."""
+        return False
+
     def check(self) -> None:
         """Compare some runs with the same plans in another process."""
         request = self._request

@@ -19,6 +19,7 @@ from marker_sim.targets.target import PlayedRun, RealRuns
 
 SHRINK_SHARE, WAITING_SHARE = 0.5, 0.7  # Shares of the budget; the second if each run waits for an answer.
 CLOSING_S = 2.0
+AGAIN_SHARE, AGAIN_LEAST = 0.4, 0.2  # Of the time that shrinking left, if that is so much of the budget.
 FIRST_SHARE = 0.7  # Share of the remaining time for the next failure, which often is the only cause.
 
 
@@ -31,7 +32,9 @@ class PlayedRuns(Keeper):
         super().__init__()
         self._search = search
         self._number = 0
+        self._resumed = 0
         self._drawn = ""
+        self._reserved = 0.0
         self._broken: dict[Kind, list[Failure]] = {}
 
     def __enter__(self) -> PlayedRuns:
@@ -60,7 +63,18 @@ class PlayedRuns(Keeper):
         self._say()
         if search.request.shrinking and any(each.plan is not None for each in new.values()):
             waits = self._runs.at_once > 1 and any(kind[0] in WAITING for kind in new)
-            self._runs.reserve(WAITING_SHARE if waits else SHRINK_SHARE)
+            self._reserved = max(self._reserved, WAITING_SHARE if waits else SHRINK_SHARE)
+            self._runs.reserve(self._reserved)
+
+    def resumes(self) -> bool:
+        """Whether runs go on after shrinking, which took less than was reserved."""
+        request, before = self._search.request, self._resumed
+        left = 1 - (time.monotonic() - self._search.began) / request.budget_s
+        if request.runs is not None or request.stop_at_first or left < AGAIN_LEAST or before == self._number:
+            return False
+        self._resumed, self._reserved = self._number, AGAIN_SHARE * left
+        self._runs.reserve(self._reserved)
+        return True
 
     def shrink(self) -> None:
         """Shrink the failures, those under no fault first; what a small plan also breaks is not shrunk separately."""
@@ -69,7 +83,8 @@ class PlayedRuns(Keeper):
             return
         shrinker = PlayedShrinker(self._runs.again, request.profile, self._runs.at_once)
         until = search.began + request.budget_s - CLOSING_S
-        planned = [(kind, broken) for kind, broken in search.found.items() if broken.plan is not None]
+        found = ((kind, broken) for kind, broken in search.found.items() if kind not in search.large)
+        planned = [(kind, broken) for kind, broken in found if broken.plan is not None]
         left = [kind for kind, broken in sorted(planned, key=lambda each: each[1].breach.under != "none")]
         unseen: dict[Kind, str] = {}
         while left and time.monotonic() < until:

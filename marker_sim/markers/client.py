@@ -39,11 +39,17 @@ class TimelineMarkers:
 
     def exists(self) -> bool:
         """Whether the marker directory exists."""
-        return bool(self._call("/dir/exists"))
+        return self._flag("/dir/exists")
 
     def delete(self) -> bool:
         """Delete the marker directory; False when there was none."""
-        return bool(self._call("/dir/delete"))
+        return self._flag("/dir/delete")
+
+    def _flag(self, path: str) -> bool:
+        answer = self._call(path)
+        if not isinstance(answer, bool):
+            raise NoAnswer(f"200 {answer!r}, which is neither true nor false")
+        return answer
 
     def _call(self, path: str, **parameters: str) -> Any:
         request = Request(path, {"markerdirpath": self._context.directory, **parameters})

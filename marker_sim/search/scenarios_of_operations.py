@@ -123,6 +123,26 @@ def deleted_by_the_dead(rng: random.Random, plan: Plan) -> Plan:
     return replace(plan, ops=tuple(ops), faults=(damaged, dies) if rng.random() < 0.5 else (dies,))
 
 
+def written_by_the_dead(rng: random.Random, plan: Plan) -> Plan:
+    """A server dies during a put, perhaps for names that are stored; its successor deletes before that is applied."""
+    first = [_create(n, 0) for n in range(rng.randint(1, 3))]
+    ops = list(first)
+    for number in range(len(ops), len(ops) + rng.randint(1, 4)):
+        again = replace(rng.choice(first), actor=f"executor-{number}", after_ms=rng.randint(0, 400))
+        ops.append(_by_whom(rng, again, number))
+    deleted_ms = rng.randint(500, 1200)
+    ops.append(Op(actor="driver", kind="delete", after_ms=deleted_ms))
+    ops += [Op(actor="executor-looks", kind="exists", after_ms=rng.choice((2000, 4000))) for _ in range(2)]
+    dies = Fault.of(
+        FaultKind.ORPHANED,
+        "server",
+        Site("server: batch file put", rng.choice((1, 2, 2, 2, 3))),
+        restart_ms=rng.choice((0, 20, 100)),
+        late_ms=rng.choice((900, 1500, 2500)),
+    )
+    return replace(plan, num_threads=rng.choice((1, 2, 2, 3)), ops=tuple(ops), faults=(dies,))
+
+
 def overtaken(rng: random.Random, plan: Plan) -> Plan:
     """A put of a server is not answered; before it tries again, another server changed or made the same file."""
     unanswered = rng.choice(_UNANSWERED)
@@ -278,4 +298,5 @@ OF_OPERATIONS = (
     Scenario(deleted_before_it_lands, 0.02, "", S3),
     Scenario(asked_while_flushed, 0.03, "timeline", BATCHED_STORAGES),
     Scenario(damaged_and_restarted, 0.02, "timeline", BATCHED_STORAGES),
+    Scenario(written_by_the_dead, 0.02, "timeline", S3),
 )

@@ -119,7 +119,27 @@ def left_to_the_sweep(rng: random.Random, plan: Plan) -> Plan:
         ),
         for_ms=late_ms,
     )
-    return replace(plan, writes=writes, executors=rng.choice((2, 2, 3)), faults=(goes_on,))
+    faults = [goes_on]
+    if rng.random() < 0.3:  # The driver dies when it has rolled back, and has not recorded that.
+        site = Site(f"driver: {rng.choice(('rollback completed put', 'rollback ends', 'rollback delete'))}", 1)
+        faults.append(Fault.of(FaultKind.KILL, "driver", site, executors_ms=rng.choice((0, 2 * late_ms))))
+    return replace(plan, writes=writes, executors=rng.choice((2, 2, 3)), faults=tuple(faults))
+
+
+def longer_than_patience(rng: random.Random, plan: Plan) -> Plan:
+    """One executor performs tasks that together take minutes, and each of which is quick enough; no fault."""
+    slow_ms = rng.choice((20_000, 30_000))
+    tasks = tuple(Task(group=f"f{n}", slow_ms=slow_ms) for n in range(rng.randint(5, 8)))
+    return replace(plan, writes=(Write(tasks=tasks),), executors=1, faults=())
+
+
+def server_refused(rng: random.Random, plan: Plan) -> Plan:
+    """Storage refuses calls of the server during small writes until it gives up a create, or several."""
+    write = Write(tasks=tuple(Task(group=f"f{n}") for n in range(rng.choice((1, 1, 2)))))
+    sites = ("batch file put", "batch file put", "type file put", "directory listed")
+    kind, site, calls = rng.choice(REFUSALS[plan.storage]), f"server: {rng.choice(sites)}", rng.choice((4, 5, 8, 12))
+    faults = calls_refused(kind, "server", site, rng.choice((1, 1, 2)), calls)
+    return replace(plan, writes=(write,) * rng.choice((1, 2)), faults=tuple(faults))
 
 
 def odd_partitions_in_peace(rng: random.Random, plan: Plan) -> Plan:
@@ -140,4 +160,6 @@ OF_WRITES = (
     Scenario(odd_partitions_in_peace, 0.025),
     Scenario(ended_by_the_dead, 0.03, "", (*S3, "s3-unconditional", "hdfs")),
     Scenario(left_to_the_sweep, 0.04),
+    Scenario(longer_than_patience, 0.004),
+    Scenario(server_refused, 0.01, "timeline", S3),
 )

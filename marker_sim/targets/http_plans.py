@@ -242,7 +242,7 @@ class ServerPlans:
 
     def _missing(self, reached: Mapping[str, int]) -> list[str]:
         """What decides and was not met in any plan so far."""
-        return [name for name in self._decided_by() if OF_PLANS + name not in reached]
+        return [name for name in self._decided_by() if not reached.get(OF_PLANS + name)]
 
     def _fits(self, pace: _Pace) -> bool:
         return time.monotonic() + (pace.next_s or FIRST_S) <= self._until
@@ -274,7 +274,7 @@ class ServerPlans:
 
     def reserve(self, share: float) -> None:
         """Reserve a share of the budget for shrinking: no plan begins in its last part."""
-        self._until = min(self._until, self._deadline - share * self._request.budget_s)
+        self._until = self._deadline - share * self._request.budget_s
 
     def took(self, drawn: NumberedPlan, played: PlayedPlan, broken: Collection[Kind]) -> None:
         """Take in that a run has ended."""

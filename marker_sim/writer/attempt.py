@@ -44,11 +44,6 @@ class Assignment(NamedTuple):
     slice: Slice | None = None
     strays: tuple[str, ...] = ()
 
-    def by(self, token: WriteToken, rows: tuple[tuple[str, str], ...]) -> Assignment:
-        """The work of the attempt with a token."""
-        path = path_of(self.instant, self.partition, self.file_id, self.kind, token, self.slice)
-        return self._replace(token=token, path=path, rows=rows)
-
 
 def assigned(task: Task, place: tuple[str, str], slices: Mapping[Group, Slice], merge_on_read: bool) -> Assignment:
     """The work of a task on what a table holds of its file group, without a token. place: table and instant."""
@@ -57,6 +52,12 @@ def assigned(task: Task, place: tuple[str, str], slices: Mapping[Group, Slice], 
     kind = "APPEND" if task.kind == "APPEND" and merge_on_read else "MERGE"
     kind = "CREATE" if there is None else kind
     return Assignment(*place, task.partition, file_id, kind, WriteToken(0, 0, 0), "", (), there, task.strays)
+
+
+def work_of(work: Assignment, token: WriteToken, rows: tuple[tuple[str, str], ...]) -> Assignment:
+    """The work of the attempt with a token."""
+    path = path_of(work.instant, work.partition, work.file_id, work.kind, token, work.slice)
+    return work._replace(token=token, path=path, rows=rows)
 
 
 def path_of(instant: str, partition: str, file_id: str, kind: str, token: WriteToken, there: Slice | None) -> str:

@@ -11,7 +11,7 @@ from collections import deque
 
 from marker_sim.plan import Task, Write
 from marker_sim.timeline import WriteStat, WriteToken
-from marker_sim.writer.attempt import Assignment, assigned
+from marker_sim.writer.attempt import Assignment, assigned, work_of
 from marker_sim.writer.backend import Attempt, Backend, JobFailed, Message, Worker
 from marker_sim.writer.slices import Group, Slice
 
@@ -93,7 +93,7 @@ class Stage:
         parity = "odd" if self._ordinal % 2 else "even"
         rows = ((f"{key}/all", value), (f"{key}/{parity}", value), (f"{key}/{self._ordinal}", value))
         work = assigned(spec, (self._table, self._instant), self._slices, self._merge_on_read)
-        return work.by(token, rows)
+        return work_of(work, token, rows)
 
     def _take_message(self, message: Message) -> None:
         attempt = message.attempt

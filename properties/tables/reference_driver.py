@@ -33,7 +33,7 @@ from marker_sim.plan import Task
 from marker_sim.seams import Mailbox, NoAnswer, SeamError
 from marker_sim.storages import local
 from marker_sim.timeline import COMMIT, DELTA_COMMIT, WriteStat, WriteToken
-from marker_sim.writer.attempt import assigned, write_file
+from marker_sim.writer.attempt import assigned, work_of, write_file
 from marker_sim.writer.client import WriteClient
 from marker_sim.writer.slices import table_rows
 
@@ -308,7 +308,7 @@ class Life:
             work = assigned(task, (self.table, instant), client.slices, merges)
             token = WriteToken(number, int(instant[8:]), 0)
             stats.append(write_file(
-                work.by(token, tuple((key, value) for key, _, value, _ in own)), context, cast(Any, create)
+                work_of(work, token, tuple((key, value) for key, _, value, _ in own)), context, cast(Any, create)
             ))  # fmt: skip
         client.finalize(instant, tuple(stats))
         client.commit(instant, tuple(stats), asked["extra"])

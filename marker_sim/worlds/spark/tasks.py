@@ -30,7 +30,7 @@ from marker_sim.worlds.processes.children import Child
 from marker_sim.worlds.processes.parquet import PARQUET
 from marker_sim.worlds.spark.outcome import TOO_LATE
 from marker_sim.worlds.spark.plans import EXECUTOR
-from marker_sim.writer.attempt import Assignment, marker_of
+from marker_sim.writer.attempt import Assignment, marker_of, work_of
 
 STAGES_MAX = 10_000
 
@@ -66,7 +66,7 @@ class WriteTasks(NamedTuple):
         attempt = SparkAttempt(child, self.ordinal, index, context.attemptNumber())
         stage = int(self.place.instant[8:]) * STAGES_MAX + context.stageId()
         token = WriteToken(index, stage, context.taskAttemptId())
-        work = self.works[index].by(token, tuple(row for _, row in rows))
+        work = work_of(self.works[index], token, tuple(row for _, row in rows))
         markers = child.markers(self.mode, self.place)
         around = replace(child.context(work.table), storage=attempt)
 
