@@ -19,6 +19,7 @@ from marker_sim.unusual_names import DIRECTORIES, KEPT, REFUSED
 
 PLAIN = tuple(f"dt=1/plain{number}_0-0-0_001.parquet.marker.CREATE" for number in range(8))
 ASKERS = 4  # Clients that send requests that must be refused.
+SPELLED_AT_ONCE = 6  # Creates of each client.
 AGAIN = 8  # Number of names that are created again.
 ASKED_MS = 200  # By then all requests are sent, mostly, except names one after the other.
 LATER_MS = 500  # By then the server has died; for clients without another wait.
@@ -36,7 +37,7 @@ def make_hostile_plan(seed: int, storage: str, threads: tuple[int, ...], interva
     before = [
         *(Op(actor=client, kind="create", directory=ODD, name=name) for name, client in client_of.items()),
         *_refused(rng),
-        *(_spelled(name, form) for name, form in zip(PLAIN, SPELLINGS, strict=False)),
+        *_spelled_at_once(),
         _spelled(PLAIN[-2], "", ASKED_MS),
     ]
     again = [
@@ -56,6 +57,14 @@ def make_hostile_plan(seed: int, storage: str, threads: tuple[int, ...], interva
         faults=(Fault.of(FaultKind.KILL, "server", Step(len(before)), restart_ms=rng.choice((0, 100))),),
         seed=seed,
     )
+
+
+def _spelled_at_once() -> Iterator[Op]:
+    """Creates in one directory by a few clients at once, each of which writes it in a spelling of its own."""
+    for number in range(SPELLED_AT_ONCE):
+        for client, form in enumerate(("", *SPELLINGS)):
+            name = f"dt=1/spelled{client}_{number}-0-0_001.parquet.marker.CREATE"
+            yield Op(actor=f"executor-s{client}", kind="create", directory=SPELLED, name=name, spelled=form)
 
 
 def _spelled(name: str, form: str, after_ms: int = 0) -> Op:
