@@ -13,6 +13,7 @@ from marker_sim.search.walks import CHANGES, workload
 
 DEATHS = 0.7  # Share of the deaths of servers that become losses of power.
 KEEPS: tuple[dict[str, bool], ...] = ({}, {"names": True}, {"lengths": True})
+AFTER_DELETION = 0.4  # Share of the other plans in which it is lost as soon as a deletion was answered.
 REQUESTS, CALLS = range(2, 17), range(4, 61)
 # Share of plans in which a server dies alone first: what it had not synced, the next one answers for, and all is lost.
 DIES_FIRST, FIRST_REPLIES = 0.6, (2, 2, 2, 3)  # The first one is of the request that it died in.
@@ -35,7 +36,7 @@ def losing_power(plan: Plan) -> Plan:
 
 def make_power_plan(seed: int, threads: tuple[int, ...], intervals_ms: tuple[int, ...]) -> Plan:
     """The plan of a seed: the workload of walks, in which power is lost in each way, at a request or at a call; in some
-    one client asks, and it is lost once, after a death.
+    one client asks, and it is lost once, after a death or after a deletion.
     """
     rng = random.Random(f"power plan/1/{seed}")
     plan = workload("local", min(threads), min(intervals_ms), seed)
@@ -48,6 +49,11 @@ def make_power_plan(seed: int, threads: tuple[int, ...], intervals_ms: tuple[int
         lost = Fault.of(FaultKind.POWER_LOST, "server", Site(REPLY, rng.choice(FIRST_REPLIES)))
         ops = tuple(op for op in plan.ops if op.actor == plan.ops[0].actor)
         return replace(plan, ops=ops, faults=(Fault.of(FaultKind.KILL, "server", found), lost))
+    if rng.random() < AFTER_DELETION:
+        gone = next(op for op in plan.ops if op.kind == "delete")
+        own = [op for op in plan.ops if op.actor == gone.actor]
+        lost = Fault.of(FaultKind.POWER_LOST, "server", Site(REPLY, 1 + own.index(gone) + rng.choice((0, 0, 1))))
+        return replace(plan, ops=tuple(own), faults=(lost.but(**rng.choice(KEEPS)),))
     faults = (
         Fault(kind=FaultKind.POWER_LOST, target="server", trigger=trigger).but(**kept)
         for trigger, kept in zip(triggers, keeps, strict=True)
