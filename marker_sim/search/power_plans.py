@@ -13,10 +13,10 @@ from marker_sim.search.walks import CHANGES, workload
 
 DEATHS = 0.7  # Share of the deaths of servers that become losses of power.
 KEEPS: tuple[dict[str, bool], ...] = ({}, {"names": True}, {"lengths": True})
-AFTER_DELETION = 0.4  # Share of the other plans in which it is lost as soon as a deletion was answered.
+AFTER_DELETION = 0.5  # Share of the other plans in which it is lost as soon as a deletion was answered.
 REQUESTS, CALLS = range(2, 17), range(4, 61)
 # Share of plans in which a server dies alone first: what it had not synced, the next one answers for, and all is lost.
-DIES_FIRST, FIRST_REPLIES = 0.6, (2, 2, 2, 3)  # The first one is of the request that it died in.
+DIES_FIRST, FIRST_REPLIES = 0.5, (2, 2, 2, 3)  # The first one is of the request that it died in.
 FIRST_CALLS = (*(("rename", n) for n in (1, 2, 2, 3)), ("write", 1), ("write", 2), ("", 4), ("", 8), ("", 12))
 
 
@@ -52,8 +52,8 @@ def make_power_plan(seed: int, threads: tuple[int, ...], intervals_ms: tuple[int
     if rng.random() < AFTER_DELETION:
         gone = next(op for op in plan.ops if op.kind == "delete")
         own = [op for op in plan.ops if op.actor == gone.actor]
-        lost = Fault.of(FaultKind.POWER_LOST, "server", Site(REPLY, 1 + own.index(gone) + rng.choice((0, 0, 1))))
-        return replace(plan, ops=tuple(own), faults=(lost.but(**rng.choice(KEEPS)),))
+        lost = Fault.of(FaultKind.POWER_LOST, "server", Site(REPLY, 1 + own.index(gone) + rng.choice((0, 0, 0, 1))))
+        return replace(plan, ops=tuple(own), faults=(lost.but(**rng.choice(({}, *KEEPS))),))
     faults = (
         Fault(kind=FaultKind.POWER_LOST, target="server", trigger=trigger).but(**kept)
         for trigger, kept in zip(triggers, keeps, strict=True)
