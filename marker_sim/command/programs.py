@@ -177,10 +177,8 @@ class ProgramPool:
 
     def lease(self) -> ProgramProcess:
         """A program in its initial state; HarnessError when none can be started."""
-        fit = [each for each in self._idle if self._reuses or not each.used]
-        program = fit[-1] if fit else self._start(START_S)
-        if fit:
-            self._idle.remove(program)
+        idle = self._idle
+        program = idle.pop() if idle and (self._reuses or not idle[-1].used) else self._start(START_S)
         program.used = True
         self._given.append(program)
         return program

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import shlex
 from collections.abc import Iterable, Sequence
@@ -201,10 +200,10 @@ def would_do(rows: Iterable[VerdictRow], campaign: Campaign) -> str:
     for row in rows:
         own = [each for each in campaign.deciding if each.decides(row.id, row.mode)]
         unmet = sorted((each.expected for each in own if not each.met), reverse=True)
-        short = math.ceil(campaign.floor * len(own)) - (len(own) - len(unmet))
+        short = len(unmet) - int((1 - campaign.floor) * len(own))
         if short > 0 and unmet[short - 1]:
             seconds = max(seconds, campaign.duration_s * SURELY / unmet[short - 1])
-    return f"{next((each for each in MINUTES if each >= seconds / 60), MINUTES[-1])}m" if seconds else ""
+    return f"{next((each for each in MINUTES if each >= seconds / 60), 480)}m" if seconds else ""
 
 
 def _doubted(row: VerdictRow, campaign: Campaign) -> VerdictRow:

@@ -38,21 +38,19 @@ def make_hostile_plan(seed: int, storage: str, threads: tuple[int, ...], interva
         *(Op(actor=client, kind="create", directory=ODD, name=name) for name, client in client_of.items()),
         *_refused(rng),
         *_spelled_at_once(),
-        _spelled(PLAIN[-2], "", ASKED_MS),
+        _later(PLAIN[-2], ASKED_MS),
     ]
     again = [
         Op(actor=client_of[name], kind="create", directory=ODD, name=name, after_ms=0 if one_by_one else LATER_MS)
         for name in rng.sample(names, AGAIN)
     ]
-    directories, gone = tuple(rng.sample(DIRECTORIES, 2)), rng.choice(SPELLINGS)
-    deleted = Op(actor="executor-0", kind="delete", directory=SPELLED, spelled=gone, after_ms=LATER_MS)
-    after = (_spelled(PLAIN[-1], "", LATER_MS), *_reads(), deleted, *_reads())
+    after = (_later(PLAIN[-1], LATER_MS), *_reads())
     return Plan(
         mode="timeline",
         storage=storage,
         num_threads=num_threads,
         interval_ms=interval_ms,
-        directories=directories,
+        directories=tuple(rng.sample(DIRECTORIES, 2)),
         ops=in_other_forms(seed, (*before, *_reads(), *again, *after)),
         faults=(Fault.of(FaultKind.KILL, "server", Step(len(before)), restart_ms=rng.choice((0, 100))),),
         seed=seed,
@@ -67,8 +65,8 @@ def _spelled_at_once() -> Iterator[Op]:
             yield Op(actor=f"executor-s{client}", kind="create", directory=SPELLED, name=name, spelled=form)
 
 
-def _spelled(name: str, form: str, after_ms: int = 0) -> Op:
-    return Op(actor="executor-s", kind="create", directory=SPELLED, name=name, spelled=form, after_ms=after_ms)
+def _later(name: str, after_ms: int) -> Op:
+    return Op(actor="executor-s", kind="create", directory=SPELLED, name=name, after_ms=after_ms)
 
 
 def _refused(rng: random.Random) -> Iterator[Op]:

@@ -119,11 +119,7 @@ def left_to_the_sweep(rng: random.Random, plan: Plan) -> Plan:
         ),
         for_ms=late_ms,
     )
-    faults = [goes_on]
-    if rng.random() < 0.3:  # The driver dies when it has rolled back, and has not recorded that.
-        site = Site(f"driver: {rng.choice(('rollback completed put', 'rollback ends', 'rollback delete'))}", 1)
-        faults.append(Fault.of(FaultKind.KILL, "driver", site, executors_ms=rng.choice((0, 2 * late_ms))))
-    return replace(plan, writes=writes, executors=rng.choice((2, 2, 3)), faults=tuple(faults))
+    return replace(plan, writes=writes, executors=rng.choice((2, 2, 3)), faults=(goes_on,))
 
 
 def longer_than_patience(rng: random.Random, plan: Plan) -> Plan:
