@@ -17,7 +17,6 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 
 from marker_sim.campaign.sources.swarm import WRITES_EVERY
 from marker_sim.faults import Fault, FaultKind, Step
-from marker_sim.faults.model import settings_of_schema_1
 from marker_sim.judges import judge
 from marker_sim.plan import Op, Plan
 from marker_sim.search.swarm import make_plan
@@ -25,6 +24,7 @@ from marker_sim.search.writes import make_write_plan
 from marker_sim.system import reference
 from marker_sim.unusual_names import PARTITIONS
 from marker_sim.worlds.simulated.cluster import Cluster
+from properties.two_numbers import settings_of
 
 COMBINATIONS = (("timeline", "s3"), ("direct", "s3"), ("timeline", "local"), ("direct", "local"))
 
@@ -105,7 +105,7 @@ class Machine(RuleBasedStateMachine):
     @rule(after=st.integers(1, 30), kind=st.sampled_from([FaultKind.KILL, FaultKind.THROTTLED, FaultKind.PAUSE]))
     def fault(self, after: int, kind: FaultKind) -> None:
         state = self.cluster.host.actor("server")
-        settings = settings_of_schema_1(kind, 50, 1)
+        settings = settings_of(kind, 50, 1)
         state.expect(Fault(kind=kind, target="server", trigger=Step(state.steps + after), settings=settings))
 
     def teardown(self) -> None:

@@ -17,7 +17,7 @@ from marker_sim.faults.row import ANY_STORAGE
 from marker_sim.names import MarkerDirectory, MarkerType, check_marker_name, marker_name, parse_directory
 from marker_sim.reading import read_as
 
-SCHEMA = 2  # 1: a fault had two numbers, `duration_ms` and `value`, with a meaning by kind.
+SCHEMA = 2
 MODES = ("direct", "timeline")
 STORAGES = ANY_STORAGE
 PLACES = tuple((mode, storage) for mode in MODES for storage in STORAGES)
@@ -273,12 +273,12 @@ class Plan:
                 " `marker-sim verify` writes one as plan.json"
             )
         schema, kinds = raw.get("schema", SCHEMA), get_type_hints(Plan)
-        if not isinstance(schema, int) or schema > SCHEMA:
-            raise UsageError(f"{origin} has schema {schema!r}, this version reads up to {SCHEMA}")
+        if schema != SCHEMA:
+            raise UsageError(f"{origin} has schema {schema!r}, this version reads {SCHEMA}")
         strange = sorted(raw.keys() - kinds.keys() - {"schema"})
         if strange:
             raise UsageError(f"{origin} is not a plan: it has a key {strange[0]!r}; accepted are {', '.join(kinds)}")
-        del kinds["faults"]  # Faults of schema 1 have another form, and their own reader.
+        del kinds["faults"]  # They have their own reader.
         known = {
             name: read_as(kind, raw[name], f"{origin} is not a plan: {name}")
             for name, kind in kinds.items()

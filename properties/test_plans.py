@@ -96,39 +96,9 @@ def test_shrinking_keeps_what_matters_and_nothing_else() -> None:
     assert small.writes[0].tasks[0] == Task(kind="APPEND", group=small.writes[0].tasks[0].group)
 
 
-# What plans of schema 1 said of every kind with settings, and what that meant.
-OLD = (
-    ({"kind": "kill", "duration_ms": 20, "value": 300}, {"restart_ms": 20, "executors_ms": 300}),
-    ({"kind": "pause", "duration_ms": 200, "value": 1}, {"for_ms": 200}),
-    ({"kind": "overload", "duration_ms": 1500, "value": 40}, {"for_ms": 1500, "pace_ms": 40}),
-    ({"kind": "clock-jump", "duration_ms": 0, "value": -40}, {"jump_ms": -40}),
-    ({"kind": "attempt-killed", "duration_ms": 300}, {"late_ms": 300}),
-    ({"kind": "speculative", "value": 2}, {"attempts": 2}),
-    ({"kind": "connection-reset", "value": 1}, {"lost": False}),
-    ({"kind": "connection-reset", "value": 2}, {"lost": True}),
-    ({"kind": "slow-link", "duration_ms": 200, "value": 30}, {"for_ms": 200, "late_ms": 30}),
-    ({"kind": "cut-link", "duration_ms": 200, "value": 2}, {"for_ms": 200, "lost": True}),
-    ({"kind": "throttled", "value": 12}, {"calls": 12}),
-    ({"kind": "server-error", "value": 1}, {"applied": False}),
-    ({"kind": "io-error", "value": 2}, {"applied": True}),
-    ({"kind": "timeout-lost", "value": 40}, {"calls": 40}),
-    ({"kind": "orphaned-request", "duration_ms": -1, "value": 900}, {"restart_ms": -1, "late_ms": 900}),
-    ({"kind": "damage", "value": 1}, {"removed": False}),
-    ({"kind": "damage", "value": 2}, {"removed": True}),
-    ({"kind": "torn-write", "duration_ms": 20, "value": 1}, {"restart_ms": 20, "empty": False}),
-    ({"kind": "torn-write", "value": 0}, {"empty": True}),
-    ({"kind": "power-loss", "duration_ms": 20, "value": 1000}, {"restart_ms": 20, "unsynced_ms": 1000}),
-)
-
-
-@pytest.mark.parametrize(("old", "settings"), OLD)
-def test_a_fault_of_schema_1_opens_as_what_it_meant(old: dict[str, Any], settings: dict[str, Any]) -> None:
-    kind = FaultKind(old["kind"])
-    step, arrival = {"actor": "server", "step": 3}, {"actor": "server", "step": 2, "site": "server: reply"}
-    plan = Plan.from_dict({"schema": 1, "ops": [], "faults": [old | step, old | arrival]})
-    expected = Fault.of(kind, "server", Step(3), **settings)
-    assert plan.faults == (expected, replace(expected, trigger=Site("server: reply", 2)))
-    assert Plan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
+def test_a_plan_of_an_older_schema_is_refused_in_a_sentence() -> None:
+    with pytest.raises(UsageError, match="has schema 1, this version reads 2"):
+        Plan.from_dict({"schema": 1, "ops": []})
 
 
 @pytest.mark.parametrize("kind", FaultKind, ids=lambda kind: kind.value)

@@ -9,7 +9,6 @@ import pytest
 
 from marker_sim.campaign.runs import execute, promised_breach
 from marker_sim.faults import Fault, FaultKind, Step
-from marker_sim.faults.model import settings_of_schema_1
 from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
@@ -17,6 +16,7 @@ from marker_sim.plan import Plan, Task, Write
 from marker_sim.search.seeds import plan_seed
 from marker_sim.search.writes import make_write_plan
 from marker_sim.system import reference
+from properties.two_numbers import settings_of
 from properties.volume import part, volume
 
 PLACES = [(mode, storage) for mode in ("direct", "timeline") for storage in ("s3", "local", "hdfs")]
@@ -200,7 +200,7 @@ def test_a_request_on_its_way_is_applied_after_its_sender_died(mode: str) -> Non
 def test_an_attempt_may_be_hit_at_every_step(mode: str, storage: str, kind: FaultKind) -> None:
     fired = 0
     for step in range(1, 24):
-        fault = Fault(kind=kind, target="executor-0", trigger=Step(step), settings=settings_of_schema_1(kind, 40, 1))
+        fault = Fault(kind=kind, target="executor-0", trigger=Step(step), settings=settings_of(kind, 40, 1))
         history = holds(plan_of(mode, storage, fault))
         fired += count(history, "fault", kind.value)
     assert fired >= 6

@@ -214,10 +214,8 @@ class Fault:
 
     @staticmethod
     def from_dict(raw: dict[str, Any]) -> Fault:
-        """The inverse of `to_dict`, also for schema 1. ValueError or TypeError: what is wrong and what is accepted."""
+        """The inverse of `to_dict`. ValueError or TypeError: what is wrong and what is accepted."""
         kind, left = _checked(raw)
-        if "actor" in left:
-            return _of_schema_1(kind, **left)
         target, trigger = left.pop("target"), pop_trigger(left)
         return Fault(kind=kind, target=target, trigger=trigger, settings=FaultSettings(**left))
 
@@ -231,7 +229,6 @@ class Fault:
 
 AT_CALLS = ("calls", "for_ms")
 _OLDER = {"no-space": "disk-full"}  # Kinds that plans called otherwise.
-_SCHEMA_1 = {"kind": str, "actor": str, "step": int}, {"duration_ms": int, "value": int, "site": str}
 _TRIGGERS: dict[str, dict[str, type]] = {
     "site": {"site": str, "arrival": int},
     "call": {"call": int, "path": str, "operations": list, "when": str},
@@ -256,12 +253,10 @@ def _checked(raw: Any) -> tuple[FaultKind, dict[str, Any]]:
         kinds = ", ".join(each.value for each in FaultKind)
         raise ValueError(f"the kind of a fault is {raw.get('kind')!r}; accepted are {kinds}") from None
     left = {key: value for key, value in raw.items() if (key, value) != ("site", "")}
-    needed, more = _SCHEMA_1
-    if "actor" not in left:
-        trigger = next((each for each in ("site", "call") if each in left), "step")
-        settings = dict.fromkeys((*kind.row.settings, *(AT_CALLS if trigger == "call" else ())))
-        needed, more = {"kind": str, "target": str} | _TRIGGERS[trigger], {name: _TYPES[name] for name in settings}
-        more |= {"starting": bool} if trigger == "call" else {}
+    trigger = next((each for each in ("site", "call") if each in left), "step")
+    settings = dict.fromkeys((*kind.row.settings, *(AT_CALLS if trigger == "call" else ())))
+    needed, more = {"kind": str, "target": str} | _TRIGGERS[trigger], {name: _TYPES[name] for name in settings}
+    more |= {"starting": bool} if trigger == "call" else {}
     accepted = needed | more
     for key in (*left, *needed):
         if key not in accepted or key not in left:
@@ -271,19 +266,3 @@ def _checked(raw: Any) -> tuple[FaultKind, dict[str, Any]]:
             raise TypeError(f"{key} of fault {kind.value!r} is {left[key]!r}, not {accepted[key].__name__}")
     del left["kind"]
     return kind, left
-
-
-def _of_schema_1(kind: FaultKind, actor: str, step: int, duration_ms: int = 0, value: int = 1, site: str = "") -> Fault:
-    """A fault from a plan of schema 1, in which two numbers had a meaning that depended on the kind."""
-    trigger = Site(site, step) if site else Step(step)
-    return Fault(kind=kind, target=actor, trigger=trigger, settings=settings_of_schema_1(kind, duration_ms, value))
-
-
-def settings_of_schema_1(kind: FaultKind, duration_ms: int, value: int) -> FaultSettings:
-    """The settings that the two numbers of a fault of schema 1 stand for."""
-    lasts, other = kind.row.slots
-    # In schema 1 throttling was a number of calls, and its drawn duration had no meaning.
-    given: dict[str, Any] = {lasts: duration_ms} if lasts and kind is not FaultKind.THROTTLED else {}
-    if other:
-        given[other] = value == (0 if other == "empty" else 2) if _TYPES[other] is bool else value
-    return FaultSettings(**given)

@@ -66,4 +66,28 @@ FOUND = (
         after='    segments = name.split("/")\n    if not name:\n        return\n    if any(part in ("", ".", "..") for part in segments):\n',
         kills="G4",
     ),
+    Mutant(
+        name="patience-counts-nothing",
+        record="plausible: a stage is given up after two minutes, whatever was heard of its tasks meanwhile",
+        module="writer.stage",
+        before="                if received == received_before:\n",
+        after="                if True:\n",
+        kills="G25",
+    ),
+    Mutant(
+        name="throttled-without-reply",
+        record="plausible: a branch for a throttled storage makes its reply and does not return it",
+        module="markers.protocol",
+        before='            return Reply(503, f"storage throttles: {error}")\n',
+        after='            Reply(503, f"storage throttles: {error}")\n',
+        kills="G14",
+    ),
+    Mutant(
+        name="known-names-written",
+        record="plausible: a batch without a new name writes its file all the same, empty where there was none",
+        module="markers.batches",
+        before="            data=file.data + encode_names(fresh) if fresh else None,\n",
+        after="            data=file.data + encode_names(fresh),\n",
+        kills="G9",
+    ),
 )

@@ -77,8 +77,6 @@ def _refused(rng: random.Random) -> Iterator[Op]:
 
 
 def _reads() -> Iterator[Op]:
-    """The reads of one client in both directories, after a while; of one of them in all its spellings."""
-    places = ((ODD, ""), *((SPELLED, form) for form in ("", *SPELLINGS)))
-    for number, ((directory, form), kind) in enumerate((each, kind) for each in places for kind in READS):
-        wait = 0 if number else LATER_MS
-        yield Op(actor="executor-0", kind=kind, directory=directory, spelled=form, after_ms=wait)
+    """The reads of one client in both directories, after a while."""
+    for number, (directory, kind) in enumerate((each, kind) for each in (ODD, SPELLED) for kind in READS):
+        yield Op(actor="executor-0", kind=kind, directory=directory, after_ms=0 if number else LATER_MS)

@@ -123,7 +123,7 @@ def deleted_by_the_dead(rng: random.Random, plan: Plan) -> Plan:
     return replace(plan, ops=tuple(ops), faults=(damaged, dies) if rng.random() < 0.5 else (dies,))
 
 
-def written_by_the_dead(rng: random.Random, plan: Plan) -> Plan:
+def stored_by_the_dead(rng: random.Random, plan: Plan) -> Plan:
     """A server dies during a put, perhaps for names that are stored; its successor deletes before that is applied."""
     first = [_create(n, 0) for n in range(rng.randint(1, 3))]
     ops = list(first)
@@ -298,5 +298,5 @@ OF_OPERATIONS = (
     Scenario(deleted_before_it_lands, 0.02, "", S3),
     Scenario(asked_while_flushed, 0.03, "timeline", BATCHED_STORAGES),
     Scenario(damaged_and_restarted, 0.02, "timeline", BATCHED_STORAGES),
-    Scenario(written_by_the_dead, 0.02, "timeline", S3),
+    Scenario(stored_by_the_dead, 0.02, "timeline", S3),
 )

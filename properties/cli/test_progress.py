@@ -74,7 +74,7 @@ def test_without_a_terminal_nothing_is_drawn(terminal: bool, environment: dict[s
 
 @pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1"}], ids=["colours", "NO_COLOR"])
 def test_no_color_leaves_colours_out_and_nothing_else(environment: dict[str, str], tmp_path: Path) -> None:
-    _, shown = said(tmp_path, "-v", terminal=True, **environment)
+    shown = " ".join(said(tmp_path, "-v", terminal=True, **environment)[1].split())
     assert "runs/s" in shown and bool(COLOUR.search(shown)) == (not environment)
     verdict, table = shown.index(" keeps its promises"), shown.index("flushed-before-ack")
     assert verdict < table < shown.index("report: marker-sim-report/report.html"), "the verdict first"

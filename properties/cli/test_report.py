@@ -22,7 +22,6 @@ from rich.console import Console
 
 from marker_sim.errors import HarnessError
 from marker_sim.faults import Fault, FaultKind, Step
-from marker_sim.faults.model import settings_of_schema_1
 from marker_sim.history import Event, History, read_jsonl
 from marker_sim.judges.baselines.baseline import Known
 from marker_sim.judges.findings import Breach, Finding
@@ -42,6 +41,7 @@ from marker_sim.report.words import plan_sentences
 from marker_sim.report.write import write_outcome
 from marker_sim.surroundings.files import replacing
 from properties.cli.campaigns import MARKER, PLAN, campaign, changed, history
+from properties.two_numbers import settings_of
 
 REFERENCE = load_profile("reference")
 ARGV = ("verify", "--budget", "1s")
@@ -314,10 +314,10 @@ def test_storages_that_agree_share_a_row_and_others_do_not() -> None:
 
 @pytest.mark.parametrize("kind", list(FaultKind))
 def test_every_fault_can_be_told_as_a_sentence(kind: FaultKind) -> None:
-    fault = Fault(kind=kind, target="server", trigger=Step(3), settings=settings_of_schema_1(kind, 41, 1))
+    fault = Fault(kind=kind, target="server", trigger=Step(3), settings=settings_of(kind, 41, 1))
     sentence = plan_sentences(Plan(faults=(fault,)))[-1]
     assert sentence.startswith("At step 3 of the server, ") and "{" not in sentence
-    fault = replace(fault, settings=settings_of_schema_1(kind, -1, 1))
+    fault = replace(fault, settings=settings_of(kind, -1, 1))
     never = plan_sentences(Plan(faults=(fault,)))[-1]
     assert "-1" not in never or kind not in (FaultKind.KILL, FaultKind.TORN_WRITE)
 
