@@ -70,8 +70,8 @@ def test_an_entry_of_a_baseline_that_is_wrong_is_said_in_one_sentence() -> None:
         ({"faults": ["kill"]}, "a fault is 'kill'; write an object with kind, target and step"),
         ({"faults": {"kind": "kill"}}, "faults: it is {'kind': 'kill'}; Expected `array`, got `object`"),
         (
-            {"faults": [{"kind": "kill", "actor": "server", "step": 1, "durtion_ms": 4}]},
-            "fault 'kill' has a key 'durtion_ms'; accepted are kind, actor, step, duration_ms, value, site",
+            {"faults": [{"kind": "kill", "target": "server", "step": 1, "durtion_ms": 4}]},
+            "fault 'kill' has a key 'durtion_ms'; accepted are kind, target, step, restart_ms, executors_ms",
         ),
     ],
 )

@@ -187,7 +187,7 @@ def test_a_secret_is_not_kept_with_the_words_of_a_command() -> None:
     [
         ("", "plan.json", "cannot be read as a plan"),
         ("[]", "plan.json", "is not a plan"),
-        ('{"schema": 1, "mode": "sideways"}', "plan.json", "mode 'sideways' is none of"),
+        ('{"schema": 2, "mode": "sideways"}', "plan.json", "mode 'sideways' is none of"),
         ('{"schema": 99}', "plan.json", "schema 99"),
         ("nonsense", "history.jsonl", "line 1 is not a row of a history"),
         ("", "history.jsonl", "is empty"),
