@@ -30,7 +30,7 @@ class Outside(Protocol):
     check   after each run; HarnessError when something outside failed, so that the run cannot be judged
     close   ends all of it
     reused  whether what played a process may play another one, though it did not promise to forget
-    forgets_not   whether that may be why a run failed or was not the same again; it is not reused any more
+    stop_reuse   end that for good, for a run failed or was not the same again; whether it was reused until now
     """
 
     reused: bool
@@ -38,7 +38,7 @@ class Outside(Protocol):
     def ended(self, shared: dict[str, Any]) -> None: ...
     def check(self) -> None: ...
     def close(self) -> None: ...
-    def forgets_not(self) -> bool: ...
+    def stop_reuse(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

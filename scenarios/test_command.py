@@ -342,7 +342,7 @@ def test_a_program_that_promises_nothing_is_used_again_as_long_as_that_changes_n
     done = campaign(command, modes=("direct",), storages=("local",), runs=24, **asked)
     pool = pool_of(command)
     assert not done.failures and not done.statistics.differences and done.runs == 24
-    assert pool.keeps is (again != "pass")
+    assert pool.reuse_stopped is (again != "pass")
 
 
 def test_a_killed_command_leaves_no_program(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
-from marker_sim.campaign.runs import digest, lacking, same_again
+from marker_sim.campaign.runs import compare_modes, digest, lacking, reusing, same_again
 from marker_sim.history import History
 from marker_sim.judges import judge, modes_agree
 from marker_sim.judges.baselines.baseline import Known, counts_against
@@ -152,7 +152,7 @@ class PieceResult:
             return {}
         broken = self._take_single(run, run.history, settings, system)
         if run.pair is not None and not any(lacking(system, history) for history in run.pair):
-            broken |= self._take_pair(run, *run.pair, settings.profile)
+            broken |= self._take_pair(run, *run.pair, settings.profile, system)
         for kind, failure in broken.items():
             self.found.setdefault(kind, failure)
         return broken
@@ -179,14 +179,19 @@ class PieceResult:
         anew = outside is not None and outside.reused and bool(broken.keys() - self.found.keys())
         if (run.again or anew) and run.plan is not None and system is not None:
             same = same_again(run.plan, history, system, not anew and run.number % ANEW_EVERY != 0)
-            self.doubted = self.doubted or (not same and outside is not None and outside.forgets_not())
+            self.doubted = self.doubted or (not same and outside is not None and outside.stop_reuse())
             self.statistics.differences += not same
             self.rechecked[run.number] = run.plan, digest(history) if run.number < _DIGESTS else ""
         return broken
 
-    def _take_pair(self, run: NumberedRun, first: History, second: History, profile: Profile) -> dict[Kind, Failure]:
+    def _take_pair(
+        self, run: NumberedRun, first: History, second: History, profile: Profile, system: System | None
+    ) -> dict[Kind, Failure]:
         plan, finding = run.plan, modes_agree(first, second)
         assert plan is not None, "a pair is of one plan"
+        if finding.breaches and system is not None and system.outside is not None:
+            with reusing(system, False):
+                first, second, finding = compare_modes(plan, system)
         self.statistics.add_pair(first, second, finding)
         return failures_in(second, (finding,), profile, plan, run.number, BOTH)
 

@@ -40,7 +40,17 @@ from marker_sim.campaign.pieces import (
     explore,
 )
 from marker_sim.campaign.played_shrinking import broken_in
-from marker_sim.campaign.runs import MODES_AGREE, NO_FACTORY, digest, execute, lacking, lacks, reusing, smaller
+from marker_sim.campaign.runs import (
+    MODES_AGREE,
+    NO_FACTORY,
+    digest,
+    execute,
+    lacking,
+    lacks,
+    reusing,
+    same_again,
+    smaller,
+)
 from marker_sim.campaign.sources.swarm import Swarm
 from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind, drawable
@@ -256,7 +266,7 @@ class PlannedRuns(Keeper):
         if broken is not None:
             plan, made = broken.plan, digest(broken.history)
             if again is None and plan is not None:
-                statistics.differences += execute(plan, self._system)[0].events != broken.history.events
+                statistics.differences += not same_again(plan, broken.history, self._system, False)
         statistics.reruns["passing" if broken is None else "failures"] += 1
         if made and plan is not None and len(self._again) < ELSEWHERE:
             self._again.append(plan)

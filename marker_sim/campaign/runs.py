@@ -46,7 +46,7 @@ def execute(plan: Plan, system: System, branch: Branch | None = None) -> tuple[H
         with watched(lambda: cluster.scheduler.steps):
             history = cluster.run()
     except HarnessError:
-        if system.outside is None or not system.outside.forgets_not():
+        if system.outside is None or not system.outside.stop_reuse():
             raise
         return execute(plan, system, branch)
     return history, cluster.scheduler.steps

@@ -160,13 +160,13 @@ class ProgramPool:
     """The programs started by one command for one process of the kit.
 
     hello: of the first program. trouble: why none can be used any more in this run, "" without a reason.
-    reused: whether those that promise nothing are tried for another process, until `keeps`: one did not forget.
+    reused: whether those that promise nothing are tried for another process, until `reuse_stopped`: one kept state.
     """
 
     def __init__(self, command: str) -> None:
         self.command = command
         self.trouble = ""
-        self.reused = self.keeps = False
+        self.reused = self.reuse_stopped = False
         self._words = split_command(command)
         self._idle: list[ProgramProcess] = []
         self._given: list[ProgramProcess] = []
@@ -195,12 +195,12 @@ class ProgramPool:
 
     @property
     def _reuses(self) -> bool:
-        return self.hello.reset or (self.hello.reset is None and self.reused and not self.keeps)
+        return self.hello.reset or (self.hello.reset is None and self.reused and not self.reuse_stopped)
 
-    def forgets_not(self) -> bool:
-        """Whether programs were used again without a promise; they are not any more."""
+    def stop_reuse(self) -> bool:
+        """Start a program for each process from now on; whether they were used again until now without a promise."""
         tried = self._reuses and not self.hello.reset
-        self.keeps = self.keeps or tried
+        self.reuse_stopped = self.reuse_stopped or tried
         return tried
 
     def check(self) -> None:

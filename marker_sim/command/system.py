@@ -139,9 +139,9 @@ class ProgramsOutside(Outside):
     def reused(self, reused: bool) -> None:
         self._pool.reused = reused
 
-    def forgets_not(self) -> bool:
-        """Whether such programs were tried, which are not any more."""
-        return self._pool.forgets_not()
+    def stop_reuse(self) -> bool:
+        """Start a program for each process from now on; whether they were used again until now."""
+        return self._pool.stop_reuse()
 
     def check(self) -> None:
         """HarnessError when a program broke the protocol in the finished run."""

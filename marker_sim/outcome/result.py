@@ -78,10 +78,6 @@ class Deciding:
     met: int = 0
     expected: float = 0.0
 
-    def decides(self, guarantee: str, mode: str) -> bool:
-        """Whether a row of a verdict depends on it."""
-        return guarantee in self.guarantees and self.mode in ("", mode)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixRow:
@@ -172,6 +168,10 @@ class Campaign:
     def runs(self) -> int:
         """The number of runs."""
         return self.statistics.runs
+
+    def decided_by(self, guarantee: str, mode: str) -> tuple[Deciding, ...]:
+        """What decides a row of the verdict."""
+        return tuple(each for each in self.deciding if guarantee in each.guarantees and each.mode in ("", mode))
 
 
 # The columns of a promise that a run broke, by one cause. under: the faults that were active, as in `verdict.json`.

@@ -69,7 +69,7 @@ def notes(outcome: VerdictOutcome) -> tuple[Note, ...]:
     if campaign.canary is not None and campaign.canary.failing:
         trouble.append(campaign.canary.failing)
     if budget := would_do(outcome.rows, campaign):
-        trouble.append(f"--budget {budget} would meet enough of what decides these")
+        trouble.append(f"--budget {budget} would meet enough of what decides the undecided guarantees")
     if campaign.trouble:
         trouble.append(f"the kit could not complete the campaign: {printable(campaign.trouble)}")
     if campaign.interrupted:

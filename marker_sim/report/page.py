@@ -30,7 +30,7 @@ from marker_sim.report.pictures.picture import EVENTS_MAX, picture
 from marker_sim.report.steps import steps_of
 from marker_sim.report.table import merged, under_text
 from marker_sim.report.templates import render
-from marker_sim.report.verdict import VerdictOutcome, drawn
+from marker_sim.report.verdict import VerdictOutcome
 from marker_sim.report.words import plan_sentences, printable
 
 EVENTS_OF_ALL = 8_000
@@ -70,7 +70,9 @@ def render_page(outcome: VerdictOutcome) -> str:
     told = outcome.stories
     campaign = outcome.campaign
     most = max(_EVENTS_LEAST, min(EVENTS_MAX, EVENTS_OF_ALL // max(1, len(told))))
-    pictured = drawn(outcome)
+    pictured = [(failure.history, failure.evidence) for failure, *_ in told]
+    if not told and campaign.last is not None:
+        pictured = [(campaign.last, ())]
     views = [HistoryIndex(history) for history, _ in pictured]
     causes = [_story(outcome, story, views[at], f"story-{at + 1}") for at, story in enumerate(told)]
     harms = [{step.index: step.harm for step in cause["steps"] if step.harm} for cause in causes]

@@ -13,7 +13,6 @@ from marker_sim import __version__
 from marker_sim.campaign.comparison import Comparison
 from marker_sim.campaign.runs import with_curve
 from marker_sim.errors import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_INTERRUPTED, EXIT_VIOLATED
-from marker_sim.history import History
 from marker_sim.judges.baselines.baseline import Differences, Known, compare
 from marker_sim.judges.promises.profiles import Profile, unshipped
 from marker_sim.judges.verdict_row import VerdictRow
@@ -181,7 +180,7 @@ def with_leading_curve(outcome: VerdictOutcome, system: System) -> VerdictOutcom
 
 def _decided(row: VerdictRow, campaign: Campaign) -> VerdictRow:
     """A row with the places that decide it; it is inconclusive until enough of them were reached."""
-    own = [each for each in campaign.deciding if each.decides(row.id, row.mode)]
+    own = campaign.decided_by(row.id, row.mode)
     met = {each.name: each.met for each in own if each.met}
     not_met = tuple(each.name for each in own if each.tried and not each.met)
     not_tried = tuple(each.name for each in own if not each.tried and not each.met)
@@ -195,10 +194,10 @@ def _decided(row: VerdictRow, campaign: Campaign) -> VerdictRow:
 
 
 def would_do(rows: Iterable[VerdictRow], campaign: Campaign) -> str:
-    """The budget in which enough of what decides each row would be met, by measured rates; "" where none is known."""
+    """The budget in which enough of what decides undecided rows would be met, by measured rates; "" if unknown."""
     seconds = 0.0
     for row in rows:
-        own = [each for each in campaign.deciding if each.decides(row.id, row.mode)]
+        own = campaign.decided_by(row.id, row.mode) if row.verdict == "inconclusive" else ()
         unmet = sorted((each.expected for each in own if not each.met), reverse=True)
         short = len(unmet) - int((1 - campaign.floor) * len(own))
         if short > 0 and unmet[short - 1]:
@@ -219,13 +218,6 @@ def _doubted(row: VerdictRow, campaign: Campaign) -> VerdictRow:
 def plan_name(number: int, failure: Failure) -> str:
     """The plan's file below the report directory; the first failure's is the contract's plan.json."""
     return "plan.json" if number == 0 else f"failures/{'-'.join(failure.kind)}.json"
-
-
-def drawn(outcome: VerdictOutcome) -> list[tuple[History, tuple[int, ...]]]:
-    """The runs in the pictures of a report, with their evidence: one for each story, or only the last run."""
-    told = [(failure.history, failure.evidence) for failure, *_ in outcome.stories]
-    last = outcome.campaign.last
-    return told or ([] if last is None else [(last, ())])
 
 
 def _ordered(failures: Iterable[Failure], differences: Differences | None) -> tuple[Failure, ...]:

@@ -36,7 +36,7 @@ def losing_power(plan: Plan) -> Plan:
 
 def make_power_plan(seed: int, threads: tuple[int, ...], intervals_ms: tuple[int, ...]) -> Plan:
     """The plan of a seed: the workload of walks, in which power is lost in each way, at a request or at a call; in some
-    one client asks, and it is lost once, after a death or after a deletion.
+    one client asks, and it is lost after a death, or as soon as a deletion was answered and after the next request.
     """
     rng = random.Random(f"power plan/1/{seed}")
     plan = workload("local", min(threads), min(intervals_ms), seed)
@@ -52,8 +52,8 @@ def make_power_plan(seed: int, threads: tuple[int, ...], intervals_ms: tuple[int
     if rng.random() < AFTER_DELETION:
         gone = next(op for op in plan.ops if op.kind == "delete")
         own = [op for op in plan.ops if op.actor == gone.actor]
-        lost = Fault.of(FaultKind.POWER_LOST, "server", Site(REPLY, 1 + own.index(gone) + rng.choice((0, 0, 0, 1))))
-        return replace(plan, ops=tuple(own), faults=(lost.but(**rng.choice(({}, *KEEPS))),))
+        triggers, keeps = [Site(REPLY, 1 + own.index(gone) + later) for later in (0, 1)], [{}, rng.choice(KEEPS)]
+        plan = replace(plan, ops=tuple(own))
     faults = (
         Fault(kind=FaultKind.POWER_LOST, target="server", trigger=trigger).but(**kept)
         for trigger, kept in zip(triggers, keeps, strict=True)

@@ -199,12 +199,10 @@ def _second_creators(
     for call in answers:
         if call.value != "created":
             continue
-        if any(_repeated(view, other, call) for other in told) and view.excuse("answer-repeated"):
-            continue
-        told.append(call)
         if first is not None and (call.identity is None or call.identity != first.identity):
             low = min(first.invoke, call.invoke)
-            if not _disturbed(view, directory, low, call.done):
+            repeated = any(_repeated(view, other, call) for other in told)
+            if not _disturbed(view, directory, low, call.done) and not (repeated and view.excuse("answer-repeated")):
                 message = f'two requests were answered "created" for {call.name!r}: {_who(first)} and {_who(call)}'
                 evidence = (first.invoke, first.done, call.invoke, call.done)
                 looked = view.rest.home(directory.path).seen_at(first.done)
@@ -219,6 +217,7 @@ def _second_creators(
                     message += f"; it is not stored at event {moment}{life.around(moment)}{instead}"
                 breaches.append(breach_of(view, message, evidence, directory.path, cause))
         first = call
+        told.append(call)
     return breaches
 
 
