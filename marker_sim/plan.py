@@ -274,7 +274,9 @@ class Plan:
             )
         schema, kinds = raw.get("schema", SCHEMA), get_type_hints(Plan)
         if schema != SCHEMA:
-            raise UsageError(f"{origin} has schema {schema!r}, this version reads {SCHEMA}")
+            raise UsageError(
+                f"{origin} has schema {schema!r}, this version reads {SCHEMA}; use the marker-sim that wrote it"
+            )
         strange = sorted(raw.keys() - kinds.keys() - {"schema"})
         if strange:
             raise UsageError(f"{origin} is not a plan: it has a key {strange[0]!r}; accepted are {', '.join(kinds)}")
