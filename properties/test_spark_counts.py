@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from properties.judges.jobs import EXECUTOR, Job, base
+from properties.judges.jobs import DRIVER, EXECUTOR, Job, base
 from scenarios.spark_counts import count
 
 LATE = base("late", "001", "1-0-1")
@@ -13,15 +13,22 @@ LATE = base("late", "001", "1-0-1")
 @pytest.mark.parametrize(
     ("lived", "swept", "listed", "found"),
     [
-        (True, True, True, (1, 0, 0)),
-        (True, True, False, (0, 1, 0)),
-        (False, True, True, (0, 0, 1)),
-        (True, False, True, (0, 0, 0)),
+        (True, True, DRIVER, (1, 0, 0)),
+        (True, True, "", (0, 1, 0)),
+        (True, True, EXECUTOR, (0, 1, 0)),
+        (False, True, DRIVER, (0, 0, 1)),
+        (True, False, DRIVER, (0, 0, 0)),
     ],
-    ids=["it is a stray", "nobody knew of it", "its attempt died before it could look", "no write has begun since"],
+    ids=[
+        "it is a stray",
+        "nobody knew of it",
+        "only an attempt knew of it",
+        "its attempt died before it could look",
+        "no write has begun since",
+    ],
 )
 def test_a_stray_is_a_file_that_somebody_could_have_deleted(
-    lived: bool, swept: bool, listed: bool, found: tuple[int, int, int]
+    lived: bool, swept: bool, listed: str, found: tuple[int, int, int]
 ) -> None:
     story = Job()
     story.begin("001")
@@ -30,7 +37,7 @@ def test_a_stray_is_a_file_that_somebody_could_have_deleted(
         story.begin("002")
     if listed:
         story.mark(LATE, "001")
-        story.listing("001")
+        story.listing("001", process=listed)
     attempt = story.step("attempt", "001", "1-0-1", path=LATE, process=EXECUTOR)
     story.data(LATE)
     if lived:

@@ -88,8 +88,10 @@ class Job(Story):
         self.end(invoke, "ok", "created")
         return invoke
 
-    def listing(self, instant: str, operation: str = "list", kind: str = "ok", error: str | None = None) -> int:
-        invoke = self.step(operation, instant)
+    def listing(
+        self, instant: str, operation: str = "list", kind: str = "ok", error: str | None = None, process: str = ""
+    ) -> int:
+        invoke = self.step(operation, instant, process=process or self.driver)
         names = self.markers.get(instant, ())
         paths = [data_path(name) for name in names if name.endswith("APPEND") == (operation == "list-log")]
         value = tuple(sorted(names if operation == "list" else paths)) if kind == "ok" else None

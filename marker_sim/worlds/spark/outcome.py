@@ -13,6 +13,7 @@ from marker_sim.names import data_path
 from marker_sim.plan import Plan
 from marker_sim.timeline import ROLLBACK, State, decode_commit, parse_entry
 from marker_sim.worlds.interceptor import StorageCall
+from marker_sim.worlds.spark.plans import DRIVER
 
 TOO_LATE = "after its instant was over"
 
@@ -72,7 +73,7 @@ def left_files(history: History) -> LeftFiles:
 @dataclass(slots=True)
 class _Lives:
     """The data files of a run. written: the event that wrote each last. ended: those whose attempt ended. begun: the
-    event at which the last write began. listed: those whose markers an answered listing contains.
+    event at which the last write began. listed: those whose markers an answered listing of a driver contains.
     """
 
     written: dict[str, int] = field(default_factory=dict)
@@ -88,7 +89,7 @@ def _lives(history: History) -> _Lives:
             lives.written[event.path] = event.index
         elif event.operation == "attempt" and event.kind != "invoke":
             lives.ended.add(f"{event.table}/{event.path}")
-        elif (event.kind, event.operation) == ("ok", "list") and isinstance(event.value, tuple):
+        elif (event.role, event.kind, event.operation) == (DRIVER, "ok", "list") and isinstance(event.value, tuple):
             lives.listed.update(f"{event.table}/{data_path(name)}" for name in event.value)
         elif (event.kind, event.operation) == ("invoke", "begin"):
             lives.begun = event.index
