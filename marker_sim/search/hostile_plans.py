@@ -2,9 +2,10 @@
 
     unusual names are created, one by one or all at once ─► the server dies ─► read, create again, read
 
-Meanwhile other clients ask for what must be refused: names, and directories that are none of markers. One writes its
-directory in several ways. After the death what was stored is read back, and creates rewrite the files. Names one after
-the other are in a batch each, so that they fill many files where a server has many.
+Meanwhile other clients ask for what must be refused: names, and directories that are none of markers. One directory is
+written in several ways, by creates, reads, and a deletion at the end. After the death what was stored is read back, and
+creates rewrite the files. Names one after the other are in a batch each, so that they fill many files where a server
+has many.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ def make_hostile_plan(seed: int, storage: str, threads: tuple[int, ...], interva
         Op(actor=client_of[name], kind="create", directory=ODD, name=name, after_ms=0 if one_by_one else LATER_MS)
         for name in rng.sample(names, AGAIN)
     ]
-    after = (_later(PLAIN[-1], LATER_MS), *_reads())
+    deletion = Op(actor="executor-0", kind="delete", directory=SPELLED, spelled=rng.choice(SPELLINGS))
+    after = (_later(PLAIN[-1], LATER_MS), *_reads(), deletion, *_reads())
     return Plan(
         mode="timeline",
         storage=storage,
@@ -77,6 +79,8 @@ def _refused(rng: random.Random) -> Iterator[Op]:
 
 
 def _reads() -> Iterator[Op]:
-    """The reads of one client in both directories, after a while."""
-    for number, (directory, kind) in enumerate((each, kind) for each in (ODD, SPELLED) for kind in READS):
-        yield Op(actor="executor-0", kind=kind, directory=directory, after_ms=0 if number else LATER_MS)
+    """The reads of one client in both directories, after a while; in one, every spelling is read."""
+    for number, kind in enumerate(READS):
+        yield Op(actor="executor-0", kind=kind, directory=ODD, after_ms=0 if number else LATER_MS)
+        for form in ("", *SPELLINGS):
+            yield Op(actor="executor-0", kind=kind, directory=SPELLED, spelled=form)

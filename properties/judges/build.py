@@ -36,7 +36,8 @@ class Story:
 
     def add(self, kind: Any, operation: str, process: str = "kit", **columns: Any) -> int:
         self.now_ms += self.step_ms
-        self.events.append(Event(len(self.events), self.now_ms * MS, process, process.partition("#")[0], kind, operation, **columns))
+        role, time_ns = process.partition("#")[0], self.now_ms * MS
+        self.events.append(Event(len(self.events), time_ns, process, role, kind, operation, **columns))
         return self.last
 
     def wait(self, duration_ms: int) -> Story:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from marker_sim.history import IN_CHUNKS
+from marker_sim.history import IN_CHUNKS, SPELLED
 from properties.judges.build import DIRECTORY, Story, begun, excused, marker, only
 
 A, B, LOG = marker("a"), marker("b"), marker("a", "APPEND")
@@ -105,15 +105,24 @@ def test_what_comes_back_after_a_deletion_says_since_when_and_shows_the_deletion
 
 @pytest.mark.parametrize(
     ("written", "error", "excuses"),
-    [(IN_CHUNKS, "411 no chunks", 1), (IN_CHUNKS, "500 no chunks", 0), (None, "411 no chunks", 0)],
+    [
+        (IN_CHUNKS, "411 no chunks", {"in-chunks": 1}),
+        (SPELLED, "400 no marker directory", {"other-spelling": 1}),
+        (IN_CHUNKS, "500 no chunks", {}),
+        (SPELLED, "500 no marker directory", {}),
+        (None, "411 no chunks", {}),
+    ],
 )
-def test_a_deletion_whose_body_came_in_chunks_may_be_refused(written: str | None, error: str, excuses: int) -> None:
+@pytest.mark.parametrize(("operation", "guarantee"), [("delete", "G10"), ("list", "G11"), ("exists", "G11")])
+def test_a_request_in_chunks_or_in_another_spelling_may_be_refused(
+    operation: str, guarantee: str, written: str | None, error: str, excuses: dict[str, int]
+) -> None:
     story = begun()
     story.create(A)
-    story.end(story.invoke("delete", value=written), "fail", error=error)
-    finding = story.finding("G10")
-    assert dict(finding.excused).get("in-chunks", 0) == excuses
-    assert len(finding.breaches) == 1 - excuses
+    story.end(story.invoke(operation, value=written), "fail", error=error)
+    finding = story.finding(guarantee)
+    assert dict(finding.excused) == excuses
+    assert len(finding.breaches) == 1 - len(excuses)
 
 
 def _second(story: Story) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from marker_sim.history import IN_CHUNKS
 from marker_sim.history.index.calls import NO_LIFE, Deletion, Directory, RecordedCall
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER
@@ -54,8 +53,6 @@ def _refused(view: HistoryIndex, directory: Directory) -> list[Breach]:
         if _met(view, directory, call) and view.excuse("other-request"):
             continue
         why = view.events[call.done].error or "no reason given"
-        if view.events[call.invoke].value == IN_CHUNKS and why.startswith("4") and view.excuse("in-chunks"):
-            continue
         message = f"a deletion of {directory.path} ended {call.outcome} without a fault or another request: {why}"
         breaches.append(breach_of(view, message, (call.invoke, call.done), directory.path, "not-deleted"))
     return breaches

@@ -16,7 +16,7 @@ from itertools import groupby
 from urllib.parse import urlencode
 
 from marker_sim.faults import Fault, FaultKind
-from marker_sim.history import IN_CHUNKS
+from marker_sim.history import IN_CHUNKS, SPELLED
 from marker_sim.names import MarkerDirectory
 from marker_sim.plan import Op
 from marker_sim.unusual_names import written
@@ -72,7 +72,7 @@ class Requests:
         address, target = written(place, self._directory(place), spelled)
         parameters: dict[str, str | bytes] = {"markerdirpath": address}
         path: str | None = None
-        value: str | bytes | None = IN_CHUNKS if operation == "delete" and form == CHUNKED else None
+        value: str | bytes | None = None
         if operation == "create":
             parameters["markername"] = path = name
             if self._identity:
@@ -80,6 +80,10 @@ class Requests:
         elif operation == "hostile":
             parameters["markername"] = value = as_sent(name)
             path, value = target, value if target == place.path else f"?{urlencode(parameters)}"
+        elif address != self._directory(place):
+            value = SPELLED
+        elif operation == "delete" and form == CHUNKED:
+            value = IN_CHUNKS
         with recorder.lock:
             if over():
                 return None
