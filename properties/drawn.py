@@ -1,16 +1,12 @@
-"""What plans of the simulated world and plans for real servers draw, counted over the same number of seeds.
-
-python -m properties.drawn      writes the tables of docs/drawn.md anew
-"""
+"""What plans of the simulated world and plans for real servers draw, counted over the same number of seeds."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
 from itertools import accumulate, pairwise
-from pathlib import Path
 
-from marker_sim.faults import FaultKind, drawable
+from marker_sim.faults import drawable
 from marker_sim.plan import OPERATIONS, Plan
 from marker_sim.search.swarm import make_plan
 from marker_sim.targets.http_plans import plan_for_servers
@@ -19,17 +15,11 @@ from marker_sim.unusual_names import DIRECTORIES, HOSTILE_NAMES, PARTITIONS
 from marker_sim.worlds.http.plan_faults import CANNOT
 from marker_sim.worlds.http.plan_wires import STORAGE_WIRE, WIRE
 
-TABLE = Path(__file__).parents[1] / "docs" / "drawn.md"
 SEEDS = 800
 STORAGES = ("local", "s3")
 BATCHES = batching("{threads} {interval_ms}", None)
 WIRES: dict[str, tuple[str, ...]] = {"local": (WIRE,), "s3": (WIRE, STORAGE_WIRE)}
 LARGE = 50  # Clients that ask at once.
-# What generators of the simulated world leave out, and why.
-ONLY_REAL = {
-    FaultKind.DIRECTORY_REMOVED: "not drawn: to what a server remembers it is a deletion by a second one",
-    **{kind: "not drawn: its processes have no proxies" for kind in FaultKind if kind.row.family == "proxy"},
-}
 
 
 def simulated_plans(storage: str) -> list[Plan]:
@@ -74,7 +64,7 @@ def possible(storage: str) -> tuple[str, ...]:
     kinds = drawable("timeline", storage, writes=False)
     return (
         *(f"operation {kind}" for kind in OPERATIONS),
-        *(f"fault {kind.value}" for kind in (*kinds, *(kind for kind in ONLY_REAL if storage in kind.row.storages))),
+        *(f"fault {kind.value}" for kind in kinds),
         *(f"{second} after {first}" for first in OPERATIONS for second in OPERATIONS),
         *(f"partition {part!r}" for part in PARTITIONS if part),
         *(f"directory {path}" for path in DIRECTORIES),
@@ -92,27 +82,3 @@ def reason(trait: str) -> str:
     if word == "partition" and "\\ufeff" in kind:
         return "a server may refuse a byte order mark"
     return CANNOT.get(kind, "") if word == "fault" else ""
-
-
-def table_of(storage: str, simulated: dict[str, int], servers: dict[str, int]) -> list[str]:
-    lines = [f"## On {storage}", "", "| in plans | simulated | real servers |", "|---|---|---|"]
-    for trait in possible(storage):
-        shown = f"{servers.get(trait, 0)}" if not reason(trait) else f"not possible: {reason(trait)}"
-        known = next(
-            (why for kind, why in ONLY_REAL.items() if trait == f"fault {kind.value}"), simulated.get(trait, 0)
-        )
-        lines.append(f"| {trait.replace('|', chr(92) + '|')} | {known} | {shown} |")
-    return lines
-
-
-def main() -> None:
-    """Keep what stands before the tables, and write these."""
-    head = TABLE.read_text(encoding="utf-8").partition("## On ")[0]
-    tables = (
-        "\n".join(table_of(each, shares(simulated_plans(each)), shares(plans_for_servers(each)))) for each in STORAGES
-    )
-    TABLE.write_text(head + "\n\n".join(tables) + "\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""Plans for real servers draw what plans of the simulated world draw; docs/drawn.md is the table of both."""
+"""Plans for real servers draw what plans of the simulated world draw."""
 
 from __future__ import annotations
 
@@ -9,17 +9,7 @@ from marker_sim.plan import Plan
 from marker_sim.search.merged_plans import make_merged_plan
 from marker_sim.targets.server_settings import INTERVALS_MS, THREADS
 from marker_sim.worlds.http.plan_faults import CANNOT, OF_CLIENTS, OF_SERVERS, done
-from properties.drawn import (
-    SEEDS,
-    STORAGES,
-    TABLE,
-    plans_for_servers,
-    possible,
-    reason,
-    shares,
-    simulated_plans,
-    table_of,
-)
+from properties.drawn import STORAGES, plans_for_servers, possible, reason, shares, simulated_plans
 from properties.volume import CI_ONLY
 
 # One worker draws them, once.
@@ -37,12 +27,6 @@ def test_servers_are_asked_for_whatever_the_simulated_world_is_asked_for(
     lacking = [trait for trait in possible(storage) if simulated.get(trait) and not servers.get(trait)]
     assert [trait for trait in lacking if not reason(trait)] == []
     assert [trait for trait in servers if reason(trait)] == [], "what cannot be done is not drawn"
-
-
-def test_the_table_in_the_documents_is_what_is_drawn_today(drawn: tuple[str, dict[str, int], dict[str, int]]) -> None:
-    text = TABLE.read_text(encoding="utf-8")
-    assert f"{SEEDS} plans" in text
-    assert "\n".join(table_of(*drawn)) in text, "python -m properties.drawn writes it anew"
 
 
 def test_a_plan_for_servers_is_a_plan_like_others() -> None:
