@@ -42,10 +42,10 @@ class Unanswered(StrEnum):
     CUT = "no reply"  # The kit ended its connection, or kept the reply.
 
 
-# The values of requests that a server may refuse with a 4xx, with the excuse that a judge counts then: a deletion whose
-# empty body comes in chunks (RFC 9110, 15.5.12), a reading or deletion whose directory is written in another spelling.
-IN_CHUNKS, SPELLED = "in chunks", "in another spelling"
-MAY_BE_REFUSED: dict[object, str] = {IN_CHUNKS: "in-chunks", SPELLED: "other-spelling"}
+# The values of requests that a server may refuse with a 4xx: a deletion whose empty body comes in chunks (RFC 9110,
+# 15.5.12), and a reading or deletion whose directory is written in another spelling.
+IN_CHUNKS = "in chunks"
+SPELLED = "in another spelling"
 
 _BOUND_MS, _SAMPLES = 10_000, 20
 HOLE = "elsewhere"

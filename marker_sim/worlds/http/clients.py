@@ -72,7 +72,7 @@ class Requests:
         address, target = written(place, self._directory(place), spelled)
         parameters: dict[str, str | bytes] = {"markerdirpath": address}
         path: str | None = None
-        value: str | bytes | None = None
+        value: str | bytes | None = _may_be_refused(operation, address != self._directory(place), form)
         if operation == "create":
             parameters["markername"] = path = name
             if self._identity:
@@ -80,10 +80,6 @@ class Requests:
         elif operation == "hostile":
             parameters["markername"] = value = as_sent(name)
             path, value = target, value if target == place.path else f"?{urlencode(parameters)}"
-        elif address != self._directory(place):
-            value = SPELLED
-        elif operation == "delete" and form == CHUNKED:
-            value = IN_CHUNKS
         with recorder.lock:
             if over():
                 return None
@@ -107,6 +103,13 @@ class Requests:
             process, "client", outcome.kind, operation, *place, path, outcome.value, outcome.error, caused_by=invoke
         )  # fmt: skip
         return outcome
+
+
+def _may_be_refused(operation: str, spelled: bool, form: str) -> str | None:
+    """What allows a server to refuse a reading or deletion: its directory is spelled otherwise, its body is chunked."""
+    if operation in ("create", "hostile"):
+        return None
+    return SPELLED if spelled else IN_CHUNKS if (operation, form) == ("delete", CHUNKED) else None
 
 
 class Scripts:
