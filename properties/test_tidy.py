@@ -45,7 +45,7 @@ LAYERS = (
     ("marker_sim.campaign",),
     ("marker_sim.report",),
     ("marker_sim.campaign.nightly",),
-    ("marker_sim.tables.audit", "marker_sim.scale"),
+    ("marker_sim.tables.audit",),
     ("marker_sim.interface",),
     ("marker_sim.cli", "marker_sim.pytest_plugin"),
     ("marker_sim.__main__",),

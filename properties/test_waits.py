@@ -40,7 +40,6 @@ OF_THE_WORLD = "a step of the world that runs it, whose clock and steps are boun
 CHILD = "it runs in a process that waits for what the kit asks, and ends with the kit"
 DAEMON = "a thread that waits for work and holds up nobody: a daemon"
 BOUNDED_CALLS = "each call below it has a time-out"
-COMPUTES = "it waits for computation alone"
 ALLOWED = {
     "tables/sources.py TableSource.close": "an audit reads files of a file system, and is no campaign",
     "tables/sources.py TableSource.each": "the same",
@@ -52,8 +51,6 @@ ALLOWED = {
     "command/session.py ProgramSession.call": OF_THE_WORLD,
     "markers/several.py for_each": OF_THE_WORLD,
     "markers/server.py TimelineServer._answer": OF_THE_WORLD,
-    "scale/engines.py ArrowFacts.__init__": COMPUTES,
-    "scale/engines.py ArrowFacts.differences": COMPUTES,
     "serve/runtime.py FairThreadPool._work": DAEMON,
     "surroundings/worker_pool.py _received": "an answer has begun, and its worker sends the rest or ends",
     "surroundings/worker_pool.py main": CHILD,

@@ -106,9 +106,6 @@ PLAYED = {  # The first one makes the report of others.
     ),
     "--markdown issue.md": Played(words="marker-sim replay glued.json {readme}", makes="issue.md"),
     "marker-sim judge marker-sim-report": Played(),
-    "marker-sim judge HISTORY.parquet --sets": Played(
-        words="marker-sim judge marker-sim-report/history.parquet --sets", makes="violated: mutant:exists-from-memory"
-    ),
     "marker-sim audit /data/table": Played(words="marker-sim audit table", extras="audit", makes="no damage found"),
     "s3a://lake/table": Played(
         words="marker-sim audit {readme} --s3-endpoint {s3}", extras="audit", makes="no damage found"

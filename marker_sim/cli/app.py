@@ -81,11 +81,10 @@ PAGES = {
         more="docs/handing-over.md",
     ),
     "judge": Page(
-        groups={"What counts": "guarantees profile expect", "Very large histories": "sets spark-master",
-                "Results": "json verbose"},
+        groups={"What counts": "guarantees profile expect", "Results": "json verbose"},
         examples=(("marker-sim judge marker-sim-report -v", "the history of a report, with all verdicts"),
-                  ("marker-sim judge history.parquet --sets", "only the sets of names, of millions of markers")),
-        exits={code: said for code, said in _EXITS.items() if code != 130}, more="docs/history.md, docs/scale.md",
+                  ("marker-sim judge history.parquet --guarantees G1", "one guarantee, of a history alone")),
+        exits={code: said for code, said in _EXITS.items() if code != 130}, more="docs/history.md",
     ),
     "mutants": Page(
         groups={"Search": "only seeds budget-per-mutant runs jobs stop-at-first", "Results": "report json"},

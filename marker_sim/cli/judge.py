@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import typer
 
@@ -16,7 +14,6 @@ from marker_sim.judges import judge as judge_history
 from marker_sim.judges.baselines.baseline import load_baseline
 from marker_sim.judges.guarantees import parse_guarantees
 from marker_sim.judges.promises.profiles import Profile, load_profile, parse_profile
-from marker_sim.judges.sets.rules import GUARANTEES_BY_SETS
 from marker_sim.outcome.failure import failures_in
 from marker_sim.outcome.result import Campaign
 from marker_sim.outcome.statistics import Statistics
@@ -25,9 +22,6 @@ from marker_sim.report.directory import newest_earlier
 from marker_sim.report.page import headline
 from marker_sim.report.table import output_console, print_outcome
 from marker_sim.report.verdict import judge_campaign
-from marker_sim.scale.parts import WHOLE_MAX, events_in, judge_in_parts
-from marker_sim.scale.set_judging import find_facts, judge_facts, judge_history_by_sets, remote_facts
-from marker_sim.surroundings.spark_session import parse_master
 
 HISTORIES = (".jsonl", ".parquet")
 
@@ -39,39 +33,14 @@ def judge(
     profile: given.Promises = None,
     expect: given.Expect = None,
     as_json: given.Json = False,
-    sets: given.Sets = False,
-    spark_master: given.SetsOnSpark = None,
     verbose: given.Verbose = False,
 ) -> int:
-    """Judge a stored history again, or facts of millions of markers as sets."""
+    """Judge a stored history again."""
     only = None if guarantees is None else parse_guarantees(guarantees)
     baseline = None if expect is None else load_baseline(expect)
-    parse_master(spark_master)
-    facts = find_facts(path) if path.is_dir() else remote_facts(path) if spark_master is not None else None
-    by_sets: dict[str, Any] = {}
-    if sets or spark_master is not None or facts is not None:
-        only = GUARANTEES_BY_SETS if only is None else only
-        if not only <= GUARANTEES_BY_SETS:
-            wrong, known = ", ".join(sorted(only - GUARANTEES_BY_SETS)), ", ".join(sorted(GUARANTEES_BY_SETS))
-            raise UsageError(f"sets decide nothing about {wrong}; they judge {known}, so leave the others out")
-        judged = judge_facts(facts, spark_master) if facts else judge_history_by_sets(history_in(path), spark_master)
-        history = History(judged.header, ())
-        promises = _profile_of(history, path, profile)
-        findings = tuple(each for each in judged.findings(promises) if each.guarantee in only)
-        by_sets = {"sets": judged.to_dict()}
-    elif (file := history_in(path)).suffix == ".parquet" and events_in(file) > WHOLE_MAX:
-        header, findings, complete = judge_in_parts(file, only)
-        history = History(header, ())
-        promises = _profile_of(history, path, profile)
-        if not complete:  # Of a table that is too large itself, breaches of its sets count where no other was found.
-            found = {each.guarantee: each.breaches for each in judge_history_by_sets(file, None).findings(promises)}
-            findings = tuple(
-                replace(each, breaches=each.breaches or found.get(each.guarantee, ())) for each in findings
-            )
-    else:
-        history = read_history(path)
-        promises = _profile_of(history, path, profile)
-        findings = judge_history(history, only)
+    history = read_history(path)
+    promises = _profile_of(history, path, profile)
+    findings = judge_history(history, only)
     statistics = Statistics()
     statistics.add(history, findings)
     campaign = Campaign(
@@ -85,21 +54,14 @@ def judge(
     )
     outcome = judge_campaign(campaign, promises, baseline, path, context.obj, only)
     if as_json:
-        print(json.dumps(outcome.to_dict() | by_sets, indent=1))
+        print(json.dumps(outcome.to_dict(), indent=1))
     else:
-        alone = "by differences of sets alone: " if by_sets else ""
-        print_outcome(outcome, output_console(), "", f"{alone}{headline(outcome)}", verbose)
+        print_outcome(outcome, output_console(), "", headline(outcome), verbose)
     return outcome.exit_code()
 
 
 def read_history(path: Path) -> History:
     """The history in a file or in a report directory; UsageError when there is none."""
-    path = history_in(path)
-    return read_parquet(path) if path.suffix == ".parquet" else read_jsonl(path)
-
-
-def history_in(path: Path) -> Path:
-    """The file of a history that is given, or of the report directory; UsageError when there is none."""
     if path.is_dir():
         found = [path / name for name in ("history.parquet", "history.jsonl") if (path / name).is_file()]
         if not found:
@@ -111,7 +73,7 @@ def history_in(path: Path) -> Path:
         raise UsageError(f"{path} does not exist; give a history (.jsonl or .parquet) or a report directory")
     if path.suffix not in HISTORIES:
         raise UsageError(f"{path} is not a history; give a .jsonl or .parquet file or a report directory")
-    return path
+    return read_parquet(path) if path.suffix == ".parquet" else read_jsonl(path)
 
 
 def _profile_of(history: History, path: Path, given: str | None) -> Profile:

@@ -23,11 +23,7 @@ Promises = Annotated[
     typer.Option(metavar="FILE", help=f"Which guarantees are promised: {', '.join(SHIPPED)} or a file (TOML, JSON)."),
 ]
 Expect = Annotated[str | None, typer.Option(metavar="FILE", help="Known violations; only differences from them count.")]
-JudgedHistory = Annotated[
-    Path, typer.Argument(metavar="HISTORY", help="A .jsonl, a .parquet, a report directory or one of facts.")
-]
-Sets = Annotated[bool, typer.Option("--sets", help="Judge only sets of answered, stored and committed names.")]
-SetsOnSpark = Annotated[str | None, typer.Option(metavar="URL", help="Judge the sets with PySpark on this cluster.")]
+JudgedHistory = Annotated[Path, typer.Argument(metavar="HISTORY", help="A .jsonl, a .parquet or a report directory.")]
 Sut = Annotated[
     str,
     typer.Option(metavar="SUT", help=f"{', '.join(NAMES)}."),

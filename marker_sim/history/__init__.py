@@ -4,24 +4,17 @@ index/  one history indexed once, for judges and statistics
 
 Worlds write histories and judges read them. The columns of `Event`, and the fields that each kind of event uses, are a
 contract: docs/history.md.
-
-A part of the events looks like the whole: every event keeps its index, the others are holes. A part has the events of
-some tables and those that belong to no table. The index, number and time of all events are those of the whole history,
-so a judge that looks at one table at a time finds the same in the part, word for word.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-from array import array
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
-from operator import attrgetter
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, overload
+from typing import Any, Literal, NamedTuple
 
 from marker_sim.errors import UsageError
 
@@ -48,8 +41,6 @@ IN_CHUNKS = "in chunks"
 SPELLED = "in another spelling"
 
 _BOUND_MS, _SAMPLES = 10_000, 20
-HOLE = "elsewhere"
-_index = attrgetter("index")
 
 
 def answer_bound_ms(taken_ms: Iterable[float]) -> int:
@@ -203,37 +194,3 @@ def parse_lines(lines: Iterable[str], origin: str) -> History:
     if header.schema > SCHEMA:
         raise UsageError(f"{origin} has schema {header.schema}, this version reads up to {SCHEMA}; upgrade marker-sim")
     return History(header, tuple(events))
-
-
-class PartOfEvents(Sequence[Event]):
-    """Some events of a history, by ascending index; iterating and slicing leave out the holes.
-
-    times: the `time_ns` of every event of the whole history, which parts share.
-    """
-
-    __slots__ = ("_by_index", "_events", "_times")
-
-    def __init__(self, events: Sequence[Event], times: array[int]) -> None:
-        self._events = events
-        self._times = times
-        self._by_index = {event.index: event for event in events}
-
-    def __len__(self) -> int:
-        return len(self._times)
-
-    def __iter__(self) -> Iterator[Event]:
-        return iter(self._events)
-
-    @overload
-    def __getitem__(self, index: int) -> Event: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Event]: ...
-    def __getitem__(self, index: int | slice) -> Event | Sequence[Event]:
-        """An event, or an empty one with only a time for a hole; for a slice, its events without holes."""
-        if isinstance(index, slice):
-            start, stop, _ = index.indices(len(self._times))
-            low = bisect_left(self._events, start, key=_index)
-            return self._events[low : bisect_left(self._events, stop, key=_index)]
-        at = index + len(self._times) if index < 0 else index
-        found = self._by_index.get(at)
-        return Event(at, self._times[at], "", "", "observe", HOLE) if found is None else found

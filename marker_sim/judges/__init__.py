@@ -9,7 +9,6 @@ causes.py       how a violation came about, as one stored word
 store/          judges of a marker store
 write_path/     judges of a write path that records its steps
 black_box/      judges of a write path of which only its tables are read
-sets/           differences of sets of names, for histories too large to judge event by event
 pairs.py        G21, the only guarantee about two histories
 promises/       profiles: which guarantees a system promises
 baselines/      known violations

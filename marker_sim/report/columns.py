@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from marker_sim.errors import UsageError
-from marker_sim.history import Event, Header, History, decode_value, encode_value, parse_lines
+from marker_sim.history import Event, History, decode_value, encode_value, parse_lines
 
 HEADER_KEY = b"marker_sim.header"
 _BATCH_ROWS = 10_000
@@ -39,28 +39,19 @@ def as_table(history: History) -> pa.Table:
 
 def read_parquet(path: Path) -> History:
     """The history in a file of `write_parquet`; UsageError when it is something else, unknown columns are ignored."""
-    file, header = open_parquet(path)
-    try:
-        return History(header, tuple(events_of(file)))
-    except (OSError, ValueError, TypeError, pa.ArrowException) as error:
-        raise UsageError(_unreadable(path, error)) from error
-
-
-def open_parquet(path: Path) -> tuple[pq.ParquetFile, Header]:
-    """The Parquet file of a history, to be read in parts, and its header; UsageError when it is something else."""
     try:
         file = pq.ParquetFile(path)
         header = (file.schema_arrow.metadata or {})[HEADER_KEY].decode("ascii")
         missing = [name for name in _COLUMNS if name not in file.schema_arrow.names]
         if missing:
             raise KeyError(f"it lacks the column {missing[0]!r}")
-    except (OSError, KeyError, ValueError, pa.ArrowException) as error:
+        return History(parse_lines([header], str(path)).header, tuple(_events(file)))
+    except (OSError, KeyError, ValueError, TypeError, pa.ArrowException) as error:
         raise UsageError(_unreadable(path, error)) from error
-    return file, parse_lines([header], str(path)).header
 
 
-def events_of(file: pq.ParquetFile) -> Iterator[Event]:
-    """The events of a history that `open_parquet` opened, one at a time."""
+def _events(file: pq.ParquetFile) -> Iterator[Event]:
+    """The events of a history, one at a time."""
     for batch in file.iter_batches(_BATCH_ROWS, columns=list(_COLUMNS)):
         columns = [batch[name].to_pylist() for name in _COLUMNS]
         for *row, escaped in zip(*columns, strict=True):

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from marker_sim.surroundings.requirements import importing
-from marker_sim.tables.entries import MALFORMED, TableEntry, Unreadable, by_word, decode, every_fact, planned_facts
+from marker_sim.tables.entries import MALFORMED, TableEntry, Unreadable, by_word, completed_facts, decode, planned_facts
 from marker_sim.timeline import COMMITS, State
 
 MAGIC = b"#HUDI#"
@@ -178,7 +178,7 @@ def _with_facts(entry: TableEntry, record: Mapping[str, Any] | None, plan: Mappi
     error = ""
     try:
         if entry.done and record is not None:
-            found += every_fact(entry.action, record)
+            found += completed_facts(entry.action, record)
         elif entry.error:
             error = entry.error
         elif entry.done and entry.action in (*COMMITS, "clean", "rollback"):

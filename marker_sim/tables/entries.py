@@ -1,17 +1,10 @@
 """What the entries of a Hudi table's timeline say, as facts about instants and files.
 
 Contents are Avro containers, which carry their schema, or JSON; their first bytes decide, not the version (an upgraded
-table has both). docs/history.md lists the facts, `every_fact` those that an audit has besides. A path is relative to
-the table: a partition path and a file name, because some releases write whole addresses there.
+table has both). docs/history.md lists the facts, `completed_facts` those that an audit has besides. A path is relative
+to the table: a partition path and a file name, because some releases write whole addresses there.
 
-The reader decides how much has to be readable:
-
-                                     a history (`recorded_facts`)    an audit (`audited_facts`)
-    an empty completed entry         unreadable                      unreadable
-    a completed savepoint            not decoded                     has to be a record
-    the plan of a rollback or clean  may be empty                    must not be empty
-    the plan of a compaction         not decoded                     must not be empty, has to be a record
-    inflight entries, other actions  not decoded                     not decoded
+How much has to be readable is a `Reader`: `HISTORY` for histories and their judges, `AUDIT` for audits.
 
 Source: HoodieCommitMetadata, HoodieRollbackMetadata, HoodieRollbackPlan, HoodieCleanMetadata, HoodieCleanerPlan,
 HoodieSavepointMetadata and HoodieRestoreMetadata of Hudi 0.15.0, 1.0.2 and 1.2.0, and tables they wrote.
@@ -31,9 +24,19 @@ from marker_sim.timeline import COMMITS, Entry, State
 WRITE_KEY = "marker_sim.write"
 # Errors from reading the records of a damaged table.
 MALFORMED = (ValueError, KeyError, TypeError, AttributeError, EOFError, IndexError, OverflowError, RecursionError)
-_PLANS = frozenset({"rollback", "clean", "compaction", "logcompaction"})
-_RECORDS = COMMITS | {"rollback", "clean", "restore"}
+# The facts that a history leaves out.
+AUDITED_WORDS = frozenset({"least", "beside", "saved", "dropped"})
 _BASE_FILE = ".parquet"
+# The facts in `partitionMetadata` of an action, with the fields that list their files.
+_OF_PARTITIONS = {
+    "rollback": (
+        ("deleted", ("successDeleteFiles", "failedDeleteFiles")),
+        ("appended", ("rollbackLogFiles",)),
+        ("undone", ("logFilesFromFailedCommit",)),
+    ),
+    "clean": (("deleted", ("deletePathPatterns", "successDeleteFiles")),),
+    "savepoint": (("saved", ("savepointDataFile",)),),
+}
 _AVRO = b"Obj\x01"
 
 
@@ -73,6 +76,26 @@ class TableEntry(NamedTuple):
         return {path: number for path, _, number in (fact.rpartition(" ") for fact in self.of(word))}
 
 
+class Reader(NamedTuple):
+    """What has to be readable: completed entries of `records`, which must not be empty, and requests of `plans`.
+
+    Of all other entries only the names are looked at.
+    """
+
+    records: frozenset[str]
+    plans: frozenset[str]
+    refuses_empty_plans: bool
+
+
+_RECORDS = COMMITS | {"rollback", "clean", "restore"}
+HISTORY = Reader(_RECORDS, frozenset({"rollback", "clean"}), refuses_empty_plans=False)
+AUDIT = Reader(
+    _RECORDS | {"savepoint"},
+    frozenset({"rollback", "clean", "compaction", "logcompaction"}),
+    refuses_empty_plans=True,
+)
+
+
 class Unreadable(Exception):
     """An entry or a table cannot be read; the text says why."""
 
@@ -88,90 +111,73 @@ def by_word(found: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
 def recorded_facts(entry: Entry, content: bytes) -> tuple[str, ...]:
     """The facts of an entry for a history, sorted and each once; Unreadable when its content is malformed."""
-    found = [f"action {entry.action}", f"state {entry.state}"]
+    found = {f"action {entry.action}", f"state {entry.state}"}
     if entry.completion:
-        found.append(f"completed-at {entry.completion}")
-    try:
-        if entry.state == State.COMPLETED:
-            found += completed_facts(entry.action, _record(entry, content, _RECORDS))
-        elif content and entry.state == State.REQUESTED and entry.action in ("rollback", "clean"):
-            found += planned_facts(entry.action, decode(content))
-    except (Unreadable, *MALFORMED) as error:
-        raise Unreadable(f"{entry.action} of {entry.instant}: {_reason(error)}") from error
-    return tuple(sorted(set(found)))
+        found.add(f"completed-at {entry.completion}")
+    facts, error = _facts(entry, content, HISTORY)
+    if error:
+        raise Unreadable(f"{entry.action} of {entry.instant}: {error}")
+    return tuple(sorted(found.union(fact for fact in facts if fact.partition(" ")[0] not in AUDITED_WORDS)))
 
 
 def audited_facts(entry: Entry, content: bytes) -> tuple[list[str], str]:
     """The facts of an entry for an audit as far as it can be read, and why not further, "" when it can."""
+    return _facts(entry, content, AUDIT)
+
+
+def _facts(entry: Entry, content: bytes, reader: Reader) -> tuple[list[str], str]:
     found: list[str] = []
     try:
         if entry.state == State.COMPLETED:
-            found += every_fact(entry.action, _record(entry, content, _RECORDS | {"savepoint"}))
-        elif has_plan(entry):
             if not content:
+                raise Unreadable("it is empty")
+            if entry.action in reader.records:
+                found += completed_facts(entry.action, decode(content))
+        elif entry.state == State.REQUESTED and entry.action in reader.plans:
+            if content:
+                found += planned_facts(entry.action, decode(content))
+            elif reader.refuses_empty_plans:
                 raise Unreadable("its plan is empty")
-            found += planned_facts(entry.action, decode(content))
-    except (Unreadable, *MALFORMED) as error:
-        return found, _reason(error)
+    except Unreadable as error:
+        return found, str(error)
+    except MALFORMED as error:
+        return found, f"{type(error).__name__}: {error}"
     return found, ""
 
 
 def has_plan(entry: Entry) -> bool:
     """Whether an entry is a request that says what is going to be done; the requests of writes do not."""
-    return entry.state == State.REQUESTED and entry.action in _PLANS
+    return entry.state == State.REQUESTED and entry.action in AUDIT.plans
 
 
-def _record(entry: Entry, content: bytes, records: frozenset[str]) -> Mapping[str, Any]:
-    if not content:
-        raise Unreadable("it is empty")
-    return decode(content) if entry.action in records else {}
+def completed_facts(action: str, record: Mapping[str, Any]) -> Iterator[str]:
+    """The facts of a completed record, also of one from an archive; KeyError and its like when it is malformed.
 
-
-def _reason(error: Exception) -> str:
-    return str(error) if isinstance(error, Unreadable) else f"{type(error).__name__}: {error}"
-
-
-def every_fact(action: str, record: Mapping[str, Any]) -> Iterator[str]:
-    """The facts of a completed record, and those that only an audit needs:
+    Those that only an audit needs (`AUDITED_WORDS`):
 
     least PATH BYTES    a commit wrote a log file, which had at least so many bytes
     beside PATH         a commit knows of the file without having written it: a change log, another log file of a slice
     saved PATH          a savepoint keeps the file
     dropped PARTITION   a clean removed a whole partition
     """
-    yield from completed_facts(action, record)
-    if action in COMMITS:
-        for partition, stats in (record.get("partitionToWriteStats") or {}).items():
-            for stat in stats:
-                yield from _beside(partition, stat)
-    elif action == "savepoint":
-        for partition, saved in (record.get("partitionMetadata") or {}).items():
-            where = saved.get("partitionPath", partition)
-            yield from (f"saved {file_path(where, name)}" for name in saved.get("savepointDataFile") or ())
-    elif action == "clean":
-        for partition, cleaned in (record.get("partitionMetadata") or {}).items():
-            if cleaned.get("isPartitionDeleted"):
-                yield f"dropped {partition}"
-
-
-def _beside(partition: str, stat: Mapping[str, Any]) -> Iterator[str]:
-    path, size = stat.get("path"), int(stat.get("fileSizeInBytes") or 0)
-    if path and size > 0 and not path.endswith(_BASE_FILE):
-        yield f"least {file_path(partition, path)} {size}"
-    yield from (f"beside {file_path(partition, name)}" for name in stat.get("logFiles") or ())
-    yield from (f"beside {file_path(partition, name)}" for name in stat.get("cdcStats") or ())
-
-
-def completed_facts(action: str, record: Mapping[str, Any]) -> Iterator[str]:
-    """The facts of a completed record, also of one from an archive; KeyError and its like when it is malformed."""
     if action in COMMITS:
         yield from _commit(record)
-    elif action == "rollback":
-        yield from _rollback(record)
-    elif action == "clean":
-        yield from _clean(record)
     elif action == "restore":
-        yield from _restore(record)
+        for rollbacks in (record.get("hoodieRestoreMetadata") or {}).values():
+            for rollback in rollbacks:
+                yield from completed_facts("rollback", rollback)
+        yield from (f"rolled-back {_text(target)}" for target in record.get("instantsToRollback") or ())
+    elif action == "rollback":
+        targets = [info["commitTime"] for info in record.get("instantsRollback") or ()]
+        targets += record.get("commitsRollback") or ()
+        yield from (f"rolled-back {_text(target)}" for target in targets)
+    for key, partition in (record.get("partitionMetadata") or {}).items() if action in _OF_PARTITIONS else ():
+        where = partition.get("partitionPath", key)
+        for word, names in _OF_PARTITIONS[action]:
+            files = (file for name in names for file in partition.get(name) or ())
+            yield from (f"{word} {file_path(where, file)}" for file in files)
+        if partition.get("isPartitionDeleted"):
+            yield f"dropped {key}"
 
 
 def planned_facts(action: str, plan: Mapping[str, Any]) -> Iterator[str]:
@@ -210,43 +216,19 @@ def decode(content: bytes) -> Mapping[str, Any]:
 def _commit(record: Mapping[str, Any]) -> Iterator[str]:
     for partition, stats in (record["partitionToWriteStats"] or {}).items():
         for stat in stats:
+            size = int(stat.get("fileSizeInBytes") or 0)
             if stat.get("path"):
                 path = file_path(partition, stat["path"])
                 yield f"wrote {path}"
-                # Later writes may append to a log file, and some stats have only the appended bytes.
-                if path.endswith(_BASE_FILE) and int(stat.get("fileSizeInBytes") or 0) > 0:
-                    yield f"size {path} {int(stat['fileSizeInBytes'])}"
+                if size > 0:  # Later writes may append to a log file, and some stats have only the appended bytes.
+                    yield f"{'size' if path.endswith(_BASE_FILE) else 'least'} {path} {size}"
+            known = (*(stat.get("logFiles") or ()), *(stat.get("cdcStats") or ()))
+            yield from (f"beside {file_path(partition, name)}" for name in known)
     for partition, groups in (record.get("partitionToReplaceFileIds") or {}).items():
         yield from (f"replaced {partition}|{_text(group)}" for group in groups)
     ordinal = (record.get("extraMetadata") or {}).get(WRITE_KEY)
     if ordinal is not None:
         yield f"write {int(ordinal)}"
-
-
-def _rollback(record: Mapping[str, Any]) -> Iterator[str]:
-    targets = [info["commitTime"] for info in record.get("instantsRollback") or ()]
-    targets += record.get("commitsRollback") or ()
-    yield from (f"rolled-back {_text(target)}" for target in targets)
-    for key, partition in (record.get("partitionMetadata") or {}).items():
-        where = partition.get("partitionPath", key)
-        for file in (*(partition.get("successDeleteFiles") or ()), *(partition.get("failedDeleteFiles") or ())):
-            yield f"deleted {file_path(where, file)}"
-        yield from (f"appended {file_path(where, file)}" for file in partition.get("rollbackLogFiles") or ())
-        yield from (f"undone {file_path(where, file)}" for file in partition.get("logFilesFromFailedCommit") or ())
-
-
-def _restore(record: Mapping[str, Any]) -> Iterator[str]:
-    for rollbacks in (record.get("hoodieRestoreMetadata") or {}).values():
-        for rollback in rollbacks:
-            yield from _rollback(rollback)
-    yield from (f"rolled-back {_text(target)}" for target in record.get("instantsToRollback") or ())
-
-
-def _clean(record: Mapping[str, Any]) -> Iterator[str]:
-    for key, partition in (record.get("partitionMetadata") or {}).items():
-        where = partition.get("partitionPath", key)
-        lists = (partition.get(name) or () for name in ("deletePathPatterns", "successDeleteFiles"))
-        yield from (f"deleted {file_path(where, file)}" for files in lists for file in files)
 
 
 def file_path(partition: object, address: object) -> str:

@@ -57,8 +57,9 @@ class TimelineReader:
         archived, error = self._archived()
         return TableTimeline(tuple(sorted((*active, *archived), key=lambda each: (each.instant, each.path))), error)
 
-    def settle(self, timeline: TableTimeline) -> TableTimeline:
-        """A timeline, read again after a moment where a part cannot be read, which may be half written."""
+    def settled(self) -> TableTimeline:
+        """The timeline as it is now, read again after a moment where a part cannot be read: it may be half written."""
+        timeline = self.read()
         if not timeline.archive_error and not any(each.error and not each.archived for each in timeline.entries):
             return timeline
         time.sleep(_AGAIN_AFTER_S)

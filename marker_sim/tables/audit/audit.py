@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import NamedTuple
 
 from marker_sim import __version__
 from marker_sim.errors import UsageError
@@ -13,7 +12,7 @@ from marker_sim.tables.audit.claims import AuditedInstants
 from marker_sim.tables.audit.data_files import DataFiles, FileRules, PartitionResult, listed_files
 from marker_sim.tables.audit.findings import Level, TableFinding, TableReport, ordered
 from marker_sim.tables.audit.instant_rules import (
-    PendingEvidence,
+    TableAtRest,
     judge_directory,
     judge_entries,
     judge_pending,
@@ -24,8 +23,6 @@ from marker_sim.tables.parts import (
     BACKUP,
     METADATA,
     NAME,
-    MarkerDirectoryContent,
-    TableFiles,
     TableProperties,
     log_owner,
     parse_properties,
@@ -55,18 +52,62 @@ NOT_CHECKED_BOOTSTRAP = ("The table was bootstrapped: the files outside of it, w
 Listing = Callable[[TableSource], tuple[list[StoredFile], DataFiles]]
 
 
-class TablePart(NamedTuple):
-    """The data table (root "") or its metadata table (root with a slash), after the first look at its timeline."""
+class TablePart:
+    """The data table (root "") or its metadata table (root with a slash), from the first look at its timeline on.
 
-    root: str
-    properties: TableProperties
-    reader: TimelineReader
-    first: TableTimeline
+    settled: the instants that were completed then. of_metadata: also of a metadata table that is audited alone.
+    """
 
-    @property
-    def of_metadata(self) -> bool:
-        """Whether it is a metadata table, also one that is audited alone."""
-        return bool(self.root) or self.properties.metadata
+    def __init__(self, source: TableSource, properties: TableProperties, root: str) -> None:
+        self.source = source
+        self.properties = properties
+        self.root = root
+        self.of_metadata = bool(root) or properties.metadata
+        self.reader = TimelineReader(source, properties, root)
+        self.settled = frozenset(entry.instant for entry in self.reader.read().entries if entry.done)
+
+    def instants(self, timeline: TableTimeline) -> AuditedInstants:
+        """The instants of a timeline of this part."""
+        return AuditedInstants(timeline, self.properties.layout)
+
+    def judge(self, table: TableAtRest, data: DataFiles, enabled: frozenset[str]) -> list[TableFinding]:
+        """Everything about it. enabled: the partitions that a metadata table is to have."""
+        rules = FileRules(
+            instants=table.instants, settled=self.settled, metadata=self.of_metadata, enabled=enabled,
+            wanted=wanted_of(table), owner=lambda path: log_owner(self.source, self.root + path),
+        )  # fmt: skip
+        result = data.judge(rules)
+        found = [*judge_entries(table.instants), *result.findings, *_summaries(result)]
+        table = replace(table, files=result.pending, stored=result.present, markers=dict(table.markers))
+        for instant in sorted(table.markers):
+            found += self._markers(table, instant)
+        found += judge_pending(table)
+        if not self.of_metadata:
+            found += self._unmarked(table)
+        return found
+
+    def _markers(self, table: TableAtRest, instant: str) -> list[TableFinding]:
+        found = judge_directory(table, table.markers[instant])
+        if found:  # Read again: it was listed before the timeline, and its writer may have been at work.
+            if any(finding.kind in _IN_THE_MAKING for finding in found):
+                time.sleep(_AGAIN_AFTER_S)
+            again = read_directory(self.source, self.root, instant)
+            if again is None:
+                return []
+            table.markers[instant] = again
+            found = judge_directory(table, again)
+        return found
+
+    def _unmarked(self, table: TableAtRest) -> list[TableFinding]:
+        """Unmarked files of instants that are still pending, by markers that were listed after the files."""
+        suspects = sorted({finding.instant for finding in judge_unmarked(table)})
+        if not suspects:
+            return []
+        again = {instant: read_directory(self.source, self.root, instant) for instant in suspects}
+        markers = {instant: content for instant, content in again.items() if content is not None}
+        newest = self.instants(self.reader.read())
+        files = {instant: table.files[instant] for instant in suspects if instant in newest.unfinished}
+        return judge_unmarked(replace(table, instants=newest, files=files, markers=markers))
 
 
 def audit_table(
@@ -87,20 +128,23 @@ def audit_table(
     parts = [main]
     content = source.read(METADATA + NAME)
     if content is not None:
-        parts.append(_begin(source, parse_properties(content), METADATA))
+        parts.append(TablePart(source, parse_properties(content), METADATA))
     files, data = (listing or list_here)(source)
     pending: frozenset[str] = frozenset()
-    seen: set[str] = set()
+    seen = 0
     for part in parts:
         mine = split(files, part.root)
-        timeline = part.reader.settle(part.reader.read())
-        instants = AuditedInstants(timeline, part.properties.layout)
+        instants = part.instants(part.reader.settled())
+        at_rest = TableAtRest(
+            instants=instants, markers=read_markers(source, part.root, mine), heartbeats=mine.heartbeats,
+            now_s=now_s, stuck_after_s=stuck_after_s,
+        )  # fmt: skip
         judged = listed_files(mine.data) if part.root else data
-        of_part = _judge_part(source, part, mine, judged, instants, main.properties, now_s, stuck_after_s)
+        of_part = part.judge(at_rest, judged, main.properties.metadata_partitions)
+        of_part = [_below(part.root, finding) for finding in of_part]
         findings += _of_metadata(of_part, pending) if part.of_metadata else of_part
-        if not part.root:
-            pending = frozenset(instants.unfinished)
-        seen |= {f"{part.root}{entry.instant}" for entry in timeline.entries}
+        pending = frozenset(instants.unfinished)
+        seen += len({entry.instant for entry in instants.entries})
     return TableReport(
         table=table,
         version=main.properties.version,
@@ -108,7 +152,7 @@ def audit_table(
         layout=main.properties.layout,
         kit_version=__version__,
         duration_s=time.monotonic() - begun,
-        counts={"files": data.count, "bytes": data.size, "instants": len(seen), "requests": source.requests},
+        counts={"files": data.count, "bytes": data.size, "instants": seen, "requests": source.requests},
         findings=ordered(findings),
         not_checked=_not_checked(parts),
     )
@@ -146,66 +190,7 @@ def _open(source: TableSource, table: str) -> tuple[TablePart, list[TableFinding
         properties = replace(backup, trouble=properties.trouble)
     message = f"hoodie.properties {properties.trouble}; layout {properties.layout} is assumed."
     found = [TableFinding(kind="unreadable-properties", level=level, path=NAME, message=message)]
-    return _begin(source, properties, ""), found if properties.trouble else []
-
-
-def _begin(source: TableSource, properties: TableProperties, root: str) -> TablePart:
-    reader = TimelineReader(source, properties, root)
-    return TablePart(root, properties, reader, reader.read())
-
-
-def _judge_part(
-    source: TableSource, part: TablePart, files: TableFiles, data: DataFiles, instants: AuditedInstants,
-    main: TableProperties, now_s: float, stuck_after_s: float,
-) -> list[TableFinding]:  # fmt: skip
-    found = judge_entries(instants)
-    settled = frozenset(entry.instant for entry in part.first.entries if entry.done)
-    directories = read_markers(source, part.root, files)
-    wanted = wanted_of(instants, directories)
-    rules = FileRules(
-        instants=instants, settled=settled, metadata=part.of_metadata, enabled=main.metadata_partitions, wanted=wanted,
-        owner=lambda path: log_owner(source, part.root + path),
-    )  # fmt: skip
-    result = data.judge(rules)
-    found += result.findings
-    found += _summaries(result)
-    for instant in sorted(directories):
-        found += _markers(source, part.root, directories, instant, instants, now_s)
-    evidence = PendingEvidence(result.pending, directories, files.heartbeats, result.present)
-    found += judge_pending(instants, evidence, now_s, stuck_after_s)
-    if not part.of_metadata:
-        found += _unmarked(source, part, instants, evidence)
-    return [_below(part.root, finding) for finding in found]
-
-
-def _markers(
-    source: TableSource, root: str, directories: dict[str, MarkerDirectoryContent], instant: str,
-    instants: AuditedInstants, now_s: float,
-) -> list[TableFinding]:  # fmt: skip
-    found = judge_directory(directories[instant], instants, now_s)
-    if found:  # Read again: it was listed before the timeline, and its writer may have been at work.
-        if any(finding.kind in _IN_THE_MAKING for finding in found):
-            time.sleep(_AGAIN_AFTER_S)
-        again = read_directory(source, root, instant)
-        if again is None:
-            return []
-        directories[instant] = again
-        found = judge_directory(again, instants, now_s)
-    return found
-
-
-def _unmarked(
-    source: TableSource, part: TablePart, instants: AuditedInstants, evidence: PendingEvidence
-) -> list[TableFinding]:
-    """Unmarked files of instants that are still pending, by markers that were listed after the files."""
-    suspects = {finding.instant for finding in judge_unmarked(instants, evidence)}
-    if not suspects:
-        return []
-    again = {instant: read_directory(source, part.root, instant) for instant in sorted(suspects)}
-    markers = {instant: content for instant, content in again.items() if content is not None}
-    newest = AuditedInstants(part.reader.read(), instants.layout)
-    files = {instant: evidence.files[instant] for instant in sorted(suspects & newest.unfinished.keys())}
-    return judge_unmarked(newest, evidence._replace(files=files, markers=markers))
+    return TablePart(source, properties, ""), found if properties.trouble else []
 
 
 def _summaries(result: PartitionResult) -> Iterable[TableFinding]:

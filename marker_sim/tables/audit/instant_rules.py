@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
 from marker_sim.names import TYPE_BATCHED, TYPE_FILE, check_marker_name, marker_file_index
 from marker_sim.tables.audit.claims import AuditedInstants
@@ -31,28 +31,42 @@ FRESH_S = 60.0
 _GLUED = re.compile(r"\.marker\.(?:CREATE|MERGE|APPEND)(?!\Z)")
 
 
-class PendingEvidence(NamedTuple):
-    """The files, markers and heartbeats stored for pending instants.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableAtRest:
+    """A table, or the metadata table in it, as its instants are judged.
 
-    files: data files that no commit names, by instant; markers: directories by instant; heartbeats: files by instant.
-    stored: sizes of those files by path that markers or plans of pending instants name.
+    markers: directories by instant. heartbeats: files by instant. now_s: since 1970.
+    files: data files that no commit names, by pending instant. stored: sizes of those files by path that markers or
+    plans of pending instants name.
     """
 
-    files: Mapping[str, list[StoredFile]]
-    markers: Mapping[str, MarkerDirectoryContent]
+    instants: AuditedInstants
+    markers: dict[str, MarkerDirectoryContent]
     heartbeats: Mapping[str, StoredFile]
-    stored: Mapping[str, int]
+    now_s: float
+    stuck_after_s: float
+    files: Mapping[str, list[StoredFile]] = field(default_factory=dict)
+    stored: Mapping[str, int] = field(default_factory=dict)
+
+    def targets(self, instant: str) -> list[str]:
+        """The data files that the markers of an instant name, sorted."""
+        return self.markers[instant].targets if instant in self.markers else []
+
+    def idle_s(self, instant: str) -> float:
+        """Since when nothing of a pending instant changed: no entry, data file, marker or heartbeat."""
+        files: list[TableEntry | StoredFile] = [*self.instants.unfinished[instant], *self.files.get(instant, ())]
+        if instant in self.markers:
+            files += self.markers[instant].files.values()
+        if instant in self.heartbeats:
+            files.append(self.heartbeats[instant])
+        return self.now_s - max(file.modified_s for file in files)
 
 
-def wanted_of(instants: AuditedInstants, markers: Mapping[str, MarkerDirectoryContent]) -> frozenset[str]:
+def wanted_of(table: TableAtRest) -> frozenset[str]:
     """The files that markers and plans of pending instants name."""
-    names = {
-        path for actions in instants.unfinished.values() for action in actions for path in action.of("will-delete")
-    }
-    for instant, directory in markers.items():
-        if instant in instants.unfinished:
-            names.update(directory.targets)
-    return frozenset(names)
+    pending = table.instants.unfinished
+    plans = {path for entries in pending.values() for entry in entries for path in entry.of("will-delete")}
+    return frozenset(plans.union(*map(table.targets, pending)))
 
 
 def judge_entries(instants: AuditedInstants) -> list[TableFinding]:
@@ -80,17 +94,17 @@ def judge_entries(instants: AuditedInstants) -> list[TableFinding]:
     return found
 
 
-def judge_unmarked(instants: AuditedInstants, evidence: PendingEvidence) -> list[TableFinding]:
+def judge_unmarked(table: TableAtRest) -> list[TableFinding]:
     """Files of pending writes that no marker names; the markers were listed after the files.
 
     A marker is durable before its data file is made. Log files of layout 1 are left out: old releases mark them by
     other names.
     """
     found = []
-    over = {target for each in instants.unfinished.values() for action in each for target in action.of("rolled-back")}
-    for instant, files in sorted(evidence.files.items()):
-        directory = evidence.markers.get(instant)
-        marked = set(directory.targets) if directory is not None else set()
+    instants = table.instants
+    over = {target for each in instants.unfinished.values() for entry in each for target in entry.of("rolled-back")}
+    for instant, files in sorted(table.files.items()):
+        marked = set(table.targets(instant))
         for file in files:
             name = parse_table_file(file.path)
             if instant in over or file.path in marked or name is None or (name.log and instants.layout == 1):
@@ -101,78 +115,54 @@ def judge_unmarked(instants: AuditedInstants, evidence: PendingEvidence) -> list
     return found
 
 
-def judge_pending(
-    instants: AuditedInstants, evidence: PendingEvidence, now_s: float, stuck_after_s: float
-) -> list[TableFinding]:
+def judge_pending(table: TableAtRest) -> list[TableFinding]:
     """Instants that are not completed, and what a rollback would delete of them."""
     found = []
-    for instant, actions in sorted(instants.unfinished.items()):
-        states = {action.state for action in actions}
-        action = next((a for a in actions if a.state == "inflight"), actions[0])
-        idle_s = now_s - _last_activity(instant, actions, evidence)
-        if action.action in UNDOING:
-            found.append(_rollback(instants, action, actions, evidence, idle_s, stuck_after_s))
+    for instant, entries in sorted(table.instants.unfinished.items()):
+        entry = next((each for each in entries if each.state == "inflight"), entries[0])
+        if entry.action in UNDOING:
+            found.append(_rollback(table, entry, entries))
             continue
-        if "inflight" not in states and action.action in _SERVICES and action.instant not in evidence.files:
+        if entry.state != "inflight" and entry.action in _SERVICES and instant not in table.files:
             continue  # A table service that waits for its turn.
-        level, why = _level(instants, instant, action, evidence, idle_s, now_s, stuck_after_s)
-        lost, left, lines = _of_rollback(instant, evidence)
-        message = f"The {action.action} {instant} is {action.state} and not completed; {why}."
-        if action.action != "clean":
-            message += f" Of its stored files a rollback by its markers would undo {lost} and leave {left}."
-        found.append(_finding("pending-instant", level, action, message, lines))
+        level, why = _level(table, entry)
+        marked = table.targets(instant)
+        undone = [path for path in marked if path in table.stored]
+        left = sorted({file.path for file in table.files.get(instant, ())} - set(marked))
+        lines = [f"would undo {path}" for path in undone[:_SHOWN]] + [f"would leave {path}" for path in left[:_SHOWN]]
+        message = f"The {entry.action} {instant} is {entry.state} and not completed; {why}."
+        if entry.action != "clean":
+            message += f" Of its stored files a rollback by its markers would undo {len(undone)} and leave {len(left)}."
+        found.append(_finding("pending-instant", level, entry, message, lines))
     return found
 
 
-def _level(
-    instants: AuditedInstants, instant: str, action: TableEntry, evidence: PendingEvidence, idle_s: float, now_s: float,
-    stuck_after_s: float,
-) -> tuple[Level, str]:  # fmt: skip
-    beat = evidence.heartbeats.get(instant)
+def _level(table: TableAtRest, entry: TableEntry) -> tuple[Level, str]:
+    """The level of a pending instant, and the reason for it."""
+    instant, now_s, stuck_after_s = entry.instant, table.now_s, table.stuck_after_s
+    beat = table.heartbeats.get(instant)
     if beat is not None and now_s - beat.modified_s < min(_HEARTBEAT_LIVE_S, stuck_after_s):
         return Level.NOTE, "its heartbeat is fresh"
+    idle_s = table.idle_s(instant)
     idle = _span(idle_s)
     if idle_s >= stuck_after_s:
         return Level.DAMAGE, f"nothing of it has changed for {idle}"
-    later = [key for key in instants.committed if key > instant]
-    if action.action in WRITES and later and beat is None:
-        return Level.UNDECIDED, f"it last changed {idle} ago, has no heartbeat, and {max(later)} was committed after it"
+    last = max(table.instants.committed, default="")
+    if entry.action in WRITES and last > instant and beat is None:
+        return Level.UNDECIDED, f"it last changed {idle} ago, has no heartbeat, and {last} was committed after it"
     return Level.NOTE, f"it last changed {idle} ago, so its writer may be at work"
 
 
-def _rollback(
-    instants: AuditedInstants, action: TableEntry, actions: list[TableEntry], evidence: PendingEvidence,
-    idle_s: float, stuck_after_s: float,
-) -> TableFinding:  # fmt: skip
-    aims = sorted({target for each in actions for target in each.of("rolled-back")})
-    there = [path for each in actions for path in each.of("will-delete") if path in evidence.stored]
-    level = Level.DAMAGE if idle_s >= stuck_after_s else Level.NOTE
+def _rollback(table: TableAtRest, entry: TableEntry, entries: list[TableEntry]) -> TableFinding:
+    aims = sorted({target for each in entries for target in each.of("rolled-back")})
+    there = [path for each in entries for path in each.of("will-delete") if path in table.stored]
+    idle_s = table.idle_s(entry.instant)
+    level = Level.DAMAGE if idle_s >= table.stuck_after_s else Level.NOTE
     message = (
-        f"The {action.action} {action.instant}{' of ' + ', '.join(aims) if aims else ''} is {action.state}; it last"
+        f"The {entry.action} {entry.instant}{' of ' + ', '.join(aims) if aims else ''} is {entry.state}; it last"
         f" changed {_span(idle_s)} ago, and {len(there)} files of its plan are still there."
     )
-    return _finding("unfinished-rollback", level, action, message, there[:_SHOWN])
-
-
-def _of_rollback(instant: str, evidence: PendingEvidence) -> tuple[int, int, list[str]]:
-    """The numbers of stored files that a rollback by markers would delete and leave, and some of them as lines."""
-    directory = evidence.markers.get(instant)
-    marked = directory.targets if directory is not None else []
-    there = [path for path in marked if path in evidence.stored]
-    own = {file.path for file in evidence.files.get(instant, ())}
-    left = sorted(own - set(marked))
-    lines = [f"would undo {path}" for path in there[:_SHOWN]] + [f"would leave {path}" for path in left[:_SHOWN]]
-    return len(there), len(left), lines
-
-
-def _last_activity(instant: str, actions: Iterable[TableEntry], evidence: PendingEvidence) -> float:
-    times = [action.modified_s for action in actions]
-    times += [file.modified_s for file in evidence.files.get(instant, ())]
-    if instant in evidence.markers:
-        times += [file.modified_s for file in evidence.markers[instant].files.values()]
-    if instant in evidence.heartbeats:
-        times.append(evidence.heartbeats[instant].modified_s)
-    return max(times, default=0.0)
+    return _finding("unfinished-rollback", level, entry, message, there[:_SHOWN])
 
 
 def _finding(kind: str, level: Level, action: TableEntry, message: str, evidence: Iterable[str] = ()) -> TableFinding:
@@ -188,9 +178,9 @@ def _span(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def judge_directory(directory: MarkerDirectoryContent, instants: AuditedInstants, now_s: float) -> list[TableFinding]:
+def judge_directory(table: TableAtRest, directory: MarkerDirectoryContent) -> list[TableFinding]:
     """Everything about one marker directory."""
-    found = list(_leftover(directory, instants, now_s))
+    found = _leftover(table, directory)
     batched = {name: content for name, content in directory.batches.items() if marker_file_index(name) is not None}
     kind = directory.batches.get(TYPE_FILE)
     if batched and (kind is None or kind.strip() != TYPE_BATCHED):
@@ -203,8 +193,8 @@ def judge_directory(directory: MarkerDirectoryContent, instants: AuditedInstants
     return found
 
 
-def _leftover(directory: MarkerDirectoryContent, instants: AuditedInstants, now_s: float) -> list[TableFinding]:
-    instant = directory.instant
+def _leftover(table: TableAtRest, directory: MarkerDirectoryContent) -> list[TableFinding]:
+    instants, instant = table.instants, directory.instant
     if instant in instants.unfinished or not instant.isdigit():
         return []
     if instant in instants.completed:
@@ -215,7 +205,7 @@ def _leftover(directory: MarkerDirectoryContent, instants: AuditedInstants, now_
         said, since = f"was rolled back by {action.instant}", action.modified_s
     else:
         said, since = "is not on the timeline", max((f.modified_s for f in directory.files.values()), default=0.0)
-    fresh = now_s - since < FRESH_S
+    fresh = table.now_s - since < FRESH_S
     level = Level.UNDECIDED if fresh else Level.DAMAGE
     also = "; that was less than a minute ago, so its writer may be deleting it" if fresh else ""
     message = f"The instant {instant} {said}, and its marker directory is still there{also}."
