@@ -29,9 +29,8 @@ from typing import Any
 
 import psutil
 
-from marker_sim.campaign.nightly.desk import Desk
 from marker_sim.campaign.nightly.ledger import NAME, read_lines
-from marker_sim.campaign.nightly.work import NightlyTask
+from marker_sim.campaign.nightly.units import NightlyTask, do
 from marker_sim.cli.request import parse_duration
 from marker_sim.errors import EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED
 from marker_sim.surroundings import supervisor
@@ -317,16 +316,15 @@ def _recounted(night: Night, number: int) -> list[str]:
     others = [unit for unit in units if unit not in beside]
     chosen = rng.sample(beside, min(len(beside), number))
     chosen += rng.sample(others, min(len(others), number - len(chosen)))
-    with Desk() as desk:
-        for unit in chosen:
-            asked = {name: unit[name] for name in ("stream", "first", "count")} | {"space": unit.get("space", "")}
-            begun = {name: lines[0][name] for name in ("sut", "profile", "seed")}
-            again = json.loads(json.dumps(desk.do(NightlyTask(**asked, **begun, until=0.0))))
-            wrong += [
-                f"{unit['stream']} {unit['first']}: {name} is {unit.get(name)}, and {again[name]} when it is done again"
-                for name in COMPARED
-                if again[name] != unit.get(name)
-            ]
+    for unit in chosen:
+        asked = {name: unit[name] for name in ("stream", "first", "count")} | {"space": unit.get("space", "")}
+        begun = {name: lines[0][name] for name in ("sut", "profile", "seed")}
+        again = json.loads(json.dumps(do(NightlyTask(**asked, **begun, until=0.0))))
+        wrong += [
+            f"{unit['stream']} {unit['first']}: {name} is {unit.get(name)}, and {again[name]} when it is done again"
+            for name in COMPARED
+            if again[name] != unit.get(name)
+        ]
     print(f"{len(chosen)} units done again ({sum(unit in beside for unit in chosen)} beside a kill)")
     return wrong
 

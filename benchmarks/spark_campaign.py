@@ -22,9 +22,9 @@ from pathlib import Path
 
 import psutil
 
-from marker_sim.campaign.nightly.nightly_run import DESK, SEEDS_ON_SPARK
+from marker_sim.campaign.nightly.nightly_run import SEEDS_ON_SPARK
 from marker_sim.campaign.nightly.spark_pool import SparkPool
-from marker_sim.campaign.nightly.work import ROWS, NightlyTask
+from marker_sim.campaign.nightly.units import ROWS, NightlyTask, do
 from marker_sim.surroundings.worker_pool import TaskPool, WorkerPool
 
 WARM_TURNS = 2
@@ -75,9 +75,9 @@ def _measure(kind: str, workers: int, units: int, turns: int) -> dict[str, float
         began = time.monotonic()
         master = f"local-cluster[{workers},1,1024]"
         opened = (
-            SparkPool(master, DESK, directory, 0, scratch, SUT)
+            SparkPool(master, do, directory, 0, scratch, SUT)
             if kind == "spark"
-            else WorkerPool(DESK, directory, workers, scratch)
+            else WorkerPool(do, directory, workers, scratch)
         )
         with opened as pool:
             start_s = time.monotonic() - began

@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 
 from marker_sim.campaign.nightly import nightly_run
-from marker_sim.campaign.nightly.desk import Desk
 from marker_sim.campaign.nightly.ledger import read_lines
 from marker_sim.campaign.nightly.spark_pool import answer_of, kit
-from marker_sim.campaign.nightly.work import NightlyTask, swarm
+from marker_sim.campaign.nightly.units import NightlyTask, do, swarm
 from marker_sim.cli import main
 from marker_sim.errors import HarnessError
 from marker_sim.outcome.failure import VIOLATED
@@ -50,7 +49,7 @@ class _DyingPool:
     """One worker in this process that dies at each task once. last: the stream after whose task it is Ctrl-C."""
 
     def __init__(self, last: str) -> None:
-        self._desk, self._last = Desk(), last
+        self._last = last
         self._task: NightlyTask | None = None
         self._tried: list[NightlyTask] = []
 
@@ -73,12 +72,9 @@ class _DyingPool:
         if first_time:
             yield Answer(task=task, seconds=0.0, died="the worker ended with signal 9")
         else:
-            yield Answer(task=task, seconds=0.1, result=self._desk.do(task))
+            yield Answer(task=task, seconds=0.1, result=do(task))
             if task.stream == self._last:
                 raise KeyboardInterrupt
-
-    def abandon(self) -> list[NightlyTask]:
-        return []
 
 
 @CI_ONLY
@@ -140,8 +136,8 @@ def test_without_java_the_sentence_says_how_to_get_it(
 
 def test_an_executor_with_another_kit_says_so_before_it_runs_anything() -> None:
     with pytest.raises(HarnessError, match=r"the executor on .* has marker-sim .* and the driver 0\.1 \(another\)"):
-        answer_of("no.such:Desk", "0.1 (another)", None, 0.0, None)
-    assert answer_of("no.such:Desk", kit(), None, 0.0, None) == (0.0, None)
+        answer_of("0.1 (another)", None, 0.0, None)
+    assert answer_of(kit(), None, 0.0, None) == (0.0, None)
 
 
 class _Session:

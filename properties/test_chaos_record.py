@@ -19,7 +19,7 @@ from marker_sim.campaign.nightly.ledger import NAME, read_lines, writing
 from marker_sim.campaign.nightly.opening import SHARES, parse_stages, schedule
 from marker_sim.campaign.nightly.summary import columns, exit_code, failure_lines, gaps, night_row, verdict_of
 from marker_sim.campaign.nightly.totals import NO_END, NightTotals, Ranges, Totals
-from marker_sim.campaign.nightly.work import worth_shrinking
+from marker_sim.campaign.nightly.units import worth_shrinking
 from marker_sim.campaign.sources.exhaustive import Space
 from marker_sim.cli import main
 from marker_sim.errors import HarnessError, UsageError

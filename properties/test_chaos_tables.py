@@ -11,7 +11,7 @@ import pytest
 
 from marker_sim.campaign.nightly.ledger import read_lines, writing
 from marker_sim.campaign.nightly.parquet import FOLDER, SCHEMAS, sweep, write_tables
-from marker_sim.campaign.nightly.work import ROWS, NightlyTask, exhaustive, swarm
+from marker_sim.campaign.nightly.units import ROWS, NightlyTask, exhaustive, swarm
 from marker_sim.campaign.sources.exhaustive import Space
 from marker_sim.outcome.result import RunRow
 from marker_sim.system import reference

@@ -202,20 +202,11 @@ def test_a_search_with_seconds_uses_them() -> None:
     assert seconds - 0.1 <= campaign.duration_s <= seconds + 2.0
 
 
-class Squares:
-    """A desk of the pool."""
-
-    def __enter__(self) -> Squares:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Nothing is left."""
-
-    def do(self, number: int) -> int:
-        if number < 0:
-            raise _Unsendable(number, "no root")
-        time.sleep(0.05 if number % 3 == 0 else 0)
-        return number * number
+def square(number: int) -> int:
+    if number < 0:
+        raise _Unsendable(number, "no root")
+    time.sleep(0.05 if number % 3 == 0 else 0)
+    return number * number
 
 
 class _Unsendable(Exception):
@@ -224,14 +215,14 @@ class _Unsendable(Exception):
 
 
 def test_a_pool_answers_in_order_and_an_error_comes_with_where_it_came_from() -> None:
-    with workers("properties.test_jobs:Squares", 3) as pool:
-        assert list(in_order(iter(range(20)), Squares().do, pool)) == [number**2 for number in range(20)]
-        leaving = in_order(iter(range(20)), Squares().do, pool)
+    with workers(square, 3) as pool:
+        assert list(in_order(iter(range(20)), pool)) == [number**2 for number in range(20)]
+        leaving = in_order(iter(range(20)), pool)
         assert next(leaving) == 0
         leaving.close()
-        assert list(in_order([7, 8], Squares().do, pool)) == [49, 64], "answers to who left are nobody's"
+        assert list(in_order([7, 8], pool)) == [49, 64], "answers to who left are nobody's"
         with pytest.raises(RuntimeError, match="_Unsendable: -1: no root") as caught:
-            list(in_order([1, -1, 2], Squares().do, pool))
+            list(in_order([1, -1, 2], pool))
         assert "raise _Unsendable" in caught.value.__notes__[0]
 
 

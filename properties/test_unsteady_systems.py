@@ -18,7 +18,7 @@ from marker_sim.campaign.nightly.failures import Failures, StoredFailure, read_r
 from marker_sim.campaign.nightly.ledger import NAME, read_lines, writing
 from marker_sim.campaign.nightly.summary import gaps
 from marker_sim.campaign.nightly.totals import Totals
-from marker_sim.campaign.nightly.work import NightlyTask, stored, swarm
+from marker_sim.campaign.nightly.units import NightlyTask, stored, swarm
 from marker_sim.cli import main
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import Fault, FaultKind, Step

@@ -24,7 +24,7 @@ import pytest
 
 from marker_sim.campaign.nightly.ledger import read_lines
 from marker_sim.campaign.nightly.parquet import COVERAGE, FOLDER
-from marker_sim.campaign.nightly.work import ROWS, NightlyTask, swarm
+from marker_sim.campaign.nightly.units import ROWS, NightlyTask, swarm
 from marker_sim.surroundings import supervisor
 from marker_sim.surroundings.worker_pool import VARIABLE
 

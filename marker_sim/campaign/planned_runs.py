@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -36,6 +36,7 @@ from marker_sim.campaign.pieces import (
     PieceResult,
     SearchSettings,
     SearchState,
+    collect_by_hand,
     collected_by_hand,
     explore,
 )
@@ -62,12 +63,11 @@ from marker_sim.outcome.result import Campaign, Canary
 from marker_sim.outcome.statistics import BOTH
 from marker_sim.plan import Plan
 from marker_sim.search.shrinking.shrinker import RUNS_MAX
-from marker_sim.surroundings.worker_pool import Keeper, WorkerPool, in_order, workers
+from marker_sim.surroundings.worker_pool import Keeper, TaskPool, WorkerPool, in_order, workers
 from marker_sim.system import System
 from marker_sim.targets.python import LoadedTarget, served, served_places, try_every_call
 from marker_sim.targets.table import parse_target
 
-DESK = "marker_sim.campaign.planned_runs:SearchDesk"
 PROGRESS_EVERY_S = 0.5
 # Share of a budget in seconds that is reserved for shrinking after the first failure.
 SHRINK_SHARE = 0.2
@@ -107,7 +107,6 @@ class PlannedRuns(Keeper):
             baseline=request.baseline,
             listing=request.listing,
         )
-        self._pool: WorkerPool | None = None
         self._canary: Canary | None = None
         self._again: list[Plan] = []
         self._digests: list[str] = []
@@ -118,7 +117,7 @@ class PlannedRuns(Keeper):
     def __enter__(self) -> PlannedRuns:
         with ExitStack() as stack:
             stack.enter_context(collected_by_hand())
-            self._pool = stack.enter_context(workers(DESK, self._request.jobs))
+            self._pool: TaskPool = stack.enter_context(workers(on_own_system, self._request.jobs, self._do))
             self._stack = stack.pop_all()
         return self
 
@@ -131,7 +130,7 @@ class PlannedRuns(Keeper):
         """The results of the plans, in their order; a canary is hunted before the first one."""
         if self._request.canaries:
             self._plant()
-        yield from in_order(self._tasks(), self._do, self._pool)
+        yield from in_order(self._tasks(), self._pool)
 
     def merged(self, piece: PieceResult, new: dict[Kind, Failure]) -> None:
         """Take in a counted piece: check repeated runs and show the progress. new: new kinds of violation."""
@@ -177,7 +176,7 @@ class PlannedRuns(Keeper):
                 do = partial(smaller, kind, plan, profile=self._request.profile, budget_s=seconds, runs_max=runs)
                 yield self._request.target.sut, do
 
-        shrunk = in_order(tasks(), self._do, self._pool)
+        shrunk = in_order(tasks(), self._pool)
         for kind, small in zip(plans, shrunk, strict=False):
             if small is not None and small.plan != plans[kind]:
                 search.keep(kind, small)
@@ -330,8 +329,8 @@ def differ_elsewhere(sut: str, plans: Sequence[Plan], digests: Sequence[str]) ->
     other = "4242" if os.environ.get("PYTHONHASHSEED") != "4242" else "1"
     tasks = [(sut, partial(_digest_of, plan)) for plan in plans]
     try:
-        with TemporaryDirectory() as folder, WorkerPool(DESK, Path(folder), jobs=1, hash_seed=other) as pool:
-            found = list(in_order(tasks, SearchDesk().do, pool))
+        with TemporaryDirectory() as folder, WorkerPool(on_own_system, Path(folder), 1, hash_seed=other) as pool:
+            found = list(in_order(tasks, pool))
     except Exception as error:  # Of the system too, which did not raise it here.
         raise HarnessError(f"plans could not be run again in another process: {error}") from error
     return len(plans), sum(one != two for one, two in zip(digests, found, strict=True))
@@ -348,18 +347,14 @@ def explored(piece: Piece, system: System) -> PieceResult:
         return explore(piece, Swarm(system, piece.settings))
 
 
-class SearchDesk(Keeper):
-    """The state of a worker process, which loads the system once."""
+def on_own_system(task: Task) -> Any:
+    """The result of a task in a worker process, which loads the system of this name once."""
+    return task[1](system=_loaded(task[0]))
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._systems: dict[str, System] = {}
 
-    def do(self, task: Task) -> Any:
-        """The result of a task on the system with this name."""
-        if task[0] not in self._systems:
-            system = parse_target(task[0]).load()
-            assert system is not None, "only plans are given to workers"
-            self._systems[task[0]] = system
-            self._stack.enter_context(collected_by_hand())
-        return task[1](system=self._systems[task[0]])
+@cache
+def _loaded(sut: str) -> System:
+    system = parse_target(sut).load()
+    assert system is not None, "only plans are given to workers"
+    collect_by_hand()
+    return system

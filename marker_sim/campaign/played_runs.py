@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +13,7 @@ from marker_sim.campaign.played_shrinking import WAITING, PlayedShrinker
 from marker_sim.errors import HarnessError
 from marker_sim.outcome.failure import Failure, Kind
 from marker_sim.outcome.result import Campaign
-from marker_sim.surroundings.worker_pool import Keeper
+from marker_sim.surroundings.worker_pool import Keeper, TaskPool, as_done
 from marker_sim.targets.target import PlayedRun, RealRuns
 
 SHRINK_SHARE, WAITING_SHARE = 0.5, 0.7  # Shares of the budget; the second if each run waits for an answer.
@@ -143,22 +142,12 @@ class PlayedRuns(Keeper):
         which the pool waits for.
         """
         runs = self._runs
-        if runs.lanes == 1:
-            while (drawn := self._next()) is not None:
-                yield drawn, runs.play(drawn)
-            return
-        going: dict[Future[PlayedRun], Any] = {}
-        with ThreadPoolExecutor(runs.lanes) as pool:
+        with TaskPool(runs.play, runs.lanes if runs.lanes > 1 else 0) as pool:
             try:
-                while True:
-                    while len(going) < runs.lanes and (drawn := self._next()) is not None:
-                        going[pool.submit(runs.play, drawn)] = drawn
-                    if not going:
-                        return
-                    for done in wait(going, return_when=FIRST_COMPLETED).done:
-                        yield going.pop(done), done.result()
+                yield from as_done(self._next, pool)
             except BaseException:
-                runs.close()
+                if runs.lanes > 1:
+                    runs.close()
                 raise
 
     def _judged(self, played: PlayedRun) -> tuple[PieceResult, Collection[Kind]]:

@@ -24,7 +24,7 @@ from marker_sim.report.directory import open_report, writing
 from marker_sim.report.kill_matrix import closing_lines, matrix_dict, matrix_text, median_and_worst
 from marker_sim.report.table import output_console, plain_table, print_line
 from marker_sim.report.write import write_text
-from marker_sim.surroundings.worker_pool import FUNCTIONS, in_order, workers
+from marker_sim.surroundings.worker_pool import in_order, workers
 
 SEEDS_MAX = 1000
 BUDGET = "60s"
@@ -87,8 +87,8 @@ def hunted(
     """
     done: list[Any] = []
     try:
-        with Progress() as progress, workers(FUNCTIONS, min(processes, len(tasks))) as pool:
-            for each in in_order(tasks, call, pool):
+        with Progress() as progress, workers(call, min(processes, len(tasks))) as pool:
+            for each in in_order(tasks, pool):
                 done.append(each)
                 progress(line_of(done))
                 if ends(each):

@@ -1,16 +1,17 @@
-"""Processes that perform tasks and die with this process, however it ends: the pool for all parallel work.
+"""Tasks done in parallel, each in a slot: by this thread, by threads, or by processes that die with this one.
 
-A worker asks the kernel for SIGKILL when its parent ends. Processes started by workers carry the pool's mark in their
-environment, so those that outlive a killed command are found and ended when the next pool with that mark begins.
+A worker process asks the kernel for SIGKILL when its parent ends. Processes started by workers carry the pool's mark in
+their environment, so those that outlive a killed command are found and ended when the next pool with that mark begins.
 
-    asker    WorkerPool("package.module:Desk", ...): a task goes to a worker by a connection of multiprocessing
-    worker   `main`: makes the desk once, a context manager, and answers each task with
-             what `do` of it returns; what is printed goes to its log
+    TaskPool      the thread that asks for answers, or threads beside it
+    WorkerPool    processes on this machine; what they print goes to a log each
+    SparkPool     executors of a cluster (campaign/nightly/spark_pool.py)
+
+A task is what the pool's function `do` is called with. Both are sent to a worker by a connection of multiprocessing.
 """
 
 from __future__ import annotations
 
-import importlib
 import os
 import pickle
 import subprocess
@@ -19,14 +20,15 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import Pipe
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 from marker_sim.errors import HarnessError
 from marker_sim.surroundings import supervisor
@@ -35,13 +37,13 @@ VARIABLE = "MARKER_SIM_POOL"
 LIMIT_S = 900.0
 END_S = 10.0
 WAIT_S = 0.5
-FUNCTIONS = "marker_sim.surroundings.worker_pool:FunctionDesk"
 _CHILD = "from marker_sim.surroundings.worker_pool import main; main()"
 # What the guard imports is imported when it has something to do: there is one for each campaign on servers.
 _GUARD = """import sys
 if not sys.stdin.buffer.read():
     from marker_sim.surroundings.supervisor import end_marked
     end_marked(*sys.argv[1:])"""
+Do = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +51,7 @@ class Answer:
     """The result of a task.
 
     error: what `do` raised, None when it returned.
-    died: how the worker ended, "" mostly.
+    died: how what performed the task ended, "" mostly.
     """
 
     task: Any
@@ -59,19 +61,16 @@ class Answer:
     died: str = ""
 
 
-@dataclass(slots=True)
-class PoolWorker:
-    """One worker process.
+class WorkerDied(Exception):
+    """What performed a task ended; the text says how."""
 
-    task: what it is doing, None when it is idle.
-    since: time.monotonic() of when it began that.
-    """
 
-    process: subprocess.Popen[bytes]
-    link: Connection
-    log: Path
-    task: Any = None
-    since: float = 0.0
+class GivenTask(NamedTuple):
+    """A task in a slot. since: time.monotonic() of when it was given."""
+
+    task: Any
+    since: float
+    result: Future[Any]
 
 
 class Keeper:
@@ -87,138 +86,157 @@ class Keeper:
         self._stack.close()
 
 
-class FunctionDesk(Keeper):
-    """The desk whose tasks are functions, which it calls."""
+class TaskPool(Keeper):
+    """Slots that perform one task each and answer in any order; a context manager that ends what is unfinished.
 
-    def do(self, task: Callable[[], Any]) -> Any:
-        """What the function returns."""
-        return task()
-
-
-class TaskPool(Protocol):
-    """Performs tasks in parallel and answers in any order; a context manager that ends its processes.
-
-    A worker has the one task that it was given last (it is busy), or none (it is idle).
-
-    give      starts a task on an idle worker
-    answers   those that are there within `timeout_s`, or as soon as there is one
-    abandon   ends what is unfinished; returns its tasks, which will have no answer
+    threads: how many; 0 for a single slot whose task is done by the thread that asks for answers, which gets Ctrl-C.
     """
 
+    waits = True  # Whether its end waits for tasks that nothing ended.
+
+    def __init__(self, do: Do, threads: int = 0) -> None:
+        super().__init__()
+        self._do, self._threads = do, threads
+        self._given: dict[int, GivenTask] = {}
+        self._executor: ThreadPoolExecutor | None = None
+
+    def __enter__(self) -> Self:
+        if self._threads:
+            self._executor = ThreadPoolExecutor(self._threads, thread_name_prefix="task")
+            self._stack.callback(self._executor.shutdown, wait=self.waits, cancel_futures=True)
+        return self
+
     @property
-    def idle(self) -> list[Any]: ...
+    def idle(self) -> list[int]:
+        """The slots without a task."""
+        return [slot for slot in range(max(1, self._threads)) if slot not in self._given]
+
     @property
-    def busy(self) -> list[Any]: ...
-    def give(self, worker: Any, task: Any) -> None: ...
-    def answers(self, timeout_s: float) -> Iterator[Answer]: ...
-    def abandon(self) -> list[Any]: ...
+    def busy(self) -> list[int]:
+        """The slots that have a task."""
+        return list(self._given)
+
+    def give(self, slot: int, task: Any) -> None:
+        """Start a task in an idle slot."""
+        result = Future[Any]() if self._executor is None else self._executor.submit(self._perform, slot, task)
+        self._given[slot] = GivenTask(task, time.monotonic(), result)
+
+    def answers(self, timeout_s: float) -> Iterator[Answer]:
+        """The answers that are there within `timeout_s`, or as soon as there is one."""
+        if self._executor is None:
+            for slot, (task, _, result) in self._given.items():
+                try:
+                    result.set_result(self._perform(slot, task))
+                except Exception as error:
+                    result.set_exception(error)
+        wait([given.result for given in self._given.values()], max(0.0, timeout_s), FIRST_COMPLETED)
+        for slot, (task, since, result) in list(self._given.items()):
+            if result.done():
+                del self._given[slot]
+                yield self._answer(task, time.monotonic() - since, result)
+
+    def _perform(self, slot: int, task: Any) -> Any:
+        """What `do` returns; WorkerDied when what performs the slot's tasks ended."""
+        return self._do(task)
+
+    def _answer(self, task: Any, seconds: float, result: Future[Any]) -> Answer:
+        error = result.exception(0)
+        if isinstance(error, WorkerDied):
+            return Answer(task=task, seconds=seconds, died=str(error))
+        if isinstance(error, Exception):
+            return Answer(task=task, seconds=seconds, error=error)
+        return Answer(task=task, seconds=seconds, result=result.result(0))
 
 
-class WorkerPool:
-    """A `TaskPool` of a number of processes on this machine.
+@dataclass(slots=True)
+class WorkerProcess:
+    """One process of a pool."""
 
-    desk: "package.module:Name" of what does tasks there.
+    popen: subprocess.Popen[bytes]
+    link: Connection
+    log: Path
+
+
+class WorkerPool(TaskPool):
+    """A pool of processes on this machine, one a slot. A worker that dies at a task is replaced for the next one.
+
+    do: a function that can be pickled.
     directory: its path is the mark; logs/ in it has the output of workers.
     scratch: their TMPDIR. hash_seed: their PYTHONHASHSEED, "" for that of this process.
     """
 
-    def __init__(self, desk: str, directory: Path, jobs: int, scratch: Path | None = None, hash_seed: str = "") -> None:
-        self._desk = desk
+    def __init__(self, do: Do, directory: Path, jobs: int, scratch: Path | None = None, hash_seed: str = "") -> None:
+        super().__init__(do, jobs)
         self._mark = str(directory.resolve())
         self._logs = directory / "logs"
         self._own = {VARIABLE: self._mark} | ({} if scratch is None else {"TMPDIR": str(scratch)})
         self._own |= {"PYTHONHASHSEED": hash_seed} if hash_seed else {}
-        self._jobs = jobs
-        self.workers: list[PoolWorker] = []
+        self._workers: dict[int, WorkerProcess] = {}
+        self._ended = False
 
-    def __enter__(self) -> WorkerPool:
+    def __enter__(self) -> Self:
         supervisor.end_marked(VARIABLE, self._mark)
         try:
             self._logs.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise HarnessError(f"{self._logs} cannot be made: {error.strerror or error}") from error
-        try:
-            for number in range(self._jobs):
-                self.workers.append(self._start(number))
-        except BaseException:
-            self.__exit__()
-            raise
+        with ExitStack() as stack:
+            stack.callback(supervisor.end_marked, VARIABLE, self._mark)
+            self._stack = stack
+            super().__enter__()
+            stack.callback(self._kill)  # It ends the tasks that the threads wait for.
+            for slot in range(self._threads):
+                self._workers[slot] = self._start(slot)
+            self._stack = stack.pop_all()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        for worker in self.workers:
-            worker.process.kill()
-        for worker in self.workers:
-            _end(worker)
-        supervisor.end_marked(VARIABLE, self._mark)
+    def _kill(self) -> None:
+        self._ended = True
+        workers = list(self._workers.values())
+        for worker in workers:
+            worker.popen.kill()
+        for worker in workers:
+            worker.popen.wait(END_S)
 
-    @property
-    def idle(self) -> list[PoolWorker]:
-        """The workers without a task."""
-        return [worker for worker in self.workers if worker.task is None]
+    def _perform(self, slot: int, task: Any) -> Any:
+        """What `do` returns there; WorkerDied as well when it takes longer than LIMIT_S, and is killed."""
+        began = time.monotonic()
+        worker = self._workers.get(slot) or self._start(slot)
+        self._workers[slot] = worker
+        if self._ended:  # A worker that was just started may have been missed.
+            worker.popen.kill()
+        try:
+            worker.link.send((self._do, task))
+            if worker.link.poll(LIMIT_S):
+                result, error = worker.link.recv()
+            else:
+                worker.popen.kill()
+                raise EOFError
+        except (EOFError, OSError):
+            code = worker.popen.wait(END_S)
+            del self._workers[slot]
+            worker.link.close()
+            how = f"signal {-code}" if code < 0 else f"exit code {code}"
+            seconds = time.monotonic() - began
+            said = f"the worker ended with {how} after {seconds:.0f} s: {supervisor.last_lines(worker.log)}"
+            raise WorkerDied(said) from None
+        if error is not None:
+            raise error
+        return result
 
-    @property
-    def busy(self) -> list[PoolWorker]:
-        """The workers that have a task."""
-        return [worker for worker in self.workers if worker.task is not None]
-
-    def give(self, worker: PoolWorker, task: Any) -> None:
-        """Start a task on an idle worker; if it is dead, `answers` reports it."""
-        worker.task, worker.since = task, time.monotonic()
-        with suppress(OSError):
-            worker.link.send(task)
-
-    def answers(self, timeout_s: float) -> Iterator[Answer]:
-        """The answers that are there within `timeout_s`, or as soon as there is one.
-
-        A worker that dies at a task, or takes longer than LIMIT_S, answers with `died`, and is replaced.
-        """
-        waiting = self.busy
-        ready = wait([worker.link for worker in waiting], max(0.0, timeout_s))
-        for worker in waiting:
-            if worker.link in ready:
-                yield self._answer(worker, _received(worker))
-        for worker in self.busy:
-            if time.monotonic() - worker.since > LIMIT_S:
-                worker.process.kill()
-                yield self._answer(worker, None)
-
-    def abandon(self) -> list[Any]:
-        """End the busy workers; returns their tasks, which will have no answer."""
-        left = []
-        for worker in self.busy:
-            worker.process.kill()
-            worker.process.wait(END_S)
-            left.append(worker.task)
-            worker.task = None
-        return left
-
-    def _answer(self, worker: PoolWorker, received: tuple[Any, Exception | None] | None) -> Answer:
-        task, seconds = worker.task, time.monotonic() - worker.since
-        worker.task = None
-        if received is not None:
-            result, error = received
-            return Answer(task=task, seconds=seconds, result=result, error=error)
-        code = _end(worker)
-        how = f"signal {-code}" if code < 0 else f"exit code {code}"
-        died = f"the worker ended with {how} after {seconds:.0f} s: {supervisor.last_lines(worker.log)}"
-        number = self.workers.index(worker)
-        self.workers[number] = self._start(number)
-        return Answer(task=task, seconds=seconds, died=died)
-
-    def _start(self, number: int) -> PoolWorker:
-        log = self._logs / f"worker-{number}.log"
+    def _start(self, slot: int) -> WorkerProcess:
+        log = self._logs / f"worker-{slot}.log"
         try:
             link, theirs = Pipe()
-            words = [sys.executable, "-c", _CHILD, str(os.getpid()), self._desk, str(theirs.fileno())]
+            words = [sys.executable, "-c", _CHILD, str(os.getpid()), str(theirs.fileno())]
             with theirs, log.open("ab") as output:
                 # In its own session, because Ctrl-C is for this process, which ends the workers.
-                process = supervisor.start(
+                popen = supervisor.start(
                     words, environment_as_here() | self._own, stdout=output, numbers=(theirs.fileno(),)
                 )
         except OSError as error:
             raise HarnessError(f"no worker can be started: {error.strerror or error}") from error
-        return PoolWorker(process, link, log)
+        return WorkerProcess(popen, link, log)
 
 
 @contextmanager
@@ -242,45 +260,64 @@ def guarded(variable: str, mark: str) -> Iterator[Callable[[], object]]:
             supervisor.end(guard)
 
 
-def in_order(tasks: Iterable[Any], do: Callable[[Any], Any], pool: WorkerPool | None) -> Generator[Any, None, None]:
+def in_order(tasks: Iterable[Any], pool: TaskPool) -> Generator[Any, None, None]:
     """The results of tasks in their order; tasks are drawn as they are needed.
 
-    do: what a worker's desk does as well; it is called here when there is no pool. What `do` raises is raised;
-    HarnessError for a worker that died. What was done before and behind that is still given.
+    What `do` raises is raised; HarnessError for a worker that died. What was done before and behind that is still
+    given.
     """
-    if pool is None:
-        yield from map(do, tasks)
-        return
     left, given, done = iter(tasks), deque[Any](), dict[int, Any]()  # The results by the id of their task.
     try:
         while True:
-            for worker, task in zip(pool.idle, left, strict=False):
+            for slot, task in zip(pool.idle, left, strict=False):
                 given.append(task)
-                pool.give(worker, task)
+                pool.give(slot, task)
             while given and id(given[0]) in done:
                 yield done.pop(id(given.popleft()))
             if not given and pool.idle:  # Else all of them are at tasks of an earlier caller.
                 return
             for answer in pool.answers(WAIT_S):
-                if not any(answer.task is task for task in given):
-                    continue  # It is for an earlier caller.
-                if answer.died:
-                    raise HarnessError(f"{answer.died}; what it was at is not counted")
-                if answer.error is not None:
-                    raise answer.error
-                done[id(answer.task)] = answer.result
+                if any(answer.task is task for task in given):  # Else it is for an earlier caller.
+                    done[id(answer.task)] = _result(answer)
     except (Exception, KeyboardInterrupt):
         yield from (done[id(task)] for task in given if id(task) in done)
         raise
 
 
+def as_done(draw: Callable[[], Any], pool: TaskPool) -> Iterator[tuple[Any, Any]]:
+    """Tasks with their results as they are done, until no slot has one any more; what `do` raises is raised.
+
+    draw: the next task for a free slot, None for none; it is asked again after each result.
+    """
+    while True:
+        for slot in pool.idle:
+            if (task := draw()) is None:
+                break
+            pool.give(slot, task)
+        if not pool.busy:
+            return
+        answers: list[Answer] = []
+        while not answers:
+            answers = list(pool.answers(WAIT_S))
+        yield from ((answer.task, _result(answer)) for answer in answers)
+
+
+def _result(answer: Answer) -> Any:
+    if answer.died:
+        raise HarnessError(f"{answer.died}; what it was at is not counted")
+    if answer.error is not None:
+        raise answer.error
+    return answer.result
+
+
 @contextmanager
-def workers(desk: str, jobs: int) -> Iterator[WorkerPool | None]:
-    """A pool of `jobs` workers with a directory removed at its end; None for one, which is this process itself."""
+def workers(do: Do, jobs: int, here: Do | None = None) -> Iterator[TaskPool]:
+    """A pool of `jobs` workers with a directory removed at its end; for one, this thread, which calls `here`."""
     if jobs == 1:
-        yield None
+        with TaskPool(here or do) as pool:
+            yield pool
         return
-    with TemporaryDirectory(prefix="marker-sim-workers-") as directory, WorkerPool(desk, Path(directory), jobs) as pool:
+    with TemporaryDirectory(prefix="marker-sim-workers-") as directory, WorkerPool(do, Path(directory), jobs) as pool:
         yield pool
 
 
@@ -299,13 +336,12 @@ def main() -> None:
     supervisor.die_with_parent()
     if os.getppid() != int(sys.argv[1]):
         return  # The parent ended before this request to the kernel.
-    link = Connection(int(sys.argv[3]))
-    module, _, name = sys.argv[2].partition(":")
-    with getattr(importlib.import_module(module), name)() as desk, suppress(EOFError):
+    link = Connection(int(sys.argv[2]))
+    with suppress(EOFError):
         while True:
-            task, result, error = link.recv(), None, None
+            (do, task), result, error = link.recv(), None, None
             try:
-                result = desk.do(task)
+                result = do(task)
             except Exception as raised:
                 error = portable(raised)
             link.send((result, error))
@@ -321,19 +357,3 @@ def portable(error: Exception) -> Exception:
         error = RuntimeError(f"{type(error).__name__}: {error}")
         error.add_note(note)
     return error
-
-
-def _received(worker: PoolWorker) -> tuple[Any, Exception | None] | None:
-    """The answer of a worker that is there, None when it ended, also within one."""
-    try:
-        received: tuple[Any, Exception | None] = worker.link.recv()
-    except (EOFError, OSError):
-        return None
-    return received
-
-
-def _end(worker: PoolWorker) -> int:
-    """The exit code of a worker that ended; its connection is closed."""
-    code = worker.process.wait(END_S)
-    worker.link.close()
-    return code

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from marker_sim.campaign.nightly.desk import processes
-from marker_sim.campaign.nightly.work import NightlyTask
+from marker_sim.campaign.nightly.units import NightlyTask, processes
 from marker_sim.campaign.runs import findings_in, promised_breach
 from marker_sim.campaign.sources.played import Processes
 from marker_sim.faults import Fault, FaultKind, Step

@@ -2,7 +2,7 @@
 
 nightly_run.py   hands out units until the budget is used; the only process that writes
 opening.py       begins it, or goes on with the last one; its stages, and what cannot run on this machine
-desk.py          a worker carries out one unit; those in real time. work.py: simulated ones, runs of a source as a line
+units.py         a worker carries out one unit: the runs of a source as a line
 spark_pool.py    executors of a Spark cluster as workers, and what an executor does
 ledger.py        one line per finished unit, appended and synced
 parquet.py       runs, coverage and violations as Parquet

@@ -5,7 +5,7 @@
     night      a night begins                   night, budget_s, stages (name to share), missing, kit_version, sut,
                                                 sut_version; of a foreign server also server and storages;
                                                 on Spark spark_master, and tables when its runs are in tables
-    unit       a unit was done                  night, stream, first, count, seconds, and the counts of work.py
+    unit       a unit was done                  night, stream, first, count, seconds, and the counts of units.py
     replayed   a stored failure was run again   night (0 outside nights), name, status
     pause      Ctrl-C or SIGTERM                night
     end        the budget was used up           night

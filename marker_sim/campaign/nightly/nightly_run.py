@@ -31,14 +31,13 @@ from marker_sim.campaign.nightly.opening import (
 from marker_sim.campaign.nightly.page import write_summary
 from marker_sim.campaign.nightly.parquet import sweep, write_tables
 from marker_sim.campaign.nightly.totals import NightTotals, Totals
-from marker_sim.campaign.nightly.work import ROWS, SPACE, NightlyTask
+from marker_sim.campaign.nightly.units import ROWS, SPACE, NightlyTask, do
 from marker_sim.campaign.pieces import rates_of
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.outcome.failure import CANNOT_RUN, stories
 from marker_sim.surroundings.worker_pool import VARIABLE, Answer, TaskPool, WorkerPool, guarded
 from marker_sim.targets.table import DEFAULT, parse_target
 
-DESK = "marker_sim.campaign.nightly.desk:Desk"
 GRACE_S = 5.0
 # Share of a night in which stored failures are run again.
 STORED_SHARE = 0.1
@@ -135,7 +134,6 @@ class _Night:
         deadline = time.monotonic() + GRACE_S
         while workers.busy and time.monotonic() < deadline:
             self._collect(workers, deadline - time.monotonic())
-        workers.abandon()
 
     def _replay(self, workers: TaskPool, end_s: float) -> None:
         """Run every open stored failure that was not run in this night yet, as many as fit."""
@@ -291,10 +289,10 @@ def _left_of(seconds: float) -> str:
 def _pool(request: NightRequest, night: _Night, scratch: Path) -> AbstractContextManager[TaskPool]:
     """The pool that runs the units: processes on this machine, or executors of a cluster."""
     if request.spark_master is None:
-        return WorkerPool(DESK, request.directory, night.jobs, scratch)
+        return WorkerPool(do, request.directory, night.jobs, scratch)
     from marker_sim.campaign.nightly.spark_pool import SparkPool
 
-    return SparkPool(request.spark_master, DESK, request.directory, request.jobs, scratch, night.sut)
+    return SparkPool(request.spark_master, do, request.directory, request.jobs, scratch, night.sut)
 
 
 @contextmanager

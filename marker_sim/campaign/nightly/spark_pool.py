@@ -12,24 +12,24 @@ would make other runs of the same numbers.
 from __future__ import annotations
 
 import hashlib
-import importlib
 import pickle
 import socket
 import time
 from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, TimeoutError, wait
+from concurrent.futures import ThreadPoolExecutor, TimeoutError
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from threading import Timer
+from typing import TYPE_CHECKING, Any, Self
 
 import marker_sim
-from marker_sim.campaign.nightly.work import NightlyTask
+from marker_sim.campaign.nightly.units import NightlyTask
 from marker_sim.errors import HarnessError
 from marker_sim.surroundings import supervisor
 from marker_sim.surroundings.spark_session import open_session, said_by, ship
-from marker_sim.surroundings.worker_pool import VARIABLE, Answer, guarded
+from marker_sim.surroundings.worker_pool import VARIABLE, Answer, Do, TaskPool, guarded
 from marker_sim.worlds.spark.session import JVM
 
 if TYPE_CHECKING:
@@ -49,16 +49,8 @@ FIRST_S = 90.0
 BESIDE = 1
 
 
-class SparkJob(NamedTuple):
-    """A task that is running. since: time.monotonic() of its begin."""
-
-    task: NightlyTask
-    answer: Future[tuple[float, Any]]
-    since: float
-
-
-class SparkPool:
-    """The executors of a Spark cluster as a `TaskPool`; a context manager that ends its Spark application.
+class SparkPool(TaskPool):
+    """The executors of a Spark cluster; a context manager that ends its Spark application.
 
     master: as `spark.master`, checked.
     jobs: how many cores to ask for, 0 for all that the cluster gives.
@@ -66,17 +58,16 @@ class SparkPool:
     HarnessError when no executor comes, or one with another kit.
     """
 
-    def __init__(self, master: str, desk: str, directory: Path, jobs: int, scratch: Path, sut: str) -> None:
-        self._master, self._desk, self._sut, self._jobs = master, desk, sut, jobs
+    waits = False
+
+    def __init__(self, master: str, do: Do, directory: Path, jobs: int, scratch: Path, sut: str) -> None:
+        super().__init__(do)
+        self._master, self._sut, self._jobs = master, sut, jobs
         self._directory, self._scratch = directory, scratch
         self._mark = str(directory.resolve())
-        self._stack = ExitStack()
-        self._slots = range(0)
-        self._jobs_by_slot: dict[int, SparkJob] = {}
         self._session: SparkSession | None = None
-        self._threads: ThreadPoolExecutor | None = None
 
-    def __enter__(self) -> SparkPool:
+    def __enter__(self) -> Self:
         supervisor.end_marked(VARIABLE, self._mark)
         with ExitStack() as stack:
             stack.callback(supervisor.end_marked, VARIABLE, self._mark)
@@ -93,67 +84,42 @@ class SparkPool:
                 )
             )
             ship(self._session, self._sut, self._scratch)
-            cores = self._begin()
-            self._threads = ThreadPoolExecutor(cores + BESIDE, thread_name_prefix="spark-job")
-            stack.callback(self._threads.shutdown, wait=False, cancel_futures=True)
-            self._slots = range(cores + BESIDE)
+            self._threads = self._begin() + BESIDE
+            self._stack = stack
+            super().__enter__()
+            stack.callback(self._cancel)
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.abandon()
-        self._stack.close()
-
-    @property
-    def idle(self) -> list[int]:
-        """The slots without a task."""
-        return [slot for slot in self._slots if slot not in self._jobs_by_slot]
-
-    @property
-    def busy(self) -> list[int]:
-        """The slots that have a task."""
-        return list(self._jobs_by_slot)
-
-    def give(self, slot: int, task: NightlyTask) -> None:
-        """Start a task on the cluster."""
-        assert self._threads is not None
-        now = time.monotonic()
-        answer = self._threads.submit(self._ask, slot, pickle.dumps(task), task.until - now)
-        self._jobs_by_slot[slot] = SparkJob(task, answer, now)
-
     def answers(self, timeout_s: float) -> Iterator[Answer]:
-        """The answers that are there within `timeout_s`, or as soon as there is one.
+        """As of every pool, with the seconds that the executor needed.
 
         A task that ended its Python worker as often as Spark tried, or takes longer than LIMIT_S, answers with `died`.
         HarnessError when the application is over, or an executor has another kit.
         """
-        jobs = dict(self._jobs_by_slot)
-        wait([job.answer for job in jobs.values()], max(0.0, timeout_s), FIRST_COMPLETED)
-        for slot, (task, answer, since) in jobs.items():
-            seconds = time.monotonic() - since
-            if answer.done():
-                del self._jobs_by_slot[slot]
-                error = answer.exception()
-                if error is None:
-                    seconds, result = answer.result(0)
-                    yield Answer(task=task, seconds=seconds, result=result)
-                else:
-                    died = said_by(error)
-                    self._check(died)
-                    yield Answer(task=task, seconds=seconds, died=died)
-            elif seconds > LIMIT_S:
-                del self._jobs_by_slot[slot]
-                self._context().cancelJobGroup(_group(slot))
-                yield Answer(task=task, seconds=seconds, died=f"the cluster did not do it within {LIMIT_S:.0f} s")
+        for answer in super().answers(timeout_s):
+            if answer.error is None:
+                seconds, result = answer.result
+                yield replace(answer, seconds=seconds, result=result)
+            else:
+                died = said_by(answer.error)
+                self._check(died)
+                yield replace(answer, error=None, died=died)
 
-    def abandon(self) -> list[NightlyTask]:
-        """Cancel the running tasks and return them; they will have no answer."""
-        left = [job.task for job in self._jobs_by_slot.values()]
-        if left:
-            with suppress(Exception):  # The application may be over.
-                self._context().cancelAllJobs()
-        self._jobs_by_slot.clear()
-        return left
+    def _perform(self, slot: int, task: NightlyTask) -> tuple[float, Any]:
+        """The answer of a job of one task, which is cancelled after LIMIT_S."""
+        left_s = task.until - time.monotonic()
+        timer = Timer(LIMIT_S, self._context().cancelJobGroup, (_group(slot),))
+        timer.daemon = True
+        timer.start()
+        try:
+            return self._ask(slot, pickle.dumps((self._do, task)), left_s)
+        finally:
+            timer.cancel()
+
+    def _cancel(self) -> None:
+        with suppress(Exception):  # The application may be over.
+            self._context().cancelAllJobs()
 
     def _begin(self) -> int:
         """The number of cores, once an executor answered that it has the same kit."""
@@ -178,7 +144,7 @@ class SparkPool:
         """The answer of a job of one task."""
         context = self._context()
         context.setJobGroup(_group(slot), "marker-sim chaos")
-        asked = partial(answer_of, self._desk, kit(), task, left_s)
+        asked = partial(answer_of, kit(), task, left_s)
         answer: tuple[float, Any] = context.parallelize((slot,), 1).map(asked).first()
         return answer
 
@@ -212,17 +178,11 @@ def kit() -> str:
     return f"{marker_sim.__version__} ({digest.hexdigest()[:12]})"
 
 
-@cache
-def _desk(name: str) -> Any:
-    """The desk of this process, which loads the kit and the system once."""
-    module, _, attribute = name.partition(":")
-    return getattr(importlib.import_module(module), attribute)().__enter__()
+def answer_of(of_driver: str, task: bytes | None, left_s: float, _: object) -> tuple[float, Any]:
+    """What an executor does: the seconds that the task took and its result; HarnessError when the kits differ.
 
-
-def answer_of(desk: str, of_driver: str, task: bytes | None, left_s: float, _: object) -> tuple[float, Any]:
-    """What an executor does: the seconds that the task took and the desk's answer; HarnessError when the kits differ.
-
-    of_driver: its kit. task: pickled, so that it is read by the same kit; None to see only whether that is the same.
+    of_driver: its kit. task: pickled with what does it, so that it is read by the same kit; None to see only whether
+        that is the same.
     left_s: how long after it begins plans may be made small; clocks of other hosts are not ours.
     """
     if kit() != of_driver:
@@ -233,5 +193,6 @@ def answer_of(desk: str, of_driver: str, task: bytes | None, left_s: float, _: o
     if task is None:
         return 0.0, None
     began = time.monotonic()
-    result = _desk(desk).do(replace(pickle.loads(task), until=began + left_s))
+    do, given = pickle.loads(task)
+    result = do(replace(given, until=began + left_s))
     return time.monotonic() - began, result

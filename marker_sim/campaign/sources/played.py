@@ -21,6 +21,7 @@ from marker_sim.errors import HarnessError
 from marker_sim.history import History
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.loading import load_system
+from marker_sim.outcome.failure import SERVER, SPARK
 from marker_sim.plan import MODES, Plan
 from marker_sim.search.seeds import plan_seed
 from marker_sim.search.swarm import make_plan
@@ -68,10 +69,53 @@ class Processes(Keeper):
         return ProcessCluster(plan, self._sut, self._fork_server).run()
 
 
-class ProcessRuns:
-    """The runs of numbered plans: a seed in either mode, of writes and of operations."""
+class NumberedPlans(Keeper):
+    """Numbered plans that are run in real time, a `Source`.
+
+    system: None for one that is not loaded here.
+    world: of their failures; goals: what a night of them has to reach.
+    alone: whether a run has the machine for itself.
+    """
+
+    system: System | None = None
+    world = SERVER
+    goals: tuple[str, ...] = ()
+    alone = False
+
+    def plan(self, number: int) -> Plan:
+        """The plan with a number."""
+        raise NotImplementedError
+
+    def unfit(self, plan: Plan) -> str:
+        """The reason why a plan is not run, "" when it is."""
+        return ""
+
+    def run(self, number: int, plan: Plan) -> NumberedRun:
+        """The run of a plan."""
+        return numbered(number, self.again(plan))
+
+    def again(self, plan: Plan, deadline: float = 0.0, fresh: bool = False, probing: bool = True) -> PlayedRun:
+        """The result of a plan run once, however long it takes.
+
+        fresh: on new servers; probing: with last probes. HarnessError when the kit failed.
+        """
+        raise NotImplementedError
+
+    def runs(self, first: int, count: int) -> Iterator[NumberedRun]:
+        """The run of each plan, or the reason why it was not run."""
+        for number in range(first, first + count):
+            plan = self.plan(number)
+            why = self.unfit(plan)
+            yield NumberedRun(number, plan, None, reached=((why, 1),)) if why else self.run(number, plan)
+
+
+class ProcessRuns(NumberedPlans):
+    """Plans by real processes: a seed in either mode, of writes and of operations."""
+
+    system: System
 
     def __init__(self, processes: Processes, seed: int, storage: str) -> None:
+        super().__init__()
         self.system = processes.system
         self._processes = processes
         self._seed = seed
@@ -82,34 +126,31 @@ class ProcessRuns:
         mode, make = _OF_PROCESSES[number % len(_OF_PROCESSES)]
         return make(plan_seed(self._seed, number // len(_OF_PROCESSES)), mode, self._storage)
 
-    def runs(self, first: int, count: int) -> Iterator[NumberedRun]:
-        """The run of each plan, or the reason why it was not run."""
-        for number in range(first, first + count):
-            plan = self.plan(number)
-            unfit = _unfit(plan, self.system)
-            if unfit:
-                yield NumberedRun(number, plan, None, reached=((unfit, 1),))
-            else:
-                yield NumberedRun(number, plan, self._processes.run(plan))
+    def unfit(self, plan: Plan) -> str:
+        """The reason why a plan is not run: real processes need as long as its simulated time.
+
+        Forty unanswered storage calls take minutes, after which real processes would count as stuck.
+        """
+        if plan.entries > ENTRIES_MAX:
+            return TOO_LARGE
+        if not served(self.system, plan.mode, plan.storage):
+            return NOT_SERVED
+        history, _ = execute(plan, self.system)
+        lasts_s = next(event.time_ns for event in history.events if event.value == "healed") / 1e9
+        return TOO_LONG if lasts_s > LASTS_MAX_S else ""
+
+    def run(self, number: int, plan: Plan) -> NumberedRun:
+        """The run of a plan, whose steps are not counted."""
+        return NumberedRun(number, plan, self._processes.run(plan))
 
 
-def _unfit(plan: Plan, system: System) -> str:
-    """The reason why a plan is not run, "" when it is."""
-    if plan.entries > ENTRIES_MAX:
-        return TOO_LARGE
-    if not served(system, plan.mode, plan.storage):
-        return NOT_SERVED
-    # Real processes need as long as the simulated time of the plan. Forty unanswered storage calls take
-    # minutes, after which real processes would count as stuck.
-    history, _ = execute(plan, system)
-    lasts_s = next(event.time_ns for event in history.events if event.value == "healed") / 1e9
-    return TOO_LONG if lasts_s > LASTS_MAX_S else ""
+class SparkRuns(NumberedPlans):
+    """Spark applications on one cluster, started with the first; a context manager that ends it."""
 
-
-class SparkRuns(Keeper):
-    """The numbered Spark applications on one cluster, started with the first; a context manager that ends it."""
-
+    system: System
     at_once = 1
+    world = SPARK
+    alone = True
 
     def __init__(self, sut: str, seed: int) -> None:
         super().__init__()
@@ -126,14 +167,9 @@ class SparkRuns(Keeper):
         seed = plan_seed(self._seed, number // len(_OF_SPARK))
         return driver_plan(seed, mode, storage, kills) if kills else task_plan(seed, mode, storage)
 
-    def runs(self, first: int, count: int) -> Iterator[NumberedRun]:
-        """The run of each plan that the system supports."""
-        for number in range(first, first + count):
-            plan = self.plan(number)
-            if served(self.system, plan.mode, plan.storage):
-                yield numbered(number, self.again(plan))
-            else:
-                yield NumberedRun(number, plan, None, reached=((NOT_SERVED, 1),))
+    def unfit(self, plan: Plan) -> str:
+        """The reason why a plan is not run."""
+        return "" if served(self.system, plan.mode, plan.storage) else NOT_SERVED
 
     def again(self, plan: Plan, deadline: float = 0.0, fresh: bool = False, probing: bool = True) -> SparkRun:
         """The result of a plan run once, however long it takes, with storage, drivers and servers used by it alone."""
@@ -164,46 +200,37 @@ def request_on(sut: str, storage: str, server: ServerOptions, profile: str, seed
     )  # fmt: skip
 
 
-class ServerRuns(Keeper):
-    """The runs of a system on one storage, on servers reused between runs; a context manager that ends them.
+class ServerRuns(NumberedPlans):
+    """Plans of a system on one storage, on servers reused between runs; a context manager that ends them.
 
     until: time.monotonic() of the end of the night, for a system whose runs need the whole machine.
     """
 
-    system = None
-
     def __init__(self, sut: str, storage: str, server: ServerOptions, profile: str, seed: int) -> None:
         super().__init__()
-        self.storage = storage
         self.until = 0.0
         self._asked = (sut, storage, server, profile, seed)
-        self.target = parse_target(sut)
+        self._target = parse_target(sut)
+        self.alone = self._target.can.alone
+        self.goals = tuple(self._target.goals(storage, server))
         self._runs: RealRuns | None = None
 
     def plan(self, number: int) -> Plan:
         """The plan with a number."""
         sut, storage, server, _, seed = self._asked
-        plan = self.target.plan_of(seed, number, storage, server)
+        plan = self._target.plan_of(seed, number, storage, server)
         assert plan is not None, f"{sut} has no plans"
         return plan
 
-    def runs(self, first: int, count: int) -> Iterator[NumberedRun]:
-        """The run of each plan."""
-        for number in range(first, first + count):
-            yield numbered(number, self.again(self.plan(number)))
-
     def again(self, plan: Plan, deadline: float = 0.0, fresh: bool = False, probing: bool = True) -> PlayedRun:
-        """The result of one run, as long as it may take here, whatever the deadline of who asks.
-
-        fresh: on new servers; probing: with last probes. HarnessError when the kit failed.
-        """
+        """The result of one run, as long as it may take here, whatever the deadline of who asks."""
         now = time.monotonic()
         if self._runs is None:
             report = Path(self._stack.enter_context(TemporaryDirectory(prefix="marker-sim-logs-")))
             request = request_on(*self._asked, report)
             self._runs = self._stack.enter_context(request.target.real_runs(request, lambda line: None))
         until = now + RUN_S
-        if self.target.can.alone:  # Its run ends with the night and reports the plan up to there.
+        if self.alone:  # Its run ends with the night and reports the plan up to there.
             until = min(now + ALONE_RUN_S, max(self.until - CLOSING_S, now + ALONE_MIN_S))
         played = self._runs.again(plan, until, fresh, probing)
         if played.trouble:
