@@ -43,7 +43,7 @@ STORED = [each for each in read_findings() if each.sut.startswith("hudi-java:")]
 def test_what_a_warm_jvm_breaks_counts_when_processes_that_are_killed_or_fail_there_break_it(
     tmp_path: Path, stored: StoredFinding
 ) -> None:
-    plan = stored.told.plan
+    plan = stored.told.own_plan
     request = asking(tmp_path, stored.sut, plan.mode)
     with request.target.real_runs(request, lambda line: None) as runs:
         assert isinstance(runs, JavaRuns)

@@ -65,7 +65,7 @@ def test_on_spark_a_killed_executor_and_a_speculative_attempt_leave_each_row_onc
 @tools.needs(tools.jars())
 def test_a_released_timeline_server_loses_names_as_its_stored_finding_says(tmp_path: Path) -> None:
     stored = next(each for each in read_findings() if each.name.startswith("a-kill-while-a-file-is-rewritten"))
-    sut, plan = f"hudi:{tools.HUDI}", stored.told.plan
+    sut, plan = f"hudi:{tools.HUDI}", stored.told.own_plan
     request = asking(tmp_path, sut, "timeline", "local")
     with request.target.real_runs(request, lambda line: None) as opened:
         history = opened.again(plan, time.monotonic() + RUN_S).history

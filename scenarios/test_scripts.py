@@ -14,11 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from marker_sim.campaign.replay import StoredPlan
 from marker_sim.cli.app import main
 from marker_sim.cli.handing_over import issue_text
 from marker_sim.faults import Call, Fault, FaultKind, Site, Step
 from marker_sim.plan import SPELLINGS, Op, Plan, write_plan
-from marker_sim.report.scripts.shell_script import FailureDescription, shell_script
+from marker_sim.report.scripts.shell_script import shell_script
 from marker_sim.report.scripts.shell_steps import quoted
 from marker_sim.targets import hudi
 from marker_sim.targets.target import ServerOptions
@@ -49,9 +50,9 @@ def plan(*ops: Op, faults: tuple[Fault, ...] = (), threads: int = 1, storage: st
     return Plan(storage=storage, num_threads=threads, ops=ops, faults=faults, directories=places)
 
 
-def told(guarantee: str, made: Plan, start: str, sut: str = "http", version: str = "") -> FailureDescription:
+def told(guarantee: str, made: Plan, start: str, sut: str = "http", version: str = "") -> StoredPlan:
     server = ServerOptions(start=start)
-    return FailureDescription(guarantee=guarantee, plan=made, sut=sut, server=server, source=SOURCE, version=version)
+    return StoredPlan(guarantee=guarantee, plan=made, sut=sut, server=server, source=SOURCE, version=version)
 
 
 def bash(script: str, folder: Path, **settings: str) -> tuple[int, str]:

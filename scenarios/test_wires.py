@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from marker_sim.campaign.played_shrinking import broken_in
+from marker_sim.campaign.replay import StoredPlan
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import Call, Fault, FaultKind, Step
 from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import COPY, Op, Plan
-from marker_sim.report.scripts.shell_script import FailureDescription, shell_script
+from marker_sim.report.scripts.shell_script import shell_script
 from marker_sim.report.words import plan_sentences
 from marker_sim.search.wire_plans import HELD_UP, kinds_of, make_wire_plan
 from marker_sim.targets.http_plans import decided_by, plan_for_servers
@@ -186,7 +187,7 @@ def test_a_plan_with_a_fault_that_no_wire_showed_has_met_none(tmp_path: Path) ->
 
 def test_a_script_refuses_faults_of_connections_in_a_sentence_and_a_reader_gets_one() -> None:
     plan = Plan(storage="local", ops=(ASKED,), faults=(HELD_UP,))
-    failure = FailureDescription(guarantee="G6", plan=plan, sut="http", server=ServerOptions(start="serve {port}"))
+    failure = StoredPlan(guarantee="G6", plan=plan, sut="http", server=ServerOptions(start="serve {port}"))
     with pytest.raises(UsageError, match="a script has no proxy to make connections fail"):
         shell_script(failure)
     assert plan_sentences(plan)[-1] == (

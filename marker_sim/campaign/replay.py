@@ -25,6 +25,7 @@ from marker_sim.campaign.runs import (
 from marker_sim.campaign.sources.played import Processes, SparkRuns
 from marker_sim.history import History
 from marker_sim.judges.findings import UNEXPLAINED, Breach, Finding
+from marker_sim.judges.guarantees import BY_ID
 from marker_sim.judges.promises.profiles import Profile, load_profile
 from marker_sim.loading import load_system
 from marker_sim.outcome.failure import (
@@ -42,19 +43,23 @@ from marker_sim.outcome.failure import (
     failures_in,
 )
 from marker_sim.plan import Plan
+from marker_sim.surroundings.requirements import lacking as lacking_here
 from marker_sim.system import System
 from marker_sim.targets.python import served, try_every_call
 from marker_sim.targets.table import parse_target
-from marker_sim.targets.target import CampaignRequest, RealRuns, ServerOptions
+from marker_sim.targets.target import SERVERS, TABLES, CampaignRequest, RealRuns, ServerOptions
 
 LONG_S = 600.0  # Of one run, at most: a Spark application takes minutes where the machine has other work.
 CLOSING_S = 2.0
 SEEN_SHARE = 0.3  # Share of the time for shrinking in which the failure is reproduced.
+SIMULATED, REAL = "simulated", "real"
+# How often a plan is run again in each world; in the simulated one a run decides.
+TIMES = {SIMULATED: 1, REAL: 3, SPARK: 3, SERVER: 10, TABLES: 3}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredPlan:
-    """A failure to run again.
+    """A stored failure, whatever file it was read from: what it is, how it runs again, and what a script says of it.
 
     name: its name on the terminal.
     guarantee: None when only a plan is known.
@@ -67,30 +72,33 @@ class StoredPlan:
     server: how that is started.
     deterministic: whether a repeated run was the same.
     also: what else its story breaks.
-    message: what was seen; evidence: the events that prove it, of the history in a file.
+    message: what was seen; evidence: the events that prove it, of the history in a file; lines: the same as text.
+    source: the document with the promise, "" where it is not known.
     often: how often its plan breaks it, "" if this was not counted.
     entries_before: of the plan that it was made small from, 0 where it was not.
     ended: whether `shrink` had nothing left to try for its plan.
-    version: of the system; kit_version: of the kit that found it.
+    version: of the system; kit_version: of the kit that found it; "" for unknown.
     """
 
-    name: str
     sut: str
     guarantee: str | None
     plan: Plan | None
+    name: str = ""
     cause: str = ""
     story: str = ""
     hint: str = ""
     report: Path | None = None
     plan_name: str = ""
     profile: Profile | None = None
-    world: str = "simulated"
+    world: str = SIMULATED
     server: ServerOptions | None = None
     deterministic: bool = True
     also: tuple[str, ...] = ()
     message: str = ""
     evidence: tuple[int, ...] = ()
     history: Path | None = None
+    lines: tuple[str, ...] = ()
+    source: str = ""
     often: str = ""
     entries_before: int = 0
     ended: bool = False
@@ -102,6 +110,12 @@ class StoredPlan:
         """Its plan; AssertionError where it has none."""
         assert self.plan is not None, self.hint
         return self.plan
+
+    @property
+    def title(self) -> str:
+        """The guarantee's id and name, "" where only a plan is known."""
+        known = BY_ID.get(self.guarantee or "")
+        return f"{known.id} {known.slug}" if known else self.guarantee or ""
 
     def profile_for(self, system: str) -> Profile:
         """The profile to judge a system by: for its own the one stored with the failure, else the one shipped."""
@@ -116,6 +130,41 @@ class StoredPlan:
             return ("story", self.story)
         cause = "" if self.cause == UNEXPLAINED else self.cause
         return (self.guarantee, cause) if self.guarantee else ("", self.name)
+
+
+def world_of(stored: StoredPlan, system: str) -> str:
+    """The world in which a system runs a stored plan, a key of `TIMES`.
+
+    A plan of servers is simulated where the system is no server, and a hand-written one, for which no report names a
+    world, runs on a server where the system is one.
+    """
+    can, plan = parse_target(system).can, stored.plan
+    if stored.world == SERVER and can.plans:
+        return SIMULATED
+    if stored.guarantee is None and plan is not None and not plan.writes and can.world == SERVERS:
+        return SERVER if plan.mode in can.modes and plan.storage in can.storages else stored.world
+    return TABLES if stored.world == SERVER and plan is not None and plan.shape is not None else stored.world
+
+
+def missing(stored: StoredPlan, system: str) -> str:
+    """The reason why a failure cannot be run here, "" when it can."""
+    can, plan = parse_target(system).can, stored.plan
+    if plan is None:
+        return stored.hint
+    if (plan.shape is not None) != (can.world == TABLES):
+        if plan.shape is None:
+            return f"its plan is of a marker store, and {system} writes tables"
+        return f"its plan is of a table that Hudi writes, which {system} does not; give --sut hudi-spark:VERSION"
+    world = world_of(stored, system)
+    if can.plans:
+        part = {REAL: f"real processes on {plan.storage}", SPARK: SPARK}.get(world)
+        why = lacking_here(part) if part else ""
+        return f"it needs {why}" if why else ""
+    if world not in (SERVER, TABLES):
+        return f"{system} runs in real time, where a simulated plan does not determine a run"
+    if stored.server is None and "start" not in can.refuses:
+        return "nothing beside it says how the server is started; replay the report directory that it comes from"
+    return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,15 +267,23 @@ def with_processes(real: Processes, plan: Plan, guarantee: str, profile: Profile
     return played(lambda _: real.run(plan), plan, profile, guarantee, "", times, system=real.system)
 
 
-def on_servers(stored: StoredPlan, sut: str, profile: Profile, times: int) -> Replayed:
-    """The result of a plan on a real server or Hudi, or as Spark jobs in the world of those."""
-    plan = stored.own_plan
-    with _real_runs(stored, sut, profile, LONG_S) as runs:
+def replayed(stored: StoredPlan, system: str, profile: Profile, times: int | None = None) -> Replayed:
+    """The result of running a stored plan again in its world. times: how often, None for as often as `TIMES` has it."""
+    plan, guarantee, world = stored.own_plan, stored.guarantee, world_of(stored, system)
+    times = times or TIMES[world]
+    if world == SIMULATED:
+        steady = stored.deterministic or system != stored.sut
+        return simulated(plan, load_system(system), guarantee, stored.cause, profile, times, steady)
+    if world == REAL:
+        assert guarantee is not None, "what real processes showed broke a promise"
+        with Processes(system) as real:
+            return with_processes(real, plan, guarantee, profile, times)
+    with _real_runs(stored, system, profile, LONG_S) as runs:
 
         def run(fresh: bool) -> History:
             return runs.again(plan, time.monotonic() + LONG_S, fresh).history
 
-        return played(run, plan, profile, stored.guarantee, stored.cause, times)
+        return played(run, plan, profile, guarantee, stored.cause, times)
 
 
 @contextmanager
@@ -270,7 +327,7 @@ def shrink_again(
     """
     plan, guarantee = stored.own_plan, stored.guarantee
     assert guarantee is not None, "what is made smaller broke a promise"
-    if stored.world != SERVER or parse_target(stored.sut).can.plans:
+    if world_of(stored, stored.sut) == SIMULATED:
         return _shrink_simulated(stored, guarantee, profile, budget_s, watch), 1
     began, runs_made = time.monotonic(), 0
     until = began + budget_s - CLOSING_S

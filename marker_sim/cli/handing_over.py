@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from marker_sim.campaign.replay import StoredPlan
@@ -18,12 +19,12 @@ from marker_sim.errors import EXIT_HOLDS, EXIT_USAGE, HarnessError, UsageError
 from marker_sim.faults import FAULT_CLASSES
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.report.scripts.shell_script import FailureDescription
+from marker_sim.outcome.failure import SERVER
+from marker_sim.report.scripts.shell_script import versions_of
 from marker_sim.report.scripts.table_script import script_of
 from marker_sim.report.words import in_context, plan_sentences, printable
 from marker_sim.report.write import write_text
 from marker_sim.targets.table import parse_target
-from marker_sim.targets.target import ServerOptions
 
 SCRIPT_MAX = 60_000  # GitHub accepts up to 65,536 characters.
 ENDINGS = {"bash": ".sh", "python": ".py", "java": ".java", "markdown": ".md"}
@@ -93,15 +94,15 @@ def _file_name(name: str, taken: set[str]) -> str:
     return found
 
 
-def failure_description(stored: StoredPlan, sut: str | None) -> FailureDescription:
-    """What a script or a text states about a stored failure; UsageError for a failure that no script can show."""
+def failure_description(stored: StoredPlan, sut: str | None) -> StoredPlan:
+    """The failure with all that a script or a text states of it; UsageError for one that no script can show."""
     system = sut or stored.sut
     target = parse_target(system)
     if stored.guarantee is None:
         raise UsageError(
             f"no file beside {stored.name} says which promise it breaks; give the report directory that it comes from"
         )
-    if stored.world != "server" or target.can.plans:
+    if stored.world != SERVER or target.can.plans:
         raise UsageError(
             f"{stored.name} was found with {system}, which is no server or job that a script can start;"
             " scripts show failures of --sut http, of hudi:VERSION, of hudi-spark:VERSION and of hudi-java:VERSION"
@@ -112,43 +113,35 @@ def failure_description(stored: StoredPlan, sut: str | None) -> FailureDescripti
         raise UsageError(
             f"no file beside {stored.name} says how the server is started; give the report directory that it comes from"
         )
-    profile = stored.profile or load_profile(target.can.profile)
-    promises = (
-        profile.promise(stored.guarantee, stored.plan.mode, stored.plan.storage, under) for under in FAULT_CLASSES
-    )
-    evidence: tuple[str, ...] = ()
+    profile, plan = stored.profile or load_profile(target.can.profile), stored.plan
+    promises = (profile.promise(stored.guarantee, plan.mode, plan.storage, under) for under in FAULT_CLASSES)
+    lines: tuple[str, ...] = ()
     if stored.history is not None and stored.evidence:
-        evidence = in_context(read_history(stored.history), stored.evidence, AROUND)
-    return FailureDescription(
-        guarantee=stored.guarantee,
-        plan=stored.plan,
+        lines = in_context(read_history(stored.history), stored.evidence, AROUND)
+    return replace(
+        stored,
         sut=system,
-        server=stored.server or ServerOptions(),
-        also=stored.also,
-        message=stored.message,
-        evidence=evidence,
-        often=stored.often,
+        lines=lines,
         source=next((promise.source for promise in promises if promise.promised), ""),
         version=(stored.version if system == stored.sut else "") or target.version,
-        kit_version=stored.kit_version,
     )
 
 
-def issue_text(failure: FailureDescription) -> str:
+def issue_text(failure: StoredPlan) -> str:
     """The text as Markdown; where no script can run the plan, the reason stands in its place."""
-    known = BY_ID[failure.guarantee]
+    known = BY_ID[failure.guarantee or ""]
     lines = [
         f"# {failure.sut}: {known.slug} is broken" + (f": {printable(failure.message)}" if failure.message else ""),
         "",
         f"**Promised** ({known.id}): {known.sentence}",
         f"**Written:** {failure.source or 'nowhere that is known'}",
-        f"**Versions:** {failure.versions}",
+        f"**Versions:** {versions_of(failure)}",
     ]
     lines += [f"**How often:** {failure.often}"] if failure.often else []
     lines += [f"**The same cause also breaks:** {', '.join(failure.also)}"] if failure.also else []
-    lines += ["", "## Steps", "", *(f"- {printable(sentence)}" for sentence in plan_sentences(failure.plan))]
-    if failure.evidence:
-        lines += ["", "## What was seen", "", *_fenced("\n".join(failure.evidence))]
+    lines += ["", "## Steps", "", *(f"- {printable(sentence)}" for sentence in plan_sentences(failure.own_plan))]
+    if failure.lines:
+        lines += ["", "## What was seen", "", *_fenced("\n".join(failure.lines))]
     lines += ["", "## A script that shows it", ""]
     try:
         script, language = script_of(failure)

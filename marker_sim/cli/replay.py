@@ -23,16 +23,17 @@ from rich.console import Console
 from marker_sim.campaign.played_shrinking import SmallPlan
 from marker_sim.campaign.replay import (
     LONG_S,
-    Replayed,
+    REAL,
+    SIMULATED,
+    TIMES,
     ShrinkingSoFar,
     StoredPlan,
-    on_servers,
+    missing,
+    replayed,
     shrink_again,
-    simulated,
-    with_processes,
+    world_of,
 )
 from marker_sim.campaign.runs import with_curve
-from marker_sim.campaign.sources.played import Processes
 from marker_sim.cli import options as given
 from marker_sim.cli.output import Progress
 from marker_sim.cli.request import parse_duration, parse_number
@@ -40,8 +41,6 @@ from marker_sim.cli.stored import (
     chaos_directory,
     failure_of_chaos,
     failures_at,
-    is_for_servers,
-    missing,
     pruning,
     readable,
     stored_files,
@@ -57,7 +56,6 @@ from marker_sim.errors import (
     UsageError,
 )
 from marker_sim.judges.findings import by_number
-from marker_sim.judges.promises.profiles import Profile
 from marker_sim.judges.violations import violation
 from marker_sim.loading import load_system
 from marker_sim.outcome.failure import (
@@ -68,7 +66,6 @@ from marker_sim.outcome.failure import (
     NONE_SMALLER,
     NOT_REPRODUCED,
     SERVER,
-    SPARK,
     VIOLATED,
     Failure,
 )
@@ -84,9 +81,6 @@ from marker_sim.targets.table import parse_target
 UNKNOWN = "there is no record beside it that it ever broke one"
 LEAST_S = 1.0
 TIMES_MAX = 1000
-REAL_TIMES = 3
-SERVER_TIMES = 10
-TABLE_TIMES = SPARK_TIMES = 3
 NOTHING_KNOWN = "no failure known"
 NOTHING_LEFT = "nothing was left to try when it was made small, so it was only run again"
 CURVE_FILES = (".html", ".json")
@@ -109,8 +103,7 @@ class Wanted:
     keep: leave fixed failures where they are.
     every: run all failures of a cause.
     real: run plans that are still violated with real processes too.
-    times: how often each plan is run, None for once, `REAL_TIMES` for a failure found with real processes,
-        `SERVER_TIMES` for one of a foreign server, `TABLE_TIMES` for one of a table and `SPARK_TIMES` for Spark jobs.
+    times: how often each plan is run, None for as often as its world needs (`TIMES` of campaign/replay.py).
     curves: takes the failures whose curve is measured, None for no curves.
     """
 
@@ -219,14 +212,14 @@ def _run_all(failures: Sequence[StoredPlan], wanted: Wanted, console: Console) -
             told: list[_Told] = []
             for number in numbers:
                 stored = failures[number]
-                limit.set(LONG_S * (wanted.times or SERVER_TIMES) + REST_S, f"the replay of {stored.name}")
+                limit.set(LONG_S * (wanted.times or TIMES[SERVER]) + REST_S, f"the replay of {stored.name}")
                 try:
                     outcome = _run_one(stored, wanted)
                 except HarnessError as error:
                     outcome = _Told(stored, CANNOT_RUN, "CANNOT RUN", str(error))
                 results[number] = outcome.status
                 (unused if outcome.status == LEFT_OUT else told).append(outcome)
-                if wanted.every or stored.world != "simulated":  # In real time each one takes long.
+                if wanted.every or stored.world != SIMULATED:  # In real time each one takes long.
                     _print_story(told, console)
                     told.clear()
                 if outcome.status == VIOLATED and not wanted.every:
@@ -258,51 +251,34 @@ def _print_story(told: Sequence[_Told], console: Console) -> None:
 
 def _run_one(stored: StoredPlan, wanted: Wanted) -> _Told:
     system = wanted.sut or stored.sut
-    if is_for_servers(stored, system):
-        stored = replace(stored, world=SERVER)
     why = missing(stored, system)
     if why:
         return _Told(stored, CANNOT_RUN, "CANNOT RUN", why)
-    profile = stored.profile_for(system)
-    again = _again(stored, system, profile, wanted.times)
+    profile, world = stored.profile_for(system), world_of(stored, system)
+    again = replayed(stored, system, profile, wanted.times)
     often = f", {again.broken} of {again.times}" if again.times > 1 else ""
-    where = f"{system}{' with real processes' if stored.world == 'real' else ''}"
+    where = f"{system}{' with real processes' if world == REAL else ''}"
     if again.shown is not None:
         shown = again.shown
         lines = str(violation(shown.history, shown.guarantee, shown.breach)).splitlines()
         if again.also:
             lines.append(f"also breaks {', '.join(again.also)}")
-        if wanted.real and stored.world == "simulated":
+        if wanted.real and world == SIMULATED:
             lines.append(confirm(shown.own_plan, system, shown.guarantee, profile, again.times))
         if wanted.curves is not None:
-            measured = with_curve(shown, load_system(system), profile) if stored.world == "simulated" else shown
+            measured = with_curve(shown, load_system(system), profile) if world == SIMULATED else shown
             lines.append(measured.curve.sentence if measured.curve else NO_CURVE)
             wanted.curves.extend([measured] if measured.curve else [])
         return _Told(stored, VIOLATED, f"STILL VIOLATED{often}", "\n  ".join((where, *lines)))
     if again.status == LEFT_OUT:
         return _Told(stored, LEFT_OUT, "LEFT OUT", again.why)
     if again.status == NOT_REPRODUCED:
-        why = UNKNOWN if stored.guarantee is None and stored.world == SERVER else again.why
+        why = UNKNOWN if stored.guarantee is None and world == SERVER else again.why
         return _Told(stored, NOT_REPRODUCED, f"NOT REPRODUCED{often}", f"{where}; {why}")
     if stored.guarantee is None:
         told = f"{where} breaks no guarantee, and {UNKNOWN}"
         return _Told(stored, NOTHING_KNOWN, f"NO FAILURE KNOWN{often}", told)
     return _Told(stored, again.status, f"FIXED{often}", f"{where} no longer breaks")
-
-
-def _again(stored: StoredPlan, system: str, profile: Profile, times: int | None) -> Replayed:
-    """The result of running a stored plan again in its world."""
-    plan = stored.own_plan
-    if stored.world == SERVER and not parse_target(system).can.plans:
-        return on_servers(stored, system, profile, times or (SERVER_TIMES if plan.shape is None else TABLE_TIMES))
-    if stored.world == "real":
-        assert stored.guarantee is not None
-        with Processes(system) as real:
-            return with_processes(real, plan, stored.guarantee, profile, times or REAL_TIMES)
-    if stored.world == SPARK:
-        return on_servers(stored, system, profile, times or SPARK_TIMES)
-    steady = stored.deterministic or system != stored.sut
-    return simulated(plan, load_system(system), stored.guarantee, stored.cause, profile, times or 1, steady)
 
 
 def shrink(

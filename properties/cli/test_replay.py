@@ -229,15 +229,16 @@ def _never(*_: object) -> None:
     raise AssertionError("a plan was run")
 
 
-def test_a_report_of_before_failures_were_listed_is_replayed_by_its_rows(
+def test_a_report_of_another_schema_says_what_to_do_with_it(
     here: Path, verify: Callable[..., dict[str, Any]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     verdict = verify("--guarantees", "G1,G4,G12", "--mode", "timeline")
-    del verdict["failures"], verdict["profile"]
-    (here / "r" / "verdict.json").write_text(json.dumps(verdict), encoding="utf-8")
-    code, lines = _replay(capsys, "r")
-    rows = [row["id"] for row in verdict["guarantees"] if row["verdict"] == "violated"]
-    assert code == 1 and rows and [line.split()[2] for line in lines if line.startswith("STILL")] == rows
+    listed = {key: value for key, value in verdict.items() if key != "failures"}
+    for other in (verdict | {"schema": 2}, verdict | {"schema": 0}, listed):
+        (here / "r" / "verdict.json").write_text(json.dumps(other), encoding="utf-8")
+        assert main(["replay", "r"]) == 2
+        said = capsys.readouterr().err
+        assert "is not a verdict of schema 1, which alone this version reads" in said and "marker-sim verify" in said
 
 
 def test_a_report_is_judged_and_replayed_by_the_profile_it_was_made_with(

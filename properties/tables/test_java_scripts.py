@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from marker_sim.campaign.replay import StoredPlan
 from marker_sim.cli.handing_over import issue_text
 from marker_sim.errors import UsageError
 from marker_sim.faults import Call, Fault, FaultKind
-from marker_sim.report.scripts.shell_script import FailureDescription
 from marker_sim.report.scripts.table_script import script_of
 from marker_sim.search.walks import fates_of
 from marker_sim.targets.hudi_java_walk import table_of
@@ -27,11 +27,9 @@ OVERRIDES = {
 }  # fmt: skip
 
 
-def told(
-    *faults: Fault, stage: Stage = "write", guarantee: str = "G15", sut: str = "hudi-java:1.2.0"
-) -> FailureDescription:
+def told(*faults: Fault, stage: Stage = "write", guarantee: str = "G15", sut: str = "hudi-java:1.2.0") -> StoredPlan:
     plan = with_steps(table_of("direct", 1), [TableStep(name="a step", stage=stage, faults=faults)])
-    return FailureDescription(
+    return StoredPlan(
         guarantee=guarantee, plan=plan, sut=sut, server=ServerOptions(), also=("G24", "G25"), message="it ends */",
     )  # fmt: skip
 

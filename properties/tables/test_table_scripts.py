@@ -14,11 +14,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from marker_sim.campaign.replay import StoredPlan
 from marker_sim.cli.handing_over import issue_text
 from marker_sim.errors import UsageError
 from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.plan import Plan
-from marker_sim.report.scripts.shell_script import FailureDescription
 from marker_sim.report.scripts.table_script import _kill, script_of
 from marker_sim.targets.target import ServerOptions
 from marker_sim.worlds.door.available import refused
@@ -36,14 +36,14 @@ def plan(word: str = "data-file") -> Plan:
     return with_steps(table, [place.step(random.Random(1), 4, "local")])
 
 
-def told(made: Plan, guarantee: str = "G15") -> FailureDescription:
-    return FailureDescription(
+def told(made: Plan, guarantee: str = "G15") -> StoredPlan:
+    return StoredPlan(
         guarantee=guarantee, plan=made, sut="hudi-spark:1.0.2", server=ServerOptions(), also=("G24", "G13"),
         message='a """quoted""" \\N name', often="breaks in 3 of 4 runs",
     )  # fmt: skip
 
 
-def run(tmp_path: Path, failure: FailureDescription, broken: str, **words: str) -> subprocess.CompletedProcess[str]:
+def run(tmp_path: Path, failure: StoredPlan, broken: str, **words: str) -> subprocess.CompletedProcess[str]:
     """The script with the little Hudi in place of PySpark."""
     package = tmp_path / "packages" / "pyspark"
     package.mkdir(parents=True)

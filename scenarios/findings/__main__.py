@@ -72,7 +72,7 @@ def _done(asked: argparse.Namespace) -> int:
         how = Found(budget=asked.budget, walk=asked.walk, shrunk=asked.shrunk)
         new = taken(asked.take, asked.story, how)
         write_finding(new)
-        print(f"{new.name}: {new.guarantee} {new.cause}, {new.told.plan.entries} entries")
+        print(f"{new.name}: {new.guarantee} {new.cause}, {new.told.own_plan.entries} entries")
         return 0
     stored = {each.name: each for each in read_findings()}
     if asked.check:
@@ -104,7 +104,7 @@ def _places(stored: StoredFinding, more: str, plans: bool) -> list[tuple[str, st
     """Where a script is to be run, or a plan: a version and a storage each."""
     if stored.plan is None or (stored.no_script and not plans):
         return []
-    own = [(stored.sut, stored.told.plan.storage)]
+    own = [(stored.sut, stored.told.own_plan.storage)]
     own += [] if plans else [(run.sut, run.storage) for run in stored.ran]
     named = [
         (f"{stored.sut.partition(':')[0]}:{version}", storage)
@@ -117,7 +117,7 @@ def _places(stored: StoredFinding, more: str, plans: bool) -> list[tuple[str, st
 def _ran(stored: StoredFinding, sut: str, storage: str, tries: int | None) -> StoredFinding:
     """A finding with a run of its script on a version and a storage."""
     version = sut.partition(":")[2]
-    plan = replace(stored.told.plan, storage=storage)
+    plan = replace(stored.told.own_plan, storage=storage)
     script, language = script_of(replace(stored.told, plan=plan, sut=sut, version=version))
     limit = {} if tries is None else {"TRIES": str(tries)}
     with tempfile.TemporaryDirectory() as folder, s3_store() if storage == "s3" else nullcontext("") as endpoint:

@@ -11,10 +11,10 @@ from typing import Any
 
 import msgspec
 
+from marker_sim.campaign.replay import StoredPlan
 from marker_sim.errors import UsageError
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import Plan
-from marker_sim.report.scripts.shell_script import FailureDescription
 from marker_sim.report.scripts.table_script import script_of
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import ServerOptions
@@ -79,15 +79,15 @@ class StoredFinding:
     transcript: tuple[str, ...] = ()
 
     @property
-    def told(self) -> FailureDescription:
+    def told(self) -> StoredPlan:
         """What a script and a text for an issue tracker are made of."""
         assert self.plan is not None, f"{self.name} has no plan"
         plan = Plan.from_dict(self.plan, f"the plan of {self.name}")
         profile = load_profile(parse_target(self.sut).can.profile)
         promise = profile.promise(self.guarantee, plan.mode, plan.storage, "none")
-        return FailureDescription(
+        return StoredPlan(
             guarantee=self.guarantee, plan=plan, sut=self.sut, server=ServerOptions(), also=self.also,
-            message=self.message, evidence=self.evidence, often=self.often, source=promise.source,
+            message=self.message, lines=self.evidence, often=self.often, source=promise.source,
             version=self.version, kit_version=self.kit_version,
         )  # fmt: skip
 

@@ -53,7 +53,7 @@ def taken(path: Path, name: str, found: Found) -> StoredFinding:
     if report is None:
         raise UsageError(f"{path} lies in no report; give a plan below the report directory of a verify")
     verdict = json.loads((report / "verdict.json").read_text(encoding="utf-8"))
-    known = load_baseline(f"hudi-{told.version}-{told.plan.storage}")
+    known = load_baseline(f"hudi-{told.version}-{told.own_plan.storage}")
     stories = {
         each.story.partition("#")[2] for each in known if (each.guarantee, each.cause) == (told.guarantee, stored.cause)
     }
@@ -63,7 +63,7 @@ def taken(path: Path, name: str, found: Found) -> StoredFinding:
             f" {' or '.join(sorted(stories)) or 'no story'}; say which with --story"
         )
     words = ["python", "benchmarks/server_walk.py"] if found.walk else ["marker-sim", "verify"]
-    words += ["--sut", told.sut, "--storage", told.plan.storage, "--seed", str(verdict["seed"])]
+    words += ["--sut", told.sut, "--storage", told.own_plan.storage, "--seed", str(verdict["seed"])]
     words += [*shlex.split(found.walk), "--out", "DIR"] if found.walk else []
     words += ["--budget", found.budget] if found.budget else []
     command, name = shlex.join(words), name or stories.pop()
@@ -77,18 +77,18 @@ def taken(path: Path, name: str, found: Found) -> StoredFinding:
         promises=old.promises,
         local=old.local,
         s3=old.s3,
-        guarantee=told.guarantee,
+        guarantee=told.guarantee or "",
         cause=stored.cause,
         sut=told.sut,
         version=told.version,
         kit_version=told.kit_version,
         message=told.message,
         also=told.also,
-        evidence=told.evidence,
+        evidence=told.lines,
         often=told.often,
         command=command,
         after_s=round(verdict["duration_s"] + script_s),
-        plan=told.plan.to_dict(),
+        plan=told.own_plan.to_dict(),
     )
 
 
@@ -96,7 +96,7 @@ def counted(stored: StoredFinding, sut: str, storage: str, runs: int) -> StoredF
     """A finding with the number of runs in which its plan breaks the guarantee by its cause, on a version."""
     target = parse_target(sut)
     profile = load_profile(target.can.profile)
-    plan, wanted = replace(stored.told.plan, storage=storage), (stored.guarantee, stored.cause)
+    plan, wanted = replace(stored.told.own_plan, storage=storage), (stored.guarantee, stored.cause)
     run_s = RUN_S if plan.shape is None else TABLE_RUN_S
     with TemporaryDirectory() as folder:
         request = CampaignRequest(
@@ -109,6 +109,6 @@ def counted(stored: StoredFinding, sut: str, storage: str, runs: int) -> StoredF
                 broken = broken_in(opened.again(plan, time.monotonic() + run_s, True).history, plan, profile)
                 failed += any((kind.guarantee, kind.cause) == wanted for kind in broken)
     often = f"{failed} of {runs}"
-    found = (sut, storage) == (stored.sut, stored.told.plan.storage)
+    found = (sut, storage) == (stored.sut, stored.told.own_plan.storage)
     said = f"breaks in {often} runs" if found else stored.often
     return replace(stored, counts={**stored.counts, f"{target.version} {storage}": often}, often=said)

@@ -11,9 +11,10 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from marker_sim.campaign.replay import StoredPlan
 from marker_sim.errors import UsageError
 from marker_sim.faults import Fault
-from marker_sim.report.scripts.shell_script import FailureDescription, render_script
+from marker_sim.report.scripts.shell_script import head_of, render_script
 from marker_sim.report.words import printable
 from marker_sim.tables.entries import WRITE_KEY
 from marker_sim.worlds.spark.hudi.java_driver import effect_of, java_options
@@ -33,9 +34,9 @@ _HOW = (
 )
 
 
-def java_script(failure: FailureDescription) -> str:
+def java_script(failure: StoredPlan) -> str:
     """The program of a failure of a table; UsageError says what it cannot show."""
-    plan, version = failure.plan, failure.version or failure.sut.partition(":")[2]
+    plan, version = failure.own_plan, failure.version or failure.sut.partition(":")[2]
     if failure.guarantee not in JUDGED:
         raise UsageError(
             f"{failure.title} cannot be shown by a script: it judges {', '.join(JUDGED)}, what the timeline, the files"
@@ -47,7 +48,7 @@ def java_script(failure: FailureDescription) -> str:
     options = {name: value for name, value in java_options(plan, version).items() if value != WRITE_KEY}
     return render_script(
         "table_script.java.j2",
-        head=[printable(line).replace("*/", "* /") for line in (*failure.head, "", *_HOW)],
+        head=[printable(line).replace("*/", "* /") for line in (*head_of(failure), "", *_HOW)],
         title=_literal(failure.title),
         options=[(_literal(name), _literal(value)) for name, value in options.items()],
         partitions=_literals(partition_names(plan)),
@@ -63,9 +64,9 @@ def java_script(failure: FailureDescription) -> str:
     )
 
 
-def _steps(failure: FailureDescription) -> list[dict[str, Any]]:
+def _steps(failure: StoredPlan) -> list[dict[str, Any]]:
     """The writes with the calls that fail in each, as literals of Java."""
-    plan = failure.plan
+    plan = failure.own_plan
     last, made = last_data_file(len(partition_names(plan)), plan.storage), []
     for write in plan.writes:
         own = tuple(plan.faults[number] for number in write.faults)

@@ -11,12 +11,12 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from marker_sim.campaign.replay import StoredPlan
 from marker_sim.errors import UsageError
 from marker_sim.faults import FaultKind
 from marker_sim.judges.findings import by_number
@@ -50,62 +50,35 @@ _HOW = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailureDescription:
-    """A failure with what a script or a text for an issue tracker states about it.
-
-    also: other guarantees that the same cause breaks.
-    message: the breach; evidence: the events that prove it.
-    often: how often its plan breaks it, "" if this was not counted.
-    source: the document with the promise.
-    version: of the system; kit_version: of the kit that found it; "" for unknown.
-    """
-
-    guarantee: str
-    plan: Plan
-    sut: str
-    server: ServerOptions
-    also: tuple[str, ...] = ()
-    message: str = ""
-    evidence: tuple[str, ...] = ()
-    often: str = ""
-    source: str = ""
-    version: str = ""
-    kit_version: str = ""
-
-    @property
-    def title(self) -> str:
-        """The guarantee's name."""
-        return f"{self.guarantee} {BY_ID[self.guarantee].slug}"
-
-    @property
-    def versions(self) -> str:
-        """The versions of the system and of the kit."""
-        system = self.sut if self.version in ("", self.sut.partition(":")[2]) else f"{self.sut} {self.version}"
-        return system + (f", found by marker-sim {self.kit_version}" if self.kit_version else "")
-
-    @property
-    def head(self) -> tuple[str, ...]:
-        """The first lines of every script: the guarantee, the source of the promise, the versions and the plan."""
-        return (
-            f"{self.title} is broken" + (f": {self.message}" if self.message else ""),
-            "",
-            f"Promised:  {BY_ID[self.guarantee].sentence}",
-            f"Written:   {self.source or 'nowhere that is known'}",
-            f"Seen with: {self.versions}" + (f"; {self.often}" if self.often else ""),
-            "",
-            *plan_sentences(self.plan),
-        )
+def versions_of(failure: StoredPlan) -> str:
+    """The versions of the system and of the kit."""
+    system = (
+        failure.sut if failure.version in ("", failure.sut.partition(":")[2]) else f"{failure.sut} {failure.version}"
+    )
+    return system + (f", found by marker-sim {failure.kit_version}" if failure.kit_version else "")
 
 
-def shell_script(failure: FailureDescription) -> str:
+def head_of(failure: StoredPlan) -> tuple[str, ...]:
+    """The first lines of every script: the guarantee, the source of the promise, the versions and the plan."""
+    return (
+        f"{failure.title} is broken" + (f": {failure.message}" if failure.message else ""),
+        "",
+        f"Promised:  {BY_ID[failure.guarantee or ''].sentence}",
+        f"Written:   {failure.source or 'nowhere that is known'}",
+        f"Seen with: {versions_of(failure)}" + (f"; {failure.often}" if failure.often else ""),
+        "",
+        *plan_sentences(failure.own_plan),
+    )
+
+
+def shell_script(failure: StoredPlan) -> str:
     """The script; UsageError says which part of the plan a shell cannot do."""
-    plan, server = failure.plan, failure.server
+    plan, server = failure.own_plan, failure.server or ServerOptions()
     problem = _problem(failure)
     if problem:
         raise UsageError(f"{failure.title} cannot be shown by a script: {problem}")
     steps = steps_of(plan, server.identity)
-    claims = {failure.guarantee, *failure.also} & set(JUDGED)
+    claims = set(JUDGED) & {failure.guarantee, *failure.also}
     claims |= LOST if claims & LOST else set()
     hudi, s3 = failure.sut.partition(":")[0] == HUDI, plan.storage == "s3"
     faults_ms = sum(fault.settings.for_ms + max(0, fault.settings.restart_ms) for fault in plan.faults)
@@ -158,9 +131,9 @@ def render_script(template: str, **content: Any) -> str:
     return _SCRIPTS.get_template(template).render(**content)
 
 
-def _problem(failure: FailureDescription) -> str:
+def _problem(failure: StoredPlan) -> str:
     """The reason why a shell cannot do the plan, "" when it can."""
-    plan = failure.plan
+    plan = failure.own_plan
     if failure.guarantee not in JUDGED:
         return f"it judges {JUDGED[0]} to {JUDGED[-1]}, what clients and the storage of a timeline server see"
     if plan.mode != "timeline" or plan.writes or plan.storage not in ("local", "s3"):
@@ -174,7 +147,7 @@ def _problem(failure: FailureDescription) -> str:
     return ""
 
 
-def _head(failure: FailureDescription, hudi: bool, s3: bool) -> list[str]:
+def _head(failure: StoredPlan, hudi: bool, s3: bool) -> list[str]:
     """The comment at the beginning of the script."""
     settings = [
         "Set BUNDLE to the Hudi bundle jar (hudi-spark3.5-bundle_2.12-VERSION.jar), JARS to the class path of Spark's"
@@ -190,13 +163,13 @@ def _head(failure: FailureDescription, hudi: bool, s3: bool) -> list[str]:
             f" AWS_SECRET_ACCESS_KEY{more}. Without ENDPOINT a local directory is the storage."
         )
     return [
-        *failure.head,
-        *([_CLOSED] if any(fault.kind is FaultKind.RESET for fault in failure.plan.faults) else []),
+        *head_of(failure),
+        *([_CLOSED] if any(fault.kind is FaultKind.RESET for fault in failure.own_plan.faults) else []),
         "",
         *settings,
         f"TRIES is how often the steps are tried, or until {ENOUGH} tries showed it; {TRIES} where luck is needed.",
         *_HOW,
-        *([_FRONT if s3 else _DOOR] if faults_at_calls(failure.plan) else []),
+        *([_FRONT if s3 else _DOOR] if faults_at_calls(failure.own_plan) else []),
     ]
 
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 import pprint
 from typing import Any
 
+from marker_sim.campaign.replay import StoredPlan
 from marker_sim.errors import UsageError
 from marker_sim.faults import Fault, FaultKind
 from marker_sim.plan import Plan
 from marker_sim.report.scripts.java_script import ON_S3, java_script
-from marker_sim.report.scripts.shell_script import FailureDescription, door_program, render_script, shell_script
+from marker_sim.report.scripts.shell_script import door_program, head_of, render_script, shell_script
 from marker_sim.report.words import printable
 from marker_sim.tables.entries import WRITE_KEY
 from marker_sim.targets.hudi_java import NAME as HUDI_JAVA
@@ -34,25 +35,25 @@ _HOW = (
 )
 
 
-def script_of(failure: FailureDescription) -> tuple[str, str]:
+def script_of(failure: StoredPlan) -> tuple[str, str]:
     """The script of a failure and its language; UsageError says what it cannot do."""
-    if failure.plan.shape is None:
+    if failure.own_plan.shape is None:
         return shell_script(failure), "bash"
     if failure.sut.partition(":")[0] == HUDI_JAVA:
         return java_script(failure), "java"
     return table_script(failure), "python"
 
 
-def table_script(failure: FailureDescription) -> str:
+def table_script(failure: StoredPlan) -> str:
     """The script of a failure of a table; UsageError says which part of the plan it cannot do."""
-    plan = failure.plan
+    plan = failure.own_plan
     problem = _problem(failure)
     if problem:
         raise UsageError(f"{failure.title} cannot be shown by a script: {problem}")
     options = hudi_options(plan, failure.version or failure.sut.partition(":")[2])
     return render_script(
         "table_script.py.j2",
-        head=[printable(line).replace('"""', "'''") for line in (*failure.head, "", *_HOW)],
+        head=[printable(line).replace('"""', "'''") for line in (*head_of(failure), "", *_HOW)],
         title=failure.title,
         jvm=JVM,
         door=door_program(),
@@ -67,9 +68,9 @@ def table_script(failure: FailureDescription) -> str:
     )
 
 
-def _problem(failure: FailureDescription) -> str:
+def _problem(failure: StoredPlan) -> str:
     """The reason why no script can do the plan, "" when one can."""
-    plan = failure.plan
+    plan = failure.own_plan
     if failure.guarantee not in JUDGED:
         return f"it judges {', '.join(JUDGED)}, what the timeline, the files and the rows of a table show at rest"
     if plan.storage != "local":
