@@ -20,8 +20,9 @@ import pytest
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import Plan
 from marker_sim.surroundings.supervisor import StartedProgram
-from marker_sim.worlds.http import stage
+from marker_sim.worlds.http import probes
 from marker_sim.worlds.http.local_world import LocalWorld
+from marker_sim.worlds.http.planned_run import ForeignSystem, PlannedRun
 from marker_sim.worlds.http.servers import Command, Fleet, Server
 from properties.package_tree import MODULES, PACKAGE, tree_of
 
@@ -149,7 +150,7 @@ def test_waits_are_seen_in_the_open(code: str, number: int) -> None:
 def test_a_reply_that_comes_byte_by_byte_for_ever_does_not_keep_a_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stage, "ONCE_S", 0.5, raising=False)
+    monkeypatch.setattr(probes, "ONCE_S", 0.5)
     listener, over = socket.create_server(("127.0.0.1", 0)), threading.Event()
 
     def drip() -> None:
@@ -159,19 +160,19 @@ def test_a_reply_that_comes_byte_by_byte_for_ever_does_not_keep_a_run(
                 connection.sendall(b"x")
 
     threading.Thread(target=drip, daemon=True).start()
-    system = stage.ForeignSystem(
+    system = ForeignSystem(
         name="a", version="", profile=load_profile("http"),
         world=partial(LocalWorld, root=tmp_path, form="path", command="none"),
     )  # fmt: skip
     plan = Plan(directories=("t/.hoodie/.temp/001",), num_threads=2, interval_ms=50)
-    run = stage.RunStage(system, Fleet(Command(text="none"), tmp_path, tmp_path), plan, "run", 0.0)
+    run = PlannedRun(system, Fleet(Command(text="none"), tmp_path, tmp_path), plan, "run", 0.0)
     (place,) = run.places
     process = subprocess.Popen(["sleep", "600"])
     try:
         run.injector.servers = [
             Server("server-1", listener.getsockname()[1], StartedProgram(process), tmp_path / "log")
         ]
-        asking = threading.Thread(target=run.ask_once, args=("create", place, "p/a.marker.CREATE"), daemon=True)
+        asking = threading.Thread(target=run.probes.ask_once, args=("create", place, "p/a.marker.CREATE"), daemon=True)
         asking.start()
         asking.join(ENDS_S)
         assert not asking.is_alive()

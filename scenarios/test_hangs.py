@@ -34,7 +34,7 @@ from marker_sim.cli import main
 sys.exit(main(sys.argv[1:]))
 """
 # Whoever gets an answer keeps the lock that faults of servers need.
-KEEPS_THE_HANDS = "ServerFaultInjector.on_ack = lambda self, place: self.hands.acquire() and threading.Event().wait()"
+KEEPS_THE_LOCK = "ServerFaultInjector.on_ack = lambda self, place: self.stopping.acquire() and threading.Event().wait()"
 STANDS_STILL = """
 import ctypes
 import marker_sim.markers.direct
@@ -75,7 +75,7 @@ def left(folder: Path) -> list[str]:
 
 def test_a_campaign_against_servers_whose_threads_wait_for_each_other_ends_and_says_where(tmp_path: Path) -> None:
     words = ("verify", "--sut", "http", "--start", START, "--budget", "4s", "--seed", "1", "--report", "r")
-    done, took_s = run(KEEPS_THE_HANDS, tmp_path, *words)
+    done, took_s = run(KEEPS_THE_LOCK, tmp_path, *words)
     assert done.returncode == 4, done.stdout + done.stderr
     assert took_s < 4 + REST_S + 60
     (sentence,) = re.findall("marker-sim: (.*)", done.stderr)

@@ -30,7 +30,7 @@ from marker_sim.targets import hudi
 from marker_sim.targets.target import CampaignRequest
 from marker_sim.worlds.http.http_client import probe
 from marker_sim.worlds.http.s3_worlds import environment
-from marker_sim.worlds.http.servers import Command, Fleet
+from marker_sim.worlds.http.servers import Command, Fleet, ServerPlace
 from marker_sim.worlds.http.world import Surroundings
 from marker_sim.worlds.interceptor import ArmedFault, Interceptor
 from marker_sim.worlds.recorder import Recorder
@@ -83,7 +83,7 @@ def test_hudi_answers_created_for_a_put_that_s3_refused(tmp_path: Path, version:
     ):
         around = Surroundings({"storage": "s3a://lake"}, environment(front.endpoint, "server-1"))
         place = "s3a://lake/probe/.hoodie/.temp/000"
-        port = fleet.start("first", 1, 50, lambda name: around, lambda port: probe(port, place)).door
+        port = fleet.start(ServerPlace(lambda name: around, 1, 50), "first", lambda port: probe(port, place)).door
         assert create(port, "a") == b"true"
         refused = ArmedFault(Fault.of(FaultKind.SERVER_ERROR, "", Call(r"/MARKERS0$", ("put",))))
         interceptor.arm(refused)

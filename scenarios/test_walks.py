@@ -101,7 +101,7 @@ def test_the_server_after_a_death_begins_to_start_before_it_and_none_is_started_
         return call
 
     monkeypatch.setattr(Fleet, "_launch", noted("start", Fleet._launch))
-    monkeypatch.setattr(ServerFaultInjector, "shoot", noted("death", ServerFaultInjector.shoot))
+    monkeypatch.setattr(ServerFaultInjector, "kill", noted("death", ServerFaultInjector.kill))
     plan = creates(Fault.of(FaultKind.KILL, "server", Site(REPLY, 1)))
     with real_runs(tmp_path, ahead=True) as opened:
         runs = [opened.again(plan, time.monotonic() + RUN_S) for _ in range(2)]

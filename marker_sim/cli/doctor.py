@@ -74,7 +74,7 @@ def examine() -> tuple[Check, ...]:
         Check(
             name=toxiproxy.PROGRAM,
             found=str(toxiproxy.find_server() or ""),
-            needed_for=REQUIREMENTS["toxiproxy"].needed_for,
+            needed_for="faults of connections of --sut http and hudi:VERSION",
             how=f"{toxiproxy.HOW}, which builds it with Go, or a program {toxiproxy.PROGRAM} on PATH",
         ),
         _door(),

@@ -39,7 +39,6 @@ class Requirement(NamedTuple):
         return _how(self.extra)
 
 
-_WIRES = "faults of connections of --sut http and hudi:VERSION"
 _SPARK = "--sut hudi-java:VERSION and hudi-spark:VERSION"
 _ALWAYS = ("greenlet", "hypothesis", "jinja2", "msgspec", "psutil", "pyarrow", "rich", "typer")
 # By the module that is imported.
@@ -49,7 +48,6 @@ REQUIREMENTS = {
     "uvicorn": Requirement("uvicorn", "serve", "serve and real processes"),
     "boto3": Requirement("boto3", "s3", "storage on S3, audit of tables on S3"),
     "moto": Requirement("moto", "s3", "--storage s3 of foreign systems"),
-    "toxiproxy": Requirement("toxiproxy-python", "foreign", _WIRES),
     "urllib3": Requirement("urllib3", "foreign", "--sut http and real processes"),
     "pyspark": Requirement("pyspark", "hudi", f"--sut hudi:VERSION, {_SPARK.removeprefix('--sut ')}, --spark-master"),
     "fastavro": Requirement("fastavro", "audit", f"audit of timelines in Avro, {_SPARK}"),
@@ -70,7 +68,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "hudi-spark on s3": (*_FOREIGN, "fastavro", "hudi", "pyspark", *_S3),
     "real processes on local": (*_SERVE, "urllib3"),
     "real processes on s3": (*_SERVE, "urllib3", *_S3),
-    "wires": ("toxiproxy",),
+    "wires": _FOREIGN,
     "spark": ("pyspark", "urllib3", *_SERVE, *_S3),
 }
 

@@ -7,6 +7,7 @@ threads record nothing; once clients are over, what they had open stays open.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Collection
@@ -76,6 +77,10 @@ class Recorder:
                 act()
             return index
 
+    def phase(self, name: str) -> None:
+        """The run enters a phase."""
+        self.record("kit", "kit", "observe", "phase", value=name)
+
     def close(self) -> tuple[Event, ...]:
         """Close the history."""
         with self.lock:
@@ -89,7 +94,7 @@ class Recorder:
                 return frozenset()
             return frozenset(self._answered.get((place.table, place.instant), ()))
 
-    def open_since(self, time_ns: int) -> int:
+    def open_since(self, time_ns: float = math.inf) -> int:
         """The number of open invocations from before a time whose clients are alive."""
         with self.lock:
             waiting = (event for event in self._open.values() if event.process not in self._killed)

@@ -273,7 +273,7 @@ def test_without_go_doctor_says_so_and_installs_the_rest(
         (
             (),
             [
-                "toxiproxy: left out, because this needs the Python package toxiproxy-python, which is",
+                "toxiproxy: left out, because this needs the Python package urllib3, which is",
                 "the bundles of Hudi: left out, because this needs the Python packages urllib3, pyspark,"
                 " which are not installed; pip install '.[hudi]'",
                 "S3A for Hudi: left out, because this needs the Python packages",

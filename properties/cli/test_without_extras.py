@@ -59,7 +59,7 @@ def alone() -> str:
         for module, names in packages_distributions().items()
         if not brought & {_plain(name) for name in names} and module != "marker_sim"
     }
-    assert of_extras >= {"urllib3", "boto3", "pytest", "pyspark", "uvicorn", "toxiproxy"}
+    assert of_extras >= {"urllib3", "boto3", "pytest", "pyspark", "uvicorn"}
     return ALONE.format(missing=of_extras)
 
 

@@ -42,7 +42,8 @@ class Injector:
 
     def __init__(self, second: object = None) -> None:
         self.servers = (Server(),)
-        self.recorder, self.hands, self.paused, self.exited = Recorder(), threading.Lock(), set[Server](), False
+        self.recorder, self.stopping, self.exited = Recorder(), threading.Lock(), False
+        self.pauses: dict[Server, list[float]] = {}
         self._second = second
 
     def second_begins(self) -> object:
@@ -83,7 +84,7 @@ def test_a_pause_within_a_pause_does_nothing_and_one_that_is_longer_goes_on(
     assert time.monotonic() - began >= lasts_s and faults.met["pause"] == met
     assert server.done == ["SIGSTOP", "SIGCONT"]
     assert [event.value for event in faults._injector.recorder.events] == ["begin", "end"]
-    assert not faults._injector.paused
+    assert not faults._injector.pauses
 
 
 def test_every_pause_is_over_when_a_run_is_healed() -> None:
@@ -96,8 +97,8 @@ class Refusing(ServerFaultInjector):
     """Its servers do not come up. takes_s: how long each tries."""
 
     def __init__(self, takes_s: float, then: Any) -> None:
-        nothing: Any = None
-        super().__init__(nothing, Recorder(), Plan(), "work")
+        nothing: Any = SimpleNamespace(surroundings=None)
+        super().__init__(nothing, Recorder(), Plan(), "work", lambda injector: nothing)
         self.tried, self.clock_s, self._takes_s, self._then = 0, 0.0, takes_s, then
 
     def start(self, slot: str = "first", startup_s: float | None = None, again: bool = False) -> Any:
@@ -141,11 +142,11 @@ def test_a_run_ends_between_two_writes_of_a_file_and_waits_for_no_write_that_nev
     ends: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recorder, plan, fleet = Recorder(), Plan(), SimpleNamespace()
-    injector = ServerFaultInjector(fleet, recorder, plan, "t")  # type: ignore[arg-type]
     monkeypatch.setattr(fault_injector, "WRITTEN_S", 0.05)
     began, states = time.monotonic(), itertools.chain([True] * 3, itertools.repeat(not ends))
     held = HeldCalls(1, 0.0)
-    injector.world = SimpleNamespace(rewriting=lambda: next(states), held=lambda name: held)  # type: ignore[assignment]
+    world: Any = SimpleNamespace(rewriting=lambda: next(states), held=lambda name: held, surroundings=None)
+    injector = ServerFaultInjector(fleet, recorder, plan, "t", lambda injector: world)  # type: ignore[arg-type]
     server: Any = SimpleNamespace(name="server-1", kill=lambda: recorder.record("server-1", "kit", "observe", "dead"))
     injector.servers = [server]
     injector.end()

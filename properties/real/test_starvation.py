@@ -11,8 +11,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from marker_sim.worlds.door.calls import HeldCalls
+from marker_sim.worlds.http.probes import Watch
 from marker_sim.worlds.http.s3_worlds import FrontWorld
-from marker_sim.worlds.http.stage import RunStage
 from marker_sim.worlds.http.starvation import (
     WORTH_MS,
     ProcessorTime,
@@ -88,19 +88,18 @@ def test_a_server_whose_storage_is_the_kit_s_and_slow_is_starved() -> None:
     recorder = Recorder()
     with S3Front(Interceptor(recorder, lambda armed, call: None)) as front:
         world: Any = SimpleNamespace(front=front)
-        stage: Any = SimpleNamespace(
+        injector: Any = SimpleNamespace(
             recorder=recorder,
             world=SimpleNamespace(echo=lambda: FrontWorld.echo(world), held=lambda process: HeldCalls()),
-            injector=SimpleNamespace(servers=[SimpleNamespace(name="server-1", pids=list)]),
-            _over=threading.Event(),
+            servers=[SimpleNamespace(name="server-1", pids=list)],
         )
-        stage._starved = lambda server, lost_ms: RunStage._starved(stage, server, lost_ms)
+        watch = Watch(injector, ())
         FrontWorld.echo(world)  # Its libraries are loaded now.
-        listening = threading.Thread(target=RunStage._listen_to_echo, args=(stage,))
+        listening = threading.Thread(target=watch._listen_to_echo)
         with front.interceptor.lock:
             listening.start()
             time.sleep(1.0)
-        stage._over.set()
+        watch.end()
         listening.join(10.0)
     lost = [event.value for event in recorder.events if (event.process, event.operation) == ("server-1", "starved")]
     assert isinstance(lost[0], int) and 1_000 - 2 * WORTH_MS - 100 <= lost[0] <= 2_000

@@ -33,7 +33,7 @@ from marker_sim.worlds.proxies.faults import (
 from marker_sim.worlds.recorder import Recorder
 from properties import tools
 
-pytest.importorskip("toxiproxy", reason="needs toxiproxy-python: pip install '.[foreign]'")
+pytest.importorskip("urllib3", reason="needs urllib3: pip install '.[foreign]'")
 
 from marker_sim.worlds.proxies.toxiproxy import ProxiedWire, Toxiproxy
 
@@ -224,7 +224,6 @@ def test_requests_that_a_lossy_fault_may_have_swallowed_are_told(wire: ProxiedWi
 
 @needs_server
 def test_several_servers_in_one_process_are_kept_apart(upstream: Upstream) -> None:
-    """toxiproxy-python keeps the address of its server on a class, which would send all calls to the last one."""
     with Toxiproxy() as one, Toxiproxy() as other:
         first, second = one.proxy("same", upstream.port), other.proxy("same", upstream.port)
         first.cut()
@@ -251,8 +250,8 @@ def test_a_call_to_a_server_that_stands_still_ends_in_a_sentence(monkeypatch: py
         while process.status() != psutil.STATUS_STOPPED:
             assert time.monotonic() < deadline
             time.sleep(0.001)
-        with pytest.raises(HarnessError, match="did not answer post /reset"):
-            server.call("post", "/reset")
+        with pytest.raises(HarnessError, match="did not answer POST /reset"):
+            server.call("POST", "/reset")
 
 
 @needs_server

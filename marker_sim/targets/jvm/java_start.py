@@ -21,7 +21,7 @@ from marker_sim.errors import HarnessError
 from marker_sim.surroundings.files import cache_directory, held, replacing
 from marker_sim.surroundings.supervisor import run_to_end
 from marker_sim.worlds.http.http_client import HttpConnection, probe
-from marker_sim.worlds.http.servers import Command, Fleet
+from marker_sim.worlds.http.servers import Command, Fleet, ServerPlace
 from marker_sim.worlds.http.world import Surroundings
 
 COMPILE_TIMEOUT_S = 180.0  # On a machine with much other work.
@@ -134,7 +134,7 @@ def _store(words: list[str]) -> None:
         place, root = f"{scratch}/t/.hoodie/.temp/001", Path(scratch)
         around, command = Surroundings({"storage": scratch}, {}), Command(text=shlex.join(words))
         with Fleet(command, root / "work", root / "logs") as fleet:
-            server = fleet.start("archive", 2, 20, lambda name: around, lambda port: probe(port, place))
+            server = fleet.start(ServerPlace(lambda name: around, 2, 20), "archive", lambda port: probe(port, place))
             connection = HttpConnection(server.port, timeout_s=5.0)
             for operation in _ASKED:
                 name = {"markername": "p/f.parquet.marker.CREATE"} if operation == "create" else {}

@@ -12,6 +12,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import groupby
 from urllib.parse import urlencode
 
@@ -20,6 +21,7 @@ from marker_sim.history import IN_CHUNKS, SPELLED
 from marker_sim.names import MarkerDirectory
 from marker_sim.plan import Op
 from marker_sim.unusual_names import written
+from marker_sim.worlds.http.fault_injector import ServerFaultInjector
 from marker_sim.worlds.http.http_client import HttpConnection, HttpOutcome
 from marker_sim.worlds.http.plan_faults import PlanFaults
 from marker_sim.worlds.http.request_forms import CHUNKED
@@ -32,6 +34,7 @@ _BEFORE_IT_ASKS = (FaultKind.PAUSE, FaultKind.DIRECTORY_REMOVED)
 _NO_TEXT = re.compile("[\udc80-\udcff]")  # Surrogates stand for bytes that are no UTF-8.
 
 
+@dataclass(frozen=True, slots=True)
 class Requests:
     """The requests of the clients of one run.
 
@@ -39,10 +42,9 @@ class Requests:
     identity: each create carries one, and its resend the same (`requestid`, our extension).
     """
 
-    def __init__(self, recorder: Recorder, directory: Callable[[MarkerDirectory], str], identity: bool) -> None:
-        self.recorder = recorder
-        self._directory = directory
-        self._identity = identity
+    recorder: Recorder
+    directory: Callable[[MarkerDirectory], str]
+    identity: bool
 
     def send(
         self,
@@ -69,13 +71,13 @@ class Requests:
         over: whether no client may ask any more; asked at the moment of the invocation, with the recorder's lock held.
         """
         recorder = self.recorder
-        address, target = written(place, self._directory(place), spelled)
+        address, target = written(place, self.directory(place), spelled)
         parameters: dict[str, str | bytes] = {"markerdirpath": address}
         path: str | None = None
         value: str | bytes | None = _may_be_refused(operation, address != self._directory(place), form)
         if operation == "create":
             parameters["markername"] = path = name
-            if self._identity:
+            if self.identity:
                 parameters["requestid"] = value = request or f"{process}-only"
         elif operation == "hostile":
             parameters["markername"] = value = as_sent(name)
@@ -113,10 +115,7 @@ def _may_be_refused(operation: str, spelled: bool, form: str) -> str | None:
 
 
 class Scripts:
-    """The clients of one run.
-
-    on_ack: called by the thread that got the answer to a create, right after it was recorded.
-    """
+    """The clients of one run. After an answer to a create they look at storage (`ServerFaultInjector.on_ack`)."""
 
     def __init__(
         self,
@@ -124,14 +123,12 @@ class Scripts:
         places: tuple[MarkerDirectory, ...],
         requests: Requests,
         faults: PlanFaults,
-        on_ack: Callable[[MarkerDirectory], None],
+        injector: ServerFaultInjector,
     ) -> None:
-        self._servers: tuple[Server, ...] = ()
-        self._news = threading.Condition()
         self._requests = requests
         self._places = places
         self._faults = faults
-        self._on_ack = on_ack
+        self._injector = injector
         self._ended = threading.Event()
         self._connections: set[HttpConnection] = set()
         by_actor = groupby(sorted(ops, key=lambda op: op.actor), key=lambda op: op.actor)
@@ -144,18 +141,6 @@ class Scripts:
         self._lock = threading.Lock()
 
     @property
-    def servers(self) -> tuple[Server, ...]:
-        """The live servers; clients that wait for one continue when there is one."""
-        return self._servers
-
-    @servers.setter
-    def servers(self, living: tuple[Server, ...]) -> None:
-        with self._news:
-            self._servers = living
-            self._asked_s = time.monotonic()  # Whoever waited for a server goes on now.
-            self._news.notify_all()
-
-    @property
     def over(self) -> bool:
         """Whether every client is through."""
         return self._left == 0
@@ -163,7 +148,7 @@ class Scripts:
     @property
     def idle_s(self) -> float:
         """Seconds since a client asked or was answered, or had another server to ask."""
-        return time.monotonic() - self._asked_s
+        return time.monotonic() - max(self._asked_s, self._injector.changed_s)
 
     def start(self) -> None:
         """All clients begin."""
@@ -197,7 +182,7 @@ class Scripts:
                 if connection is None or connection.port != server.door:
                     if connection is not None:
                         connection.abort()
-                    connection = HttpConnection(server.door, proxied=server.proxied)
+                    connection = HttpConnection(server.door, proxied=server.proxy is not None)
                     self._connections.add(connection)
                 life += self._perform(f"{actor}.{life}" if life else actor, actor, op, server, connection)
         finally:
@@ -208,14 +193,14 @@ class Scripts:
 
     def _server(self, op: Op) -> Server | None:
         """The server to send an operation to, once there is one; None when the run is over."""
+        news = self._injector.news
         while not self._ended.is_set():
-            servers = self.servers
-            waits = op.server and len(servers) < 2 and self._faults.second_is_coming
-            if servers and not waits:
-                return servers[op.server % len(servers)]
-            with self._news:
-                if self._servers == servers:
-                    self._news.wait(POLL_S)
+            with news:
+                servers = self._injector.living
+                waits = op.server and len(servers) < 2 and self._faults.second_is_coming
+                if servers and not waits:
+                    return servers[op.server % len(servers)]
+                news.wait(POLL_S)
         return None
 
     def _perform(self, process: str, actor: str, op: Op, server: Server, connection: HttpConnection) -> bool:
@@ -235,7 +220,7 @@ class Scripts:
             return True
         self._faults.answered(server)
         if outcome.kind == "ok" and op.kind == "create":
-            self._on_ack(self._places[op.directory])
+            self._injector.on_ack(self._places[op.directory])
         self._pause(process, self._faults.after(actor, op.kind))
         return outcome.kind == "info"
 

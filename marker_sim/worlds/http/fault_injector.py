@@ -1,11 +1,11 @@
 """Injects the faults of a run into real server processes, records each, and looks at storage around them.
 
-Everything that stops or ends a server holds `ServerFaultInjector.hands`, so a read of storage at an answer, which stops
-the servers for a few milliseconds, never overlaps a kill or a pause. Such stops are not recorded as pauses: they are
-shorter than the delays of a busy scheduler.
+Everything that stops or ends a server holds `ServerFaultInjector.stopping`, so a read of storage at an answer, which
+stops the servers for a few milliseconds, never overlaps a kill or a pause. Such stops are not recorded as pauses: they
+are shorter than the delays of a busy scheduler.
 
 A fault at a storage call comes from the interceptor, with the recorder's lock held: it does not wait and does not take
-`hands`.
+`stopping`.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
-from typing import Protocol
 
 from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind, FaultSettings
 from marker_sim.names import MarkerDirectory
 from marker_sim.plan import Plan
 from marker_sim.worlds.http.http_client import probe
-from marker_sim.worlds.http.servers import Fleet, NotServing, Server
+from marker_sim.worlds.http.servers import Fleet, NotServing, Server, ServerPlace
 from marker_sim.worlds.http.world import RunStorage
 from marker_sim.worlds.recorder import Recorder
 
@@ -34,40 +34,60 @@ KILL, PAUSE, SECOND = FaultKind.KILL.value, FaultKind.PAUSE.value, FaultKind.SEC
 POWER_LOST = FaultKind.POWER_LOST.value
 
 
-class Clients(Protocol):
-    """The clients of the servers. servers: the live ones."""
-
-    servers: tuple[Server, ...]
-
-
 class ServerFaultInjector:
     """The servers of one run and what happens to them. `servers` are those alive, the first one first.
 
-    world and load: given once they are made, before the first server starts. counts: what happened how often.
-
+    world: of the run. counts: what happened how often. trouble: what went wrong in other threads of the run.
+    news: notified when there are other servers to ask; changed_s: when that was (time.monotonic).
+    pauses: of each paused server, until when each of them lasts.
     exited: whether a server ended by itself. starting: one that is started again after a death, while it is.
     workdir: of the servers of this run, below that of the fleet. before: puts a proxy before a server that came up
-        and returns its port; None for no proxies.
+        and returns its port; None for no proxy.
     """
 
-    world: RunStorage
-
-    def __init__(self, fleet: Fleet, recorder: Recorder, plan: Plan, workdir: str) -> None:
+    def __init__(
+        self,
+        fleet: Fleet,
+        recorder: Recorder,
+        plan: Plan,
+        workdir: str,
+        world: Callable[[ServerFaultInjector], RunStorage],
+    ) -> None:
         self.fleet = fleet
         self.workdir = self._home = workdir
-        self._plan = plan
         self.recorder = recorder
-        self.hands = threading.Lock()
+        self.stopping = threading.Lock()
+        self.news = threading.Condition()
+        self.changed_s = time.monotonic()
         self.servers: list[Server] = []
-        self.counts: dict[str, int] = {}
+        self.counts: Counter[str] = Counter()
         self.trouble: list[BaseException] = []
-        self.load: Clients | None = None
-        self.paused: set[Server] = set()
+        self.pauses: dict[Server, list[float]] = {}
         self.exited = False
         self.starting: Server | None = None
-        self.before: Callable[[Server], int] | None = None
+        self.before: Callable[[Server], int | None] = lambda server: None
         self._looked_s = 0.0
         self._deaths = sum(fault.target == "server" and fault.kind.row.kills for fault in plan.faults)  # Still to come.
+        self.world = world(self)
+        self._place = ServerPlace(self.world.surroundings, plan.num_threads, plan.interval_ms)
+
+    def thread(self, act: Callable[..., object], *arguments: object) -> threading.Thread:
+        """A thread that does something; what goes wrong in it goes wrong in the run."""
+
+        def guarded() -> None:
+            try:
+                act(*arguments)
+            except BaseException as error:
+                self.trouble.append(error)
+
+        thread = threading.Thread(target=guarded, daemon=True)
+        thread.start()
+        return thread
+
+    @property
+    def living(self) -> tuple[Server, ...]:
+        """The servers to ask: those alive that nobody has ended."""
+        return tuple(server for server in self.servers if not server.ended)
 
     def serves(self, process: str) -> bool:
         """Whether a server of this name has answered and lives."""
@@ -85,23 +105,16 @@ class ServerFaultInjector:
     def start(self, slot: str = "first", startup_s: float | None = None, again: bool = False) -> Server:
         """Start a server and let clients know; HarnessError when it does not come up. again: after a death."""
         directory = self.world.address(MarkerDirectory(f"{KIT_PROBE}{slot}", PROBE_INSTANT))
+        begin = self._begin_again if again else lambda launch: launch()
         try:
             server = self.fleet.start(
-                f"{self._home}/{slot}",
-                self._plan.num_threads,
-                self._plan.interval_ms,
-                self.world.surroundings,
-                lambda port: probe(port, directory),
-                startup_s,
-                self._begin_again if again else lambda launch: launch(),
+                self._place, f"{self._home}/{slot}", lambda port: probe(port, directory), startup_s, begin
             )
-            if self.before is not None:
-                server.door = self.before(server)
+            server.proxy = self.before(server)
             with self.recorder.lock:
                 if server.ended:
                     raise NotServing(f"{server.name} was killed while it started", server, "was killed", killed=True)
-                server.started = self.recorder.record(server.name, "server", "observe", "started")
-                self._now_living([*self.servers, server])
+                self._serves(server)
         finally:
             self.starting = None
         self._start_ahead()
@@ -114,26 +127,29 @@ class ServerFaultInjector:
                 raise HarnessError(f"{self.starting.name} was started ahead, and called storage before it was needed")
         return self.starting
 
-    def _start_ahead(self) -> None:
-        """Begin the start of the next server, if a death is to come."""
-        if self._deaths > 0:
-            self.fleet.start_ahead(self._plan.num_threads, self._plan.interval_ms, self.world.surroundings)
-
     def take_over(self, server: Server) -> None:
         """A server that lives already, from an earlier run; those after it go on in its {workdir}."""
         self._home = server.slot.rpartition("/")[0]
-        server.started = self.recorder.record(server.name, "server", "observe", "started")
-        self._now_living([server])
+        self._serves(server)
         self._start_ahead()
+
+    def _serves(self, server: Server) -> None:
+        server.started = self.recorder.record(server.name, "server", "observe", "started")
+        self._now_living([*self.servers, server])
+
+    def _start_ahead(self) -> None:
+        """Begin the start of the next server, if a death is to come."""
+        if self._deaths > 0:
+            self.fleet.start_ahead(self._place)
 
     def on_ack(self, place: MarkerDirectory) -> None:
         """Read storage now and then, at the moment when a create was answered."""
         try:
-            if self._look_is_due() and self.hands.acquire(blocking=False):
+            if self._look_is_due() and self.stopping.acquire(blocking=False):
                 try:
                     self._look_at_ack(place)
                 finally:
-                    self.hands.release()
+                    self.stopping.release()
         except BaseException as error:
             self.trouble.append(error)
 
@@ -141,18 +157,23 @@ class ServerFaultInjector:
         """Notice servers that ended by themselves, and raise what went wrong in other threads."""
         for server in list(self.servers):
             if server.exited() is not None and not server.ended:
-                server.ended = self.exited = True
-                self.recorder.record(server.name, "server", "observe", "exited", error=server.last_lines()[-200:])
-                self._now_living([other for other in self.servers if other is not server])
+                server.ended = True
+                self._exited(server)
+                self._gone(server)
         if self.trouble:
             raise self.trouble[0]
         if self.fleet.closing.is_set():
             raise HarnessError("the campaign ended during a run")
 
-    def bury(self, server: Server, places: tuple[MarkerDirectory, ...]) -> None:
+    def _exited(self, server: Server, how: str | None = None) -> None:
+        self.exited = True
+        said = server.last_lines()[-200:]
+        self.recorder.record(server.name, "server", "observe", "exited", value=how, error=said)
+
+    def look_at_dead(self, server: Server, places: tuple[MarkerDirectory, ...]) -> None:
         """Wait until a killed server is dead, and read what it left in storage."""
         server.kill()
-        self._now_living([other for other in self.servers if other is not server])
+        self._gone(server)
         for place in places:
             if self.servers:
                 self.world.reader.look(place)
@@ -171,12 +192,10 @@ class ServerFaultInjector:
             if none.killed:
                 return  # What killed it has it started again.
             if not healed:
-                self.note("server not up again until faults were over")
+                self.counts["server not up again until faults were over"] += 1
                 return
-            self.exited = True
             self.recorder.record(none.server.name, "server", "observe", "started")
-            said = none.server.last_lines()[-200:]
-            self.recorder.record(none.server.name, "server", "observe", "exited", value=none.how, error=said)
+            self._exited(none.server, none.how)
 
     def second_begins(self) -> Server | None:
         """A second server on the same storage; None when it refuses to start beside the first, which is its right.
@@ -188,20 +207,20 @@ class ServerFaultInjector:
         for _ in range(SECOND_STARTS):
             with contextlib.suppress(HarnessError):
                 server = self.start("second", SECOND_STARTUP_S)
-                self.note("second server")
+                self.counts["second server"] += 1
                 return server
             if time.monotonic() - began > SECOND_STARTUP_S / SECOND_STARTS:
                 break
         self.recorder.fault("second", SECOND, "end")
-        self.note("second server refused to serve")
+        self.counts["second server refused to serve"] += 1
         return None
 
     def second_ends(self, server: Server) -> None:
         """Kill the second server; the first one goes on."""
-        with self.hands:
+        with self.stopping:
             self.recorder.fault(server.name, KILL, SECOND, act=server.kill)
             self.recorder.fault("second", SECOND, "end")
-            self._now_living([other for other in self.servers if other is not server])
+            self._gone(server)
 
     def wait(self, duration_s: float, until: Callable[[], bool]) -> None:
         """Let time pass until something holds, and notice exits."""
@@ -216,7 +235,7 @@ class ServerFaultInjector:
         """
         began = called = time.monotonic()
         calls = -1
-        with self.hands:
+        with self.stopping:
             while not self._ended(late=time.monotonic() > min(called + WRITTEN_S, began + WRITTEN_MAX_S)):
                 before, calls = calls, sum(self.world.held(server.name).calls for server in self.servers)
                 called = called if calls == before else time.monotonic()
@@ -233,27 +252,29 @@ class ServerFaultInjector:
                 server.kill()
         return True
 
-    def note(self, what: str, count: int = 1) -> None:
-        """Count something that happened."""
-        self.counts[what] = self.counts.get(what, 0) + count
+    def _gone(self, server: Server) -> None:
+        self._now_living([other for other in self.servers if other is not server])
 
     def _now_living(self, servers: list[Server]) -> None:
         self.servers = servers
-        if self.load is not None:
-            self.load.servers = tuple(servers)
+        self._notify()
 
-    def shoot(self, server: Server, path: str | None, place: str | None) -> None:
+    def _notify(self) -> None:
+        with self.news:
+            self.changed_s = time.monotonic()
+            self.news.notify_all()
+
+    def kill(self, server: Server, path: str | None, place: str | None) -> None:
         """SIGKILL at once, without waiting until it is dead. path, place: of the call where it dies, else None."""
         server.ended = True
         self._deaths -= 1
         self.recorder.fault(server.name, KILL, path=path, act=server.program.kill, error=place)
-        if self.load is not None:
-            self.load.servers = tuple(other for other in self.load.servers if other is not server)
+        self._notify()
 
     def lose_power(self, server: Server, settings: FaultSettings, path: str | None, place: str | None) -> list[Server]:
         """Power fails: every server dies, and what was not synced is taken back before anything else happens.
 
-        The servers that died by it. path, place: as of `shoot`.
+        The servers that died by it. path, place: as of `kill`.
         """
         names, lengths = settings.names or settings.lengths, settings.lengths
         kept = "names and lengths" if lengths else "names" if names else "nothing"
@@ -261,23 +282,21 @@ class ServerFaultInjector:
             self.recorder.fault(server.name, POWER_LOST, path=path, error=place)
             dying = [each for each in self.running if not each.ended]
             for each in dying:
-                self.shoot(each, path, place)
+                self.kill(each, path, place)
             self.world.lose_power(names, lengths)
-        self.note(f"{OF_POWER}{kept}")
+        self.counts[f"{OF_POWER}{kept}"] += 1
         return dying
 
     def _look_is_due(self) -> bool:
         reader, rested_s = self.world.reader, time.monotonic() - self._looked_s
-        return reader.live and not self.paused and rested_s > max(LOOK_AT_ACK_EVERY_S, reader.rest_s)
+        return reader.live and not self.pauses and rested_s > max(LOOK_AT_ACK_EVERY_S, reader.rest_s)
 
     def _look_at_ack(self, place: MarkerDirectory) -> None:
-        if not self.servers:
-            return
-        servers = list(self.servers)
+        servers = self.servers
         try:
-            if all(server.stop() for server in servers):
+            if servers and all(server.stop() for server in servers):
                 looked = self.world.reader.look_at_stopped(place)
-                self.note("storage read at an answer" if looked else "look at an answer given up")
+                self.counts["storage read at an answer" if looked else "look at an answer given up"] += 1
         finally:
             for server in servers:
                 server.proceed()

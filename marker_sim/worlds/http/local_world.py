@@ -35,8 +35,8 @@ class LocalWorld(RunStorage):
         self._front = DirectoryFront(self._root, ground.interceptor(""), reads=ground.reads, power=ground.power)
         self.bind(ground)
 
-    def bind(self, ground: RunGround) -> LocalWorld:
-        """The next run below the same root."""
+    def bind(self, ground: RunGround) -> None:
+        """The next run is below the same root."""
         self._recorder = ground.recorder
         # A server with a format of its own may keep all directories in one file.
         self.interceptor = self._front.interceptor = ground.interceptor("" if self.command else f"{ground.table}/")
@@ -49,7 +49,6 @@ class LocalWorld(RunStorage):
         )
         (self._root / ground.table).mkdir(parents=True)
         self._front.settle(ground.table)
-        return self
 
     def describe(self) -> dict[str, Any]:
         """The storage in a header."""

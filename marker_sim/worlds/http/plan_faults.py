@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
 import re
 import signal
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import ClassVar
 
 from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.faults.sites import REPLY, REQUEST_QUEUED, WIRE, site_of
@@ -140,30 +142,28 @@ class PlanFaults:
         self._places = places
         self._lock = threading.Lock()
         self._count: Counter[tuple[str, str]] = Counter()
-        self._waiting: dict[tuple[str, str], dict[int, list[Fault]]] = {}
         self._at_calls = tuple(filter(at_a_call, plan.faults))
         self._armed: list[ArmedFault] = []
-        self._due: list[tuple[float, int, Callable[[], None]]] = []
+        self._due: list[tuple[float, int, Callable[[], object]]] = []
         self._number = itertools.count()
         self._healed = False
-        self._pauses: dict[Server, list[float]] = {}  # Until when, under the recorder's lock.
-        self._at_end: list[Callable[[], None]] = []
+        self._waiting: defaultdict[tuple[str, str, int], list[Fault]] = defaultdict(list)
         for fault in plan.faults:
-            if at_a_call(fault):
-                continue
-            key = (fault.target, fault.site)
-            if fault.target == "server" and not fault.site:
-                key = (fault.target, REQUEST_QUEUED)  # A server's steps are the requests it gets.
-            self._waiting.setdefault(key, {}).setdefault(fault.n, []).append(fault)
+            if not at_a_call(fault):
+                # A server's steps are the requests it gets.
+                site = fault.site or (REQUEST_QUEUED if fault.target == "server" else "")
+                self._waiting[fault.target, site, fault.n].append(fault)
 
     def arm(self, world: RunStorage) -> None:
         """Arm the faults at calls on storage."""
         if world.interceptor is None:
             return
-        named = world.layout == "hudi"
-        for fault in map(self._here, self._at_calls):
+        for fault in self._at_calls:
             call = call_of(fault)
-            call = call if named else call._replace(pattern=_FILE_NAME.sub("/", call.pattern))
+            if isinstance(fault.trigger, Call):
+                call = within(self._injector.workdir, call)
+            if world.layout != "hudi":
+                call = call._replace(pattern=_FILE_NAME.sub("/", call.pattern))
             awhile = fault.kind is FaultKind.DISK_FULL and bool(fault.site)  # And not for this call alone.
             self._armed.append(ArmedFault(replace(fault, trigger=call), caller=SERVERS, outside=awhile))
         world.interceptor.arm(*self._armed)
@@ -214,7 +214,7 @@ class PlanFaults:
         deadline: when all of it has to be over (time.monotonic).
         """
         until = time.monotonic() + for_s
-        while not over() and time.monotonic() < min(until, deadline) and (self._injector.servers or self._due):
+        while not over() and time.monotonic() < min(until, deadline) and (self._injector.servers or self._comes()):
             began = time.monotonic()
             self._do_what_is_due()
             until += time.monotonic() - began
@@ -223,7 +223,7 @@ class PlanFaults:
 
     def heal(self) -> None:
         """Everything that was begun ends, nothing begins any more, and a server lives."""
-        with self._injector.hands:
+        with self._injector.stopping:
             self._healed = True  # A client may have met a fault, and not begun it so far.
         world = self._injector.world
         if world.interceptor is not None:
@@ -233,32 +233,30 @@ class PlanFaults:
                     self.met[armed.kind.value] += armed.fired
         while self._due:
             self._do_what_is_due(all_of_it=True)
-        while self._at_end:
-            self._at_end.pop()()
         self._heal_wires()
         self._restart(healed=True)
 
     def _heal_wires(self) -> None:
         """Heal all wires and count the faults seen on each; where one was not seen, its wire as a whole counts 0."""
-        seen = self.wires.heal()
+        counts, seen = self._injector.counts, self.wires.heal()
         for evidence in seen:
             word = evidence.fault.kind.value
             self.met[word] += evidence.happened
             if not evidence.happened:
-                self._injector.note(f"{word} {described(evidence.fault)} not seen on its wire: {evidence.seen}")
-            self._injector.note("requests that a wire fault broke", evidence.broken)
+                counts[f"{word} {described(evidence.fault)} not seen on its wire: {evidence.seen}"] += 1
+            counts["requests that a wire fault broke"] += evidence.broken
         for wire in wires_of(self._plan):
-            wanted = [fault for fault in self._plan.faults if wire_of(fault) == wire]
+            wanted = sum(wire_of(fault) == wire for fault in self._plan.faults)
             happened = sum(evidence.happened for evidence in seen if wire_of(evidence.fault) == wire)
-            self.met[wire] = happened if happened == len(wanted) else 0
+            self.met[wire] = happened if happened == wanted else 0
 
-    def _arrive(self, *keys: tuple[str, str]) -> list[Fault]:
+    def _arrive(self, *places: tuple[str, str]) -> list[Fault]:
         """The faults due at a site that was reached; those of connections are started in their own thread instead."""
         due: list[Fault] = []
         with self._lock:
-            for key in keys:
-                self._count[key] += 1
-                due += self._waiting.get(key, {}).pop(self._count[key], [])
+            for place in places:
+                self._count[place] += 1
+                due += self._waiting.pop((*place, self._count[place]), [])
         for fault in filter(wire_of, due):
             self.wires.due(fault)
         return [fault for fault in due if not wire_of(fault)]
@@ -271,54 +269,85 @@ class PlanFaults:
                 self._strike_now(server, fault)
 
     def _strike_now(self, server: Server, fault: Fault) -> None:
-        with self._injector.hands:
+        with self._injector.stopping:
             if not server.ended and not self._healed:
                 self._begin(server, fault)
 
     def _begin(self, server: Server, fault: Fault, call: StorageCall | None = None) -> None:
         """Do a fault of a server now; what follows from it later is put off."""
-        injector = self._injector
         if wire_of(fault):
             self.wires.due(fault)
-            return
-        path = call.path if call is not None else None
-        settings = fault.settings
-        match fault.kind:
-            case FaultKind.KILL | FaultKind.ORPHANED | FaultKind.TORN_WRITE:
-                self.met[fault.kind.value] += 1
-                injector.shoot(server, path, call.operation if call is not None else None)
-                self._later(0, lambda: self._bury(server, fault))
-            case FaultKind.POWER_LOST if not self.second_is_coming:  # That one would live on.
-                self.met[fault.kind.value] += 1
-                place = call.operation if call is not None else None
-                for dead in injector.lose_power(server, settings, path, place):
-                    self._later(0, partial(self._bury, dead, fault))
-            case FaultKind.PAUSE:
-                self._pause(server, settings.for_ms, path)
-            case FaultKind.SECOND_SERVER:
-                self.second_is_coming = len(injector.servers) == 1
-                self._later(0, lambda: self._second(settings.for_ms))
-            case FaultKind.DISK_FULL:
-                injector.world.begin(fault)
-                if settings.for_ms:
-                    self._later(settings.for_ms, lambda: self._has_room(fault))
-                else:
-                    self._at_end.append(lambda: self._has_room(fault))
+        else:
+            path, place = (call.path, call.operation) if call is not None else (None, None)
+            self._EFFECTS[fault.kind](self, server, fault, path, place)
 
-    def _later(self, after_ms: int, act: Callable[[], None]) -> None:
+    def _kill(self, server: Server, fault: Fault, path: str | None, place: str | None) -> None:
+        self.met[fault.kind.value] += 1
+        self._injector.kill(server, path, place)
+        self._later(0, partial(self._died, server, fault))
+
+    def _lose_power(self, server: Server, fault: Fault, path: str | None, place: str | None) -> None:
+        if not self.second_is_coming:  # That one would live on.
+            self.met[fault.kind.value] += 1
+            for dead in self._injector.lose_power(server, fault.settings, path, place):
+                self._later(0, partial(self._died, dead, fault))
+
+    def _pause(self, server: Server, fault: Fault, path: str | None, _: str | None) -> None:
+        """A pause, or a longer one; one within another does nothing."""
+        injector, for_ms = self._injector, fault.settings.for_ms
+        until = time.monotonic() + for_ms / 1000
+        with injector.recorder.lock:
+            pauses = injector.pauses.get(server, [])
+            if until <= max(pauses, default=0.0):
+                return
+            self.met[PAUSE] += 1
+            injector.pauses[server] = [*pauses, until]
+            if not pauses:
+                injector.recorder.fault(
+                    server.name, PAUSE, "begin", path, lambda: server.program.signal(signal.SIGSTOP)
+                )
+        self._later(for_ms, partial(self._proceed, server))
+
+    def _second_server(self, _: Server, fault: Fault, *__: str | None) -> None:
+        self.second_is_coming = len(self._injector.servers) == 1
+        self._later(0, partial(self._second, fault.settings.for_ms))
+
+    def _fill_disk(self, _: Server, fault: Fault, *__: str | None) -> None:
+        self._injector.world.begin(fault)
+        self._later(fault.settings.for_ms or math.inf, partial(self._has_room, fault))
+
+    # What a fault of a server does, given the server, the fault, and the path and operation of the call, if it has one.
+    _EFFECTS: ClassVar[Mapping[FaultKind, Callable[[PlanFaults, Server, Fault, str | None, str | None], None]]] = {
+        FaultKind.KILL: _kill,
+        FaultKind.ORPHANED: _kill,
+        FaultKind.TORN_WRITE: _kill,
+        FaultKind.POWER_LOST: _lose_power,
+        FaultKind.PAUSE: _pause,
+        FaultKind.SECOND_SERVER: _second_server,
+        FaultKind.DISK_FULL: _fill_disk,
+    }
+
+    # What follows from a fault later, in the thread of the run.
+
+    def _later(self, after_ms: float, act: Callable[[], object]) -> None:
+        """Do something after a while; when everything is healed at the latest."""
         with self._lock:
             heapq.heappush(self._due, (time.monotonic() + after_ms / 1000, next(self._number), act))
+
+    def _comes(self, by: float = math.inf) -> bool:
+        """Whether something is put off to a time before another."""
+        return bool(self._due) and self._due[0][0] < by
 
     def _do_what_is_due(self, all_of_it: bool = False) -> None:
         while True:
             with self._lock:
-                if not self._due or (not all_of_it and self._due[0][0] > time.monotonic()):
+                if not self._due or not (all_of_it or self._comes(time.monotonic())):
                     return
                 act = heapq.heappop(self._due)[2]
             act()
 
-    def _bury(self, server: Server, fault: Fault) -> None:
-        self._injector.bury(server, self._places)
+    def _died(self, server: Server, fault: Fault) -> None:
+        self._injector.look_at_dead(server, self._places)
         if fault.settings.restart_ms >= 0 and not self._injector.servers:
             self._later(fault.settings.restart_ms, self._restart)
 
@@ -330,32 +359,15 @@ class PlanFaults:
     def _has_room(self, fault: Fault) -> None:
         self.met[fault.kind.value] += self._injector.world.heal(fault)
 
-    def _pause(self, server: Server, for_ms: int, path: str | None) -> None:
-        """A pause, or a longer one; one within another does nothing."""
-        injector, until = self._injector, time.monotonic() + for_ms / 1000
-        with injector.recorder.lock:
-            pauses = self._pauses.setdefault(server, [])
-            if until <= max(pauses, default=0.0):
-                return
-            self.met[PAUSE] += 1
-            if not pauses:
-                injector.paused.add(server)
-                injector.recorder.fault(
-                    server.name, PAUSE, "begin", path, lambda: server.program.signal(signal.SIGSTOP)
-                )
-            pauses.append(until)
-        self._later(for_ms, lambda: self._proceed(server))
-
     def _proceed(self, server: Server) -> None:
         """One of its pauses is over; it goes on after the last."""
         injector = self._injector
-        with injector.hands, injector.recorder.lock:
-            self._pauses[server].pop(0)
-            if self._pauses[server]:
-                return
-            injector.paused.discard(server)
-            if not server.ended:
-                injector.recorder.fault(server.name, PAUSE, "end", act=server.proceed)
+        with injector.stopping, injector.recorder.lock:
+            injector.pauses[server].pop(0)
+            if not injector.pauses[server]:
+                del injector.pauses[server]
+                if not server.ended:
+                    injector.recorder.fault(server.name, PAUSE, "end", act=server.proceed)
 
     def _second(self, for_ms: int) -> None:
         injector = self._injector
@@ -363,16 +375,11 @@ class PlanFaults:
         self.second_is_coming = False
         if second is not None:
             self.met[FaultKind.SECOND_SERVER.value] += 1
-            self._later(for_ms, lambda: self._end_second(second))
+            self._later(for_ms, partial(self._end_second, second))
 
     def _end_second(self, second: Server) -> None:
         self._injector.second_ends(second)
         self._restart()
-
-    def _here(self, fault: Fault) -> Fault:
-        """The fault with paths of this run."""
-        trigger = fault.trigger
-        return replace(fault, trigger=within(self._injector.workdir, trigger)) if isinstance(trigger, Call) else fault
 
 
 def call_of(fault: Fault) -> Call:

@@ -1,5 +1,7 @@
 """One plan run against real servers, and the history of it.
 
+start ─► faults, while clients ask ─► healed ─► probes ─► end ─► look, kill, look
+
 A server that met no fault, perhaps because it was started after the last one, and answered everything, serves the next
 run, unless servers wrote to files outside of tables: then a run costs as long as its clients take. All tables of a run
 lie below a folder of its own.
@@ -9,23 +11,26 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 
+from marker_sim import __version__
 from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.faults.row import READS
-from marker_sim.history import History
+from marker_sim.history import Header, History
+from marker_sim.judges.promises.profiles import Profile
+from marker_sim.names import MarkerDirectory, parse_directory
 from marker_sim.outcome.conditions import conditions_met
 from marker_sim.plan import Plan
 from marker_sim.worlds.door.front import OTHERWISE, UNSEEN
-from marker_sim.worlds.http.clients import Scripts
+from marker_sim.worlds.http.clients import Requests, Scripts
 from marker_sim.worlds.http.directory_reader import UNREAD
-from marker_sim.worlds.http.fault_injector import KIT_PROBE
+from marker_sim.worlds.http.fault_injector import KIT_PROBE, ServerFaultInjector
 from marker_sim.worlds.http.plan_faults import PlanFaults, at_a_call, call_of, refuses_calls
 from marker_sim.worlds.http.plan_wires import STORAGE_WIRE, wires_of
+from marker_sim.worlds.http.probes import Probes, Watch
 from marker_sim.worlds.http.servers import Fleet, Server
-from marker_sim.worlds.http.stage import ForeignSystem, RunStage
-from marker_sim.worlds.http.starvation import processor_use
+from marker_sim.worlds.http.starvation import Idleness
 from marker_sim.worlds.http.world import RunGround, RunStorage
 from marker_sim.worlds.interceptor import ArmedFault, StorageCall
 from marker_sim.worlds.recorder import Recorder
@@ -34,12 +39,27 @@ SCRIPTS_S = 8.0
 LONGER_S = 13.0  # Longer than any answer may take, so that whoever waits for a directory that fails is seen to wait.
 IDLE_S = 3.0  # All that still ask wait for an answer: what hangs is seen while the run is probed.
 REFUSED_IDLE_S = 4.5  # The same after storage failed: with the probes longer than its time-out and any answer may take.
-# Of requests that are not awaited: servers that were idle for three looks hang. A batch comes every 25 ms in a walk.
-HANGS_S, LOOK_S, BUSY_SHARE = 0.75, 0.25, 0.05
 REUSED_MAX = 12
 KEEPS = ("write", "rename", "link", "put")  # Calls by which something is kept.
 OF_PLANS = "in plans: "
 HOSTILE = "hostile directory"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignSystem:
+    """The system under test as a run needs it.
+
+    world: the storage under a run.
+    identity: whether the server honours the identity of a request, our extension `requestid`.
+    batching: what its batches are held to, and why.
+    """
+
+    name: str
+    version: str
+    profile: Profile
+    world: Callable[[RunGround], RunStorage]
+    identity: bool = False
+    batching: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +109,7 @@ class ServerSlot:
             self.close()
         self._runs += 1
         system = replace(self._system, world=self._bind)
-        run = _PlannedRun(system, self._fleet, plan, f"{self.name}-{self._runs}", deadline, patient)
+        run = PlannedRun(system, self._fleet, plan, f"{self.name}-{self._runs}", deadline, patient)
         keep = False
         try:
             keep = run.play(self._server, probing)
@@ -115,8 +135,9 @@ class ServerSlot:
     def _bind(self, ground: RunGround) -> RunStorage:
         if self._world is None:
             self._world = self._system.world(ground._replace(storage=f"{self.name}-s{self._worlds}"))
-            return self._world
-        return self._world.bind(ground)
+        else:
+            self._world.bind(ground)
+        return self._world
 
 
 def reads_fail(plan: Plan) -> bool:
@@ -129,61 +150,55 @@ def power_fails(plan: Plan) -> bool:
     return any(fault.kind is FaultKind.POWER_LOST for fault in plan.faults)
 
 
-class _Idleness:
-    """How long servers have done nothing: no request, answer or storage call came, and no thread of theirs wanted a
-    processor.
+class PlannedRun:
+    """One run of a plan.
 
-    A server that sleeps looks the same, so nothing is judged by this.
+    table: what all tables of the run lie below. places: the marker directories that are looked at and probed.
+    deadline: when the campaign has to be over (time.monotonic).
     """
 
-    def __init__(self) -> None:
-        self._seen: tuple[int, int] = (0, 0)
-        self._ran_ns = self._next_ns = self._since_ns = 0
-
-    def lasts(self, recorder: Recorder, world: RunStorage, servers: Sequence[Server]) -> bool:
-        """Whether it has lasted for `HANGS_S`; false when no server lives."""
-        now_ns = time.monotonic_ns()
-        if now_ns >= self._next_ns:
-            seen = (
-                recorder.count(("invoke", "ok", "fail", "info")),
-                sum(world.held(each.name).calls for each in servers),
-            )
-            use = processor_use([pid for server in servers for pid in server.pids()])
-            ran_ns = sum(thread.ran_ns + thread.waited_ns for thread in use.threads.values())
-            worked = ran_ns - self._ran_ns > BUSY_SHARE * LOOK_S * 1e9 or ran_ns < self._ran_ns
-            if seen != self._seen or worked or not servers or not self._since_ns:
-                self._since_ns = now_ns
-            self._seen, self._ran_ns, self._next_ns = seen, ran_ns, now_ns + int(LOOK_S * 1e9)
-        return now_ns - self._since_ns > HANGS_S * 1e9
-
-
-class _PlannedRun(RunStage):
     def __init__(
-        self, system: ForeignSystem, fleet: Fleet, plan: Plan, table: str, deadline: float, patient: bool
+        self, system: ForeignSystem, fleet: Fleet, plan: Plan, table: str, deadline: float, patient: bool = True
     ) -> None:
-        wire = STORAGE_WIRE in wires_of(plan)
-        reads, power = reads_fail(plan), power_fails(plan)
-        super().__init__(system, fleet, plan, table, deadline, wire=wire, reads=reads, power=power)
+        self.system = system
+        self.plan = plan
+        self.table = table
+        self.recorder = Recorder()
+        found = map(parse_directory, plan.directories)
+        self.places = tuple(MarkerDirectory(f"{table}/{each.table}", each.instant) for each in found)
+        self.deadline = deadline
+        self.injector = ServerFaultInjector(fleet, self.recorder, plan, table, self._open_world)
+        self.world = self.injector.world
         self.faults = PlanFaults(plan, self.injector, self.places)
-        self.scripts = Scripts(plan.single_ops, self.places, self.requests, self.faults, self.injector.on_ack)
-        self.injector.load = self.scripts
-        self._idleness = None if patient else _Idleness()
+        requests = Requests(self.recorder, self.world.address, system.identity)
+        self.scripts = Scripts(plan.single_ops, self.places, requests, self.faults, self.injector)
+        self.probes = Probes(plan, self.places, requests, self.injector, deadline, self.gives_up)
+        self.watch = Watch(self.injector, self.places)
+        self._idleness = None if patient else Idleness()
         self._hung = False
 
-    def inject(self, armed: ArmedFault, call: StorageCall) -> None:
-        """Do a fault of the plan that is due at a call."""
+    def _open_world(self, injector: ServerFaultInjector) -> RunStorage:
+        plan, table = self.plan, self.table
+        wire, reads, power = STORAGE_WIRE in wires_of(plan), reads_fail(plan), power_fails(plan)
+        serves, restarts = injector.serves, injector.restarts
+        return self.system.world(
+            RunGround(self.recorder, self._inject, serves, restarts, table, table, wire, reads, power)
+        )
+
+    def _inject(self, armed: ArmedFault, call: StorageCall) -> None:
+        """Do a fault of the plan that is due at a call; the recorder's lock is held, so nothing here waits."""
         self.faults.inject(armed, call)
 
     def play(self, living: Server | None, probing: bool) -> bool:
         """All phases; whether the server may serve another run."""
-        injector = self.injector
+        injector, recorder = self.injector, self.recorder
         self.faults.wires.open()
         if living is not None:
             injector.take_over(living)
         else:
             injector.start()
-        self.phase("faults")
-        self.watch()
+        recorder.phase("faults")
+        self.watch.begin()
         self.faults.arm(self.world)
         self.scripts.start()
         takes_time = any(
@@ -193,12 +208,23 @@ class _PlannedRun(RunStage):
         self.faults.drive(self._through, LONGER_S if longer else SCRIPTS_S, self.deadline)
         self.scripts.stop()
         self.faults.heal()
-        self.phase("healed")
+        recorder.phase("healed")
         if probing:
-            self.probe()
-        quiet = not self.recorder.open_since(self.recorder.now_ns())
+            self.probes.run()
+        quiet = not recorder.open_since()
         keep = quiet and self.scripts.over and not wires_of(self.plan) and self._unharmed()
-        self.close(kill=not keep)
+        injector.check()
+        recorder.phase("end")
+        recorder.clients_over = True
+        self.watch.end()
+        if not keep:
+            injector.end()
+        for place in self.places:
+            if not keep:
+                self.world.reader.look_at_dead(place)
+            elif injector.servers:
+                self.world.reader.look(place)
+        recorder.close()
         return keep
 
     def _through(self) -> bool:
@@ -230,8 +256,8 @@ class _PlannedRun(RunStage):
         return all(event.operation == "restart" for event in faults) and not any(own)
 
     def over(self) -> PlayedPlan:
-        """The history of the run."""
-        history, usual = self.history(), (None, *(place.path for place in self.places))
+        """The run with its history."""
+        history, usual = self._history(), (None, *(place.path for place in self.places))
         escaped = self.world.unseen()  # HarnessError when the kit failed, before anybody is judged.
         unseen = escaped if history.header.layout == "hudi" else ()
         if any(sentence.endswith(OTHERWISE) for sentence in unseen):
@@ -239,16 +265,38 @@ class _PlannedRun(RunStage):
         ended = [each for each in history.events if each.operation == "hostile" and each.kind in ("ok", "fail")]
         hostile = sum(each.path not in usual for each in ended)
         met = {**self.faults.met, "plan": 1, HOSTILE: hostile, **conditions_met(history)}
-        for sentence in unseen:
-            self.injector.note(UNSEEN + sentence)
-        if self.world.reader.unread:
-            self.injector.note(UNREAD + self.world.reader.unread)
-        counts = {OF_PLANS + name: count for name, count in met.items()} | self.injector.counts
-        cut = time.monotonic() >= self.deadline
+        known = [UNSEEN + sentence for sentence in unseen]
+        known += [UNREAD + self.world.reader.unread] if self.world.reader.unread else []
+        counts = {OF_PLANS + name: count for name, count in met.items()}
         return PlayedPlan(
-            history=history, counts=counts, plan=self.plan, cut=cut, struck=tuple(self.faults.struck),
-            hung=self._hung, calls=tuple(self._planned()),
-        )  # fmt: skip
+            history=history,
+            counts={**counts, **self.injector.counts, **dict.fromkeys(known, 1)},
+            plan=self.plan,
+            cut=time.monotonic() >= self.deadline,
+            struck=tuple(self.faults.struck),
+            hung=self._hung,
+            calls=tuple(self._planned()),
+        )
+
+    def _history(self) -> History:
+        """The recorded history, with its header."""
+        system, plan = self.system, self.plan
+        header = Header(
+            world="foreign",
+            mode="timeline",
+            sut=system.name,
+            sut_version=system.version,
+            kit_version=__version__,
+            profile=system.profile.name,
+            identity=system.identity,
+            num_threads=plan.num_threads,
+            answer_bound_ms=self.recorder.bound_ms(),
+            seed=plan.seed,
+            plan=plan.to_dict(),
+            options={"interval_ms": str(plan.interval_ms)} | system.batching,
+            **self.world.describe(),
+        )
+        return History(header, tuple(self.recorder.events))
 
     def _planned(self) -> Iterator[StorageCall]:
         """The calls with paths of the plan, without those in tables of other runs, which the server may know."""
@@ -263,7 +311,7 @@ class _PlannedRun(RunStage):
         """Stop every thread, and every server but one that is kept."""
         self.recorder.close()
         self.scripts.end()
-        self.stop_watching()
+        self.watch.end()
         kept = self.injector.servers[0] if keep and self.injector.servers else None
         for server in self.injector.servers:
             if server is not kept:

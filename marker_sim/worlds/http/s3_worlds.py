@@ -72,11 +72,10 @@ class FrontWorld(RunStorage):
         self._probed = probed
         self.bind(ground)
 
-    def bind(self, ground: RunGround) -> FrontWorld:
-        """The next run on the same bucket."""
+    def bind(self, ground: RunGround) -> None:
+        """The next run is on the same bucket."""
         self.interceptor = self.front.interceptor = ground.interceptor(f"{ground.table}/")
         self.reader = DirectoryReader(ground.recorder, self.front.objects, in_order=True, names=self._names)
-        return self
 
     def describe(self) -> dict[str, Any]:
         """The storage in a header."""
@@ -145,13 +144,12 @@ class ExternalS3World(RunStorage):
         self._probed = probed
         self.bind(ground)
 
-    def bind(self, ground: RunGround) -> ExternalS3World:
-        """The next run on the same endpoint."""
+    def bind(self, ground: RunGround) -> None:
+        """The next run is on the same endpoint."""
         if self._mine:
             self._remove(self._mine)
         self._mine = f"{ground.table}/"
         self.reader = DirectoryReader(ground.recorder, self._objects, in_order=False, names=self._names)
-        return self
 
     def describe(self) -> dict[str, Any]:
         """The storage in a header."""

@@ -21,9 +21,10 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.surroundings import supervisor
@@ -38,7 +39,6 @@ AGAIN_S, AGAIN_TIMES = 10.0, 20  # What a start may take while faults go on: tha
 POLL_S = 0.02
 END_TIMEOUT_S = 5.0
 STOP_TIMEOUT_S = 1.0
-_Place = tuple[Callable[[str], Surroundings], int, int]  # The storage of a server, its threads and its interval.
 _TAKEN = ("address already in use", "eaddrinuse", "address in use", "failed to bind", "port already in use")
 
 
@@ -67,36 +67,37 @@ class Command:
         return words
 
 
+class ServerPlace(NamedTuple):
+    """What a server is started with. surroundings: of the server with a name. threads, interval_ms: of its batches."""
+
+    surroundings: Callable[[str], Surroundings]
+    threads: int
+    interval_ms: int
+
+
+@dataclass(slots=True, eq=False)
 class Server:
     """One life of a server process. `name` is the process of the history, `started` the index of its first event.
 
-    door: the port that clients ask: its own, or that of a proxy before it.
     lease: of `lease_port`, until the server is killed. slot: as of `Fleet.start`.
+    proxy: the port of a proxy between the server and its clients, None for none. ended: it was killed, or has exited.
     """
 
-    def __init__(
-        self,
-        name: str,
-        port: int,
-        program: StartedProgram,
-        log: Path,
-        lease: socket.socket | None = None,
-        slot: str = "",
-    ) -> None:
-        self.name, self.slot = name, slot
-        self.port = port
-        self._lease = lease
-        self.door = port
-        self.log = log
-        self.started = -1
-        self.ended = False
-        self.since_s = time.time()
-        self.program = program
+    name: str
+    port: int
+    program: StartedProgram
+    log: Path
+    lease: socket.socket | None = None
+    slot: str = ""
+    proxy: int | None = None
+    started: int = -1
+    ended: bool = False
+    since_s: float = field(default_factory=time.time)
 
     @property
-    def proxied(self) -> bool:
-        """Whether there is a proxy between the server and its clients."""
-        return self.door != self.port
+    def door(self) -> int:
+        """The port that clients ask: its own, or that of the proxy before it."""
+        return self.proxy or self.port
 
     def pids(self) -> list[int]:
         """The process ids of the server and its live descendants."""
@@ -128,8 +129,8 @@ class Server:
             self.program.popen.wait(END_TIMEOUT_S)
         except subprocess.TimeoutExpired as error:
             raise HarnessError(f"process {self.program.pid} of {self.name} did not end after SIGKILL") from error
-        if self._lease is not None:
-            self._lease.close()
+        if self.lease is not None:
+            self.lease.close()
 
     def last_lines(self) -> str:
         """The end of its output, for messages."""
@@ -145,7 +146,7 @@ class Fleet:
         self._workdir = workdir
         self._logs = logs
         self._servers: list[Server] = []
-        self._ahead: dict[_Place, Server] = {}
+        self._ahead: dict[ServerPlace, Server] = {}
         self._count = 0
         self._slowest_s = 0.0
         self._lock = threading.Lock()
@@ -168,10 +169,8 @@ class Fleet:
 
     def start(
         self,
+        place: ServerPlace,
         slot: str,
-        num_threads: int,
-        interval_ms: int,
-        surroundings: Callable[[str], Surroundings],
         probe: Callable[[int], str],
         startup_s: float | None = None,
         begin: Callable[[Callable[[], Server]], Server] = lambda launch: launch(),
@@ -179,7 +178,6 @@ class Fleet:
         """Start a server and wait until it serves; from any thread.
 
         slot: servers of one slot share {workdir}, one after another.
-        surroundings: of the server with a name.
         probe: asks the server at a port, and says what came instead of an answer; "" when it serves.
         begin: calls what it is given, which begins the start.
 
@@ -188,7 +186,7 @@ class Fleet:
         """
         said = ""
         for _ in range(PORTS_TRIED):
-            server = begin(partial(self._next, slot, num_threads, interval_ms, surroundings))
+            server = begin(partial(self._next, place, slot))
             began = time.monotonic()
             try:
                 self._await(server, probe, startup_s or self.command.startup_s)
@@ -205,15 +203,14 @@ class Fleet:
             f" Its last output: {said}"
         )
 
-    def start_ahead(self, num_threads: int, interval_ms: int, surroundings: Callable[[str], Surroundings]) -> None:
-        """Begin the start of the server that the next `start` with these settings takes, if the command allows it."""
-        place = surroundings, num_threads, interval_ms
+    def start_ahead(self, place: ServerPlace) -> None:
+        """Begin the start of the server that the next `start` at this place takes, if the command allows it."""
         if self.command.ahead and place not in self._ahead and not self.closing.is_set():
-            self._ahead[place] = self._launch("ahead", num_threads, interval_ms, surroundings)
+            self._ahead[place] = self._launch(place, "ahead")
 
     def end_ahead(self, surroundings: Callable[[str], Surroundings]) -> None:
         """End what was begun by `start_ahead` and is not needed."""
-        for place in [place for place in self._ahead if place[0] == surroundings]:
+        for place in [place for place in self._ahead if place.surroundings == surroundings]:
             self._ahead.pop(place).kill()
 
     def end_all(self) -> None:
@@ -229,30 +226,26 @@ class Fleet:
         for server in self._servers:
             server.exited()
 
-    def _next(
-        self, slot: str, num_threads: int, interval_ms: int, surroundings: Callable[[str], Surroundings]
-    ) -> Server:
+    def _next(self, place: ServerPlace, slot: str) -> Server:
         """The server whose start began ahead, unless it ended, or a new one."""
-        server = self._ahead.pop((surroundings, num_threads, interval_ms), None)
+        server = self._ahead.pop(place, None)
         if server is None or server.exited() is not None:
-            return self._launch(slot, num_threads, interval_ms, surroundings)
+            return self._launch(place, slot)
         server.slot = slot
         return server
 
-    def _launch(
-        self, slot: str, num_threads: int, interval_ms: int, surroundings: Callable[[str], Surroundings]
-    ) -> Server:
+    def _launch(self, place: ServerPlace, slot: str) -> Server:
         with self._lock:
             self._count += 1
             name = f"server-{self._count}"
-        around = surroundings(name)
+        around = place.surroundings(name)
         (port, lease), workdir = lease_port(), self._workdir / slot
         log = self._logs / f"{name}.log"
         values = {
             "port": str(port),
             "workdir": str(workdir),
-            "threads": str(num_threads),
-            "interval_ms": str(interval_ms),
+            "threads": str(place.threads),
+            "interval_ms": str(place.interval_ms),
             **around.values,
         }
         words = self.command.arguments(values)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -16,8 +16,13 @@ from typing import NamedTuple
 import psutil
 
 from marker_sim.worlds.door.calls import HeldCalls
+from marker_sim.worlds.http.servers import Server
+from marker_sim.worlds.http.world import RunStorage
+from marker_sim.worlds.recorder import Recorder
 
 WORTH_MS = 50  # Of waiting for a processor.
+# Of requests that are not awaited: servers that were idle for three looks hang. A batch comes every 25 ms in a walk.
+HANGS_S, LOOK_S, BUSY_SHARE = 0.75, 0.25, 0.05
 _NS_PER_MS = 1_000_000
 
 
@@ -83,3 +88,29 @@ class Starvation:
         lost_ms = starved_ms(before, now) + int(self._held_s * 1000)
         self._held_s = 0.0
         return min(lost_ms, (now.at_ns - before.at_ns) // _NS_PER_MS)
+
+
+class Idleness:
+    """How long servers have done nothing: no request, answer or storage call came, and no thread of theirs wanted a
+    processor.
+
+    A server that sleeps looks the same, so nothing is judged by this.
+    """
+
+    def __init__(self) -> None:
+        self._seen = (0, 0)
+        self._ran_ns = self._next_ns = self._since_ns = 0
+
+    def lasts(self, recorder: Recorder, world: RunStorage, servers: Sequence[Server]) -> bool:
+        """Whether it has lasted for `HANGS_S`; false when no server lives."""
+        now_ns = time.monotonic_ns()
+        if now_ns >= self._next_ns:
+            calls = sum(world.held(each.name).calls for each in servers)
+            seen = (recorder.count(("invoke", "ok", "fail", "info")), calls)
+            use = processor_use(pid for server in servers for pid in server.pids())
+            ran_ns = sum(thread.ran_ns + thread.waited_ns for thread in use.threads.values())
+            worked = ran_ns - self._ran_ns > BUSY_SHARE * LOOK_S * 1e9 or ran_ns < self._ran_ns
+            if seen != self._seen or worked or not servers or not self._since_ns:
+                self._since_ns = now_ns
+            self._seen, self._ran_ns, self._next_ns = seen, ran_ns, now_ns + int(LOOK_S * 1e9)
+        return now_ns - self._since_ns > HANGS_S * 1e9

@@ -110,8 +110,8 @@ class RunStorage(ABC):
         self._shown, self._environment = shown, environment
 
     @abstractmethod
-    def bind(self, ground: RunGround) -> RunStorage:
-        """This storage for the next run, whose servers may still live."""
+    def bind(self, ground: RunGround) -> None:
+        """Serve the next run, whose servers may still live."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:

@@ -1,7 +1,6 @@
-"""One toxiproxy server process and the wires through it, driven by toxiproxy-python, which is wrapped here once.
+"""One toxiproxy server process and the wires through it, driven by its HTTP API.
 
-toxiproxy-python keeps host and port on a class and waits for ever. Each server here gets a subclass of its API consumer
-with an address of its own, and each call a time-out; whatever a call comes to besides success is HarnessError.
+Each call has a time-out; whatever it comes to besides success is HarnessError.
 
     client ──► wire.port ──[upstream toxics]──► upstream
            ◄──────────────[downstream toxics]──
@@ -17,6 +16,7 @@ another process uses it meanwhile.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import tempfile
@@ -27,9 +27,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 import psutil
-import requests  # type: ignore[import-untyped, unused-ignore]
-from toxiproxy.api import APIConsumer  # type: ignore[import-untyped, unused-ignore]
-from toxiproxy.exceptions import InvalidToxic, NotFound, ProxyExists  # type: ignore[import-untyped, unused-ignore]
+import urllib3
 
 from marker_sim.errors import HarnessError
 from marker_sim.surroundings import supervisor
@@ -41,7 +39,6 @@ CALL_S = 10.0
 PORT_BACK_S = 3.0
 POLL_S = 0.01
 END_S = 5.0
-_REFUSALS = (ProxyExists, NotFound, InvalidToxic)
 
 
 class Toxiproxy:
@@ -51,7 +48,7 @@ class Toxiproxy:
         self._program = program
         self._process: subprocess.Popen[bytes] | None = None
         self._log: IO[bytes] | None = None
-        self._api: Any = None
+        self._port: int | None = None
 
     def __enter__(self) -> Toxiproxy:
         program = self._program or find_server()
@@ -79,7 +76,7 @@ class Toxiproxy:
     def proxy(self, name: str, upstream_port: int) -> ProxiedWire:
         """A new wire from a fresh port on 127.0.0.1 to a port there, which may open later."""
         given = {"name": name, "listen": "127.0.0.1:0", "upstream": f"127.0.0.1:{upstream_port}"}
-        made = self.call("post", "/proxies", given)
+        made = self.call("POST", "/proxies", given)
         return ProxiedWire(self, name, int(made["listen"].rpartition(":")[2]))
 
     def close(self) -> None:
@@ -93,19 +90,15 @@ class Toxiproxy:
 
     def call(self, method: str, path: str, given: Mapping[str, Any] | None = None) -> Any:
         """The answer to one call of the server's API, None for an empty one; HarnessError for every error."""
-        # Requests to the loopback address must not use a proxy of the environment (HTTP_PROXY).
-        more: dict[str, Any] = {"timeout": CALL_S, "proxies": {"http": None}}
-        if given is not None:
-            more["json"] = given
+        url = f"http://127.0.0.1:{self._port}{path}"
         try:
-            reply = getattr(self._api, method)(path, **more)
-        except _REFUSALS as error:
-            raise HarnessError(f"toxiproxy refused {method} {path}: {_text(error.args)}") from error
-        except requests.RequestException as error:
+            reply = urllib3.request(method, url, json=given, timeout=CALL_S, retries=False)
+        except urllib3.exceptions.HTTPError as error:
             raise HarnessError(f"toxiproxy did not answer {method} {path}: {error}; {self._last_output()}") from error
-        if reply.status_code >= 400:
-            raise HarnessError(f"toxiproxy refused {method} {path}: {reply.status_code} {reply.text.strip()[:200]}")
-        return reply.json() if reply.content and method != "delete" else None
+        if reply.status >= 400:
+            said = reply.data.decode("utf-8", "replace").strip()[:200]
+            raise HarnessError(f"toxiproxy refused {method} {path}: {reply.status} {said}")
+        return json.loads(reply.data) if reply.data else None
 
     def _await(self) -> None:
         """Read the port that the kernel chose, and wait until the API answers there."""
@@ -114,10 +107,9 @@ class Toxiproxy:
         while time.monotonic() < deadline:
             if self._process.poll() is not None:
                 raise HarnessError(f"toxiproxy ended with {self._process.returncode} at once; {self._last_output()}")
-            port = _listens_at(self._process.pid)
-            if port is not None:
-                self._api = type("Consumer", (APIConsumer,), {"host": "127.0.0.1", "port": port})
-                self.call("get", "/proxies")
+            self._port = _listens_at(self._process.pid)
+            if self._port is not None:
+                self.call("GET", "/proxies")
                 return
             time.sleep(POLL_S)
         raise HarnessError(f"toxiproxy did not listen within {STARTUP_S:.0f} s; {self._last_output()}")
@@ -167,14 +159,14 @@ class ProxiedWire:
         """
         self._made += 1
         given = {"type": kind, "name": f"{kind}-{self._made}", "stream": stream, "toxicity": toxicity}
-        self._toxiproxy.call("post", f"/proxies/{self.name}/toxics", {**given, "attributes": attributes})
+        self._toxiproxy.call("POST", f"/proxies/{self.name}/toxics", {**given, "attributes": attributes})
         try:
             yield
         finally:
-            self._toxiproxy.call("delete", f"/proxies/{self.name}/toxics/{given['name']}")
+            self._toxiproxy.call("DELETE", f"/proxies/{self.name}/toxics/{given['name']}")
 
     def _set(self, **given: Any) -> None:
-        self._toxiproxy.call("post", f"/proxies/{self.name}", given)
+        self._toxiproxy.call("POST", f"/proxies/{self.name}", given)
 
 
 def _listens_at(pid: int) -> int | None:
@@ -184,7 +176,3 @@ def _listens_at(pid: int) -> int | None:
     except psutil.Error:
         return None
     return next((row.laddr.port for row in found if row.status == psutil.CONN_LISTEN), None)
-
-
-def _text(words: tuple[object, ...]) -> str:
-    return " ".join(word.decode("utf-8", "replace") if isinstance(word, bytes) else str(word) for word in words).strip()
