@@ -31,9 +31,10 @@ from marker_sim.judges.findings import by_number
 from marker_sim.outcome.failure import Kind, failures_in
 from marker_sim.outcome.result import OF_STORY, UNCONFIRMED, Campaign, Deciding
 from marker_sim.plan import Plan
+from marker_sim.search.numbered_calls import WalkPoint
 from marker_sim.surroundings.requirements import spark_home
 from marker_sim.surroundings.supervisor import end_marked
-from marker_sim.targets.hudi_java_walk import FAILED, KILLED, TablePoint, TableWalk
+from marker_sim.targets.hudi_java_walk import FAILED, KILLED, TableWalk
 from marker_sim.targets.jvm.java_start import archived, compiled
 from marker_sim.targets.run_environment import check_door, scratch_directory
 from marker_sim.targets.target import CampaignRequest
@@ -84,7 +85,7 @@ def open_runs(
     )  # fmt: skip
     try:
         with scratch_directory() as scratch:
-            walk = TableWalk(request.modes, request.seed, request.storage)
+            walk = TableWalk(request.modes, request.seed, storage=request.storage)
             with asked_once(walk.bases[0][1], version, scratch / "once") as asked:
                 words = archived(java_words(java, program.jars, home), program_jar, asked, progress)
             runs = JavaRuns(
@@ -104,7 +105,7 @@ class DrawnPoint:
 
     number: int
     plan: Plan
-    point: TablePoint | None
+    point: WalkPoint | None
     words: str
 
     @property
@@ -144,7 +145,7 @@ class JavaRuns:
     _shown: dict[Hashable, set[Kind]] = field(default_factory=dict)
     _plays: Counter[tuple[Hashable, Kind]] = field(default_factory=Counter)
     _faultless: dict[Plan, set[Kind]] = field(default_factory=dict)
-    _settled: dict[TablePoint, str] = field(default_factory=dict)
+    _settled: dict[WalkPoint, str] = field(default_factory=dict)
     _lives: Counter[int] = field(default_factory=Counter)  # By thread, as the JVMs.
     _jvms: dict[int, Application] = field(default_factory=dict)
     _closed: bool = False
@@ -183,7 +184,7 @@ class JavaRuns:
         with self._confirming[self.walk.kind(drawn.point)]:
             return self._confirmed(drawn.point, broken, replace(played, findings=()))
 
-    def _confirmed(self, point: TablePoint, broken: set[Kind], played: SparkRun) -> SparkRun:
+    def _confirmed(self, point: WalkPoint, broken: set[Kind], played: SparkRun) -> SparkRun:
         """The run of processes by a point that broke something in a warm JVM; `played` where there is none."""
         kind, counts = self.walk.kind(point), AS_BEFORE
         shown = self._shown.setdefault(kind, set())
@@ -263,7 +264,6 @@ class JavaRuns:
         settled = self._settled.pop(drawn.point, "")
         if played.cut and not broken and not settled:
             self._out_of_time = True  # There was none for its fault, or to look at the table after it.
-            self.walk.give_up(drawn.point)
             return
         if struck and not broken and not settled and not _recovered(played.history):
             settled = UNCONFIRMED
