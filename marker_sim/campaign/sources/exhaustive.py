@@ -30,9 +30,8 @@ from typing import Any, NamedTuple
 from marker_sim.campaign.pieces import RECHECK_EVERY, NumberedRun
 from marker_sim.errors import UsageError
 from marker_sim.faults import Fault, FaultKind, Step
-from marker_sim.history import History
 from marker_sim.plan import MODES, STORAGES, Plan, Task, Write
-from marker_sim.seams import Capabilities, Condition
+from marker_sim.seams import Capabilities
 from marker_sim.system import System
 from marker_sim.worlds.simulated.cluster import Cluster
 from marker_sim.worlds.simulated.scheduler import Process
@@ -139,74 +138,48 @@ def crashes(actor: str, capabilities: Capabilities) -> tuple[Crash, ...]:
     return (Crash(kill), Crash(kill.but(restart_ms=LATE_SERVER_MS)), *under_way)
 
 
-@dataclass(slots=True, kw_only=True)
-class _Calls:
-    """Calls by actor: steps before crash points begin, and all steps; by actor and step: the calls that write."""
+class WatchedCluster(Cluster):
+    """The cluster, with its crash points: those after the last of some crashes of its plan.
 
-    begun: dict[str, int] = field(default_factory=dict)
-    ended: dict[str, int] = field(default_factory=dict)
-    writes: dict[tuple[str, int], str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Watched:
-    """A run with its history, its steps, and the given crashes that happened."""
-
-    history: History
-    steps: int
-    happened: tuple[Fault, ...]
-    _calls: _Calls
-
-    def points(self) -> tuple[Fault, ...]:
-        """The possible places and kinds of one more crash, by actor, step and kind."""
-        calls, found = self._calls, []
-        for actor in sorted(calls.ended):
-            ways = crashes(actor, CAPABILITIES[self.history.header.storage])
-            for step in range(calls.begun.get(actor, 0) + 1, calls.ended[actor] + 1):
-                call = calls.writes.get((actor, step))
-                found += [replace(way.fault, target=actor, trigger=Step(step)) for way in ways if way.fits(call)]
-        return tuple(found)
-
-
-def watch(plan: Plan, system: System, crashed: tuple[Fault, ...] = (), before: int = 0) -> Watched:
-    """The run of a plan, with the crash points after the last of those faults of the plan that are in `crashed`.
-
-    Without a crash these are the points of all writes except the first `before`.
+    happened: those of the crashes that did.
     """
-    cluster = _Watching(plan, system, crashed)
-    try:
-        with watched(lambda: cluster.scheduler.steps):
-            cluster.begin()
-            for number, write in enumerate(plan.writes):
-                if number == before and not crashed:
-                    cluster.mark()
-                cluster.writes.play(write)
-            cluster.calls.ended = {name: state.steps for name, state in cluster.host.actors.items()}
-            cluster.end()
-    finally:
-        cluster.close()
-    return Watched(
-        history=cluster.history(),
-        steps=cluster.scheduler.steps,
-        happened=tuple(cluster.happened),
-        _calls=cluster.calls,
-    )
-
-
-class _Watching(Cluster):
-    """The cluster, with its storage calls and its crashes observed."""
 
     def __init__(self, plan: Plan, system: System, crashed: tuple[Fault, ...]) -> None:
         super().__init__(plan, system)
-        self.calls = _Calls()
         self.happened: list[Fault] = []
+        self.changes: dict[tuple[str, int], str] = {}  # The storage call of an actor at a step.
+        self._begun: dict[str, int] = {}  # Steps of actors before crash points begin.
         self._crashed = crashed
         self.store.tear = self._tear
-        self.host.make_storage = partial(_WatchedStorage, self.store, self.calls)
+        self.host.make_storage = partial(_WatchedStorage, self.store, self.changes)
 
     def mark(self) -> None:
         """Count calls as crash points from now on."""
-        self.calls.begun = {name: state.steps for name, state in self.host.actors.items()}
+        self._begun = self._steps()
+
+    def play_watched(self, before: int) -> None:
+        """Play the plan; without crashes, its first `before` writes have no crash points."""
+        with watched(lambda: self.scheduler.steps):
+            self.begin()
+            for number, write in enumerate(self.plan.writes):
+                if number == before and not self._crashed:
+                    self.mark()
+                self.writes.play(write)
+            self._ended = self._steps()
+            self.end()
+
+    def points(self) -> tuple[Fault, ...]:
+        """The possible places and kinds of one more crash, by actor, step and kind."""
+        found = []
+        for actor in sorted(self._ended):
+            ways = crashes(actor, CAPABILITIES[self.plan.storage])
+            for step in range(self._begun.get(actor, 0) + 1, self._ended[actor] + 1):
+                call = self.changes.get((actor, step))
+                found += [replace(way.fault, target=actor, trigger=Step(step)) for way in ways if way.fits(call)]
+        return tuple(found)
+
+    def _steps(self) -> dict[str, int]:
+        return {name: state.steps for name, state in self.host.actors.items()}
 
     def _strike(self, process: Process, fault: Fault) -> None:
         # Recorded before the call, because a killed attempt never returns from it.
@@ -225,29 +198,36 @@ class _Watching(Cluster):
 
 
 class _WatchedStorage(SimStorage):
-    """The storage of a process, which notes each changing call under the step that it is about to make."""
+    """The storage of a process, which notes each call under the step that it is about to make."""
 
-    def __init__(self, store: Store, calls: _Calls, process: Process) -> None:
+    def __init__(self, store: Store, calls: dict[tuple[str, int], str], process: Process) -> None:
         super().__init__(store, process)
         self._actor, self._calls = process.name.partition("#")[0], calls
 
     def _note(self, operation: str) -> None:
-        self._calls.writes[self._actor, self._process.actor.steps + 1] = operation
+        self._calls[self._actor, self._process.actor.steps + 1] = operation
 
-    def put(self, path: str, data: bytes, condition: Condition = Condition.NONE, expected: str | None = None) -> str:
-        """Put as the model does."""
-        self._note("put")
-        return super().put(path, data, condition, expected)
+    def _call(self, operation: str, *rest: Any) -> Any:
+        self._note(operation)
+        return super()._call(operation, *rest)
 
     def overwrite(self, path: str, data: bytes) -> None:
         """Overwrite as the model does."""
         self._note("overwrite")
         super().overwrite(path, data)
 
-    def delete(self, path: str) -> None:
-        """Delete as the model does."""
-        self._note("delete")
-        super().delete(path)
+
+def watch(plan: Plan, system: System, crashed: tuple[Fault, ...] = (), before: int = 0) -> WatchedCluster:
+    """The run of a plan, with the crash points after the last of those faults of the plan that are in `crashed`.
+
+    Without a crash these are the points of all writes except the first `before`.
+    """
+    cluster = WatchedCluster(plan, system, crashed)
+    try:
+        cluster.play_watched(before)
+    finally:
+        cluster.close()
+    return cluster
 
 
 class Part(NamedTuple):
@@ -378,8 +358,8 @@ class Crashes:
             yield NumberedRun(
                 number=case.place[0],
                 plan=case.plan,
-                history=seen.history,
-                steps=seen.steps,
+                history=seen.history(),
+                steps=seen.scheduler.steps,
                 place=case.place,
                 again=made % RECHECK_EVERY == 0,
                 reached=((RUNS, 1), (COVERED, int(set(case.crashes) <= set(seen.happened)))),
