@@ -17,10 +17,9 @@ from math import isqrt
 
 from marker_sim.campaign.pieces import Piece, SearchSettings, explore
 from marker_sim.campaign.runs import smaller
-from marker_sim.campaign.sources.exhaustive import COVERED, Case, Crashes, Part, Space
+from marker_sim.campaign.sources.exhaustive import COVERED, NAMES, Case, Crashes, Part, Space
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import MODES, STORAGES
-from marker_sim.search.crash_points import NAMES
 from marker_sim.system import reference
 
 SHRINK_S = 10.0

@@ -34,7 +34,8 @@ from marker_sim.plan import Plan
 from marker_sim.report.notes import walk_line
 from marker_sim.report.verdict import judge_campaign
 from marker_sim.report.write import write_outcome
-from marker_sim.search.walks import PAIRS, Walk, WalkPoint
+from marker_sim.search.numbered_calls import WalkPoint
+from marker_sim.search.walks import PAIRS, Walk
 from marker_sim.targets.http_plans import ServerPlans
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest, RealRuns, ServerOptions

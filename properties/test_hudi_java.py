@@ -24,10 +24,10 @@ from marker_sim.judges import Finding
 from marker_sim.outcome.failure import Kind
 from marker_sim.outcome.result import KEPT, NOT_MET, OF_STORY, UNCONFIRMED
 from marker_sim.plan import Plan
-from marker_sim.search.walks import fates_of
+from marker_sim.search.numbered_calls import WalkPoint, fates_of
 from marker_sim.targets.hudi_java import HudiJavaTarget
 from marker_sim.targets.hudi_java_runs import AS_BEFORE, CONFIRMED, NOT_CONFIRMED, PROCESSES_S, DrawnPoint, JavaRuns
-from marker_sim.targets.hudi_java_walk import TablePoint, TableWalk, table_of
+from marker_sim.targets.hudi_java_walk import TableWalk, table_of
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import ServerOptions
 from marker_sim.worlds.interceptor import DRIVERS, ArmedFault, Interceptor
@@ -174,7 +174,7 @@ class Played(NamedTuple):
         return sorted(what for row in self.runs.walk.rows() for what in row.fates.values() if what)
 
 
-def alike(walk: TableWalk) -> list[TablePoint]:
+def alike(walk: TableWalk) -> list[WalkPoint]:
     """Two points of one kind: deaths after the writes of two data files."""
     points = [point for point in (*first_points(walk), *walk._left) if point.fate == "death after"]
     return [point for point in points if point.plan.faults[0].trigger.operations == ("write",)]  # type: ignore[union-attr]

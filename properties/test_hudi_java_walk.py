@@ -9,8 +9,8 @@ import pytest
 from marker_sim.outcome.result import KEPT, NOT_MET, OF_STORY, UNCONFIRMED
 from marker_sim.plan import Plan
 from marker_sim.report.notes import walk_line
-from marker_sim.search.walks import fates_of
-from marker_sim.targets.hudi_java_walk import TablePoint, TableWalk, draw_deaths
+from marker_sim.search.numbered_calls import WalkPoint, fates_of
+from marker_sim.targets.hudi_java_walk import TableWalk, draw_deaths
 from marker_sim.worlds.interceptor import HEAD, StorageCall
 from marker_sim.worlds.spark.hudi.settings import shape_of
 from marker_sim.worlds.spark.hudi.steps import aimed_at
@@ -42,7 +42,7 @@ ROLLBACK = (
 
 def begun(modes: tuple[str, ...], storage: str = "local") -> TableWalk:
     """A walk whose controls were given."""
-    walk = TableWalk(modes, 1, storage)
+    walk = TableWalk(modes, 1, storage=storage)
     for control in walk.controls:
         assert walk.next() == control
         walk.number(control, [(), WRITE])
@@ -58,9 +58,9 @@ def walked(modes: tuple[str, ...] = ("direct",)) -> TableWalk:
     return walk
 
 
-def first_points(walk: TableWalk) -> list[TablePoint]:
+def first_points(walk: TableWalk) -> list[WalkPoint]:
     points = []
-    while isinstance(point := walk.next(), TablePoint):
+    while isinstance(point := walk.next(), WalkPoint):
         points.append(point)
     return points
 
@@ -134,7 +134,7 @@ def test_on_s3_requests_have_the_fates_of_requests_and_a_deletion_of_many_keys_i
     for _, plan in walk.bases[:2]:
         assert walk.next() == plan and plan.storage == "s3"
         walk.number(plan, [(), calls, ()])
-    points = dict[str, list[TablePoint]]()
+    points = dict[str, list[WalkPoint]]()
     for point in first_points(walk):
         points.setdefault(walk.shown(point).partition(" at ")[2], []).append(point)
     words = ("list ", "head p#/#", "get p#/#", "delete .hoodie/.temp/#/a.marker.CREATE and 2 more")

@@ -14,8 +14,9 @@ from marker_sim.cli.request import parse_request
 from marker_sim.judges import judge
 from marker_sim.outcome.failure import failures_in
 from marker_sim.report.scripts.table_script import script_of
+from marker_sim.search.numbered_calls import WalkPoint
 from marker_sim.targets.hudi_java_runs import CONFIRMED, DrawnPoint, JavaRuns
-from marker_sim.targets.hudi_java_walk import FAILED, KILLED, TablePoint, table_of
+from marker_sim.targets.hudi_java_walk import FAILED, KILLED, table_of
 from marker_sim.targets.target import CampaignRequest
 from marker_sim.worlds.spark.hudi import java_driver
 from marker_sim.worlds.spark.outcome import SparkRun
@@ -52,7 +53,7 @@ def test_what_a_warm_jvm_breaks_counts_when_processes_that_are_killed_or_fail_th
         numbered = runs.play(drawn)
         runs.took(drawn, numbered, ())
         assert len(numbered.calls[1]) > 40, "a write makes some 90 calls"
-        confirmed = runs.play(DrawnPoint(number=2, plan=plan, point=TablePoint(0, 1, "", 1, plan), words=""))
+        confirmed = runs.play(DrawnPoint(number=2, plan=plan, point=WalkPoint(0, 1, "", 1, plan), words=""))
         assert not runs.unconfirmed, "the processes broke what the warm JVM had broken"
     readers = {event.process for event in confirmed.history.events}
     assert not broken(numbered, request) and "hudi-rs" in readers, "what counts is of processes, seen by the door"

@@ -9,7 +9,7 @@ crowds.py        additional clients in such plans: crowds, frequent names, simil
 site_faults.py   faults at named sites
 scenarios.py     situations that independent draws seldom produce; scenarios_of_operations.py, scenarios_of_writes.py
 seeds.py         the seed of each plan of a search
-crash_points.py  the short workloads of the exhaustive search, and where each can crash
+numbered_calls.py  numbered storage calls, what each can meet, and the order of a walk over them
 walks.py         each storage call of a short workload of a real server, numbered and then failed or made its last
 shrinking/       a failing plan made smaller
 """

@@ -9,7 +9,8 @@ from marker_sim.faults import Call, Fault, FaultKind, Site
 from marker_sim.faults.model import Trigger
 from marker_sim.faults.sites import REPLY, REQUEST_QUEUED
 from marker_sim.plan import Plan
-from marker_sim.search.walks import CHANGES, workload
+from marker_sim.search.numbered_calls import CHANGES
+from marker_sim.search.walks import workload
 
 DEATHS = 0.7  # Share of the deaths of servers that become losses of power.
 KEEPS: tuple[dict[str, bool], ...] = ({}, {"names": True}, {"lengths": True})

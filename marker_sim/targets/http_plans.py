@@ -187,7 +187,7 @@ class ServerPlans:
         self._number = 0  # Of the last plan.
         quick = min(batches.threads), min(batches.intervals_ms)
         self._power = request.storage == "local" and request.profile.survives_power_loss("timeline", request.storage)
-        self._walk = Walk(request.storage, *quick, request.seed, self._power)
+        self._walk = Walk(request.storage, *quick, request.seed, power=self._power)
         self._slots: LifoQueue[ServerSlot] = LifoQueue()
         for number in range(max(self.lanes, at_once)):
             self._slots.put(ServerSlot(f"p{number}", system, fleet))

@@ -16,7 +16,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-import uuid
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import contextmanager
@@ -24,31 +23,27 @@ from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 
-from marker_sim.errors import HarnessError
 from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.judges.findings import by_number
 from marker_sim.outcome.failure import Kind, failures_in
 from marker_sim.outcome.result import OF_STORY, UNCONFIRMED, Campaign, Deciding
 from marker_sim.plan import Plan
-from marker_sim.surroundings.requirements import spark_home
+from marker_sim.search.numbered_calls import WalkPoint
 from marker_sim.surroundings.supervisor import end_marked
-from marker_sim.targets.hudi_java_walk import FAILED, KILLED, TablePoint, TableWalk
+from marker_sim.targets.hudi_java_walk import FAILED, KILLED, TableWalk
+from marker_sim.targets.hudi_spark_runs import TableRuns, open_program, tally
 from marker_sim.targets.jvm.java_start import archived, compiled
-from marker_sim.targets.run_environment import check_door, scratch_directory
 from marker_sim.targets.target import CampaignRequest
 from marker_sim.worlds.door.front import UNSEEN
 from marker_sim.worlds.http.servers import VARIABLE
 from marker_sim.worlds.spark.application import Application
 from marker_sim.worlds.spark.hudi.java_driver import MAIN, JavaDrivers, asked_once, java_words
-from marker_sim.worlds.spark.hudi.settings import Program, table_type
+from marker_sim.worlds.spark.hudi.settings import table_type
 from marker_sim.worlds.spark.hudi.steps import with_steps
 from marker_sim.worlds.spark.hudi.table import Pace
-from marker_sim.worlds.spark.hudi.table_run import play_table
 from marker_sim.worlds.spark.outcome import SparkRun
 
-CLOSING_S = 3.0
-ENDING_S = 1.0
 FIRST_S = 20.0  # A run until one has ended.
 PROCESSES_S = 60.0  # The least time for a run of processes.
 SHRINKING_S = 90.0
@@ -72,30 +67,18 @@ def open_runs(
     request: CampaignRequest, version: str, java: str, jars: list[str], progress: Callable[[str], None]
 ) -> Iterator[JavaRuns]:
     """The runs of a campaign; HarnessError when storage calls cannot be stopped here, or Java does not compile."""
-    check_door(request.storage)
-    deadline = time.monotonic() + request.budget_s - CLOSING_S
     source = Path(str(files("marker_sim.targets.jvm") / f"{MAIN}.java"))
-    home = spark_home()
-    program_jar = compiled(java, [*jars, str(home / "jars" / "*")], source, progress)
-    mark = f"{os.getpid()}-{uuid.uuid4().hex}"
-    program = Program(
-        home=home, java=java, jars=(program_jar, *map(Path, jars)), mark=mark, logs=request.report / "logs",
-        deadline=deadline,
-    )  # fmt: skip
-    try:
-        with scratch_directory() as scratch:
-            walk = TableWalk(request.modes, request.seed, request.storage)
-            with asked_once(walk.bases[0][1], version, scratch / "once") as asked:
-                words = archived(java_words(java, program.jars, home), program_jar, asked, progress)
-            runs = JavaRuns(
-                request=request, version=version, program=program, words=words, scratch=scratch, walk=walk
-            )  # fmt: skip
-            try:
-                yield runs
-            finally:
-                runs.close()
-    finally:
-        end_marked(VARIABLE, mark)
+    with open_program(request, java, tuple(map(Path, jars))) as (common, scratch):
+        program_jar = compiled(java, [*jars, str(common.home / "jars" / "*")], source, progress)
+        program = replace(common, jars=(program_jar, *common.jars))
+        walk = TableWalk(request.modes, request.seed, storage=request.storage)
+        with asked_once(walk.bases[0][1], version, scratch / "once") as asked:
+            words = archived(java_words(java, program.jars, program.home), program_jar, asked, progress)
+        runs = JavaRuns(request=request, version=version, program=program, words=words, scratch=scratch, walk=walk)
+        try:
+            yield runs
+        finally:
+            runs.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +87,7 @@ class DrawnPoint:
 
     number: int
     plan: Plan
-    point: TablePoint | None
+    point: WalkPoint | None
     words: str
 
     @property
@@ -114,26 +97,17 @@ class DrawnPoint:
 
 
 @dataclass(slots=True, kw_only=True)
-class JavaRuns:
+class JavaRuns(TableRuns):
     """The runs of one campaign; `targets.target.RealRuns` says what each method is for.
 
-    spared_s: of the budget, for making small what was found.
     unconfirmed: what was broken in a warm JVM alone, and by which points. met, tried: faults by mode and place.
     _shown: what processes broke, by kinds of points; _plays: how often they played what a warm JVM broke; _faultless:
     what they broke without a fault, by tables.
     """
 
-    request: CampaignRequest
-    version: str
-    program: Program
     words: list[str]
-    scratch: Path
     walk: TableWalk
-    spared_s: float = 0.0
-    tables: int = 0
     lanes: int = LANES
-    at_once: int = 1
-    counts: tuple[str, str] = ("tables", "writes")
     unconfirmed: Counter[str] = field(default_factory=Counter)
     met: Counter[tuple[str, str]] = field(default_factory=Counter)
     tried: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -144,11 +118,10 @@ class JavaRuns:
     _shown: dict[Hashable, set[Kind]] = field(default_factory=dict)
     _plays: Counter[tuple[Hashable, Kind]] = field(default_factory=Counter)
     _faultless: dict[Plan, set[Kind]] = field(default_factory=dict)
-    _settled: dict[TablePoint, str] = field(default_factory=dict)
+    _settled: dict[WalkPoint, str] = field(default_factory=dict)
     _lives: Counter[int] = field(default_factory=Counter)  # By thread, as the JVMs.
     _jvms: dict[int, Application] = field(default_factory=dict)
     _closed: bool = False
-    _guard: threading.Lock = field(default_factory=threading.Lock)
     _confirming: dict[Hashable, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
 
     def draw(self, reached: Mapping[str, int]) -> DrawnPoint | None:
@@ -183,7 +156,7 @@ class JavaRuns:
         with self._confirming[self.walk.kind(drawn.point)]:
             return self._confirmed(drawn.point, broken, replace(played, findings=()))
 
-    def _confirmed(self, point: TablePoint, broken: set[Kind], played: SparkRun) -> SparkRun:
+    def _confirmed(self, point: WalkPoint, broken: set[Kind], played: SparkRun) -> SparkRun:
         """The run of processes by a point that broke something in a warm JVM; `played` where there is none."""
         kind, counts = self.walk.kind(point), AS_BEFORE
         shown = self._shown.setdefault(kind, set())
@@ -209,26 +182,12 @@ class JavaRuns:
     def _has_time(self) -> bool:
         return self.program.left_s() > PROCESSES_S
 
-    def again(self, plan: Plan, deadline: float, fresh: bool = False, probing: bool = True) -> SparkRun:
-        """The result of a plan on a separate table, by processes; HarnessError when the surroundings fail."""
-        played = self._run(plan, deadline - ENDING_S, self._drivers())
-        if played.interrupted:
-            raise KeyboardInterrupt
-        if played.trouble:
-            raise HarnessError(played.trouble)
-        return played
-
     def _drivers(self, warm: Callable[[], Application] | None = None) -> JavaDrivers:
         return JavaDrivers(self.version, self.words, warm, lambda: self._closed)
 
-    def _run(self, plan: Plan, deadline: float, drivers: JavaDrivers) -> SparkRun:
-        with self._guard:
-            number, self.tables = self.tables, self.tables + 1
-        played = play_table(
-            plan, number=number, version=self.version, program=replace(self.program, deadline=deadline),
-            scratch=self.scratch, pace=self._paces[drivers.warm is not None], sut=self.request.target.sut,
-            profile=self.request.profile.name, java=drivers,
-        )  # fmt: skip
+    def _run(self, plan: Plan, deadline: float, drivers: JavaDrivers | None = None) -> SparkRun:
+        drivers = drivers or self._drivers()
+        played = self._play(plan, deadline, self._paces[drivers.warm is not None], drivers)
         return replace(played, findings=judge(played.history, self.request.guarantees) or None)
 
     def _warm(self) -> Application:
@@ -257,13 +216,11 @@ class JavaRuns:
         if drawn.point is None:
             self.walk.number(drawn.plan, played.calls)
             return
-        for counter, counts in ((self.tried, played.armed), (self.met, played.met)):
-            counter.update({(drawn.plan.mode, name): count for name, count in counts.items()})
+        tally(played, self.tried, self.met)
         struck = any(played.met.get(name) for name in _DECIDES)
         settled = self._settled.pop(drawn.point, "")
         if played.cut and not broken and not settled:
             self._out_of_time = True  # There was none for its fault, or to look at the table after it.
-            self.walk.give_up(drawn.point)
             return
         if struck and not broken and not settled and not _recovered(played.history):
             settled = UNCONFIRMED

@@ -16,19 +16,16 @@ from __future__ import annotations
 
 import random
 import re
-from collections import Counter
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple
 
 from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.faults.row import READ_CALLS
-from marker_sim.judges.findings import by_number
-from marker_sim.outcome.result import KEPT, NOT_MET, WalkedCall
+from marker_sim.outcome.result import KEPT, NOT_MET
 from marker_sim.plan import Plan, TableShape
+from marker_sim.search.numbered_calls import CallWalk, Fate, WalkPoint, numbered, shown
 from marker_sim.search.seeds import plan_seed
-from marker_sim.search.walks import Fate, fates_of, numbered, shown, walked_call
 from marker_sim.worlds.interceptor import StorageCall
 from marker_sim.worlds.spark.hudi.settings import partition_names, shape_of, table_type, traits
 from marker_sim.worlds.spark.hudi.steps import KILLED_AT, Stage, TableStep, phases, steps_of, with_steps
@@ -58,24 +55,9 @@ BEGINS = re.compile(r"^\.hoodie/(timeline/)?\d+\.(delta)?commit\.requested$")
 COMMITTED = re.compile(r"^\.hoodie/(timeline/)?\d+(_\d+)?\.(delta)?commit$")
 
 
-class TablePoint(NamedTuple):
-    """A call and a fate of it.
-
-    base: of `TableWalk.bases`. number: of the call in its numbered workload, from 1; of a pair, of its kind of call.
-    turn: how many there were of its kind by then. death: of a pair, the words of the one before.
-    """
-
-    base: int
-    number: int
-    fate: str
-    turn: int
-    plan: Plan
-    death: str = ""
-
-
 @dataclass(slots=True)
-class TableWalk:
-    """The points of one walk in the order in which they are tried, which a seed draws, and what came of each.
+class TableWalk(CallWalk):
+    """The points of one walk of a table in the order in which they are tried, which a seed draws.
 
     bases: the workloads without faults, each with its stage.
     controls: plans of a few writes without a fault on each table, which come first: what they break, no fault does.
@@ -83,16 +65,11 @@ class TableWalk:
 
     modes: tuple[str, ...]
     seed: int
-    storage: str = "local"
     bases: list[tuple[Stage, Plan]] = field(init=False)
     controls: list[Plan] = field(init=False)
     _controlled: int = 0  # How many controls were given.
     _given: int = 0  # How many of them are being numbered, or were.
-    _calls: dict[int, tuple[StorageCall, ...]] = field(default_factory=dict)
-    _left: list[TablePoint] = field(default_factory=list)
-    _pairs: list[TablePoint] = field(default_factory=list)
-    _kinds: dict[str, int] = field(default_factory=dict)  # Calls of pairs, as shown, numbered.
-    _came: dict[TablePoint, str] = field(default_factory=dict)
+    _numbered: set[int] = field(default_factory=set)
     _drawn: int = 0  # Plans beyond the walk.
 
     def __post_init__(self) -> None:
@@ -111,25 +88,20 @@ class TableWalk:
             for merges, shape in CONTROLS
         ]
 
-    def next(self) -> TablePoint | Plan | None:
+    def next(self) -> WalkPoint | Plan | None:
         """The next point, or a workload that has to be numbered first; None when all were given, or while workloads are
         being numbered.
         """
         if self._controlled < len(self.controls):
             self._controlled += 1
             return self.controls[self._controlled - 1]
-        base, numbering = self._given, self._given > len(self._calls)
+        base, numbering = self._given, self._given > len(self._numbered)
         table, within = divmod(base, len(self.modes) * len(STAGES))
         due = not self._left or (self._left[-1].turn > 1 and table != PLAIN)
         if base < len(self.bases) and (within or (due and not numbering)):
             self._given += 1
             return self.bases[base][1]  # The workloads of one table are numbered together.
-        if numbering or not (self._left or self._pairs):
-            return None
-        if self._left:
-            return self._left.pop()
-        self._pairs.remove(pair := min(self._pairs, key=lambda each: each.turn))
-        return pair
+        return None if numbering else self.pop()
 
     def beyond(self) -> Plan | None:
         """A plan of a few points of one table, each of which alone broke nothing, where what fails in a rollback comes
@@ -161,23 +133,21 @@ class TableWalk:
         if base is None:  # A control, or a plan beyond the walk.
             return
         stage = self.bases[base][0]
-        found = _own(stage, plan, calls)
-        self._calls[base] = tuple(call for call, _ in found)
-        turns = Counter[tuple[str, tuple[str, ...]]]()
-        for number, (call, trigger) in enumerate(found, 1):
-            kind = shown(call), call.also  # A file that is cut and written again differs from a new one.
-            turns[kind] += 1
-            for fate in fates_of(self.storage, call):
-                name = KILLED[stage] if fate.kind.row.kills else FAILED[stage]
-                made = with_steps(plan, (TableStep(name=name, stage=stage, faults=(_placed(fate, trigger),)),))
-                self._left.append(TablePoint(base, number, fate.name, turns[kind], made))
+        self._numbered.add(base)
+
+        def made(_: StorageCall, fate: Fate, trigger: Call) -> Plan:
+            name = KILLED[stage] if fate.kind.row.kills else FAILED[stage]
+            return with_steps(plan, (TableStep(name=name, stage=stage, faults=(_placed(fate, trigger),)),))
+
+        own = enumerate(_own(stage, plan, calls), 1)
+        self.add(((base, self._words(base), number, *pair) for number, pair in own), _alike, made)
         self._left.sort(key=lambda point: point[:3])  # Workloads end in any order.
         random.Random(f"table walk/1/{self.seed}").shuffle(self._left)
         self._left.sort(key=lambda point: -point.turn)
 
     def took(
         self,
-        point: TablePoint,
+        point: WalkPoint,
         struck: bool,
         broken: Collection[str],
         settled: str = "",
@@ -187,68 +157,38 @@ class TableWalk:
 
         struck: its fault happened. settled: what came of it if its run broke nothing. calls: as of `number`.
         """
-        self._came[point] = " ".join(by_number(broken)) or settled or (KEPT if struck else NOT_MET)
-        (fault,), stage = point.plan.faults[-1:], self.bases[point.base][0]
-        if struck and stage == "write" and fault.kind.row.kills:
-            self._pair(point, fault, _own("rollback", point.plan, calls))
+        self.settle(point, broken, settled or (KEPT if struck else NOT_MET))
+        if not struck or self.bases[point.base][0] != "write" or not point.fault.kind.row.kills:
+            return
+        base = point.base + 1
+        plan, place = self.bases[base][1], f"pairs: {self._words(base)}, after a death"
 
-    def _pair(self, point: TablePoint, death: Fault, calls: Sequence[tuple[StorageCall, Call]]) -> None:
-        """The pairs of a death that was played: with a death at each call of the rollback after it."""
-        base, death_words = point.base + 1, f"{point.fate} at {self._call(point)}"
-        turns = Counter((pair.number, pair.fate) for pair in (*self._pairs, *self._came) if pair.death)
-        for call, trigger in calls:
-            number = self._kinds.setdefault(shown(call), len(self._kinds) + 1)
-            for fate in (fate for fate in fates_of(self.storage, call) if fate.kind.row.kills):
-                turns[number, fate.name] += 1
-                own = TableStep(
-                    name=KILLED["rollback"], stage="rollback", faults=(_placed(fate, trigger),), before=(death,)
-                )
-                made = with_steps(self.bases[base][1], (own,))
-                turn = turns[number, fate.name]
-                self._pairs.append(TablePoint(base, number, fate.name, turn, made, death_words))
+        def made(fate: Fate, trigger: Call) -> Plan:
+            faults = (_placed(fate, trigger),)
+            own = TableStep(name=KILLED["rollback"], stage="rollback", faults=faults, before=(point.fault,))
+            return with_steps(plan, (own,))
 
-    def give_up(self, point: TablePoint) -> None:
-        """Leave a point that was given untried."""
-        self._came[point] = ""
+        death = f"{point.fate} at {point.call}"
+        self.add_pairs(base, place, _own("rollback", point.plan, calls), death, made, by_fate=True)
 
-    def kind(self, point: TablePoint) -> Hashable:
+    def kind(self, point: WalkPoint) -> Hashable:
         """What the points of one story share: the kind of their call, in a write or in a rollback, and its fate; for
         pairs, after any death.
         """
-        also = () if point.death else self._calls[point.base][point.number - 1].also
-        return self.bases[point.base][0], self._call(point), also, point.fate, bool(point.death)
+        return self.bases[point.base][0], point.kind, point.fate, bool(point.death)
 
-    def shown(self, point: TablePoint) -> str:
+    def shown(self, point: WalkPoint) -> str:
         """A point in words."""
         after = f", after {point.death}" if point.death else ""
-        return f"{point.fate} at {self._call(point)} ({self._words(point.base)}{after})"
-
-    def rows(self) -> tuple[WalkedCall, ...]:
-        """The calls in their order, with the fates of each."""
-        fates: dict[tuple[bool, int, int, str], dict[str, list[str]]] = {}
-        for point in sorted({*self._left, *self._pairs, *self._came}, key=lambda each: (bool(each.death), *each[:3])):
-            row = fates.setdefault((bool(point.death), point.base, point.number, self._call(point)), {})
-            row.setdefault(point.fate, []).append(self._came.get(point, ""))
-        return tuple(
-            walked_call(
-                f"pairs: {self._words(base)}, after a death" if pair else self._words(base),
-                number,
-                call,
-                own,
-                pair=pair,
-            )
-            for (pair, base, number, call), own in fates.items()
-        )
-
-    def _call(self, point: TablePoint) -> str:
-        """The call of a point, as shown."""
-        if point.death:
-            return next(call for call, number in self._kinds.items() if number == point.number)
-        return shown(self._calls[point.base][point.number - 1])
+        return f"{point.fate} at {point.call} ({self._words(point.base)}{after})"
 
     def _words(self, base: int) -> str:
         stage, plan = self.bases[base]
         return ", ".join((STAGES[stage], plan.mode, table_type(plan), *traits(plan)))
+
+
+def _alike(call: StorageCall) -> tuple[str, tuple[str, ...]]:
+    return shown(call), call.also  # A file that is cut and written again differs from a new one.
 
 
 def _own(stage: Stage, plan: Plan, calls: Sequence[Sequence[StorageCall]]) -> tuple[tuple[StorageCall, Call], ...]:

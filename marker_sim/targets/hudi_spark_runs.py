@@ -9,8 +9,11 @@ written any more, the whole campaign.
 from __future__ import annotations
 
 import os
+import threading
 import time
 import uuid
+from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -27,8 +30,10 @@ from marker_sim.targets.target import CampaignRequest
 from marker_sim.worlds.door.front import UNSEEN
 from marker_sim.worlds.http.servers import VARIABLE
 from marker_sim.worlds.spark.hudi.choices import Choices, TableRound, deciding
+from marker_sim.worlds.spark.hudi.java_driver import JavaDrivers
 from marker_sim.worlds.spark.hudi.settings import Program
 from marker_sim.worlds.spark.hudi.steps import TABLE
+from marker_sim.worlds.spark.hudi.table import Pace
 from marker_sim.worlds.spark.hudi.table_run import play_table
 from marker_sim.worlds.spark.outcome import SparkRun
 
@@ -37,8 +42,9 @@ ENDING_S = 1.0  # For the end of a driver when the time is over.
 
 
 @contextmanager
-def open_runs(request: CampaignRequest, version: str, java: str, jars: tuple[Path, ...]) -> Iterator[TableRuns]:
-    """The runs of a campaign, with a scratch directory and a mark by which all processes are found at the end.
+def open_program(request: CampaignRequest, java: str, jars: tuple[Path, ...]) -> Iterator[tuple[Program, Path]]:
+    """What the drivers of a campaign have in common, with a mark by which all processes are found at the end, and a
+    scratch directory.
 
     HarnessError when storage calls cannot be stopped here.
     """
@@ -48,41 +54,57 @@ def open_runs(request: CampaignRequest, version: str, java: str, jars: tuple[Pat
     program = Program(
         home=spark_home(), java=java, jars=jars, mark=mark, logs=request.report / "logs", deadline=deadline
     )
-    choices = Choices(version, request.modes, request.storage, request.seed, request.budget_s)
     try:
         with scratch_directory() as scratch:
-            yield TableRuns(request=request, version=version, program=program, choices=choices, scratch=scratch)
+            yield program, scratch
     finally:
         end_marked(VARIABLE, mark)
 
 
-@dataclass(slots=True, kw_only=True)
-class TableRuns:
-    """The runs of one campaign; `targets.target.RealRuns` says what each method is for.
+@contextmanager
+def open_runs(request: CampaignRequest, version: str, java: str, jars: tuple[Path, ...]) -> Iterator[SparkTableRuns]:
+    """The runs of a campaign; HarnessError when storage calls cannot be stopped here."""
+    choices = Choices(version, request.modes, request.storage, request.seed, request.budget_s)
+    with open_program(request, java, jars) as (program, scratch):
+        yield SparkTableRuns(request=request, version=version, program=program, choices=choices, scratch=scratch)
 
-    refused: why tables took no write any more.
+
+@dataclass(slots=True, kw_only=True)
+class TableRuns(ABC):
+    """The runs of one campaign, each on a fresh table; `targets.target.RealRuns` says what each method is for.
+
     spared_s: of the budget, for making small what was found.
     """
 
     request: CampaignRequest
     version: str
     program: Program
-    choices: Choices
     scratch: Path
-    refused: list[str] = field(default_factory=list)
     spared_s: float = 0.0
     tables: int = 0
     lanes: int = 1
     at_once: int = 1
     counts: tuple[str, str] = ("tables", "writes")
+    _guard: threading.Lock = field(default_factory=threading.Lock)
 
-    def draw(self, reached: Mapping[str, int]) -> TableRound | None:
-        """The next run, None when none fits into the budget; the first always does."""
-        return self.choices.next(self.program.left_s() - self.spared_s)
+    @abstractmethod
+    def _run(self, plan: Plan, deadline: float) -> SparkRun:
+        """The result of a plan."""
 
-    def play(self, drawn: TableRound) -> SparkRun:
-        """The result of the drawn run."""
-        return self._run(drawn.plan, self.program.deadline - self.spared_s)
+    def _play(self, plan: Plan, deadline: float, pace: Pace, java: JavaDrivers | None = None) -> SparkRun:
+        with self._guard:
+            number, self.tables = self.tables, self.tables + 1
+        return play_table(
+            plan,
+            number=number,
+            version=self.version,
+            program=replace(self.program, deadline=deadline),
+            scratch=self.scratch,
+            pace=pace,
+            sut=self.request.target.sut,
+            profile=self.request.profile.name,
+            java=java,
+        )
 
     def again(self, plan: Plan, deadline: float, fresh: bool = False, probing: bool = True) -> SparkRun:
         """The result of a plan on a separate table; HarnessError when the surroundings fail."""
@@ -93,22 +115,38 @@ class TableRuns:
             raise HarnessError(played.trouble)
         return played
 
-    def _run(self, plan: Plan, deadline: float) -> SparkRun:
-        number, self.tables = self.tables, self.tables + 1
-        return play_table(
-            plan, number=number, version=self.version, program=replace(self.program, deadline=deadline),
-            scratch=self.scratch, pace=self.choices.pace, sut=self.request.target.sut,
-            profile=self.request.profile.name,
-        )  # fmt: skip
-
     def reserve(self, share: float) -> None:
         """Reserve a share of the budget for shrinking."""
         self.spared_s = share * self.request.budget_s
 
+
+def tally(played: SparkRun, tried: Counter[tuple[str, str]], met: Counter[tuple[str, str]]) -> None:
+    """Count the steps of a run, by mode and name."""
+    for counter, counts in ((tried, played.armed), (met, played.met)):
+        counter.update({(played.plan.mode, name): number for name, number in sorted(counts.items())})
+
+
+@dataclass(slots=True, kw_only=True)
+class SparkTableRuns(TableRuns):
+    """The runs of one campaign with Hudi on Spark. refused: why tables took no write any more."""
+
+    choices: Choices
+    refused: list[str] = field(default_factory=list)
+
+    def draw(self, reached: Mapping[str, int]) -> TableRound | None:
+        """The next run, None when none fits into the budget; the first always does."""
+        return self.choices.next(self.program.left_s() - self.spared_s)
+
+    def play(self, drawn: TableRound) -> SparkRun:
+        """The result of the drawn run."""
+        return self._run(drawn.plan, self.program.deadline - self.spared_s)
+
+    def _run(self, plan: Plan, deadline: float) -> SparkRun:
+        return self._play(plan, deadline, self.choices.pace)
+
     def took(self, drawn: TableRound, played: SparkRun, broken: Collection[Kind]) -> None:
         """Take in that a run has ended."""
-        for counter, counts in ((self.choices.armed, played.armed), (self.choices.met, played.met)):
-            counter.update({(drawn.plan.mode, name): number for name, number in sorted(counts.items())})
+        tally(played, self.choices.armed, self.choices.met)
         self.refused += played.refused
 
     def close(self) -> None:

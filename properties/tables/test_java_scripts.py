@@ -12,7 +12,7 @@ from marker_sim.cli.handing_over import issue_text
 from marker_sim.errors import UsageError
 from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.report.scripts.table_script import script_of
-from marker_sim.search.walks import fates_of
+from marker_sim.search.numbered_calls import fates_of
 from marker_sim.targets.hudi_java_walk import table_of
 from marker_sim.targets.target import ServerOptions
 from marker_sim.worlds.interceptor import StorageCall

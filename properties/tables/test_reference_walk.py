@@ -20,7 +20,8 @@ from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.outcome.failure import failures_in
 from marker_sim.outcome.result import KEPT, NOT_MET
 from marker_sim.plan import Plan
-from marker_sim.targets.hudi_java_walk import FAILED, KILLED, TablePoint, TableWalk
+from marker_sim.search.numbered_calls import WalkPoint
+from marker_sim.targets.hudi_java_walk import FAILED, KILLED, TableWalk
 from marker_sim.worlds.interceptor import StorageCall
 from marker_sim.worlds.spark.application import Application
 from marker_sim.worlds.spark.hudi.java_driver import JavaDrivers
@@ -46,9 +47,9 @@ class ReferenceRuns:
     driver: Application
     words: list[str]
     walk: TableWalk
-    came: dict[TablePoint, set[str]] = field(default_factory=dict)
+    came: dict[WalkPoint, set[str]] = field(default_factory=dict)
 
-    def run(self, plan: Plan, point: TablePoint | None) -> None:
+    def run(self, plan: Plan, point: WalkPoint | None) -> None:
         """One run, judged."""
         program = Program(
             home=self.folder, java="", jars=(), mark="", logs=self.folder / "logs", deadline=math.inf
@@ -67,7 +68,7 @@ class ReferenceRuns:
         struck = any(played.met.get(name) for name in (*KILLED.values(), *FAILED.values()))
         self.walk.took(point, struck, broken, calls=played.calls)
 
-    def walk_through(self, chosen: Callable[[TablePoint], bool], most: int) -> None:
+    def walk_through(self, chosen: Callable[[WalkPoint], bool], most: int) -> None:
         """Up to so many of the chosen points."""
         while len(self.came) < most and (found := self.walk.next()) is not None:
             if isinstance(found, Plan):
@@ -109,7 +110,7 @@ def test_no_failure_of_any_call_makes_the_walk_accuse_the_reference(tmp_path: Pa
 
 
 def test_the_walk_accuses_a_rollback_that_takes_a_listing_that_failed_for_an_empty_one(tmp_path: Path) -> None:
-    def lists(point: TablePoint) -> bool:
+    def lists(point: WalkPoint) -> bool:
         (fault,) = point.plan.faults  # Three listings of the timeline come first, which list what is below it as well.
         rollback = made.walk.bases[point.base][0] == "rollback"
         return rollback and point.fate == "4 errors" and fault.n == 4 and aimed_at(fault, "t").fits(MARKERS)
