@@ -8,7 +8,7 @@ from dataclasses import replace
 from marker_sim.faults import Call, Fault, FaultKind, Site, Step
 from marker_sim.history import Event, Header, History, Kind
 from marker_sim.plan import Op, Plan
-from marker_sim.search.shrinking.by_history import candidates
+from marker_sim.search.shrinking.by_history import of_calls
 
 LOST, BESIDE, ELSEWHERE = "lost.marker.CREATE", "beside.marker.CREATE", "elsewhere.marker.CREATE"
 PLAN = Plan(
@@ -68,7 +68,7 @@ def lost_run() -> tuple[History, tuple[int, ...]]:
 
 def sequential() -> list[Plan]:
     history, evidence = lost_run()
-    made = candidates(PLAN, history, evidence, "restart")
+    made = of_calls(PLAN, history, evidence, "restart")
     return [
         plan
         for plan in made
@@ -96,7 +96,7 @@ def test_faults_that_struck_are_where_they_were_among_the_calls() -> None:
     }, "a pause that never struck is gone"
     at_storage = Fault.of(FaultKind.KILL, "server", Site("server: type file put", 7))
     history, evidence = lost_run()
-    fewer = candidates(replace(PLAN, faults=(at_storage,)), history, evidence, "restart")
+    fewer = of_calls(replace(PLAN, faults=(at_storage,)), history, evidence, "restart")
     assert {plan.faults[0].n for plan in fewer if plan.faults and len(plan.ops) <= 2} == {1, 2}
 
 
@@ -111,7 +111,7 @@ def test_many_creates_become_a_crowd_with_a_batch_each_and_the_death_is_among_th
         run.add("executor-0", "ok", "create", place, path=op.name, caused_by=evidence[-1])
     missed = run.add("kit", "observe", "snapshot", place)
     history = History(Header(world="foreign", mode="timeline", storage="local"), tuple(run.events))
-    first = next(iter(candidates(replace(PLAN, ops=ops), history, (evidence[0], missed), "restart")))
+    first = next(iter(of_calls(replace(PLAN, ops=ops), history, (evidence[0], missed), "restart")))
     (crowd, listing), (kill,) = first.ops, first.faults
     assert listing.kind == "list" and listing.after_ms > crowd.copies * crowd.apart_ms
     assert crowd.copies == 9 and crowd.apart_ms > PLAN.interval_ms and kill.trigger == Site("server: reply", 7)
@@ -128,20 +128,20 @@ def test_what_was_refused_is_left_out_before_it_is_kept() -> None:
     missed = run.add("kit", "observe", "snapshot", ("run/t", "10"))
     whole = History(history.header, tuple(run.events))
     kinds = [
-        {op.kind for op in plan.ops} for plan in candidates(replace(PLAN, ops=ops), whole, (*evidence, missed), "")
+        {op.kind for op in plan.ops} for plan in of_calls(replace(PLAN, ops=ops), whole, (*evidence, missed), "")
     ]
     assert kinds.index({"create", "list"}) < kinds.index({"create", "list", "hostile"})
 
 
 def test_what_only_probes_show_is_tried_without_any_call_in_all_directories() -> None:
     history, evidence = lost_run()
-    first = next(iter(candidates(PLAN, history, evidence[-1:], "none")))
+    first = next(iter(of_calls(PLAN, history, evidence[-1:], "none")))
     assert not first.entries and first.directories == PLAN.directories
 
 
 def test_what_was_under_way_at_the_same_time_is_asked_again_by_the_same_clients() -> None:
     history, evidence = lost_run()
-    beside = [plan for plan in candidates(PLAN, history, evidence, "none") if plan not in sequential()]
+    beside = [plan for plan in of_calls(PLAN, history, evidence, "none") if plan not in sequential()]
     assert any({"executor-0", "executor-1", "executor-2~1"} <= {op.actor for op in plan.ops} for plan in beside)
     assert all(op.copies == 1 for plan in beside for op in plan.ops)
 
@@ -155,6 +155,6 @@ def test_what_a_plan_does_in_the_directories_of_the_evidence_is_tried_with_the_f
     plan = replace(PLAN, faults=(elsewhere, here))
     history, evidence = lost_run()
     ops = tuple(replace(op, directory=0) for op in PLAN.ops if op.directory == 1)
-    own = [each for each in candidates(plan, history, evidence, "none") if each.ops == ops]
+    own = [each for each in of_calls(plan, history, evidence, "none") if each.ops == ops]
     assert [each.faults for each in own] == [(), (here,)]
     assert all(each.directories == PLAN.directories[1:2] for each in own)

@@ -286,8 +286,6 @@ def _candidates(broken: Failure) -> Iterator[Plan]:
         yield from jobs.candidates(plan, history, breach.evidence)
         return
     yield from by_history.candidates(plan, history, breach.evidence, breach.under)
-    evidence = tuple(history.events[index] for index in breach.evidence)
-    yield from by_history.around_evidence(plan, evidence, breach.under)
 
 
 def broken_in(history: History, plan: Plan | None, profile: Profile) -> dict[Kind, Failure]:

@@ -194,11 +194,6 @@ class Fault:
         """The fault with other values of some settings."""
         return replace(self, settings=replace(self.settings, **settings))
 
-    def less(self, name: str) -> tuple[int, ...]:
-        """Smaller values of a setting, the smallest first."""
-        now, least = getattr(self.settings, name), _DEFAULTS[name]
-        return tuple(dict.fromkeys(value for value in (least, 100, now // 2) if least <= value < now))
-
     def of_kind(self, kind: FaultKind) -> Fault:
         """A fault of another kind at the same place, with the settings that both kinds take and the same duration."""
         mine, theirs = self.kind.row.settings, kind.row.settings

@@ -8,15 +8,14 @@ batch would include every waiting name.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass, field
 
 from marker_sim.history import APPLICATION_ENDED, Event, History
-from marker_sim.history.index.calls import DAMAGE, DEADLY, LISTINGS, MS
+from marker_sim.history.index.calls import DAMAGE, DEADLY, MS
 from marker_sim.history.index.presence import directory_of
 from marker_sim.names import TEMP, TYPE_BATCHED, TYPE_FILE, data_path, is_append, marker_file_index
 
-_SERVER = "timeline-server"
 _MANY_TASKS = 100
-_Place = tuple[str | None, str | None]
 
 
 class PendingRequest:
@@ -26,15 +25,45 @@ class PendingRequest:
     missed: marker files that were written without it since it arrived.
     """
 
-    __slots__ = ("line", "missed", "name", "operation", "place", "written")
+    __slots__ = ("line", "missed", "operation", "place", "server", "written")
 
-    def __init__(self, invoke: Event) -> None:
+    def __init__(self, invoke: Event, place: _Directory, server: str) -> None:
         self.operation = invoke.operation
-        self.place = f"{invoke.table}{TEMP}{invoke.instant}"
-        self.name = invoke.path or ""
-        self.line = self.name.encode("utf-8", "surrogatepass") + b"\n"
+        self.place = place
+        self.server = server
+        self.line = (invoke.path or "").encode("utf-8", "surrogatepass") + b"\n"
         self.written = -1
         self.missed: set[str] = set()
+
+
+@dataclass(slots=True)
+class _Directory:
+    """A marker directory, and what is known of its instant.
+
+    creates, deletes, listings: how many are open. asking: the open creates of each name; creators: who made it last.
+    files: marker files with their content. writers: servers that wrote one since the directory was empty.
+    damaged: the event at which its type file was lost or emptied. rolling: whether a rollback is under way.
+    """
+
+    table: str | None
+    creates: int = 0
+    deletes: int = 0
+    listings: int = 0
+    asking: dict[str | None, dict[int, Event]] = field(default_factory=dict)
+    creators: dict[str | None, object] = field(default_factory=dict)
+    deleted: bool = False
+    files: dict[str, bytes] = field(default_factory=dict)
+    writers: list[str] = field(default_factory=list)
+    torn: bool = False
+    damaged: int | None = None
+    stray: bool = False
+    earlier: str | None = None
+    finalized: bool = False
+    stages: set[str] = field(default_factory=set)
+    tasks: int = 0
+    succeeded: Counter[str] = field(default_factory=Counter)
+    rolling: bool = False
+    mode: str | None = None
 
 
 class CoverageMarks:
@@ -46,180 +75,153 @@ class CoverageMarks:
         plan = header.plan
         begun = (event for event in history.events if event.operation == "begin")
         self.of_writes = any(begun) if plan is None else bool(plan.get("writes"))
-        self.started: dict[str, int] = {}
+        self.started: set[str] = set()
         self.waiting: dict[str, dict[int, PendingRequest]] = {}
         self.attempts: dict[int, str] = {}
         self.replied: set[int] = set()
+        self._events = history.events
         self._threads = header.num_threads
         self._own_format = header.layout == "names"  # Its histories do not show when a batch was written.
         self._timeout_ns = header.storage_timeout_ms * MS
         self._rest_ns = self._timeout_ns + header.late_effect_ms * MS
-        self._invokes: dict[int, Event] = {}
+        self._directories: dict[str, _Directory] = {}
         self._received: dict[int, PendingRequest] = {}
-        self._servers: dict[int, str] = {}
         self._dead: set[str] = set()
-        self._asking: dict[tuple[_Place, str | None], dict[int, Event]] = {}
         self._met: dict[int, Event] = {}
-        self._creators: dict[tuple[_Place, str | None], object] = {}
-        self._open_creates: Counter[_Place] = Counter()
-        self._open_deletes: Counter[_Place] = Counter()
-        self._open_lists: Counter[str] = Counter()
-        self._deleted: set[_Place] = set()
-        self._files: dict[str, bytes] = {}
-        self._below: dict[str, set[str]] = {}
-        self._writers: dict[str, list[str]] = {}
-        self._torn: set[str] = set()
-        self._damaged: dict[str, int] = {}
-        self._stray: set[str] = set()
-        self._earlier: dict[_Place, str] = {}
         self._paths: dict[str, Event] = {}
         self._zombies: set[str] = set()
-        self._finalized: set[_Place] = set()
-        self._stages: dict[_Place, set[str]] = {}
-        self._tasks: Counter[_Place] = Counter()
-        self._succeeded: Counter[tuple[_Place, str]] = Counter()
-        self._rolling: dict[_Place, int] = {}
         self._began: dict[str, int] = {}
-        self._modes: dict[_Place, str] = {}
-        self._taken_back: dict[str, list[_Place]] = {}
+        self._taken_back: dict[str, list[_Directory]] = {}
         self._late: dict[tuple[str, str], int] = {}
+
+    def _saw(self, name: str, really: object = True) -> None:
+        if really:
+            self.seen[name] += 1
+
+    def _of(self, event: Event) -> _Directory:
+        return self._below(f"{event.table}{TEMP}{event.instant}", event.table)
+
+    def _below(self, home: str, table: str | None = None) -> _Directory:
+        known = self._directories.get(home)
+        if known is None:
+            known = self._directories[home] = _Directory(table)
+        return known
 
     # Queries of process_phase.py.
 
     def server_phase(self, process: str) -> tuple[str, int | None]:
         """The phase that a server is in, and the batch that it has written and not answered in that phase."""
-        asked = self.waiting.get(process)
-        if not asked:
+        requests = self.waiting.get(process, {}).values()
+        creates = [request for request in requests if request.operation == "create"]
+        if not requests:
             return "idle", None
-        requests = asked.values()
         if any(request.operation == "delete" for request in requests):
             return "deleting", None
-        creates = [request for request in requests if request.operation == "create"]
         if not creates:
             return "listing", None
         batch = max(request.written for request in creates)
         if batch >= 0:
             return "written and not answered", batch
-        if any(self._unread(process, request.place) for request in creates):
-            return "recovering", None
-        return "batch pending", None
-
-    def _unread(self, process: str, place: str) -> bool:
-        """Whether a server life has written nothing yet to a directory that others wrote to."""
-        writers = self._writers.get(place, ())
-        return bool(writers) and process not in writers
+        # A server life has written nothing yet to a directory that others wrote to.
+        unread = any(request.place.writers and process not in request.place.writers for request in creates)
+        return "recovering" if unread else "batch pending", None
 
     # Events.
 
     def invoked(self, event: Event) -> None:
         """Take in the start of a call."""
-        index, process, operation, path = event.index, event.process, event.operation, event.path
-        place = (event.table, event.instant)
-        self._invokes[index] = event
-        if operation == "create":
-            others = self._asking.setdefault((place, path), {})
-            if others:
-                self._met[index] = next(iter(others.values()))
-            others[index] = event
-            self._open_creates[place] += 1
-            if self._open_deletes[place]:
-                self.seen["deletion-met-creates"] += 1
-            self._marker_asked(process, path, "marker asked for")
-        elif operation == "delete":
-            self._open_deletes[place] += 1
-            if self._open_creates[place]:
-                self.seen["deletion-met-creates"] += 1
-        elif operation in LISTINGS:
-            self._open_lists[f"{event.table}{TEMP}{event.instant}"] += 1
-        elif operation == "attempt":
-            self._attempt(event, place)
-        elif operation == "begin":
-            self._began[process] = event.time_ns
-            self._taken_back[process] = []
-        elif operation == "rollback":
-            if self._began.get(process) is not None and event.time_ns - self._began[process] >= self._rest_ns > 0:
-                self.seen["successor-waited"] += 1
-            if place in self._rolling:
-                self.seen["rollback-again"] += 1
-            self._rolling[place] = index
-            self._taken_back.setdefault(process, []).append(place)
-        elif operation == "finalize":
-            self._finalized.add(place)
+        process, at = event.process, self._of(event)
+        match event.operation:
+            case "create":
+                others = at.asking.setdefault(event.path, {})
+                if others:
+                    self._met[event.index] = next(iter(others.values()))
+                others[event.index] = event
+                at.creates += 1
+                self._saw("deletion-met-creates", at.deletes)
+                self._marker_asked(event, "marker asked for")
+            case "delete":
+                at.deletes += 1
+                self._saw("deletion-met-creates", at.creates)
+            case "list" | "list-data" | "list-log":
+                at.listings += 1
+            case "attempt":
+                self._attempt(event, at)
+            case "begin":
+                self._began[process] = event.time_ns
+                self._taken_back[process] = []
+            case "rollback":
+                waited_ns = event.time_ns - self._began.get(process, event.time_ns)
+                self._saw("successor-waited", waited_ns >= self._rest_ns > 0)
+                self._saw("rollback-again", at.rolling)
+                at.rolling = True
+                self._taken_back.setdefault(process, []).append(at)
+            case "finalize":
+                at.finalized = True
 
-    def _attempt(self, event: Event, place: _Place) -> None:
+    def _attempt(self, event: Event, at: _Directory) -> None:
         self.attempts[event.index] = "marker asked for"
         self._paths[f"{event.table}/{event.path}"] = event
-        self._tasks[place] += 1
-        if self._tasks[place] == _MANY_TASKS:
-            self.seen["many-attempts"] += 1
-        stages = self._stages.setdefault(place, set())
-        stages.add(str(event.value).split("-")[1] if str(event.value).count("-") == 2 else "")
-        if len(stages) == 2:
-            self.seen["stage-again"] += 1
+        at.tasks += 1
+        self._saw("many-attempts", at.tasks == _MANY_TASKS)
+        token = str(event.value).split("-")
+        at.stages.add(token[1] if len(token) == 3 else "")
+        self._saw("stage-again", len(at.stages) == 2)
 
-    def _marker_asked(self, process: str, name: str | None, state: str) -> None:
-        if name is None or not self._paths:
+    def _marker_asked(self, event: Event, state: str) -> None:
+        if event.path is None or not self._paths:
             return
-        path = data_path(name)
+        path = data_path(event.path)
         for index, was in self.attempts.items():
-            attempt = self._invokes[index]
-            if was != "after the data" and attempt.path == path and attempt.process == process:
+            attempt = self._events[index]
+            if was != "after the data" and attempt.path == path and attempt.process == event.process:
                 self.attempts[index] = state
 
     def arrived(self, event: Event) -> None:
         """Take in that a server received a request."""
-        cause = event.caused_by
-        invoke = self._invokes.get(cause if cause is not None else -1)
-        if invoke is None or invoke.operation == "hostile":
+        cause, process = event.caused_by, event.process
+        if cause is None or self._events[cause].operation == "hostile":
             return
-        if cause in self._servers:
-            self.seen["request-twice" if self._servers[cause] == event.process else "request-in-two-lives"] += 1
-        self._servers[invoke.index] = event.process
-        self._received[invoke.index] = self.waiting.setdefault(event.process, {})[invoke.index] = PendingRequest(invoke)
+        before, invoke = self._received.get(cause), self._events[cause]
+        if before is not None:
+            self._saw("request-twice" if before.server == process else "request-in-two-lives")
+        request = self._received[cause] = PendingRequest(invoke, self._of(invoke), process)
+        self.waiting.setdefault(process, {})[cause] = request
 
     def ended(self, invoke: Event, event: Event) -> None:
         """Take in the end of a call."""
-        index, kind, operation, place = invoke.index, event.kind, invoke.operation, (invoke.table, invoke.instant)
-        asked = self._received.pop(index, None)
+        at, well, asked = self._of(invoke), event.kind == "ok", self._received.get(invoke.index)
         if asked is not None:
-            self.waiting.get(self._servers[index], {}).pop(index, None)
-        if (event.error or "").startswith("503"):
-            self.seen["throttled-for-good"] += 1
-        if operation == "create":
-            self._open_creates[place] -= 1
-            self._asking[place, invoke.path].pop(index, None)
-            if kind == "ok":
-                self._created(invoke, event, asked)
-        elif operation == "delete":
-            self._open_deletes[place] -= 1
-            if kind == "ok":
-                self._deleted.add(place)
-        elif operation in LISTINGS:
-            home = f"{invoke.table}{TEMP}{invoke.instant}"
-            self._open_lists[home] -= 1
-            if kind == "ok" and self._damaged.get(home, index) < index:
-                self.seen["damaged-type-read"] += 1
-            if kind == "ok" and home in self._stray:
-                self.seen["stray-files-listed"] += 1
-            if place in self._rolling and isinstance(event.value, tuple):
-                self._rolled_back(invoke, event.value)
-        elif operation == "attempt":
-            self.attempts.pop(index, None)
-            if kind == "ok":
-                key = (place, str(invoke.value).partition("-")[0])
-                self._succeeded[key] += 1
-                if self._succeeded[key] == 2:
-                    self.seen["copies-succeeded"] += 1
-        elif operation == "rollback" and kind == "ok":
-            self._rolling.pop(place, None)
-            if place in self._earlier:
-                self.seen["earlier-instant-rolled-back"] += 1
-        elif operation == "commit" and kind == "ok" and self._earlier:
-            states = {state for (table, _), state in self._earlier.items() if table == invoke.table}
-            for state in states - {"left"}:
-                self.seen[f"{state}-before"] += 1
-        elif operation == "hostile" and kind == "fail":
-            self.seen["hostile-refused"] += 1
+            self.waiting.get(asked.server, {}).pop(invoke.index, None)
+        self._saw("throttled-for-good", (event.error or "").startswith("503"))
+        match invoke.operation:
+            case "create":
+                at.creates -= 1
+                at.asking[invoke.path].pop(invoke.index, None)
+                if well:
+                    self._created(at, invoke, event, asked)
+            case "delete":
+                at.deletes -= 1
+                at.deleted |= well
+            case "list" | "list-data" | "list-log":
+                at.listings -= 1
+                self._saw("damaged-type-read", well and at.damaged is not None and at.damaged < invoke.index)
+                self._saw("stray-files-listed", well and at.stray)
+                if at.rolling and isinstance(event.value, tuple):
+                    self._rolled_back(invoke, event.value)
+            case "attempt":
+                self.attempts.pop(invoke.index, None)
+                task = str(invoke.value).partition("-")[0]
+                at.succeeded[task] += well
+                self._saw("copies-succeeded", well and at.succeeded[task] == 2)
+            case "rollback" if well:
+                at.rolling = False
+                self._saw("earlier-instant-rolled-back", at.earlier is not None)
+            case "commit" if well:
+                own = {other.earlier for other in self._directories.values() if other.table == invoke.table}
+                self.seen.update(f"{state}-before" for state in own - {"left", None})
+            case "hostile":
+                self._saw("hostile-refused", event.kind == "fail")
 
     def _rolled_back(self, invoke: Event, names: tuple[str, ...]) -> None:
         """Take in that a rollback has listed the markers of its instant."""
@@ -227,82 +229,63 @@ class CoverageMarks:
             path = data_path(name)
             attempt, log = self._paths.get(f"{invoke.table}/{path}"), path.rpartition("/")[2].startswith(".")
             if attempt is not None and attempt.instant != invoke.instant:
-                self.seen[f"marker-of-another-{'log' if log else 'file'}"] += 1
-            elif is_append(name) != log:
-                self.seen["marker-of-another-kind"] += 1
+                self._saw(f"marker-of-another-{'log' if log else 'file'}")
+            else:
+                self._saw("marker-of-another-kind", is_append(name) != log)
 
-    def _created(self, invoke: Event, event: Event, asked: PendingRequest | None) -> None:
-        place, key = (invoke.table, invoke.instant), ((invoke.table, invoke.instant), invoke.path)
-        if asked is not None and asked.written >= 0:
+    def _created(self, at: _Directory, invoke: Event, event: Event, asked: PendingRequest | None) -> None:
+        met, written = self._met.get(invoke.index), asked is not None and asked.written >= 0
+        if asked is not None and written:
             self.replied.add(asked.written)
-            if len(asked.missed) >= self._threads:
-                self.seen["all-batch-files-busy"] += 1
-        met = self._met.get(invoke.index)
-        if met is not None and (asked is None or asked.written >= 0 or self._own_format):
-            self.seen["duplicate-waited"] += 1
-            if invoke.value is not None and met.value == invoke.value:
-                self.seen["resend-met-flush"] += 1
+            self._saw("all-batch-files-busy", len(asked.missed) >= self._threads)
+        if met is not None and (asked is None or written or self._own_format):
+            self._saw("duplicate-waited")
+            self._saw("resend-met-flush", invoke.value is not None and met.value == invoke.value)
         if event.value == "exists":
-            self.seen["name-collided"] += 1
+            self._saw("name-collided")
         elif invoke.value is not None:
-            if self._creators.get(key) == invoke.value:
-                self.seen["resend-told-created"] += 1
-            self._creators[key] = invoke.value
-        if place in self._deleted:
-            self.seen["created-after-deletion"] += 1
-            self._deleted.discard(place)
-        self._marker_asked(invoke.process, invoke.path, "between marker and data")
+            self._saw("resend-told-created", at.creators.get(invoke.path) == invoke.value)
+            at.creators[invoke.path] = invoke.value
+        self._saw("created-after-deletion", at.deleted)
+        at.deleted = False
+        self._marker_asked(invoke, "between marker and data")
 
     def effect(self, event: Event, inside: str) -> None:
         """Take in a change of storage. inside: the operation that its process is performing."""
-        index, time_ns, process = event.index, event.time_ns, event.process
-        path, content = event.path or "", event.value
-        if process in self._dead:
-            self.seen["applied-after-death"] += 1
+        process, path, content = event.process, event.path or "", event.value
+        self._saw("applied-after-death", process in self._dead)
         due = self._late.pop((process, path), None)
-        if due is not None and time_ns >= due:
-            self.seen["late-request-applied"] += 1
+        self._saw("late-request-applied", due is not None and event.time_ns >= due)
         home = directory_of(path)
         if home is None:
             if "/.hoodie/" not in path:
                 self._data(event, inside, path)
             return
-        name = path[len(home) + 1 :]
+        at, name = self._below(home), path[len(home) + 1 :]
         if name == TYPE_FILE and content == TYPE_BATCHED:
-            self._damaged.pop(home, None)
+            at.damaged = None
         if content is None:
-            below = self._below.get(home, set())
-            below.discard(path)
-            self._files.pop(path, None)
-            if not below:
-                self._writers.pop(home, None)
+            at.files.pop(path, None)
+            if not at.files:
+                at.writers.clear()
         elif isinstance(content, bytes) and marker_file_index(name) is not None:
-            below = self._below.setdefault(home, set())
-            below.add(path)
-            self._batch(index, process, home, path, content)
-            self._files[path] = content
-            if len(below) >= self._threads > 1:
-                self.seen["all-batch-files-used"] += 1
+            self._batch(event.index, process, at, path, content)
+            at.files[path] = content
+            self._saw("all-batch-files-used", len(at.files) >= self._threads > 1)
 
-    def _batch(self, index: int, process: str, home: str, path: str, content: bytes) -> None:
+    def _batch(self, index: int, process: str, at: _Directory, path: str, content: bytes) -> None:
         """Take in a marker file that a server wrote."""
-        before = self._files.get(path)
-        grown = content.count(b"\n") - (before or b"").count(b"\n")
-        if grown > 1:
-            self.seen["batch-of-several"] += 1
-        if before is not None and self._open_lists[home]:
-            self.seen["listing-met-rewrite"] += 1
-        writers = self._writers.setdefault(home, [])
-        if process not in writers:
-            if any(other not in self._dead for other in writers):
-                self.seen["two-servers-wrote"] += 1
-            if any(other in self._dead for other in writers):
-                self.seen["server-recovered"] += 1
-                if home in self._torn:
-                    self.seen["torn-left-recovered"] += 1
-            writers.append(process)
+        before = at.files.get(path)
+        self._saw("batch-of-several", content.count(b"\n") - (before or b"").count(b"\n") > 1)
+        self._saw("listing-met-rewrite", before is not None and at.listings)
+        if process not in at.writers:
+            dead = self._dead.intersection(at.writers)
+            self._saw("two-servers-wrote", len(dead) < len(at.writers))
+            self._saw("server-recovered", dead)
+            self._saw("torn-left-recovered", dead and at.torn)
+            at.writers.append(process)
         for request in self.waiting.get(process, {}).values():
-            if request.place == home and request.operation == "create" and request.written < 0:
+            if request.place is at and request.operation == "create" and request.written < 0:
                 if content.startswith(request.line) or b"\n" + request.line in content:
                     request.written = index
                 else:
@@ -310,38 +293,33 @@ class CoverageMarks:
 
     def _data(self, event: Event, inside: str, path: str) -> None:
         """Take in a data file that was written or deleted."""
-        if event.value is None:
-            if inside in ("finalize", "rollback", "sweep"):
-                self.seen[f"{inside}-deleted"] += 1
-            if inside == "rollback" and path.rpartition("/")[2].startswith("."):
-                self.seen["rollback-deleted-log"] += 1
-            return
         attempt = self._paths.get(path)
-        if attempt is None:
-            return
-        if attempt.index in self.attempts:
-            self.attempts[attempt.index] = (
-                "after the data" if event.operation in ("put", "overwrite-end") else "writing"
-            )
-        if (attempt.table, attempt.instant) in self._finalized:
-            self.seen["wrote-after-finalize"] += 1
-        if path in self._zombies:
-            self.seen["zombie-wrote"] += 1
+        if event.value is None:
+            self._saw(f"{inside}-deleted", inside in ("finalize", "rollback", "sweep"))
+            self._saw("rollback-deleted-log", inside == "rollback" and path.rpartition("/")[2].startswith("."))
+        elif attempt is not None:
+            if attempt.index in self.attempts:
+                whole = event.operation in ("put", "overwrite-end")
+                self.attempts[attempt.index] = "after the data" if whole else "writing"
+            self._saw("wrote-after-finalize", self._of(attempt).finalized)
+            self._saw("zombie-wrote", path in self._zombies)
 
     def fault(self, event: Event) -> None:
         """Take in a fault."""
-        process, kind = event.process, event.operation
-        if kind == "zombie" and event.path:
-            self._zombies |= {path for path in self._paths if path.endswith(f"/{event.path}")}
-        elif kind == "timeout-late" and event.path:
-            self._late[process, event.path] = event.time_ns + self._timeout_ns
-        elif kind == "stray-files" and event.path:
-            self._stray.add(directory_of(event.path) or "")
-        elif kind == DAMAGE and event.path:
-            self._damaged[event.path.removesuffix(f"/{TYPE_FILE}")] = event.index
-        elif kind == "torn-write":
-            self._torn |= {home for home, writers in self._writers.items() if process in writers}
-        if kind in DEADLY or (kind == "second-server" and event.value == "end"):
+        process, path = event.process, event.path or ""
+        match event.operation:
+            case "zombie" if path:
+                self._zombies |= {known for known in self._paths if known.endswith(f"/{path}")}
+            case "timeout-late" if path:
+                self._late[process, path] = event.time_ns + self._timeout_ns
+            case "stray-files" if path:
+                self._below(directory_of(path) or "").stray = True
+            case _ if event.operation == DAMAGE and path:
+                self._below(path.removesuffix(f"/{TYPE_FILE}")).damaged = event.index
+            case "torn-write":
+                for at in self._directories.values():
+                    at.torn |= process in at.writers
+        if event.operation in DEADLY or (event.operation == "second-server" and event.value == "end"):
             self._gone(process)
 
     def _gone(self, process: str) -> None:
@@ -352,24 +330,21 @@ class CoverageMarks:
         """Take in an observation of the kit."""
         match event.operation:
             case "earlier":
-                self._earlier[event.table, event.instant] = event.path or ""
+                self._of(event).earlier = event.path or ""
             case "started":
-                self.started[event.process] = event.index
+                self.started.add(event.process)
             case "exited":
-                if event.role == "driver" and event.error != APPLICATION_ENDED:
-                    self.seen["driver-gave-up"] += 1
+                self._saw("driver-gave-up", event.role == "driver" and event.error != APPLICATION_ENDED)
                 self._gone(event.process)
             case "job-failed":
-                self.seen["write-abandoned" if event.value == "abandoned" else "tasks-failed-for-good"] += 1
+                self._saw("write-abandoned" if event.value == "abandoned" else "tasks-failed-for-good")
             case "mode":
-                if event.error:
-                    self.seen["fell-back"] += 1
+                self._saw("fell-back", event.error)
                 if event.instant is not None:
-                    self._mode((event.table, event.instant), str(event.value))
+                    self._mode(self._of(event), str(event.value))
 
-    def _mode(self, place: _Place, mode: str) -> None:
-        self._modes[place] = mode
+    def _mode(self, at: _Directory, mode: str) -> None:
+        at.mode = mode
         for taken in self._taken_back.values():
-            if any(self._modes.get(other, mode) != mode for other in taken):
-                self.seen["other-format-rolled-back"] += 1
+            self._saw("other-format-rolled-back", any(other.mode not in (None, mode) for other in taken))
             taken.clear()

@@ -5,19 +5,18 @@ part of the calls in the order in which they were made, with the faults where th
 it is run, and is made smaller call by call. Races need calls that overlapped with the evidence: these are made again at
 once. If neither fails, all operations of the plan in the directories of the evidence are kept.
 
-`around_evidence` are few candidates for what costs a second a run, where operations cannot be taken away one by one
-from five hundred: what the evidence mentions (a marker directory, names, clients) is kept, everything else goes first,
-then the faults.
+The last candidates are operations of the plan: what the evidence mentions (a marker directory, names, clients) is kept,
+everything else goes first, then the faults. They are few, because a run costs a second.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from marker_sim.faults import Call, Fault, FaultKind, Site, Step
 from marker_sim.faults.sites import REPLY, REQUEST_QUEUED
@@ -30,14 +29,71 @@ from marker_sim.unusual_names import folded
 CROWDS = ((8, 0), (40, 2))
 
 
-def around_evidence(plan: Plan, evidence: Iterable[Event], under: str) -> Iterator[Plan]:
-    """Plans with a part of the operations, the smallest first, and with a part of the faults.
+CLIENT, READER = "executor-0", "executor-1"
+LASTS_MS_MAX = 4_000  # Limit for a plan whose creates each wait for a batch.
+MANY = 8  # Number of creates that may have been in as many batches.
+APART_MS = 10  # Longer than the interval between batches.
+SERVERS = ("server", "second")
 
-    under: the class of faults that the breach came under; those of that class are tried after none at all, one by one
-        and together.
+
+class _Made(NamedTuple):
+    """A call that was made: operation, process, first and last event, time, and whether it was refused."""
+
+    op: Op
+    process: str
+    invoke: int
+    done: int
+    at_ms: int
+    refused: bool
+
+
+_Struck = tuple[Fault, Event]
+
+
+def candidates(plan: Plan, history: History, evidence: tuple[int, ...], under: str) -> Iterator[Plan]:
+    """Plans with a part of the calls that were made before the last event of the evidence, the smallest first; then
+    with a part of the plan's operations. Some come more than once.
+
+    under: the class of faults that the breach came under; those of that class are tried first.
     """
-    events = tuple(evidence)
-    own = [number for number, path in enumerate(plan.directories) if any(is_directory(path, event) for event in events)]
+    yield from of_calls(plan, history, evidence, under)
+    yield from _of_operations(plan, [history.events[index] for index in evidence], under)
+
+
+def of_calls(plan: Plan, history: History, evidence: tuple[int, ...], under: str) -> Iterator[Plan]:
+    """Calls in the order in which they were made, by one client, then those that overlapped by several clients."""
+    events = [history.events[index] for index in evidence]
+    made = [call for call in _made(plan, history) if call.invoke < max(evidence)]
+    own = _directories(plan, events)
+    names = {event.path for event in events if event.operation == "create"}
+    namesakes = [call for call in made if call.op.kind == "create" and call.op.name in names]
+    here = [call for call in made if call.op.directory in own]
+    about = [call for call in here if call.invoke in evidence or call.done in evidence or call in namesakes]
+    alone = [call for call in here if OF_CROWD not in call.op.actor or call in about]
+    heeded = [call for call in alone if call in about or not call.refused]
+    deleted = _deletions(made)
+    met = [call for call in made if any(_met(call, other, plan) for other in about)]
+    near = [call for call in met if call.op.directory in own]
+    struck = _struck(plan, history)
+    likely = [each for each in struck if each[0].kind.row.cls == under]
+    parts = (about, _merged(about, deleted, namesakes), heeded, alone, _merged(alone, deleted))
+    if not about:  # The evidence is a probe, and its directories may depend on each other.
+        yield replace(plan, ops=(), faults=())
+    yield from _batch_after_batch(plan, heeded, likely)
+    for arrangements, selections, faults in (
+        ((_one_after_another, _beside_each_other), (about,), ([], likely)),  # This is enough in most cases.
+        ((_one_after_another,), parts, ([], likely, struck)),
+        ((_beside_each_other,), (_merged(about, near),), ([], likely, struck)),
+        ((_in_own_directories,), (here,), ([],)),
+        ((_beside_each_other,), (_merged(about, met),), ([], likely, struck)),
+    ):
+        for calls, some, arranged in product(selections, faults, arrangements):
+            yield from arranged(plan, calls, some) if calls else ()
+
+
+def _of_operations(plan: Plan, events: list[Event], under: str) -> Iterator[Plan]:
+    """Operations around the evidence, without faults, with those of the class one by one and together, with others."""
+    own = _directories(plan, events)
     names = {event.path for event in events if event.operation == "create"}
     actors = {event.process.partition(".")[0] for event in events}
     here = [op for op in plan.ops if op.directory in own]
@@ -47,19 +103,37 @@ def around_evidence(plan: Plan, evidence: Iterable[Event], under: str) -> Iterat
     alike = [op for op in here if op in about or (op.kind == "create" and folded(op.name) in like)]
     theirs = [op for op in plan.ops if not actors.isdisjoint(op.actors)]
     few, many = _crowded(about, names)
-    likely = tuple((fault,) for fault in plan.faults if fault.kind.row.cls == under)
-    together = tuple(fault for each in likely for fault in each)
-    rest = tuple((fault,) for fault in plan.faults if (fault,) not in likely)
-    none: tuple[tuple[Fault, ...], ...] = ((),)
+    likely = [(fault,) for fault in plan.faults if fault.kind.row.cls == under]
+    some = [*likely, tuple(fault for each in likely for fault in each), plan.faults]
+    rest = [(fault,) for fault in plan.faults]
     for choices, workloads in (
-        (none, (about, alike, theirs, few)),
-        ((*likely, together, plan.faults), (about, alike)),
-        (none, (around, here)),
-        ((*likely, together, plan.faults), (here, around, theirs, few)),
-        ((*none, *likely, *rest), (many, about, around, here)),
+        ([()], (about, alike, theirs, few)),
+        (some, (about, alike)),
+        ([()], (around, here)),
+        (some, (here, around, theirs, few)),
+        ([(), *likely, *rest], (many, about, around, here)),
     ):
-        for faults, ops in product(dict.fromkeys(choices), dict.fromkeys(map(tuple, workloads))):
-            yield from _variants(plan, ops, faults) if ops else ()
+        for faults, ops in product(choices, workloads):
+            yield from _variants(plan, tuple(ops), faults) if ops else ()
+
+
+def _directories(plan: Plan, events: list[Event]) -> list[int]:
+    """The directories of a plan that events are about."""
+    return [number for number, path in enumerate(plan.directories) if any(is_directory(path, each) for each in events)]
+
+
+def _in_own_directories(plan: Plan, calls: list[_Made], _: list[_Struck]) -> Iterator[Plan]:
+    """All operations in the directories of calls, without faults, then with those not confined to another one."""
+    own = {call.op.directory for call in calls}
+    ops = tuple(op for op in plan.ops if op.directory in own)
+    others = [f"{re.escape(path)}/" for number, path in enumerate(plan.directories) if number not in own]
+    faults = tuple(
+        fault
+        for fault in plan.faults
+        if not (isinstance(fault.trigger, Call) and any(path in fault.trigger.pattern for path in others))
+    )
+    for some in ((), faults):
+        yield in_used_directories(replace(plan, ops=ops, faults=some).earlier_by(plan))
 
 
 def in_used_directories(plan: Plan) -> Plan:
@@ -72,10 +146,10 @@ def in_used_directories(plan: Plan) -> Plan:
 def _variants(plan: Plan, ops: tuple[Op, ...], faults: tuple[Fault, ...]) -> Iterator[Plan]:
     """Plans of these operations, without delays or with theirs, and faults as they are or earlier in proportion."""
     quick = tuple(replace(op, after_ms=0) for op in ops)
-    for each in dict.fromkeys((quick, ops)):
+    for each in (quick, ops):
         smaller = replace(plan, ops=each, faults=faults)
-        for small in dict.fromkeys((smaller, smaller.earlier_by(plan))):
-            yield in_used_directories(small)
+        yield in_used_directories(smaller)
+        yield in_used_directories(smaller.earlier_by(plan))
 
 
 def _crowded(about: list[Op], names: set[str | None]) -> list[list[Op]]:
@@ -99,78 +173,6 @@ def is_directory(path: str, event: Event) -> bool:
     """Whether a marker directory of a plan is that of an event; its tables lie below a folder of the run."""
     table, _, instant = path.partition(TEMP)
     return instant == event.instant and event.table is not None and event.table.partition("/")[2] == table
-
-
-CLIENT, READER = "executor-0", "executor-1"
-LASTS_MS_MAX = 4_000  # Limit for a plan whose creates each wait for a batch.
-MANY = 8  # Number of creates that may have been in as many batches.
-APART_MS = 10  # Longer than the interval between batches.
-SERVERS = ("server", "second")
-T = TypeVar("T")
-
-
-class _Made(NamedTuple):
-    """A call that was made: operation, process, first and last event, time, and whether it was refused."""
-
-    op: Op
-    process: str
-    invoke: int
-    done: int
-    at_ms: int
-    refused: bool
-
-
-_Struck = tuple[Fault, Event]
-
-
-def candidates(plan: Plan, history: History, evidence: tuple[int, ...], under: str) -> Iterator[Plan]:
-    """Plans with a part of the calls that were made before the last event of the evidence, the smallest first.
-
-    under: the class of faults that the breach came under.
-    """
-    marks, events = set(evidence), [history.events[index] for index in evidence]
-    made = [call for call in _made(plan, history) if call.invoke < max(evidence)]
-    own = {number for number, path in enumerate(plan.directories) for event in events if is_directory(path, event)}
-    names = {event.path for event in events if event.operation == "create"}
-    here = [call for call in made if call.op.directory in own]
-    about = [call for call in here if {call.invoke, call.done} & marks or _asks(call, names)]
-    alone = [call for call in here if OF_CROWD not in call.op.actor or call in about]
-    heeded = [call for call in alone if call in about or not call.refused]
-    deleted = _deletions(made)
-    namesakes = [call for call in made if _asks(call, names)]
-    struck = _struck(plan, history)
-    likely = [each for each in struck if each[0].kind.row.cls == under]
-    if not about:  # The evidence is a probe, and its directories may depend on each other.
-        yield replace(plan, ops=(), faults=())
-    yield from _batch_after_batch(plan, heeded, likely)
-    if 0 < len(about) * plan.interval_ms <= LASTS_MS_MAX:  # This is enough in most cases.
-        for faults in _unlike([[], likely]):
-            yield _one_after_another(plan, about, faults)
-            yield from _beside_each_other(plan, about, faults)
-    for calls in _unlike([about, _merged(about, deleted, namesakes), heeded, alone, _merged(alone, deleted)]):
-        if 0 < len(calls) * plan.interval_ms <= LASTS_MS_MAX:
-            for faults in _unlike([[], likely, struck]):
-                yield _one_after_another(plan, calls, faults)
-    met = [call for call in made if any(_met(call, other, plan) for other in about)]
-    near, far = _merged(about, [call for call in met if call.op.directory in own]), _merged(about, met)
-    for faults in _unlike([[], likely, struck]):
-        yield from _beside_each_other(plan, near, faults) if near else ()
-    yield from _in_own_directories(plan, own)
-    for faults in _unlike([[], likely, struck]):
-        yield from _beside_each_other(plan, far, faults) if far else ()
-
-
-def _in_own_directories(plan: Plan, own: set[int]) -> Iterator[Plan]:
-    """Plans of the operations in these directories, without faults, then with those not confined to another one."""
-    ops = tuple(op for op in plan.ops if op.directory in own)
-    others = [re.escape(path) for number, path in enumerate(plan.directories) if number not in own]
-    faults = tuple(fault for fault in plan.faults if not _speaks_of(fault, others))
-    for some in dict.fromkeys(((), faults)) if ops else ():
-        yield in_used_directories(replace(plan, ops=ops, faults=some).earlier_by(plan))
-
-
-def _speaks_of(fault: Fault, paths: list[str]) -> bool:
-    return isinstance(fault.trigger, Call) and any(f"{path}/" in fault.trigger.pattern for path in paths)
 
 
 def _deletions(made: list[_Made]) -> list[_Made]:
@@ -212,10 +214,11 @@ def _struck(plan: Plan, history: History) -> list[_Struck]:
     return struck
 
 
-def _one_after_another(plan: Plan, calls: list[_Made], struck: list[_Struck]) -> Plan:
-    """All calls by one client; each fault keeps its place among them."""
-    ops = [replace(call.op, actor=CLIENT, request="", after_ms=0) for call in calls]
-    return _with(plan, [call._replace(op=op) for call, op in zip(calls, ops, strict=True)], struck)
+def _one_after_another(plan: Plan, calls: list[_Made], struck: list[_Struck]) -> Iterator[Plan]:
+    """All calls by one client, unless they take long; each fault keeps its place among them."""
+    if len(calls) * plan.interval_ms <= LASTS_MS_MAX:
+        ops = (replace(call.op, actor=CLIENT, request="", after_ms=0) for call in calls)
+        yield _with(plan, [call._replace(op=op) for call, op in zip(calls, ops, strict=True)], struck)
 
 
 def _batch_after_batch(plan: Plan, calls: list[_Made], struck: list[_Struck]) -> Iterator[Plan]:
@@ -281,10 +284,6 @@ def _among(fault: Fault, event: Event, calls: list[_Made], plan: Plan) -> Fault 
     return replace(fault, target=hit.op.actor, trigger=Step(1 + theirs.index(hit.invoke)))
 
 
-def _asks(call: _Made, names: set[str | None]) -> bool:
-    return call.op.kind == "create" and call.op.name in names
-
-
 def _met(call: _Made, other: _Made, plan: Plan) -> bool:
     """Whether two calls were open at the same time, or may have been in one batch."""
     answered = call.done != NEVER and other.done != NEVER
@@ -299,12 +298,3 @@ def _took_effect(call: _Made) -> int:
 
 def _merged(*parts: list[_Made]) -> list[_Made]:
     return sorted({call.invoke: call for part in parts for call in part}.values(), key=_took_effect)
-
-
-def _unlike(many: list[list[T]]) -> list[list[T]]:
-    """The candidates without repetitions."""
-    kept: list[list[T]] = []
-    for each in many:
-        if each not in kept:
-            kept.append(each)
-    return kept

@@ -1,4 +1,7 @@
-"""Smaller plans of operations and of writes: which candidates the shrinker tries, in which order. Pure functions.
+"""Smaller plans: which candidates the shrinker tries, in which order. Pure functions.
+
+A part of a plan is named by its path: ("writes", 1, "tasks", 0, "kind"). `without` removes some entries of a part,
+`simpler` lists plainer values of all fields, by their defaults. The other functions make what neither reaches.
 
 A fault is keyed by its actor's step, and fewer tasks make fewer steps; so whatever is removed from writes, the
 candidate is offered again with its faults earlier, by about what was removed and by a little more or less.
@@ -7,221 +10,201 @@ candidate is offered again with its faults earlier, by about what was removed an
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, replace
-from itertools import islice, product
-from typing import Any, TypeVar
+from dataclasses import MISSING, fields, is_dataclass, replace
+from functools import reduce
+from itertools import combinations, islice, product
+from typing import Any
 
 from marker_sim.faults import Fault, FaultKind, FaultSettings, Site
 from marker_sim.faults.sites import SITES
-from marker_sim.plan import EarlierLife, Op, Plan, Task, Write
+from marker_sim.plan import TASK_KINDS, Op, Plan, Task, Write
 from marker_sim.search.scenarios import LASTING
-from marker_sim.search.shrinking.by_history import SERVERS
+from marker_sim.search.shrinking.by_history import SERVERS, in_used_directories
 from marker_sim.search.site_faults import kinds_at
 
-T = TypeVar("T", Plan, Write, Task, EarlierLife)
-STEPS_OF_A_WRITE = (6, 9, 11, 12, 13, 14, 15, 16, 18, 20, 24, 30, 40)
-STEPS_OF_A_TASK = (1, 2, 3, 4, 5, 6, 8)
-# Steps of an actor in a write of one task; the largest distance between two faults.
-_STEPS_OF_A_MINIATURE = 24
+Path = tuple[str | int, ...]
+Variants = Iterator[tuple[Path, tuple[Any, ...]]]  # Paths of parts with the values to try, the best first.
+# Fields that say what a plan is about; and numbers that can be less than the default.
+_KEPT = ("mode", "storage", "directories", "tables", "seed", "shape", "directory")
+_LEAST = {"num_threads": 1, "executors": 1, "commits": 0}
+_SHORT_NAMES = ("a{}.marker.CREATE", "p/a{}.marker.CREATE")
+# Steps of an actor in a write of one task, of a server or a client in two operations; the largest distance between two
+# faults; arrivals at a site.
+_STEPS, _CLIENT_STEPS, _ARRIVALS = 24, 6, 3
 _APART = (0, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14)
+# Waits of the second operation: until a batch is flushed, a request timed out, or took late effect.
+_PAUSES_MS = (0, 60, 150, 1_050)
+_CALLS_LEAST = (1, 4, 8)  # An implementation may give up after four.
+_FULL_MS = (1, 500, 2000)
+_PLACES = range(1, 13)  # Arrivals at each site.
+_PLACES_MAX = 60  # For one fault, in total.
 
 
-def fewer_writes(plan: Plan) -> Iterator[tuple[Plan, tuple[int, ...]]]:
-    """The plan without one of its writes, the last first, with the number of steps its faults may have to move."""
-    for position in reversed(range(len(plan.writes))):
-        writes = plan.writes[:position] + plan.writes[position + 1 :]
-        yield replace(plan, writes=writes), STEPS_OF_A_WRITE
+def part_at(plan: Any, path: Path) -> Any:
+    """The part of a plan at a path."""
+    return reduce(lambda part, step: part[step] if isinstance(step, int) else getattr(part, step), path, plan)
 
 
-def fewer_tasks(plan: Plan) -> Iterator[tuple[Plan, tuple[int, ...]]]:
-    """The plan with fewer tasks of a write: half of them removed, a quarter and so on, down to one."""
-    for position, write in enumerate(plan.writes):
-        size = max(1, len(write.tasks) // 2)
-        while size:
-            for start in range(0, len(write.tasks), size):
-                tasks = write.tasks[:start] + write.tasks[start + size :]
-                yield with_write(plan, position, replace(write, tasks=tasks)), STEPS_OF_A_TASK
-            size //= 2
+def with_part(whole: Any, path: Path, part: Any) -> Any:
+    """The value with another part at a path; what is none has no parts, and stays none."""
+    if not path:
+        return part
+    if whole is None:
+        return None
+    step, below = path[0], path[1:]
+    if isinstance(step, int):
+        return (*whole[:step], with_part(whole[step], below, part), *whole[step + 1 :])
+    return replace(whole, **{step: with_part(getattr(whole, step), below, part)})
 
 
-def miniatures_of_writes(plan: Plan) -> Iterator[Plan]:
-    """Workloads of one to three tasks with none or one of the plan's faults, at each step where it may strike.
-
-    A fault late in a long plan cannot follow its place while tasks are taken away one by one: the steps before it are
-    too many. These plans are looked at from the smallest on.
-    """
-    for small in _workloads(plan):
-        yield small
-        for fault in _faults_of(plan):
-            last = 4 if fault.site else _STEPS_OF_A_MINIATURE * len(small.writes)
-            yield from (replace(small, faults=(fault.at(step),)) for step in range(1, last))
+def without(plan: Plan, path: Path, start: int, size: int = 1) -> Plan:
+    """The plan without some entries of one part."""
+    entries = part_at(plan, path)
+    smaller: Plan = with_part(plan, path, entries[:start] + entries[start + size :])
+    return smaller
 
 
-def miniatures_of_two(plan: Plan) -> Iterator[Plan]:
-    """The miniatures with two of the plan's faults, or one of them twice, the second soon after the first."""
-    for small in _workloads(plan):
-        for first in _faults_of(plan):
-            for second in _faults_of(plan):
-                for step in range(1, _STEPS_OF_A_MINIATURE):
-                    for apart in _APART:
-                        pair = (first.at(step), second.at(step + apart))
-                        yield replace(small, faults=pair)
+def simpler(part: Any, path: Path = ()) -> Variants:
+    """Each field below a part that is not as plain as it can be, with plainer values."""
+    for field in fields(part):
+        value, here, least = getattr(part, field.name), (*path, field.name), _LEAST.get(field.name, field.default)
+        if field.name in _KEPT or least is MISSING or value in (least, ()):
+            continue
+        if is_dataclass(value):
+            plain: Any = type(value)
+            yield here, (least, plain())
+            yield from simpler(value, here)
+        elif isinstance(value, tuple) and is_dataclass(value[0]):
+            for number, each in enumerate(value):
+                yield from simpler(each, (*here, number))
+        elif field.name != "name":
+            # Written as usual, a directory of a hostile request need not be refused.
+            hostile = field.name == "spelled" and part.kind == "hostile"
+            yield here, () if hostile else tuple(_plainer(value, least))
+        elif part.kind == "create" and len(value) > len(_SHORT_NAMES[-1]):
+            yield here, tuple(name.format(path[-1]) for name in _SHORT_NAMES)
 
 
-def _workloads(plan: Plan) -> Iterator[Plan]:
-    if not plan.writes:
-        return
-    rank = {"CREATE": 0, "MERGE": 1, "APPEND": 2}
-    tasks = [task for write in plan.writes for task in write.tasks] or [Task()]
-    task = Task(kind=max((task.kind for task in tasks), key=rank.__getitem__))
-    one, left = Write(tasks=(task,)), Write(tasks=(task,), abandon=True)
-    simple = replace(plan, tables=("t",), embedded=True, jitter=0, num_threads=1, interval_ms=50, executors=1)
-    for writes in ((one,), (left,), (left, one), (one, one), (one, left, one)):
-        yield replace(simple, writes=writes, faults=())
+def _plainer(value: Any, least: Any) -> Iterator[Any]:
+    """The least value; then one of fewer entries, or a smaller number."""
+    if isinstance(value, tuple):
+        yield least
+        yield from (value[:n] + value[n + 1 :] for n in range(len(value)))
+    elif isinstance(value, bool | str):
+        yield least
+    else:
+        yield from (number for number in (least, least + 1, value // 4, value // 2) if least <= number < value)
 
 
-def _faults_of(plan: Plan) -> tuple[Fault, ...]:
-    """The faults at their first place, those of executors at one executor; each once."""
-    faults = ((f, "executor-0" if f.target.startswith("executor") else f.target) for f in plan.faults)
-    return tuple(dict.fromkeys(replace(fault.at(1), target=target) for fault, target in faults))
+def of_plainer_kinds(plan: Plan) -> Variants:
+    """Each fault, as one of the kinds that its row calls simpler."""
+    return ((("faults", n), tuple(map(fault.of_kind, fault.kind.simpler))) for n, fault in enumerate(plan.faults))
+
+
+def at_earlier_steps(plan: Plan) -> Variants:
+    """Each fault at some earlier steps, the first one first."""
+    for position, fault in enumerate(plan.faults):
+        steps = sorted({1, fault.n // 4, fault.n // 2, fault.n - 8, fault.n - 3, fault.n - 1})
+        yield ("faults", position), tuple(fault.at(step) for step in steps if 0 < step < fault.n)
+
+
+def simpler_at_once(plan: Plan) -> Iterator[Plan]:
+    """The plan with many parts simpler at once, and with a write abandoned instead of a killed driver."""
+    yield replace(plan, jitter=0, num_threads=1, interval_ms=50, restart_threads=0)
+    yield replace(plan, jitter=0)
+    for changed in ({"after_ms": 0}, {"server": 0}, {"form": ""}):
+        yield replace(plan, ops=tuple(replace(op, **changed) for op in plan.ops))
+    if plan.ops:
+        yield in_used_directories(plan)
+    if plan.writes:
+        yield replace(plan, tables=("t",), writes=tuple(replace(write, table=0) for write in plan.writes))
+    alive = tuple(fault for fault in plan.faults if fault.kind is not FaultKind.KILL or fault.target != "driver")
+    for position in range(len(plan.writes) if alive != plan.faults else 0):
+        yield replace(with_part(plan, ("writes", position, "abandon"), True), faults=alive)
 
 
 def earlier(plan: Plan, by: tuple[int, ...]) -> Iterator[Plan]:
     """The plan with faults at earlier steps, all of them or those of one actor."""
     actors = sorted({fault.target for fault in plan.faults})
-    groups = [frozenset(actors)] + ([frozenset({actor}) for actor in actors] if len(actors) > 1 else [])
-    for less in by:
-        for group in groups:
-            faults = tuple(f.at(f.n - less) if f.target in group and f.n > less else f for f in plan.faults)
-            if faults != plan.faults:
-                yield replace(plan, faults=faults)
+    for less, group in product(by, dict.fromkeys(((*actors,), *((actor,) for actor in actors)))):
+        faults = tuple(f.at(f.n - less) if f.target in group and f.n > less else f for f in plan.faults)
+        if faults != plan.faults:
+            yield replace(plan, faults=faults)
 
 
-def simpler_writes(plan: Plan) -> Iterator[Plan]:
-    """The plan with simpler writes: fewer special properties."""
-    if plan.earlier is not None:
-        yield replace(plan, earlier=None)
-        yield from (replace(plan, earlier=life) for life in _simpler_lives(plan.earlier))
-    yield from _plainer(plan, "embedded", "merge_on_read")
-    for executors in (1, 2):
-        if executors < plan.executors:
-            yield replace(plan, executors=executors)
-    if len(plan.tables) > 1 or plan.tables != ("t",):
-        yield replace(plan, tables=("t",), writes=tuple(replace(write, table=0) for write in plan.writes))
-    for position, write in enumerate(plan.writes):
-        plain = tuple(Task(group=task.group) for task in write.tasks)
-        if plain != write.tasks:
-            yield with_write(plan, position, replace(write, tasks=plain))
-        alive = tuple(fault for fault in plan.faults if fault.kind is not FaultKind.KILL or fault.target != "driver")
-        if alive != plan.faults:
-            yield replace(with_write(plan, position, replace(write, abandon=True)), faults=alive)
-        changes = _plainer(write, "after_ms", "markers", "abandon", "table")
-        yield from (with_write(plan, position, change) for change in changes if change != write)
-        for number, task in enumerate(write.tasks):
-            fewer = (replace(task, strays=tuple(one for one in task.strays if one != stray)) for stray in task.strays)
-            simple = (*_plainer(task, "partition", "copies", "slow_ms"), *fewer, *_plainer(task, "kind", "group"))
-            for change in dict.fromkeys((Task(group=task.group), *simple)):
-                if change != task:
-                    tasks = (*write.tasks[:number], change, *write.tasks[number + 1 :])
-                    yield with_write(plan, position, replace(write, tasks=tasks))
+def miniatures(plan: Plan) -> Iterator[Plan]:
+    """Workloads of one to three tasks, or of one or two operations, with none or one of the faults at each place.
 
-
-def _plainer(value: T, *names: str) -> Iterator[T]:
-    """The value with one of these fields as it is by default, for each of them."""
-    defaults: dict[str, Any] = {field.name: field.default for field in fields(value)}
-    return (replace(value, **{name: defaults[name]}) for name in names)
-
-
-def with_write(plan: Plan, position: int, write: Write) -> Plan:
-    """The plan with one of its writes replaced."""
-    return replace(plan, writes=(*plan.writes[:position], write, *plan.writes[position + 1 :]))
-
-
-def _simpler_lives(life: EarlierLife) -> Iterator[EarlierLife]:
-    yield EarlierLife()
-    for commits, archived in ((0, 0), (0, life.archived), (life.commits, 0), (1, life.archived), (life.commits, 1)):
-        if commits <= life.commits and archived <= life.archived:
-            yield replace(life, commits=commits, archived=archived)
-    yield from _plainer(life, "instants", "logs", "version8", "left")
-
-
-# Waits of the second operation: until a batch is flushed, a request timed out, or took late effect.
-_PAUSES_MS = (0, 60, 150, 1_050)
-_CALLS_LEAST = (1, 4, 8)  # An implementation may give up after four.
-_FULL_MS = (1, 500, 2000)
-_ARRIVALS = 12
-_PLACES_MAX = 60  # For one fault, in total.
-_CLIENT_STEPS = 6
-_SERVER_STEPS = 24
-
-
-def miniatures_of_operations(plan: Plan) -> Iterator[Plan]:
-    """Plans of one or two operations of the kinds of a plan, with none or one of its faults at each possible place.
-
-    One client or two, with one name and one directory, like the plan's last operations. The smallest are tried first.
+    A fault late in a long plan cannot follow its place while entries are removed one by one: the steps before it are
+    too many. These plans are tried from the smallest on.
     """
-    if not plan.ops:
-        return
-    known = {op.kind: op for op in plan.ops}
-    last = known.get("create", plan.ops[-1])
-    names = {kind: last.name if kind == "create" else op.name for kind, op in known.items()}
-    ops = [Op(actor="executor-0", kind=kind, directory=last.directory, name=name) for kind, name in names.items()]
+    yield from _workloads(plan)
+    for small, fault in product(_workloads(plan), _faults_of(plan)):
+        steps = _STEPS * max(1, len(small.writes))
+        last = _ARRIVALS if fault.site else steps if plan.writes or fault.target in SERVERS else _CLIENT_STEPS
+        yield from (replace(small, faults=(fault.at(step),)) for step in range(1, last + 1))
+
+
+def miniatures_of_two(plan: Plan) -> Iterator[Plan]:
+    """Those of writes with two of the plan's faults, or one of them twice, the second soon after the first."""
+    faults = _faults_of(plan) if plan.writes else ()
+    for small, first, second in product(_workloads(plan), faults, faults):
+        for step, apart in product(range(1, _STEPS), _APART):
+            yield replace(small, faults=(first.at(step), second.at(step + apart)))
+
+
+def _workloads(plan: Plan) -> Iterator[Plan]:
+    """Short workloads of tasks like the plan's, or of its kinds of operations by one client or two, with one name."""
     simple = replace(plan, jitter=0, num_threads=1, interval_ms=50, faults=())
-    struck = ((fault, fault.target if fault.target in SERVERS else "executor-0") for fault in plan.faults)
-    faults = dict.fromkeys(replace(fault.at(1), target=target) for fault, target in struck)
-    workloads: list[tuple[Op, ...]] = [(op,) for op in ops]
-    for first, second, pause_ms, actor in product(ops, ops, _PAUSES_MS, ("executor-0", "driver")):
-        workloads.append((first, replace(second, actor=actor, after_ms=pause_ms)))
-    for work in workloads:
-        yield replace(simple, ops=work)
-    for work, fault in product(workloads, faults):
-        yield from (replace(simple, ops=work, faults=(hit,)) for hit in _everywhere(fault))
+    if plan.writes:
+        kinds = [task.kind for write in plan.writes for task in write.tasks]
+        one = Write(tasks=(Task(kind=max(kinds, key=TASK_KINDS.index, default="CREATE")),))
+        left = replace(one, abandon=True)
+        simple = replace(simple, tables=("t",), embedded=True, executors=1)
+        for writes in ((one,), (left,), (left, one), (one, one), (one, left, one)):
+            yield replace(simple, writes=writes)
+    elif plan.ops:
+        known = {op.kind: op for op in plan.ops}
+        last = known.get("create", plan.ops[-1])
+        names = {kind: last.name if kind == "create" else op.name for kind, op in known.items()}
+        ops = [Op(actor="executor-0", kind=kind, directory=last.directory, name=name) for kind, name in names.items()]
+        yield from (replace(simple, ops=(op,)) for op in ops)
+        for first, second, pause_ms, actor in product(ops, ops, _PAUSES_MS, ("executor-0", "driver")):
+            yield replace(simple, ops=(first, replace(second, actor=actor, after_ms=pause_ms)))
 
 
-def _everywhere(fault: Fault) -> Iterator[Fault]:
-    last = 3 if fault.site else _SERVER_STEPS if fault.target in SERVERS else _CLIENT_STEPS
-    return (fault.at(step) for step in range(1, last + 1))
+def _faults_of(plan: Plan) -> tuple[Fault, ...]:
+    """The faults at their first place, those of executors and clients at one of them; each once."""
+    kept = (*SERVERS, "driver") if plan.writes else SERVERS
+    faults = ((fault.at(1), fault.target if fault.target in kept else "executor-0") for fault in plan.faults)
+    return tuple(dict.fromkeys(replace(fault, target=target) for fault, target in faults))
 
 
 def without_faults(plan: Plan, start: int, size: int) -> Iterator[Plan]:
     """The plan without some faults; and with later faults at the same sites moved earlier accordingly."""
-    gone, kept = plan.faults[start : start + size], plan.faults[:start] + plan.faults[start + size :]
-    yield replace(plan, faults=kept)
-    sites = {(fault.target, fault.site) for fault in gone if fault.site}
-    yield replace(
-        plan,
-        faults=tuple(f.at(f.n - size) if (f.target, f.site) in sites and f.n > size else f for f in kept),
-    )
-
-
-def with_fault(plan: Plan, position: int, fault: Fault) -> Plan:
-    """The plan with another fault in place of one."""
-    return replace(plan, faults=(*plan.faults[:position], fault, *plan.faults[position + 1 :]))
+    fewer = without(plan, ("faults",), start, size)
+    yield fewer
+    sites = {(fault.target, fault.site) for fault in plan.faults[start : start + size] if fault.site}
+    moved = (f.at(f.n - size) if (f.target, f.site) in sites and f.n > size else f for f in fewer.faults)
+    yield replace(fewer, faults=tuple(moved))
 
 
 def without_one(plan: Plan) -> Iterator[Plan]:
-    """The plan without one of its entries, for each of them."""
-    for n in range(len(plan.ops)):
-        yield replace(plan, ops=plan.ops[:n] + plan.ops[n + 1 :])
-    for n in range(len(plan.faults)):
-        yield replace(plan, faults=plan.faults[:n] + plan.faults[n + 1 :])
-    for n, write in enumerate(plan.writes):
-        for t in range(len(write.tasks) if len(write.tasks) > 1 else 0):
-            less = replace(write, tasks=write.tasks[:t] + write.tasks[t + 1 :])
-            yield with_write(plan, n, less)
+    """The plan without one of its entries, for each of them; a write goes with its last task."""
+    paths: list[Path] = [("ops",), ("faults",)]
+    yield from (without(plan, path, n) for path in paths for n in range(len(part_at(plan, path))))
+    for number, write in enumerate(plan.writes):
         if len(write.tasks) <= 1:
-            yield replace(plan, writes=plan.writes[:n] + plan.writes[n + 1 :])
+            yield without(plan, ("writes",), number)
+        else:
+            yield from (without(plan, ("writes", number, "tasks"), n) for n in range(len(write.tasks)))
 
 
 def without_two(plan: Plan) -> Iterator[Plan]:
     """The plan without any two of its operations and faults."""
-    entries = [*plan.ops, *plan.faults]
-    for one in range(len(entries)):
-        for other in range(one + 1, len(entries)):
-            kept = [position not in (one, other) for position in range(len(entries))]
-            ops = tuple(op for op, keep in zip(plan.ops, kept, strict=False) if keep)
-            faults = tuple(f for f, keep in zip(plan.faults, kept[len(plan.ops) :], strict=True) if keep)
-            yield replace(plan, ops=ops, faults=faults)
+    paths: list[Path] = [("ops",), ("faults",)]
+    entries = [(path, n) for path in paths for n in range(len(part_at(plan, path)))]
+    return (without(without(plan, *other), *one) for one, other in combinations(entries, 2))
 
 
 def parts_of_a_crowd(plan: Plan) -> Iterator[Plan]:
@@ -236,14 +219,13 @@ def parts_of_a_crowd(plan: Plan) -> Iterator[Plan]:
         yield replace(plan, ops=ops)
 
 
-def at_sites(faults: tuple[Fault, ...], fault: Fault) -> Iterator[tuple[Fault, ...]]:
-    """The faults with one at a step moved to the first arrivals at each site where it can strike the same actor."""
-    if fault.site:
-        return
-    actor = "server" if fault.target in SERVERS else "executor" if fault.target != "driver" else "driver"
-    sites = [site.name for site in SITES.values() if site.actor == actor and kinds_at(site, (fault.kind,))]
-    for step, site in islice(product(range(1, _ARRIVALS + 1), sites), _PLACES_MAX):
-        yield tuple(replace(each, trigger=Site(site, step)) if each == fault else each for each in faults)
+def at_sites(plan: Plan) -> Variants:
+    """Each fault at a step, at the first arrivals at each site where it can strike the same actor."""
+    for position, fault in enumerate(plan.faults):
+        actor = "server" if fault.target in SERVERS else fault.target.partition("-")[0]
+        sites = [site.name for site in SITES.values() if site.actor == actor and kinds_at(site, (fault.kind,))]
+        places = [] if fault.site else [Site(site, n) for n, site in islice(product(_PLACES, sites), _PLACES_MAX)]
+        yield ("faults", position), tuple(replace(fault, trigger=place) for place in places)
 
 
 def lasting(plan: Plan) -> Iterator[Plan]:
@@ -253,13 +235,12 @@ def lasting(plan: Plan) -> Iterator[Plan]:
         if len(several) > 1:
             rest = tuple(fault for fault in plan.faults if fault not in several)
             first = min(several, key=lambda fault: fault.n)
-            lasting: list[tuple[FaultKind, dict[str, Any]]] = [
+            settings: list[tuple[FaultKind, dict[str, Any]]] = [
                 (kind, {"calls": max(n, len(several))}) for kind in LASTING for n in _CALLS_LEAST
             ]
-            lasting += [(FaultKind.DISK_FULL, {"for_ms": for_ms}) for for_ms in _FULL_MS]
-            for kind, settings in lasting:
-                one = replace(first, kind=kind, settings=FaultSettings(**settings))
-                yield replace(plan, faults=(*rest, one))
+            settings += [(FaultKind.DISK_FULL, {"for_ms": for_ms}) for for_ms in _FULL_MS]
+            for kind, own in settings:
+                yield replace(plan, faults=(*rest, replace(first, kind=kind, settings=FaultSettings(**own))))
 
 
 def renamed(plan: Plan, gone: str, stays: str) -> Plan:

@@ -8,11 +8,11 @@ remaining parts are removed one by one; then the table is simplified.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from marker_sim.history import History
 from marker_sim.plan import Plan, TableShape, Write
-from marker_sim.search.shrinking.candidates import with_fault
+from marker_sim.search.shrinking.candidates import with_part
 from marker_sim.worlds.spark.plans import EXECUTOR
 
 Part = tuple[Write, ...]
@@ -47,21 +47,18 @@ def smaller(plan: Plan) -> Iterator[Plan]:
     parts = _parts(plan)
     for position in range(len(parts)) if len(parts) > 1 else ():
         yield _with(plan, (*parts[:position], *parts[position + 1 :]))
-    yield from _simpler_tables(plan, plan.shape) if plan.shape is not None else _simpler_writes(plan)
+    if plan.shape is not None:
+        plain = TableShape(cluster=any(fault.target == EXECUTOR for fault in plan.faults))
+        one = replace(plan, num_threads=1)  # With one thread, few partitions are enough for a file to be rewritten.
+        yield replace(one, merge_on_read=False, shape=plain)
+        yield replace(one, shape=plain)
+        yield from (with_part(plan, ("shape", each.name), getattr(plain, each.name)) for each in fields(plain))
+    else:
+        yield from _simpler_writes(plan)
     yield replace(plan, merge_on_read=False)
     yield replace(plan, num_threads=1)
     for position, fault in enumerate(plan.faults):
-        if fault.n > 1:
-            yield with_fault(plan, position, fault.at(1))
-
-
-def _simpler_tables(plan: Plan, shape: TableShape) -> Iterator[Plan]:
-    plain = TableShape(cluster=any(fault.target == EXECUTOR for fault in plan.faults))
-    one = replace(plan, num_threads=1)  # With one thread, few partitions are enough for a file to be rewritten.
-    yield replace(one, merge_on_read=False, shape=plain)
-    yield replace(one, shape=plain)
-    for name in ("cluster", "metadata", "version6", "partitions", "small_files", "index"):
-        yield replace(plan, shape=replace(shape, **{name: getattr(plain, name)}))
+        yield with_part(plan, ("faults", position), fault.at(1))
 
 
 def _simpler_writes(plan: Plan) -> Iterator[Plan]:

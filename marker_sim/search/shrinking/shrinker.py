@@ -22,28 +22,29 @@ again with earlier faults. A fault at a site stays one, for it reads as a senten
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from itertools import islice
 
 from marker_sim.errors import HarnessError
-from marker_sim.faults import Fault
-from marker_sim.plan import Op, Plan
-from marker_sim.search.shrinking.by_history import in_used_directories
+from marker_sim.plan import Plan
 from marker_sim.search.shrinking.candidates import (
+    Path,
+    Variants,
+    at_earlier_steps,
     at_sites,
     earlier,
-    fewer_tasks,
-    fewer_writes,
     lasting,
-    miniatures_of_operations,
+    miniatures,
     miniatures_of_two,
-    miniatures_of_writes,
+    of_plainer_kinds,
+    part_at,
     parts_of_a_crowd,
     renamed,
-    simpler_writes,
-    with_fault,
+    simpler,
+    simpler_at_once,
+    with_part,
+    without,
     without_faults,
     without_two,
 )
@@ -54,9 +55,15 @@ Fails = Callable[[Plan], bool]
 Watch = Callable[[Plan, bool], None]  # Receives each plan that was tried, and whether it failed.
 RUNS_MAX = 4_000
 DELAYS_MS = (5, 12, 25, 50, 62, 75, 100)
+JITTERS = range(6)
+# By how much earlier faults are tried when an operation, a write or a task is gone.
+STEPS_OF_AN_OP = (1, 2, 3, 4, 6, 8, 12)
+STEPS_OF_A_WRITE = (6, 9, 11, 12, 13, 14, 15, 16, 18, 20, 24, 30, 40)
+STEPS_OF_A_TASK = (1, 2, 3, 4, 5, 6, 8)
 BUDGET_S = 10.0
 LEAST = 30  # Number of workloads of one or two operations that are tried before a crowd is made smaller.
 CROWD = 24  # Plans with more operations are first tried in parts.
+FEW_OPS = 16  # Up to this number of operations, faults are tried at earlier steps when one is removed.
 FEW = 9  # Up to this number of entries, any two are removed together as well.
 MINIATURES = 3  # Miniatures get this part (one third) of the rest of the budget.
 SMALL = 3  # No miniatures for plans with at most this many entries.
@@ -102,44 +109,58 @@ class _Shrinker:
                 before = self.best
                 self._thin_a_crowd()
                 self._remove_faults()
-                self._name_places()
-                self._miniature(miniatures_of_writes)
+                if self._simulated and len(self.best.ops) > CROWD:
+                    # A late step is another call as soon as anything is removed.
+                    self._vary(at_sites)
+                if self.best.writes:
+                    self._miniature(miniatures)
                 self._remove_writes()
-                self._remove_ops()
+                self._remove_clients()
+                self._cut(("ops",), self._attempt_without)
                 self._remove_two()
                 self._merge_actors()
-                self._vary_faults(_earlier)
+                self._vary(at_earlier_steps)
                 any(map(self.attempt, lasting(self.best)))
-                self._vary_faults(lambda fault: map(fault.of_kind, fault.kind.simpler))
-                self._simplify()
+                self._vary(of_plainer_kinds)
+                for candidate in simpler_at_once(self.best):
+                    self.attempt(candidate)
+                self._vary(simpler)
                 if self.best == before:
-                    self._miniature(miniatures_of_operations)
+                    self._miniature(miniatures)
                     self._miniature(miniatures_of_two)
                 if self.best == before:
                     return self.best
         except _Spent:
             return self.best
 
-    def _remove_ops(self) -> None:
-        """Remove clients, then operations, in chunks of halving size."""
-        self._remove_clients()
-        size = max(1, len(self.best.ops) // 2)
+    def _vary(self, variants: Callable[[Plan], Variants]) -> None:
+        """Replace each part by the first of its variants with which the plan still fails."""
+        for path, values in list(variants(self.best)):
+            for value in values:
+                candidate = with_part(self.best, path, value)
+                if candidate == self.best or self.attempt(candidate):
+                    break
+
+    def _cut(self, path: Path, attempt_without: Callable[[int, int], bool]) -> None:
+        """Remove entries of one part in chunks of halving size."""
+        size = max(1, len(part_at(self.best, path)) // 2)
         while size:
             start = 0
-            while start < len(self.best.ops):
-                if not self._attempt_without(start, size) and not (size == 1 and self._wait_instead(start)):
+            while start < len(part_at(self.best, path)):
+                if not attempt_without(start, size):
                     start += size
             size //= 2
 
     def _attempt_without(self, start: int, size: int) -> bool:
         """Try a plan without some operations; with one client in real time, faults keep their places in it."""
-        ops = self.best.ops
-        fewer = replace(self.best, ops=ops[:start] + ops[start + size :])
+        fewer = without(self.best, ("ops",), start, size)
         if self._alone:
             gone = (min(size, max(0, fault.n - start)) for fault in fewer.faults)
             moved = tuple(fault.at(max(1, fault.n - less)) for fault, less in zip(fewer.faults, gone, strict=True))
             return self.attempt(replace(fewer, faults=moved))
-        return self._attempt_variants(fewer) if size == 1 else self._attempt_scaled(fewer)
+        if size > 1:
+            return self._attempt_scaled(fewer)
+        return self._attempt_variants(fewer) or self._wait_instead(start)
 
     @property
     def _alone(self) -> bool:
@@ -151,17 +172,10 @@ class _Shrinker:
     def _thin_a_crowd(self) -> None:
         """Try the smallest workloads first, each of which costs a hundredth of the plan; then halves."""
         crowded = self._simulated and len(self.best.ops) > CROWD
-        least = islice(miniatures_of_operations(replace(self.best, faults=())), LEAST if crowded else 0)
-        if any(map(self.attempt, least)):
+        if any(map(self.attempt, islice(miniatures(replace(self.best, faults=())), LEAST if crowded else 0))):
             return
         while len(self.best.ops) > CROWD and any(map(self._attempt_scaled, parts_of_a_crowd(self.best))):
             continue
-
-    def _name_places(self) -> None:
-        """Move a crowd's faults from steps to sites: a late step is another call as soon as anything is removed."""
-        if self._simulated and len(self.best.ops) > CROWD:
-            for fault in self.best.faults:
-                any(self.attempt(replace(self.best, faults=faults)) for faults in at_sites(self.best.faults, fault))
 
     def _remove_clients(self) -> None:
         clients = sorted({op.actor for op in self.best.ops})
@@ -175,13 +189,17 @@ class _Shrinker:
             size //= 2
 
     def _remove_writes(self) -> None:
-        """Remove whole writes, then tasks; begin again whenever one could be removed."""
-        for fewer in (fewer_writes, fewer_tasks):
-            while any(self._attempt_earlier(candidate, by) for candidate, by in fewer(self.best)):
-                continue
+        """Remove whole writes, then tasks of each."""
+        self._cut(("writes",), self._earlier_without(("writes",), STEPS_OF_A_WRITE))
+        for number in range(len(self.best.writes)):
+            tasks: Path = ("writes", number, "tasks")
+            self._cut(tasks, self._earlier_without(tasks, STEPS_OF_A_TASK))
+
+    def _earlier_without(self, path: Path, by: tuple[int, ...]) -> Callable[[int, int], bool]:
+        return lambda start, size: self._attempt_earlier(without(self.best, path, start, size), by)
 
     def _attempt_earlier(self, candidate: Plan, by: tuple[int, ...]) -> bool:
-        return self.attempt(candidate) or any(self.attempt(sooner) for sooner in earlier(candidate, by))
+        return self.attempt(candidate) or any(map(self.attempt, earlier(candidate, by)))
 
     def _attempt_scaled(self, candidate: Plan) -> bool:
         """Also try with earlier faults, in proportion: fewer operations make fewer steps, and late faults never arm."""
@@ -190,42 +208,28 @@ class _Shrinker:
     def _wait_instead(self, position: int) -> bool:
         """Replace an operation by a wait of about its duration before the client's next one."""
         ops = self.best.ops
-        actor = ops[position].actor
-        follower = next((n for n in range(position + 1, len(ops)) if ops[n].actor == actor), None)
-        if follower is None or len(ops) > 24:
+        followers = (n for n in range(position + 1, len(ops)) if ops[n].actor == ops[position].actor)
+        follower = next(followers, None)
+        if follower is None or len(ops) > CROWD or not self._simulated:
             return False
-        for delay_ms in DELAYS_MS if self._simulated else ():
-            waiting = replace(ops[follower], after_ms=ops[follower].after_ms + delay_ms)
-            changed = (*ops[:position], *ops[position + 1 : follower], waiting, *ops[follower + 1 :])
-            if self.attempt(replace(self.best, ops=changed)):
-                return True
-        return False
+        path, fewer = ("ops", follower - 1, "after_ms"), without(self.best, ("ops",), position)
+        waits_ms = (ops[follower].after_ms + delay_ms for delay_ms in DELAYS_MS)
+        return any(self.attempt(with_part(fewer, path, wait_ms)) for wait_ms in waits_ms)
 
     def _attempt_variants(self, candidate: Plan) -> bool:
-        if self.attempt(candidate):
-            return True
-        if len(self.best.ops) > 24:
-            return False
-        # The remaining entries may need other latencies to occur together.
-        if self._simulated and any(self.attempt(replace(candidate, jitter=jitter)) for jitter in range(6)):
-            return True
-        # Fewer operations, fewer steps before the fault.
-        sooner = (tuple(f.at(max(1, f.n - less)) for f in candidate.faults) for less in (1, 2, 3, 4, 6, 8, 12))
-        few = len(self.best.ops) <= 16 and bool(candidate.faults)
-        return few and any(self.attempt(replace(candidate, faults=faults)) for faults in sooner)
+        """Also try with other latencies, for the remaining entries to occur together, and with earlier faults."""
+        few, latencies = len(self.best.ops), JITTERS if self._simulated else ()
+        return (
+            self.attempt(candidate)
+            or (few <= CROWD and any(self.attempt(replace(candidate, jitter=jitter)) for jitter in latencies))
+            or (few <= FEW_OPS and self._attempt_earlier(candidate, STEPS_OF_AN_OP))
+        )
 
     def _remove_faults(self) -> None:
         for fault in self.best.faults if len(self.best.faults) > 2 else ():
             if self.attempt(replace(self.best, faults=(fault,))):
                 break
-        size = max(1, len(self.best.faults) // 2)
-        while size:
-            start = 0
-            while start < len(self.best.faults):
-                fewer = without_faults(self.best, start, size)
-                if not any(self.attempt(candidate) for candidate in fewer):
-                    start += size
-            size //= 2
+        self._cut(("faults",), lambda start, size: any(map(self.attempt, without_faults(self.best, start, size))))
 
     def _miniature(self, find: Callable[[Plan], Iterator[Plan]]) -> None:
         """Try miniatures, smallest first, with only a part of the remaining budget: often none of them fails."""
@@ -243,13 +247,13 @@ class _Shrinker:
     def _remove_two(self) -> None:
         """Remove pairs of entries: an operation and the fault that it needs, or two that need each other."""
         entries = len(self.best.ops) + len(self.best.faults)
-        while 2 < entries <= FEW and any(self._attempt_scanned(candidate) for candidate in without_two(self.best)):
+        while 2 < entries <= FEW and any(map(self._attempt_scanned, without_two(self.best))):
             entries = len(self.best.ops) + len(self.best.faults)
 
     def _attempt_scanned(self, candidate: Plan) -> bool:
         """Try a small plan also with one of its faults at every earlier step."""
         return self.attempt(candidate) or any(
-            self.attempt(with_fault(candidate, position, fault.at(step)))
+            self.attempt(with_part(candidate, ("faults", position), fault.at(step)))
             for position, fault in enumerate(candidate.faults if candidate.entries <= SCANNED else ())
             for step in range(1, fault.n)
         )
@@ -258,75 +262,8 @@ class _Shrinker:
         clients = sorted({op.actor for op in self.best.ops})
         for gone in reversed(clients):
             # With very many clients, only the first few are tried: where these fail, the others do too.
-            for stays in clients[: min(clients.index(gone), FEW)]:
-                if self.attempt(renamed(self.best, gone, stays)):
-                    break
-
-    def _vary_faults(self, variants: Callable[[Fault], Iterable[Fault]]) -> None:
-        """Replace each fault by the first of its variants with which the plan still fails."""
-        for position in range(len(self.best.faults)):
-            made = variants(self.best.faults[position])
-            any(self.attempt(with_fault(self.best, position, fault)) for fault in made)
-
-    def _simplify(self) -> None:
-        for candidate in self._simpler():
-            self.attempt(candidate)
-        for position in range(len(self.best.faults)):
-            for name in self.best.faults[position].settable:
-                fault = self.best.faults[position]
-                less = (fault.but(**{name: value}) for value in fault.less(name))
-                any(self.attempt(with_fault(self.best, position, each)) for each in less)
-        while self.best.writes and any(self.attempt(candidate) for candidate in simpler_writes(self.best)):
-            continue
-        for position in range(len(self.best.ops)):
-            for change in _simpler_op(self.best.ops[position], position):
-                ops = self.best.ops
-                self.attempt(replace(self.best, ops=(*ops[:position], change(ops[position]), *ops[position + 1 :])))
-
-    def _simpler(self) -> Iterator[Plan]:
-        yield replace(self.best, jitter=0)
-        for threads in (1, 2):
-            if threads < self.best.num_threads:
-                yield replace(self.best, num_threads=threads)
-        yield replace(self.best, interval_ms=50)
-        yield replace(self.best, restart_threads=0)
-        yield replace(self.best, ops=tuple(replace(op, after_ms=0) for op in self.best.ops))
-        yield replace(self.best, ops=tuple(replace(op, server=0) for op in self.best.ops))
-        yield replace(self.best, ops=tuple(replace(op, form="") for op in self.best.ops))
-        if self.best.ops:
-            yield in_used_directories(self.best)
-
-
-def _earlier(fault: Fault) -> Iterator[Fault]:
-    """The fault at some earlier steps, the first one first."""
-    n = fault.n
-    return (fault.at(step) for step in sorted({1, n // 4, n // 2, n - 8, n - 3, n - 1}) if 0 < step < n)
-
-
-def _simpler_op(op: Op, position: int) -> Iterator[Callable[[Op], Op]]:
-    if op.after_ms:
-        yield lambda o: replace(o, after_ms=0)
-        yield lambda o: replace(o, after_ms=o.after_ms // 2)
-    if op.server:
-        yield lambda o: replace(o, server=0)
-    if op.spelled and op.kind != "hostile":  # Written as usual, such a directory need not be refused.
-        yield lambda o: replace(o, spelled="")
-    if op.form:
-        yield lambda o: replace(o, form="")
-    for fewer in sorted({1, 2, op.copies // 4, op.copies // 2, op.copies * 3 // 4} - {0}):
-        if fewer < op.copies:
-            yield partial(_of_fewer, copies=fewer)
-    if op.apart_ms:
-        yield lambda o: replace(o, apart_ms=0)
-    if op.request:
-        yield lambda o: replace(o, request="")
-    if op.kind == "create" and len(op.name) > len("p/a0.marker.CREATE"):
-        yield lambda o: replace(o, name=f"a{position}.marker.CREATE")
-        yield lambda o: replace(o, name=f"p/a{position}.marker.CREATE")
-
-
-def _of_fewer(op: Op, copies: int) -> Op:
-    return replace(op, copies=min(op.copies, copies))
+            some = clients[: min(clients.index(gone), FEW)]
+            any(self.attempt(renamed(self.best, gone, stays)) for stays in some)
 
 
 def shrink(
