@@ -74,7 +74,7 @@ class Requests:
         address, target = written(place, self.directory(place), spelled)
         parameters: dict[str, str | bytes] = {"markerdirpath": address}
         path: str | None = None
-        value: str | bytes | None = _may_be_refused(operation, address != self._directory(place), form)
+        value: str | bytes | None = _may_be_refused(operation, address != self.directory(place), form)
         if operation == "create":
             parameters["markername"] = path = name
             if self.identity:
