@@ -16,8 +16,8 @@ from functools import cached_property
 from marker_sim.history import Event
 from marker_sim.history.index.calls import TableWrite
 from marker_sim.tables.entries import TableEntry, by_word
-from marker_sim.tables.instants import Instants, rollbacks_of
-from marker_sim.timeline import UNDOING, WRITES, DataFile, parse_data_file
+from marker_sim.tables.instants import Instants
+from marker_sim.timeline import ROLLBACK, UNDOING, WRITES, DataFile, parse_data_file
 
 _SERVICES = UNDOING | {"clean"}
 _LATER_TIMELINE = "/.hoodie/timeline/"
@@ -73,12 +73,14 @@ class Audit(Instants):
     @cached_property
     def rolled_back(self) -> dict[str, list[TableEntry]]:
         """The completed rollbacks and restores of each instant."""
-        return rollbacks_of(entry for entry in self.entries if entry.done)
+        entries = self.saying("rolled-back").items()
+        return {instant: own for instant, each in entries if (own := [e for e in each if e.done])}
 
     @cached_property
     def rolling_back(self) -> dict[str, list[TableEntry]]:
         """The rollbacks of each instant that began and are not completed."""
-        return rollbacks_of(self.begun)
+        entries = self.saying("rolled-back").items()
+        return {instant: own for instant, each in entries if (own := [e for e in each if e.instant in self.unfinished])}
 
     @cached_property
     def begun(self) -> list[TableEntry]:
@@ -93,18 +95,17 @@ class Audit(Instants):
     @cached_property
     def named(self) -> dict[str, TableEntry]:
         """The completed commit that names each file."""
-        return {path: entry for entry in self.committed.values() for path in entry.of("wrote")}
+        return {path: commits[-1] for path, commits in self.saying("wrote").items()}
 
     @cached_property
     def taken(self) -> dict[str, TableEntry]:
         """The completed rollback that deleted each file."""
-        return {p: e for e in self.entries if e.done and e.action == "rollback" for p in e.of("deleted")}
+        return {path: entries[-1] for path, entries in self.saying("deleted", ROLLBACK).items()}
 
     @cached_property
     def cleaned(self) -> frozenset[str]:
         """The files that a clean or restore deleted, or that a planned clean will delete."""
-        words = (("clean", "deleted"), ("clean", "will-delete"), ("restore", "deleted"))
-        return frozenset(p for entry in self.entries for a, word in words if entry.action == a for p in entry.of(word))
+        return frozenset({*self.saying("deleted", "clean", "restore"), *self.saying("will-delete", "clean")})
 
     @cached_property
     def hides_loss(self) -> str:
@@ -128,7 +129,7 @@ class Audit(Instants):
         """Data files by owner, "" for an unknown one, without the command blocks of rollbacks."""
         found: dict[str, list[str]] = {}
         for path in self.files:
-            if path not in self.appended:
+            if path not in self.saying("appended"):
                 found.setdefault(self.owner(path), []).append(path)
         return found
 
@@ -144,9 +145,9 @@ class Audit(Instants):
         file = parse_data_file(path)
         if file is None:
             return ""
-        undone = self.undone.get(path)
-        if undone is not None and undone.of("rolled-back"):
-            return undone.of("rolled-back")[0]
+        undone = self.saying("undone").get(path)
+        if undone and undone[-1].of("rolled-back"):
+            return undone[-1].of("rolled-back")[0]
         return self._writers.get(path, "") if self.bears_base(file) else file.instant
 
     def log_of_base(self, path: str) -> bool:

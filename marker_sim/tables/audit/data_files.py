@@ -130,11 +130,11 @@ def _judge_unnamed(rules: FileRules, file: StoredFile, result: PartitionResult) 
     if name is None:
         result.foreign.append(path)
         return
-    if path in instants.appended:
+    if path in instants.saying("appended"):
         return
     owner: str | None = name.instant
     if instants.bears_base(name):
-        if rules.metadata or path in instants.undone:
+        if rules.metadata or path in instants.saying("undone"):
             return
         owner = rules.owner(path)
         if owner is None:
@@ -185,17 +185,17 @@ def _judge_owner(rules: FileRules, file: StoredFile, name: DataFile, owner: str,
 def _judge_missing(rules: FileRules, path: str, claim: Claim, result: PartitionResult) -> None:
     instants = rules.instants
     name = parse_table_file(path)
-    if path in instants.deleted or claim.instant in instants.rolled_back or name is None:
+    if instants.deleted(path) or claim.instant in instants.rolled_back or name is None:
         return
-    if name.partition in instants.dropped and claim.instant < max(instants.completed):
+    if name.partition in instants.saying("dropped") and claim.instant < max(instants.completed):
         return
     if rules.metadata and name.partition not in rules.enabled:
         return
     group = name.partition, name.file_id
     newest = instants.newest_base.get(group, "")
-    replaced = instants.replaced.get("|".join(group), "") >= claim.instant
+    replaced = instants.replaced(group) >= claim.instant
     current = not replaced and name.instant >= newest
-    if path in instants.saved:
+    if path in instants.saying("saved"):
         _missing(path, claim, "a savepoint keeps it", result)
     elif current and (not claim.archived or not instants.archive_error):
         _missing(path, claim, "it is in the latest file slice of its group, and nothing deleted it", result)
