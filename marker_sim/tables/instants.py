@@ -25,15 +25,21 @@ a judge knows only what was recorded, and must not accuse, so it leaves out more
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
+from types import MappingProxyType
 
 from marker_sim.tables.entries import TableEntry
 from marker_sim.timeline import COMMITS, DataFile, parse_table_file
 
 
 class Instants:
-    """Entries of a timeline, indexed. Paths are relative to the table. layout: of the timeline, 1 or 2."""
+    """Entries of a timeline, indexed. Paths are relative to the table. layout: of the timeline, 1 or 2.
+
+    files: stored data files that count as known.
+    """
+
+    files: Mapping[str, int] = MappingProxyType({})
 
     def __init__(self, entries: Iterable[TableEntry], layout: int) -> None:
         self.entries = tuple(entries)
@@ -43,6 +49,10 @@ class Instants:
         for entry in self.entries:
             if entry.done:
                 self.completed.setdefault(entry.instant, []).append(entry)
+
+    def parse(self, path: str) -> DataFile | None:
+        """What the name of a data file says, None when it is none."""
+        return parse_table_file(path)
 
     @cached_property
     def committed(self) -> dict[str, TableEntry]:
@@ -70,8 +80,12 @@ class Instants:
     @cached_property
     def bases(self) -> frozenset[tuple[str, str, str]]:
         """Partition, file id and instant of the base files that are known."""
-        files = map(parse_table_file, self.saying("wrote"))
+        files = map(self.parse, (*self.files, *self.saying("wrote")))
         return frozenset(file[:3] for file in files if file is not None and not file.log)
+
+    def groups(self, paths: Iterable[str]) -> frozenset[tuple[str, str]]:
+        """The file groups of data files, by partition and file id."""
+        return frozenset(file[:2] for file in map(self.parse, paths) if file is not None)
 
     def bears_base(self, file: DataFile) -> bool:
         """Whether a file is a log file named by the instant of its base file instead of its own."""

@@ -51,6 +51,10 @@ class Audit(Instants):
                 self.markers.setdefault(event.instant or "", []).append(event)
         self._archives = [event for event in events if event.operation == "archive"]
 
+    def parse(self, path: str) -> DataFile | None:
+        """What the name of a data file of a writer that is judged says; others have no owner."""
+        return parse_data_file(path)
+
     @property
     def recovered(self) -> bool:
         """Whether unfinished instants must have been recovered, because the write before the audit completed."""
@@ -142,7 +146,7 @@ class Audit(Instants):
         """The instant of a data file, with or without a timeline entry; "" when it is unknown."""
         if path in self.named:
             return self.named[path].instant
-        file = parse_data_file(path)
+        file = self.parse(path)
         if file is None:
             return ""
         undone = self.saying("undone").get(path)
@@ -152,25 +156,18 @@ class Audit(Instants):
 
     def log_of_base(self, path: str) -> bool:
         """Whether a path is that of a log file which bears the instant of its base file instead of its own."""
-        file = parse_data_file(path)
+        file = self.parse(path)
         return file is not None and self.bears_base(file)
-
-    @cached_property
-    def bases(self) -> frozenset[tuple[str, str, str]]:
-        """Partition, file id and instant of the base files that are stored or named."""
-        files = (parse_data_file(path) for path in (*self.files, *self.named))
-        return frozenset(file[:3] for file in files if file is not None and not file.log)
 
     def covers(self, rollback: TableEntry, path: str, *, attempted: bool = False) -> bool:
         """Whether a command block of a rollback lies in the file group of a log file.
 
         attempted: one that effects show, though its record does not name it, for a run of it that was killed put it.
         """
-        group = _group(parse_data_file(path))
         put = (path for path, instant in self._writers.items() if instant == rollback.instant)
         named = put if attempted else rollback.of("appended")
         blocks = (block for block in named if block in self.files or block in self.cleaned)
-        return any(_group(parse_data_file(block)) == group for block in blocks)
+        return bool(self.groups([path]) & self.groups(blocks))
 
 
 def _entry(event: Event) -> TableEntry:
@@ -197,7 +194,3 @@ def _with_plans(entries: list[TableEntry]) -> list[TableEntry]:
             facts["deleted"] = facts["will-delete"]
         known.append(entry._replace(facts={**entry.facts, **facts}))
     return known
-
-
-def _group(file: DataFile | None) -> tuple[str, str] | None:
-    return None if file is None else (file.partition, file.file_id)

@@ -125,7 +125,7 @@ def _no_residue(case: Inquiry) -> None:
             if instant not in audit.known and audit.hides_instants:
                 case.view.excuse("timeline-hidden")
             elif not alone:
-                case.undecided("tasks-outlive-driver")
+                case.excuse("tasks-outlive-driver")
             else:
                 over.add((audit.table, instant))
                 message = (

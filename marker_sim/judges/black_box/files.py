@@ -32,9 +32,9 @@ class Inquiry:
         self.open = 0
         self.breaches: dict[tuple[str, str], Breach] = {}
 
-    def undecided(self, excuse: str) -> None:
+    def excuse(self, name: str) -> None:
         """Count that an excuse kept something undecided."""
-        self.open += self.view.excuse(excuse)
+        self.open += self.view.excuse(name)
 
     def add(self, audit: Audit, about: str, instant: str, message: str, *evidence: int) -> None:
         """Add a breach about an instant that an audit shows, counted under the faults before the audit."""
@@ -85,7 +85,7 @@ def _reconcile_exact(case: Inquiry) -> None:
             before = case.open
             for path, message in _missing(case.view, audit, commit):
                 if audit.hides_loss:
-                    case.undecided("timeline-hidden")
+                    case.excuse("timeline-hidden")
                 else:
                     case.add(audit, path, instant, message, commit.event)
             for path in audit.owned.get(instant, ()):
@@ -95,7 +95,7 @@ def _reconcile_exact(case: Inquiry) -> None:
                     message = f"{path!r} of the instant is stored, and its completed commit does not name it"
                     case.add(audit, path, instant, message, audit.files[path], commit.event)
                 else:
-                    case.undecided("late-write")
+                    case.excuse("late-write")
             case.judged += case.open == before
 
 
@@ -153,14 +153,14 @@ def _rollback_complete(case: Inquiry) -> None:
 def left(case: Inquiry, audit: Audit, instant: str, rollback: TableEntry) -> Iterator[tuple[str, str]]:
     """The files of a rolled back instant that should have been deleted, each with the reason."""
     if instant in audit.waiting:
-        case.undecided("waits-its-turn")
+        case.excuse("waits-its-turn")
         return
     for path in audit.owned.get(instant, ()) if instant not in audit.committed else ():
         message = _left(case.view, audit, rollback, path)
         if message and case.tables.surely_before_rollback(audit, path, rollback):
             yield path, message
         elif message:
-            case.undecided("late-write")
+            case.excuse("late-write")
 
 
 def _left(view: HistoryIndex, audit: Audit, rollback: TableEntry, path: str) -> str:

@@ -50,7 +50,7 @@ def refused_for_good(case: Inquiry, *, in_rollback: bool) -> None:
         if in_rollback != (phase.startswith(ROLLBACK) or bool(last and last.rolling_back)):
             continue
         if len(writes) < REFUSALS_MIN:
-            case.undecided("too-few-refusals")
+            case.excuse("too-few-refusals")
             continue
         said = view.events[writes[-1].done].error or ""
         message = (

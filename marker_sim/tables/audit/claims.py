@@ -17,7 +17,7 @@ from typing import NamedTuple
 from marker_sim.tables.entries import TableEntry
 from marker_sim.tables.instants import Instants
 from marker_sim.tables.timeline_reader import TableTimeline
-from marker_sim.timeline import COMMITS, UNDOING, parse_table_file
+from marker_sim.timeline import COMMITS, UNDOING
 
 
 class Claim(NamedTuple):
@@ -101,7 +101,7 @@ class AuditedInstants(Instants):
         """The instant of the newest committed base file of a file group, by partition and file id."""
         found: dict[tuple[str, str], str] = {}
         for path in self.claims:
-            file = parse_table_file(path)
+            file = self.parse(path)
             if file is not None and not file.log:
                 group = file.partition, file.file_id
                 found[group] = max(file.instant, found.get(group, ""))
@@ -110,8 +110,7 @@ class AuditedInstants(Instants):
     @cached_property
     def command_groups(self) -> frozenset[tuple[str, str]]:
         """The file groups with a command block of a completed rollback, by partition and file id."""
-        files = map(parse_table_file, self.saying("appended"))
-        return frozenset((f.partition, f.file_id) for f in files if f is not None)
+        return self.groups(self.saying("appended"))
 
     @cached_property
     def first(self) -> str:
