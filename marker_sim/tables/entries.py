@@ -114,18 +114,14 @@ def recorded_facts(entry: Entry, content: bytes) -> tuple[str, ...]:
     found = {f"action {entry.action}", f"state {entry.state}"}
     if entry.completion:
         found.add(f"completed-at {entry.completion}")
-    facts, error = _facts(entry, content, HISTORY)
+    facts, error = facts_of(entry, content, HISTORY)
     if error:
         raise Unreadable(f"{entry.action} of {entry.instant}: {error}")
     return tuple(sorted(found.union(fact for fact in facts if fact.partition(" ")[0] not in AUDITED_WORDS)))
 
 
-def audited_facts(entry: Entry, content: bytes) -> tuple[list[str], str]:
-    """The facts of an entry for an audit as far as it can be read, and why not further, "" when it can."""
-    return _facts(entry, content, AUDIT)
-
-
-def _facts(entry: Entry, content: bytes, reader: Reader) -> tuple[list[str], str]:
+def facts_of(entry: Entry, content: bytes, reader: Reader) -> tuple[list[str], str]:
+    """The facts of an entry as far as it can be read, and why not further, "" when it can."""
     found: list[str] = []
     try:
         if entry.state == State.COMPLETED:

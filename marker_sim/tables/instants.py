@@ -25,23 +25,34 @@ a judge knows only what was recorded, and must not accuse, so it leaves out more
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
+from types import MappingProxyType
 
 from marker_sim.tables.entries import TableEntry
-from marker_sim.timeline import COMMITS, UNDOING, DataFile, parse_table_file
+from marker_sim.timeline import COMMITS, DataFile, parse_table_file
 
 
 class Instants:
-    """Entries of a timeline, indexed. Paths are relative to the table. layout: of the timeline, 1 or 2."""
+    """Entries of a timeline, indexed. Paths are relative to the table. layout: of the timeline, 1 or 2.
+
+    files: stored data files that count as known.
+    """
+
+    files: Mapping[str, int] = MappingProxyType({})
 
     def __init__(self, entries: Iterable[TableEntry], layout: int) -> None:
         self.entries = tuple(entries)
         self.layout = layout
+        self._saying: dict[tuple[str, tuple[str, ...]], dict[str, list[TableEntry]]] = {}
         self.completed: dict[str, list[TableEntry]] = {}
         for entry in self.entries:
             if entry.done:
                 self.completed.setdefault(entry.instant, []).append(entry)
+
+    def parse(self, path: str) -> DataFile | None:
+        """What the name of a data file says, None when it is none."""
+        return parse_table_file(path)
 
     @cached_property
     def committed(self) -> dict[str, TableEntry]:
@@ -57,33 +68,25 @@ class Instants:
                 found.setdefault(entry.instant, []).append(entry)
         return found
 
-    @cached_property
-    def undone(self) -> dict[str, TableEntry]:
-        """The completed rollback that made the blocks of each log file invisible."""
-        return {p: e for e in self.entries if e.done and e.action in UNDOING for p in e.of("undone")}
-
-    @cached_property
-    def appended(self) -> frozenset[str]:
-        """The log files with command blocks, which rollbacks wrote."""
-        return frozenset(path for e in self.entries if e.action in UNDOING for path in e.of("appended"))
+    def saying(self, word: str, *actions: str) -> dict[str, list[TableEntry]]:
+        """The entries that have a fact of a kind, by its value, in order. actions: all when none is given."""
+        if (word, actions) not in self._saying:
+            found = self._saying[word, actions] = {}
+            for entry in self.entries:
+                for value in entry.of(word) if entry.action in actions or not actions else ():
+                    found.setdefault(value, []).append(entry)
+        return self._saying[word, actions]
 
     @cached_property
     def bases(self) -> frozenset[tuple[str, str, str]]:
         """Partition, file id and instant of the base files that are known."""
-        commits = (entry for entry in self.entries if entry.done and entry.action in COMMITS)
-        files = (parse_table_file(path) for entry in commits for path in entry.of("wrote"))
+        files = map(self.parse, (*self.files, *self.saying("wrote")))
         return frozenset(file[:3] for file in files if file is not None and not file.log)
+
+    def groups(self, paths: Iterable[str]) -> frozenset[tuple[str, str]]:
+        """The file groups of data files, by partition and file id."""
+        return frozenset(file[:2] for file in map(self.parse, paths) if file is not None)
 
     def bears_base(self, file: DataFile) -> bool:
         """Whether a file is a log file named by the instant of its base file instead of its own."""
         return file.log and (self.layout == 1 or file[:3] in self.bases)
-
-
-def rollbacks_of(entries: Iterable[TableEntry]) -> dict[str, list[TableEntry]]:
-    """The entries that roll back or restore each instant, in their order."""
-    found: dict[str, list[TableEntry]] = {}
-    for entry in entries:
-        if entry.action in UNDOING:
-            for target in entry.of("rolled-back"):
-                found.setdefault(target, []).append(entry)
-    return found

@@ -156,7 +156,8 @@ class BucketSource(TableSource):
             import boto3.session
             import botocore.config
             import botocore.exceptions
-        self._errors = botocore.exceptions
+        self._refused = botocore.exceptions.ClientError
+        self._failures = (botocore.exceptions.ClientError, botocore.exceptions.BotoCoreError, OSError)
         config = botocore.config.Config(
             retries={"total_max_attempts": 5, "mode": "standard"},
             max_pool_connections=jobs,
@@ -198,14 +199,12 @@ class BucketSource(TableSource):
         try:
             answer = self._client.get_object(Bucket=self._bucket, Key=self._prefix + path, **span)
             content: bytes = answer["Body"].read()
-        except self._errors.ClientError as error:
-            status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
-            if status == 404:
+        except self._failures as error:
+            answered = error.response.get("ResponseMetadata", {}) if isinstance(error, self._refused) else {}
+            if answered.get("HTTPStatusCode") == 404:
                 return None
-            if status == 416:
+            if answered.get("HTTPStatusCode") == 416:
                 return b""
-            raise self._failed(path, error) from error
-        except (self._errors.BotoCoreError, self._errors.HTTPClientError, OSError) as error:
             raise self._failed(path, error) from error
         return content
 
@@ -238,7 +237,7 @@ class BucketSource(TableSource):
                         path = key[len(self._prefix) :]
                         files.append(StoredFile(path, each["Size"], each["LastModified"].timestamp()))
                 folders += [each["Prefix"] for each in page.get("CommonPrefixes", ())]
-        except (self._errors.ClientError, self._errors.BotoCoreError, OSError) as error:
+        except self._failures as error:
             raise self._failed(prefix, error) from error
         return files, folders
 

@@ -8,13 +8,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from marker_sim.tables.archive import ARCHIVE_LOG, ERROR_MAX, MANIFEST, read_log, read_parquet, valid_files
-from marker_sim.tables.entries import (
-    TableEntry,
-    Unreadable,
-    audited_facts,
-    by_word,
-    has_plan,
-)
+from marker_sim.tables.entries import AUDIT, TableEntry, Unreadable, by_word, facts_of, has_plan
 from marker_sim.tables.parts import TableProperties
 from marker_sim.tables.sources import StoredFile, TableSource
 from marker_sim.timeline import Entry, State, table_entry
@@ -47,10 +41,10 @@ class TimelineReader:
         files, _ = self._source.level(self._root + self._properties.timeline)
         entries = {file: place for file in files if (place := table_entry(posixpath.basename(file.path)))}
         new = [file for file in entries if file not in self._known]
-        paths = {file.path: file for file in new if entries[file].state == State.COMPLETED or has_plan(entries[file])}
-        self._known |= {file: _active(entries[file], file, b"") for file in new if file.path not in paths}
-        for path, content in zip(paths, self._source.each(self._source.read, paths), strict=True):
-            file = paths[path]
+        paths = [file.path for file in new if entries[file].state == State.COMPLETED or has_plan(entries[file])]
+        contents = dict(zip(paths, self._source.each(self._source.read, paths), strict=True))
+        for file in new:
+            content = contents.get(file.path, b"")
             if content is not None:
                 self._known[file] = _active(entries[file], file, content)
         active = [self._known[file] for file in entries if file in self._known]
@@ -114,7 +108,7 @@ class TimelineReader:
 
 def _active(entry: Entry, file: StoredFile, content: bytes) -> TableEntry:
     """An entry of the active timeline; the content of one that is neither completed nor a plan is not looked at."""
-    found, error = audited_facts(entry, content)
+    found, error = facts_of(entry, content, AUDIT)
     return TableEntry(
         instant=entry.instant, action=entry.action, state=entry.state, path=file.path, facts=by_word(found),
         error=error[:ERROR_MAX], size=file.size, modified_s=file.modified_s,

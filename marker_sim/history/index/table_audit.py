@@ -16,8 +16,8 @@ from functools import cached_property
 from marker_sim.history import Event
 from marker_sim.history.index.calls import TableWrite
 from marker_sim.tables.entries import TableEntry, by_word
-from marker_sim.tables.instants import Instants, rollbacks_of
-from marker_sim.timeline import UNDOING, WRITES, DataFile, parse_data_file
+from marker_sim.tables.instants import Instants
+from marker_sim.timeline import ROLLBACK, UNDOING, WRITES, DataFile, parse_data_file
 
 _SERVICES = UNDOING | {"clean"}
 _LATER_TIMELINE = "/.hoodie/timeline/"
@@ -51,6 +51,10 @@ class Audit(Instants):
                 self.markers.setdefault(event.instant or "", []).append(event)
         self._archives = [event for event in events if event.operation == "archive"]
 
+    def parse(self, path: str) -> DataFile | None:
+        """What the name of a data file of a writer that is judged says; others have no owner."""
+        return parse_data_file(path)
+
     @property
     def recovered(self) -> bool:
         """Whether unfinished instants must have been recovered, because the write before the audit completed."""
@@ -73,12 +77,14 @@ class Audit(Instants):
     @cached_property
     def rolled_back(self) -> dict[str, list[TableEntry]]:
         """The completed rollbacks and restores of each instant."""
-        return rollbacks_of(entry for entry in self.entries if entry.done)
+        entries = self.saying("rolled-back").items()
+        return {instant: own for instant, each in entries if (own := [e for e in each if e.done])}
 
     @cached_property
     def rolling_back(self) -> dict[str, list[TableEntry]]:
         """The rollbacks of each instant that began and are not completed."""
-        return rollbacks_of(self.begun)
+        entries = self.saying("rolled-back").items()
+        return {instant: own for instant, each in entries if (own := [e for e in each if e.instant in self.unfinished])}
 
     @cached_property
     def begun(self) -> list[TableEntry]:
@@ -93,18 +99,17 @@ class Audit(Instants):
     @cached_property
     def named(self) -> dict[str, TableEntry]:
         """The completed commit that names each file."""
-        return {path: entry for entry in self.committed.values() for path in entry.of("wrote")}
+        return {path: commits[-1] for path, commits in self.saying("wrote").items()}
 
     @cached_property
     def taken(self) -> dict[str, TableEntry]:
         """The completed rollback that deleted each file."""
-        return {p: e for e in self.entries if e.done and e.action == "rollback" for p in e.of("deleted")}
+        return {path: entries[-1] for path, entries in self.saying("deleted", ROLLBACK).items()}
 
     @cached_property
     def cleaned(self) -> frozenset[str]:
         """The files that a clean or restore deleted, or that a planned clean will delete."""
-        words = (("clean", "deleted"), ("clean", "will-delete"), ("restore", "deleted"))
-        return frozenset(p for entry in self.entries for a, word in words if entry.action == a for p in entry.of(word))
+        return frozenset({*self.saying("deleted", "clean", "restore"), *self.saying("will-delete", "clean")})
 
     @cached_property
     def hides_loss(self) -> str:
@@ -128,7 +133,7 @@ class Audit(Instants):
         """Data files by owner, "" for an unknown one, without the command blocks of rollbacks."""
         found: dict[str, list[str]] = {}
         for path in self.files:
-            if path not in self.appended:
+            if path not in self.saying("appended"):
                 found.setdefault(self.owner(path), []).append(path)
         return found
 
@@ -141,35 +146,28 @@ class Audit(Instants):
         """The instant of a data file, with or without a timeline entry; "" when it is unknown."""
         if path in self.named:
             return self.named[path].instant
-        file = parse_data_file(path)
+        file = self.parse(path)
         if file is None:
             return ""
-        undone = self.undone.get(path)
-        if undone is not None and undone.of("rolled-back"):
-            return undone.of("rolled-back")[0]
+        undone = self.saying("undone").get(path)
+        if undone and undone[-1].of("rolled-back"):
+            return undone[-1].of("rolled-back")[0]
         return self._writers.get(path, "") if self.bears_base(file) else file.instant
 
     def log_of_base(self, path: str) -> bool:
         """Whether a path is that of a log file which bears the instant of its base file instead of its own."""
-        file = parse_data_file(path)
+        file = self.parse(path)
         return file is not None and self.bears_base(file)
-
-    @cached_property
-    def bases(self) -> frozenset[tuple[str, str, str]]:
-        """Partition, file id and instant of the base files that are stored or named."""
-        files = (parse_data_file(path) for path in (*self.files, *self.named))
-        return frozenset(file[:3] for file in files if file is not None and not file.log)
 
     def covers(self, rollback: TableEntry, path: str, *, attempted: bool = False) -> bool:
         """Whether a command block of a rollback lies in the file group of a log file.
 
         attempted: one that effects show, though its record does not name it, for a run of it that was killed put it.
         """
-        group = _group(parse_data_file(path))
         put = (path for path, instant in self._writers.items() if instant == rollback.instant)
         named = put if attempted else rollback.of("appended")
         blocks = (block for block in named if block in self.files or block in self.cleaned)
-        return any(_group(parse_data_file(block)) == group for block in blocks)
+        return bool(self.groups([path]) & self.groups(blocks))
 
 
 def _entry(event: Event) -> TableEntry:
@@ -196,7 +194,3 @@ def _with_plans(entries: list[TableEntry]) -> list[TableEntry]:
             facts["deleted"] = facts["will-delete"]
         known.append(entry._replace(facts={**entry.facts, **facts}))
     return known
-
-
-def _group(file: DataFile | None) -> tuple[str, str] | None:
-    return None if file is None else (file.partition, file.file_id)

@@ -12,7 +12,7 @@ Source: BaseHoodieWriteClient.startCommit of 0.15.0 and 1.0.2, which rolls back 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from marker_sim.history import Event
 from marker_sim.history.index.calls import TableWrite
@@ -30,7 +30,10 @@ class Tables:
         self._reading = reading
         self.writes = sorted(reading.table_writes)
         self._effects = reading.header.witness == "effects"
-        self._writers: dict[str, Mapping[str, str]] = {}
+        self._writers: dict[str, dict[str, str]] = {}
+        if self._effects and self.stayed_alone():
+            tables = {write.table for write in self.writes}
+            self._writers = {table: writers(reading.events, table, self.writes) for table in tables}
         self.audits = tuple(self._audits())
         self._names = sorted({write.table for write in self.writes} | {audit.table for audit in self.audits})
         self._spans = self._fold() if self._effects else {}
@@ -45,18 +48,11 @@ class Tables:
             elif event.operation == "audit" and event.table in open_:
                 begin, events = open_.pop(event.table)
                 cause = -1 if begin.caused_by is None else begin.caused_by
-                tellers = self._written_by(begin.table or "")
-                found.append(Audit(begin, events, event.index, by_end.get(cause), tellers))
+                writers_of_logs = self._writers.get(begin.table or "", {})
+                found.append(Audit(begin, events, event.index, by_end.get(cause), writers_of_logs))
             elif event.table in open_:
                 open_[event.table][1].append(event)
         return found
-
-    def _written_by(self, table: str) -> Mapping[str, str]:
-        if not self._effects or not self.stayed_alone():
-            return {}
-        if table not in self._writers:
-            self._writers[table] = writers(self._reading.events, table, self.writes)
-        return self._writers[table]
 
     def before(self, audit: Audit) -> Audit | None:
         """The previous audit of the same table."""

@@ -11,7 +11,7 @@ from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER
 from marker_sim.history.index.table_audit import Audit
 from marker_sim.history.index.tables import Tables
-from marker_sim.judges.black_box.files import Count, breach, judge_of_tables
+from marker_sim.judges.black_box.files import Inquiry, judge_of_tables
 from marker_sim.judges.black_box.refusals import refused_for_good
 from marker_sim.judges.findings import Breach, Finding, breach_of
 from marker_sim.names import TEMP
@@ -39,7 +39,7 @@ def marker_before_data(view: HistoryIndex) -> Finding:
         return Finding(guarantee="G13", applicable=False)
     marked = _marked(view)
     written = {(audit.table, path) for audit in tables.audits for path in audit.named}
-    blocks = {(audit.table, path) for audit in tables.audits for path in audit.appended}
+    blocks = {(audit.table, path) for audit in tables.audits for path in audit.saying("appended")}
     later = {audit.table for audit in tables.audits if audit.layout > 1}
     breaches: list[Breach] = []
     judged = 0
@@ -105,38 +105,35 @@ def _marked(view: HistoryIndex) -> dict[tuple[str, str], list[_Marked]]:
     return marked
 
 
-def _no_residue(view: HistoryIndex, tables: Tables) -> Count:
+def _no_residue(case: Inquiry) -> None:
     """G18, at every audit: no marker file of an instant that is over is left when a commit that began after it is
     completed. Not decided where tasks may outlive their driver, because a late one may have created markers again.
     """
     over: set[tuple[str, str]] = set()
-    found: dict[tuple[str, str], Breach] = {}
-    open_ = 0
-    for audit in tables.audits:
+    alone = case.tables.stayed_alone()
+    for audit in case.tables.audits:
         done = {entry.instant for entry in audit.entries if entry.done} | audit.rolled_back.keys()
         ended = {(audit.table, instant) for instant in done if audit.begun_after(instant)}
-        if tables.stayed_alone():
+        if alone:
             over |= ended
         else:
-            open_ += len(ended)
-        for instant, left in audit.markers.items():
+            case.open += len(ended)
+        for instant, files in audit.markers.items():
             later = audit.begun_after(instant)
             if later is None or (instant in audit.known and instant not in done):
                 continue
-            if instant in audit.known or not audit.hides_instants:
-                if not tables.stayed_alone():
-                    open_ += view.excuse("tasks-outlive-driver")
-                    continue
+            if instant not in audit.known and audit.hides_instants:
+                case.view.excuse("timeline-hidden")
+            elif not alone:
+                case.excuse("tasks-outlive-driver")
+            else:
                 over.add((audit.table, instant))
                 message = (
-                    f"{left[0].path!r} is left of its markers ({len(left)} files in all) although it is"
+                    f"{files[0].path!r} is left of its markers ({len(files)} files in all) although it is"
                     f" {_how(audit, instant)} and the commit {later.instant} that began after it is completed"
                 )
-                proof = breach(view, audit, instant, message, left[0].index, later.event)
-                found.setdefault((audit.table, instant), proof)
-            else:
-                view.excuse("timeline-hidden")
-    return len(over), list(found.values()), open_
+                case.add(audit, instant, instant, message, files[0].index, later.event)
+    case.judged += len(over)
 
 
 def _how(audit: Audit, instant: str) -> str:
@@ -146,23 +143,21 @@ def _how(audit: Audit, instant: str) -> str:
     return "completed" if instant in audit.known else "not on the timeline"
 
 
-def _rollback_first(view: HistoryIndex, tables: Tables) -> Count:
+def _rollback_first(case: Inquiry) -> None:
     """G19, at every audit after failed writes: no older write is on the timeline and not completed. And of every table:
     later writes complete.
 
     Pending table services do not count. With a single writer a failed write is over when the next one begins, whether
     its driver died or raised an error.
     """
-    stuck, refused, open_ = refused_for_good(view, tables, in_rollback=False)
-    judged, since = stuck, -1
-    found: dict[tuple[str, str], Breach] = {}
-    for audit in tables.audits:
+    since = -1
+    for audit in case.tables.audits:
         if not audit.recovered:
             continue
         until = audit.write.invoke if audit.write else audit.begin
-        left = [w for w in tables.writes if w.table == audit.table and w.outcome != "ok" and since < w.invoke < until]
+        writes = (write for write in case.tables.writes if write.table == audit.table and since < write.invoke < until)
+        case.judged += sum(write.outcome != "ok" for write in writes)
         since = until
-        judged += len(left)
         for instant, entry in audit.pending.items():
             later = audit.begun_after(instant)
             if later is not None:
@@ -170,9 +165,8 @@ def _rollback_first(view: HistoryIndex, tables: Tables) -> Count:
                     f"{entry.path} is neither completed nor rolled back, although the commit {later.instant} that"
                     " began after it is completed"
                 )
-                proof = breach(view, audit, instant, message, entry.event, later.event)
-                found.setdefault((audit.table, instant), proof)
-    return judged, [*found.values(), *refused], open_
+                case.add(audit, instant, instant, message, entry.event, later.event)
+    refused_for_good(case, in_rollback=False)
 
 
 no_residue = judge_of_tables("G18", _no_residue)

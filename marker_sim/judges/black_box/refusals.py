@@ -16,7 +16,9 @@ from typing import NamedTuple
 from marker_sim.history.index.calls import FaultSpan, TableWrite
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.tables import Tables
+from marker_sim.judges.black_box.files import Inquiry
 from marker_sim.judges.findings import Breach, Finding, breach_of
+from marker_sim.timeline import ROLLBACK
 
 REFUSALS_MIN = 2
 # Errors that the kit records for a driver without an error of its own (docs/history.md).
@@ -24,7 +26,6 @@ _NO_ANSWER = "the driver did not answer"
 UNTOLD = frozenset({"the driver died", _NO_ANSWER, "the run was over"})
 # Errors of the machine, not of the table.
 NO_ROOM = ("OutOfMemoryError", "No space left on device", "Too many open files", "Cannot allocate memory")
-_ROLLBACK = "rollback"
 _SHOWN = 400
 
 
@@ -36,21 +37,20 @@ class RefusedWrite(NamedTuple):
     writes: tuple[TableWrite, ...]
 
 
-def refused_for_good(view: HistoryIndex, tables: Tables, *, in_rollback: bool) -> tuple[int, list[Breach], int]:
-    """The number of tables that refuse every write, the breaches, and the number with too few writes to decide.
+def refused_for_good(case: Inquiry, *, in_rollback: bool) -> None:
+    """Tables that refuse every write; those with too few writes are undecided.
 
     in_rollback: only tables with a fault in a rollback, or with an incomplete rollback in the last audit; otherwise
     only the others.
     """
-    breaches: list[Breach] = []
-    open_ = 0
-    for table, fault, writes in _refusals(view, tables):
-        last = tables.last(table)
+    view = case.view
+    for table, fault, writes in _refusals(view, case.tables):
+        last = case.tables.last(table)
         phase = view.events[fault.begin].error or fault.kind
-        if in_rollback != (phase.startswith(_ROLLBACK) or bool(last and last.rolling_back)):
+        if in_rollback != (phase.startswith(ROLLBACK) or bool(last and last.rolling_back)):
             continue
         if len(writes) < REFUSALS_MIN:
-            open_ += view.excuse("too-few-refusals")
+            case.excuse("too-few-refusals")
             continue
         said = view.events[writes[-1].done].error or ""
         message = (
@@ -58,8 +58,8 @@ def refused_for_good(view: HistoryIndex, tables: Tables, *, in_rollback: bool) -
             f" them failed in drivers that no fault touched, the last with {said:.{_SHOWN}}"
         )
         evidence = (fault.begin, *(index for write in writes for index in (write.invoke, write.done)))
-        breaches.append(breach_of(view, message, evidence))
-    return len(breaches), breaches, open_
+        case.breaches[table, ""] = breach_of(view, message, evidence)
+        case.judged += 1
 
 
 def _refusals(view: HistoryIndex, tables: Tables) -> Iterator[RefusedWrite]:

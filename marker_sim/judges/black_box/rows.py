@@ -12,7 +12,7 @@ write wrote it. Where that may be more than one, or the key may never have been 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from marker_sim.history import Event
@@ -35,8 +35,7 @@ def rows_survive(view: HistoryIndex) -> Finding:
     breaches: list[Breach] = []
     judged, refused = 0, ""
     decided = _Decided({}, {})
-    kit = view.header.world in ("spark", "java")
-    rows_of = _Rows(_before_last if kit else _before_first, kit)
+    rows_of = _Rows(view.header.world in ("spark", "java"))
     for event in view.rows:
         mine = [write for write in writes if write.table == event.table and write.invoke < event.index]
         done = any(write.outcome == "ok" and write.done < event.index for write in mine)
@@ -59,14 +58,21 @@ def rows_survive(view: HistoryIndex) -> Finding:
 
 
 class _Rows(NamedTuple):
-    """How rows are read: their keys, and whether one without a value is a deletion."""
+    """How rows are read. kit: whether the kit wrote them; then one without a value is a deletion."""
 
-    key_of: Callable[[str], str]
-    deletes: bool
+    kit: bool
+
+    def key_of(self, row: str) -> str:
+        """The key of a row."""
+        return row.rpartition("=")[0] if self.kit else row.partition("=")[0]
+
+    def deletes(self, row: str) -> bool:
+        """Whether a row is a deletion."""
+        return self.kit and row.endswith("=")
 
     def named(self, row: str) -> str:
         """A row in words."""
-        return f"{self.key_of(row)!r} (deleted)" if self.deletes and row.endswith("=") else repr(row)
+        return f"{self.key_of(row)!r} (deleted)" if self.deletes(row) else repr(row)
 
     def absent(
         self, rows: list[tuple[str, TableWrite]], seen: Collection[int] = (), unseen: Collection[int] = ()
@@ -76,7 +82,7 @@ class _Rows(NamedTuple):
         seen, unseen: writes that are visible or not, as other keys show.
         """
         first = max((n for n, (_, w) in enumerate(rows) if w.outcome == "ok" or w.invoke in seen), default=-1)
-        gone = [n for n, (row, _) in enumerate(rows) if self.deletes and row.endswith("=")]
+        gone = [n for n, (row, _) in enumerate(rows) if self.deletes(row)]
         may = [n for n in gone if n >= first]
         if len(may) > 1:
             may = [n for n in may if rows[n][1].invoke not in unseen]
@@ -178,11 +184,3 @@ def _in_part(
                 f"the row {row} of a write that ended {write.outcome} {was}",
                 (invoke, when),
             )
-
-
-def _before_last(row: str) -> str:
-    return row.rpartition("=")[0]
-
-
-def _before_first(row: str) -> str:
-    return row.partition("=")[0]

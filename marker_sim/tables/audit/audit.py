@@ -9,7 +9,7 @@ from dataclasses import replace
 from marker_sim import __version__
 from marker_sim.errors import UsageError
 from marker_sim.tables.audit.claims import AuditedInstants
-from marker_sim.tables.audit.data_files import DataFiles, FileRules, PartitionResult, listed_files
+from marker_sim.tables.audit.data_files import FOREIGN, DataFiles, FileRules, PartitionResult, listed_files
 from marker_sim.tables.audit.findings import Level, TableFinding, TableReport, ordered
 from marker_sim.tables.audit.instant_rules import (
     TableAtRest,
@@ -195,15 +195,11 @@ def _open(source: TableSource, table: str) -> tuple[TablePart, list[TableFinding
 
 def _summaries(result: PartitionResult) -> Iterable[TableFinding]:
     for (kind, reason), paths in sorted(result.undecided.items()):
+        foreign = kind == FOREIGN
+        said = "do not have a name of Hudi's" if foreign else f"cannot be decided: {reason}"
         yield TableFinding(
-            kind=kind, level=Level.UNDECIDED,
-            message=f"{len(paths):,} files cannot be decided: {reason}.", evidence=tuple(sorted(paths)[:_SHOWN]),
-        )  # fmt: skip
-    if result.foreign:
-        yield TableFinding(
-            kind="foreign-file", level=Level.NOTE,
-            message=f"{len(result.foreign):,} files do not have a name of Hudi's.",
-            evidence=tuple(sorted(result.foreign)[:_SHOWN]),
+            kind=kind, level=Level.NOTE if foreign else Level.UNDECIDED, message=f"{len(paths):,} files {said}.",
+            evidence=tuple(sorted(paths)[:_SHOWN]),
         )  # fmt: skip
 
 

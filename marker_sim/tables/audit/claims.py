@@ -15,9 +15,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 from marker_sim.tables.entries import TableEntry
-from marker_sim.tables.instants import Instants, rollbacks_of
+from marker_sim.tables.instants import Instants
 from marker_sim.tables.timeline_reader import TableTimeline
-from marker_sim.timeline import COMMITS, UNDOING, parse_table_file
+from marker_sim.timeline import COMMITS, UNDOING
 
 
 class Claim(NamedTuple):
@@ -49,8 +49,13 @@ class AuditedInstants(Instants):
     @cached_property
     def rolled_back(self) -> dict[str, TableEntry]:
         """The rollback or restore by which an instant is over."""
-        found = rollbacks_of(entry for entry in self.entries if entry.instant in self.completed)
-        return {i: over[-1] for i, over in found.items() if i not in self.unfinished and i not in self.committed}
+        found = {
+            instant: entry
+            for instant, entries in self.saying("rolled-back").items()
+            for entry in entries
+            if entry.instant in self.completed
+        }
+        return {i: entry for i, entry in found.items() if i not in self.unfinished and i not in self.committed}
 
     @cached_property
     def unread(self) -> dict[str, TableEntry]:
@@ -82,37 +87,21 @@ class AuditedInstants(Instants):
                 found[instant] = paths
         return found
 
-    @cached_property
-    def deleted(self) -> frozenset[str]:
-        """Files that a clean, a rollback or a restore deleted, or may be deleting by its plan."""
-        words = ("deleted", "will-delete")
-        return frozenset(path for entry in self.entries for word in words for path in entry.of(word))
+    def deleted(self, path: str) -> bool:
+        """Whether a clean, a rollback or a restore deleted a file, or may be deleting it by its plan."""
+        return path in self.saying("deleted") or path in self.saying("will-delete")
 
-    @cached_property
-    def dropped(self) -> frozenset[str]:
-        """Partitions that a clean removed as a whole."""
-        return frozenset(part for entry in self.entries for part in entry.of("dropped"))
-
-    @cached_property
-    def saved(self) -> frozenset[str]:
-        """Files that a savepoint keeps."""
-        return frozenset(path for entry in self.entries for path in entry.of("saved"))
-
-    @cached_property
-    def replaced(self) -> dict[str, str]:
-        """The newest instant that replaced a file group, by `partition|file id`."""
-        found: dict[str, str] = {}
-        for instant in sorted(self.completed):
-            for entry in self.completed[instant]:
-                found.update(dict.fromkeys(entry.of("replaced"), instant))
-        return found
+    def replaced(self, group: tuple[str, str]) -> str:
+        """The newest instant that replaced a file group, by partition and file id; "" when none did."""
+        entries = self.saying("replaced").get("|".join(group))
+        return entries[-1].instant if entries else ""
 
     @cached_property
     def newest_base(self) -> dict[tuple[str, str], str]:
         """The instant of the newest committed base file of a file group, by partition and file id."""
         found: dict[tuple[str, str], str] = {}
         for path in self.claims:
-            file = parse_table_file(path)
+            file = self.parse(path)
             if file is not None and not file.log:
                 group = file.partition, file.file_id
                 found[group] = max(file.instant, found.get(group, ""))
@@ -121,8 +110,7 @@ class AuditedInstants(Instants):
     @cached_property
     def command_groups(self) -> frozenset[tuple[str, str]]:
         """The file groups with a command block of a completed rollback, by partition and file id."""
-        files = map(parse_table_file, self.appended)
-        return frozenset((f.partition, f.file_id) for f in files if f is not None)
+        return self.groups(self.saying("appended"))
 
     @cached_property
     def first(self) -> str:

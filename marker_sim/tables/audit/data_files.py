@@ -26,6 +26,8 @@ from marker_sim.tables.audit.findings import Level, TableFinding, damage
 from marker_sim.tables.sources import StoredFile
 from marker_sim.timeline import UNDOING, DataFile, is_side_file, parse_table_file
 
+FOREIGN = "foreign-file"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRules:
@@ -52,13 +54,12 @@ class PartitionResult:
 
     pending: stored files of pending instants.
     present: sizes of the wanted files that are stored.
-    undecided: paths by the reason why they cannot be decided.
+    undecided: paths by kind and by the reason why they cannot be decided; also those without a name of Hudi's.
     """
 
     findings: list[TableFinding] = field(default_factory=list)
     pending: dict[str, list[StoredFile]] = field(default_factory=dict)
     undecided: dict[tuple[str, str], list[str]] = field(default_factory=dict)
-    foreign: list[str] = field(default_factory=list)
     present: dict[str, int] = field(default_factory=dict)
 
     def doubt(self, kind: str, reason: str, path: str) -> None:
@@ -68,7 +69,6 @@ class PartitionResult:
     def add(self, other: PartitionResult) -> None:
         """Add what was found elsewhere."""
         self.findings += other.findings
-        self.foreign += other.foreign
         self.present |= other.present
         for instant, files in other.pending.items():
             self.pending.setdefault(instant, []).extend(files)
@@ -128,13 +128,13 @@ def _judge_unnamed(rules: FileRules, file: StoredFile, result: PartitionResult) 
     instants, path = rules.instants, file.path
     name = parse_table_file(path)
     if name is None:
-        result.foreign.append(path)
+        result.doubt(FOREIGN, "", path)
         return
-    if path in instants.appended:
+    if path in instants.saying("appended"):
         return
     owner: str | None = name.instant
     if instants.bears_base(name):
-        if rules.metadata or path in instants.undone:
+        if rules.metadata or path in instants.saying("undone"):
             return
         owner = rules.owner(path)
         if owner is None:
@@ -152,50 +152,52 @@ def _judge_unnamed(rules: FileRules, file: StoredFile, result: PartitionResult) 
 
 
 def _judge_owner(rules: FileRules, file: StoredFile, name: DataFile, owner: str, result: PartitionResult) -> None:
-    instants, path, stored = rules.instants, file.path, f"stored: {file.size} bytes"
+    """Judge a file that no commit names, by what became of the instant that wrote it."""
+    instants, path = rules.instants, file.path
+    kind = "unnamed-data-file"
     if owner in instants.unfinished:
         result.pending.setdefault(owner, []).append(file)
-    elif owner in instants.unread:
-        reason = f"the completed commit {owner} cannot be read"
-        result.doubt("unnamed-data-file", reason, path)
-    elif owner in instants.rolled_back:
+        return
+    if owner in instants.unread:
+        result.doubt(kind, f"the completed commit {owner} cannot be read", path)
+        return
+    if owner in instants.rolled_back:
         rollback = instants.rolled_back[owner]
         if instants.bears_base(name) and (name.partition, name.file_id) in instants.command_groups:
             return
+        kind = "rollback-left-files"
         message = f"The instant {owner} was rolled back by {rollback.instant}, and its file is still there."
         proof = f"{rollback.action} {rollback.instant}: {rollback.path}"
-        result.findings.append(damage("rollback-left-files", owner, path, message, (proof, stored)))
     elif owner in instants.completed:
-        actions = instants.completed[owner]
-        if name.log and all(action.action in UNDOING for action in actions):
+        entries = instants.completed[owner]
+        if name.log and all(entry.action in UNDOING for entry in entries):
             return
-        action = actions[0]
-        message = f"The {action.action} {owner} completed and does not name the file."
-        proof = f"{action.action} {owner}: {action.path}"
-        result.findings.append(damage("unnamed-data-file", owner, path, message, (proof, stored)))
+        message = f"The {entries[0].action} {owner} completed and does not name the file."
+        proof = f"{entries[0].action} {owner}: {entries[0].path}"
     elif instants.covers(owner):
         message = f"No instant {owner} is on the timeline, which reaches back to {instants.first}."
         proof = f"timeline from {instants.first}"
-        result.findings.append(damage("unnamed-data-file", owner, path, message, (proof, stored)))
     else:
         since = f"begins at {instants.first}" if instants.first else "has no entry that can be read"
-        result.doubt("unnamed-data-file", f"their instants are older than the timeline, which {since}", path)
+        result.doubt(kind, f"their instants are older than the timeline, which {since}", path)
+        return
+    result.findings.append(damage(kind, owner, path, message, (proof, f"stored: {file.size} bytes")))
 
 
 def _judge_missing(rules: FileRules, path: str, claim: Claim, result: PartitionResult) -> None:
     instants = rules.instants
     name = parse_table_file(path)
-    if path in instants.deleted or claim.instant in instants.rolled_back or name is None:
+    if instants.deleted(path) or claim.instant in instants.rolled_back or name is None:
         return
-    if name.partition in instants.dropped and claim.instant < max(instants.completed):
+    if name.partition in instants.saying("dropped") and claim.instant < max(instants.completed):
         return
     if rules.metadata and name.partition not in rules.enabled:
         return
     group = name.partition, name.file_id
     newest = instants.newest_base.get(group, "")
-    replaced = instants.replaced.get("|".join(group), "") >= claim.instant
+    replaced = instants.replaced(group) >= claim.instant
     current = not replaced and name.instant >= newest
-    if path in instants.saved:
+    if path in instants.saying("saved"):
         _missing(path, claim, "a savepoint keeps it", result)
     elif current and (not claim.archived or not instants.archive_error):
         _missing(path, claim, "it is in the latest file slice of its group, and nothing deleted it", result)

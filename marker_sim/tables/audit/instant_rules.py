@@ -72,17 +72,14 @@ def wanted_of(table: TableAtRest) -> frozenset[str]:
 def judge_entries(instants: AuditedInstants) -> list[TableFinding]:
     """Entries that are empty or cannot be read. An archived one without content is no damage of the table's files."""
     found = []
-    for action in instants.entries:
-        needless = action.state != "completed" and action.instant not in instants.unfinished
-        if not action.error or action.archived or needless:
+    for entry in instants.entries:
+        needless = not entry.done and entry.instant not in instants.unfinished
+        if not entry.error or entry.archived or needless:
             continue
-        if action.state == "completed" and action.size == 0:
-            found.append(
-                _finding("empty-completed-instant", Level.DAMAGE, action, f"The completed {action.action} is empty.")
-            )
-        else:
-            message = f"The {action.state} {action.action} cannot be read: {action.error}."
-            found.append(_finding("unreadable-instant", Level.DAMAGE, action, message))
+        kind, said = "unreadable-instant", f"{entry.state} {entry.action} cannot be read: {entry.error}"
+        if entry.done and entry.size == 0:
+            kind, said = "empty-completed-instant", f"completed {entry.action} is empty"
+        found.append(_finding(kind, Level.DAMAGE, entry, f"The {said}."))
     if instants.archive_error:
         found.append(
             TableFinding(
@@ -215,29 +212,26 @@ def _leftover(table: TableAtRest, directory: MarkerDirectoryContent) -> list[Tab
 
 
 def _judge_batch(directory: MarkerDirectoryContent, name: str, content: bytes) -> list[TableFinding]:
-    instant, path = directory.instant, f"{directory.path}/{name}"
+    def wrong(message: str, *lines: str, kind: str = "marker-file-unreadable") -> TableFinding:
+        return damage(kind, directory.instant, f"{directory.path}/{name}", message, lines[:_LINES_SHOWN])
+
     if not content:
-        return [damage("marker-file-unreadable", instant, path, "The marker file is empty.", ())]
-    found = []
+        return [wrong("The marker file is empty.")]
     try:
-        text = content.decode("utf-8")
+        *lines, rest = content.decode("utf-8").split("\n")
     except UnicodeDecodeError as error:
-        return [damage("marker-file-unreadable", instant, path, f"It is no UTF-8 from byte {error.start} on.", ())]
-    *lines, rest = text.split("\n")
+        return [wrong(f"It is no UTF-8 from byte {error.start} on.")]
+    found = []
     if rest:
-        message = "Its last line has no end: the write of the file was cut off."
-        found.append(damage("marker-file-unreadable", instant, path, message, [rest[:200]]))
+        found.append(wrong("Its last line has no end: the write of the file was cut off.", rest[:200]))
     glued = [line for line in (*lines, rest) if _GLUED.search(line)]
     if glued:
         commas = " joined by commas" if all("," in line for line in glued) else ""
         message = f"Lines with more than one marker name{commas}: {len(glued)}."
-        found.append(
-            damage("glued-marker-names", instant, path, message, [line[:300] for line in glued[:_LINES_SHOWN]])
-        )
-    wrong = [reason for line in lines if not _GLUED.search(line) and (reason := _refusal(line))]
-    if wrong:
-        message = f"Lines that are no marker names: {len(wrong)}."
-        found.append(damage("marker-file-unreadable", instant, path, message, wrong[:_LINES_SHOWN]))
+        found.append(wrong(message, *(line[:300] for line in glued), kind="glued-marker-names"))
+    refused = [reason for line in lines if not _GLUED.search(line) and (reason := _refusal(line))]
+    if refused:
+        found.append(wrong(f"Lines that are no marker names: {len(refused)}.", *refused))
     return found
 
 

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from marker_sim.report.table import print_line
 from marker_sim.report.templates import render
-from marker_sim.tables.audit.findings import KINDS, Level, TableReport
+from marker_sim.tables.audit.findings import KINDS, Level, TableFinding, TableReport
 
 SHOWN_PER_KIND = 5
 SHOWN_ON_PAGE = 500
@@ -44,13 +44,18 @@ def facts_line(report: TableReport) -> str:
     )
 
 
+def _groups(report: TableReport) -> list[tuple[Level, str, list[TableFinding]]]:
+    """The findings by level and kind."""
+    groups = groupby(report.findings, key=lambda finding: (finding.level, finding.kind))
+    return [(level, kind, list(findings)) for (level, kind), findings in groups]
+
+
 def print_report(report: TableReport, console: Console, where: str) -> None:
     """The report for a terminal, some findings of each kind. where: the report directory, "" for none."""
     say = partial(print_line, console)
     say(headline(report), style="bold")
     say(facts_line(report), style="dim")
-    for (level, kind), group in groupby(report.findings, key=lambda f: (f.level, f.kind)):
-        findings = list(group)
+    for level, kind, findings in _groups(report):
         say("")
         say(f"{level.value}: {kind} ({len(findings):,})", style=STYLES[level])
         for finding in findings[:SHOWN_PER_KIND]:
@@ -88,15 +93,12 @@ def write_report(report: TableReport, directory: Path) -> None:
 
 def render_audit(report: TableReport) -> str:
     """audit.html: one file, nothing from the network."""
-    groups = [
-        (level, kind, list(group)) for (level, kind), group in groupby(report.findings, key=lambda f: (f.level, f.kind))
-    ]
     return render(
         "tables/audit/audit.html.j2",
         report=report,
         headline=headline(report),
         facts=facts_line(report),
-        groups=groups,
+        groups=_groups(report),
         kinds=KINDS,
         classes=_CLASSES,
         verdict_class=_VERDICT_CLASSES[report.verdict],
