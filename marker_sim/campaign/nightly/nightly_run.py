@@ -18,6 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from marker_sim.campaign.nightly.failures import StoredFailure
 from marker_sim.campaign.nightly.ledger import Ledger, Line, read_lines, writing
 from marker_sim.campaign.nightly.opening import (
     ALONE,
@@ -35,7 +36,7 @@ from marker_sim.campaign.nightly.units import ROWS, SPACE, NightlyTask, do
 from marker_sim.campaign.pieces import rates_of
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.outcome.failure import CANNOT_RUN, stories
-from marker_sim.surroundings.worker_pool import VARIABLE, Answer, TaskPool, WorkerPool, guarded
+from marker_sim.surroundings.worker_pool import VARIABLE, WAIT_S, Answer, TaskPool, WorkerPool, guarded
 from marker_sim.targets.table import DEFAULT, parse_target
 
 GRACE_S = 5.0
@@ -68,7 +69,7 @@ def run_night(request: NightRequest, draw_seed: Callable[[], int], progress: Cal
             with (
                 guarded(VARIABLE, str(request.directory.resolve())) if night.foreign else nullcontext(),
                 _scratch(request.directory) as scratch,
-                _pool(request, night, scratch) as workers,
+                _pool(request, totals, night.jobs, scratch) as workers,
             ):
                 night.run(workers)
             night.note("end")
@@ -97,7 +98,7 @@ class _Night:
         self._stages, _ = schedule(totals.night.stages, request.budget_s, missing(totals, request))
         factor = min(SEEDS_FACTOR_MAX, max(1, int(request.budget_s / SEEDS_EVERY_S)))
         on_spark = request.spark_master is not None
-        self._sizes = {"swarm": SEEDS_ON_SPARK if on_spark else SEEDS * factor}
+        self._swarm_size = SEEDS_ON_SPARK if on_spark else SEEDS * factor
         self._exhaustive_factor = EXHAUSTIVE_FACTOR_ON_SPARK if on_spark else 1
         self._taken = dict[str, float]()
         self._died = set[tuple[str, str, int, str | None]]()
@@ -115,28 +116,44 @@ class _Night:
         line = self._ledger.append(kind, night=self._totals.night.number, clock_s=round(self.clock_s, 3), **content)
         return self._totals.add(line)
 
-    @property
-    def sut(self) -> str:
-        """The system under test of the night."""
-        return self._totals.sut
-
     def run(self, workers: TaskPool) -> None:
-        """Run stored failures, the canary and the stages, then the swarm for the rest of the budget."""
+        """Hand out the tasks of the night as workers are idle; what runs at the end of the budget gets `GRACE_S`."""
         budget_s = self._request.budget_s
-        self._canary(workers)
-        self._replay(workers, self.clock_s + budget_s * STORED_SHARE)
-        if any("exhaustive" in stage.streams for stage in self._stages):
-            self._count_points(workers)
-        for stage in self._stages:
-            self._run_stage(workers, stage)
-        if self._stages and "swarm" in self._totals.night.stages:
-            self._run_stage(workers, NightlyStage(name="swarm", end_s=budget_s, streams=("swarm",)))
+        for task in self._tasks(workers):
+            if task is not None:
+                workers.give(workers.idle[0], task)
+            if task is None:
+                self._collect(workers, budget_s - self.clock_s)
+            while not workers.idle and self.clock_s < budget_s:
+                self._collect(workers, budget_s - self.clock_s)
+            if self.clock_s >= budget_s:
+                break
         deadline = time.monotonic() + GRACE_S
         while workers.busy and time.monotonic() < deadline:
             self._collect(workers, deadline - time.monotonic())
 
-    def _replay(self, workers: TaskPool, end_s: float) -> None:
-        """Run every open stored failure that was not run in this night yet, as many as fit."""
+    def _tasks(self, workers: TaskPool) -> Iterator[NightlyTask | None]:
+        """The canary, stored failures, the stages, and the swarm for the rest; None to wait for the next answer."""
+        budget_s, night = self._request.budget_s, self._totals.night
+        if night.canary is None and self.clock_s < budget_s and (self._stages or not self.foreign):
+            yield self._task("canary", night.number, 1, self._stages[0].streams[0] if self.foreign else "")
+        end_s = self.clock_s + budget_s * STORED_SHARE
+        for failure in self._waiting():
+            if self.clock_s < end_s:
+                yield self._task("stored", 0, 0, failure=failure)
+        while workers.busy and self.clock_s < end_s:
+            yield None
+        if any("exhaustive" in stage.streams for stage in self._stages) and self.clock_s < budget_s:
+            yield self._task(SPACE, 0, 0)  # By a worker, because running the system may end the process.
+            while self._points is None:
+                yield None
+        for stage in self._stages:
+            yield from self._stage_tasks(workers, stage)
+        if self._stages and "swarm" in night.stages:
+            yield from self._stage_tasks(workers, NightlyStage(name="swarm", end_s=budget_s, streams=("swarm",)))
+
+    def _waiting(self) -> list[StoredFailure]:
+        """The open stored failures that were not run in this night yet and can be run here."""
         night, waiting = self._totals.night, []
         for failure in self._totals.failures.open:
             if failure.name in night.replayed or failure.night == night.number:
@@ -146,54 +163,31 @@ class _Night:
                 self.note("replayed", name=failure.name, status=CANNOT_RUN)
             else:
                 waiting.append(failure)
-        while (waiting or workers.busy) and self.clock_s < end_s:
-            while waiting and workers.idle:
-                self._give(workers, "stored", 0, 0, failure=waiting.pop(0))
-            self._collect(workers, end_s - self.clock_s)
+        return waiting
 
-    def _canary(self, workers: TaskPool) -> None:
-        night = self._totals.night
-        if night.canary is not None or not workers.idle or self.clock_s >= self._request.budget_s:
-            return
-        if not self.foreign:
-            self._give(workers, "canary", night.number, 1)
-        elif self._stages:
-            self._give(workers, "canary", night.number, 1, space=self._stages[0].streams[0])
-
-    def _count_points(self, workers: TaskPool) -> None:
-        """Have a worker count the exhaustive crash points, because running the system may end the process."""
-        asked = False
-        while self._points is None and self.clock_s < self._request.budget_s:
-            if workers.idle and not asked:
-                asked = True
-                self._give(workers, SPACE, 0, 0)
-            self._collect(workers, self._request.budget_s - self.clock_s)
-
-    def _run_stage(self, workers: TaskPool, stage: NightlyStage) -> None:
-        dry: set[str] = set()
-        while self.clock_s < stage.end_s:
-            while workers.idle and not (stage.name in ALONE and workers.busy):
-                streams = [stream for stream in stage.streams if stream not in dry]
-                if not streams:
-                    return
-                stream = min(streams, key=lambda name: (self._taken.get(name, 0.0), name))
-                part = self._next(stream)
-                if part is None:
-                    dry.add(stream)
-                    continue
-                self._give(workers, stream, *part)
-            self._collect(workers, stage.end_s - self.clock_s)
+    def _stage_tasks(self, workers: TaskPool, stage: NightlyStage) -> Iterator[NightlyTask | None]:
+        """The units of a stage until its end, of the stream first that had the least time."""
+        streams = set(stage.streams)
+        while streams and self.clock_s < stage.end_s:
+            if stage.name in ALONE and workers.busy:
+                yield None
+                continue
+            stream = min(streams, key=lambda name: (self._taken.get(name, 0.0), name))
+            part = self._next(stream)
+            if part is None:
+                streams.remove(stream)
+            else:
+                yield self._task(stream, *part)
 
     def _next(self, stream: str) -> tuple[int, int, str] | None:
         """The next numbers of a stream and the space they belong to; None when it has no more in this night."""
         if self._alone and self._request.budget_s - self.clock_s < ALONE_MIN_S:
             return None
         if stream != "exhaustive":
-            part = self._totals.ranges(stream).take(self._sizes.get(stream, 1))
+            part = self._totals.ranges(stream).take(self._swarm_size if stream == "swarm" else 1)
             return None if part is None else (*part, "")
-        points = self._points or 0
+        points, factor = self._points or 0, self._exhaustive_factor
         ranges = self._totals.ranges(stream, self._space)
-        factor = self._exhaustive_factor
         part = ranges.take(SINGLES_A_UNIT * factor, points) or ranges.take(ROOTS_A_UNIT * factor, 2 * points)
         return None if part is None else (*part, self._space)
 
@@ -205,9 +199,11 @@ class _Night:
             number += 1
         return f"{points}.{self._digest}.{number}"
 
-    def _give(self, workers: TaskPool, stream: str, first: int, count: int, space: str = "", **own: Any) -> None:
+    def _task(
+        self, stream: str, first: int, count: int, space: str = "", failure: StoredFailure | None = None
+    ) -> NightlyTask:
         self._taken[stream] = self._taken.get(stream, 0.0) + 0.001
-        task = NightlyTask(
+        return NightlyTask(
             stream=stream,
             first=first,
             count=count,
@@ -216,16 +212,15 @@ class _Night:
             until=time.monotonic() + self._request.budget_s - self.clock_s,
             seed=self._totals.seed,
             seen=dict(self._totals.night.kinds),
+            failure=failure,
             listing=self._totals.night.tables,
             space=space,
             server=self._totals.server,
-            **own,
         )
-        workers.give(workers.idle[0], task)
 
     def _collect(self, workers: TaskPool, timeout_s: float) -> None:
         """Record the units that are done; a task whose worker died is given once more."""
-        for answer in workers.answers(min(timeout_s, 1.0)):
+        for answer in workers.answers(min(timeout_s, WAIT_S)):
             task = answer.task
             name = (task.stream, task.space, task.first, task.failure and task.failure.name)
             if answer.died and name not in self._died:
@@ -286,13 +281,13 @@ def _left_of(seconds: float) -> str:
     return f"{seconds / 60:.0f} min left" if seconds >= 600 else f"{max(0.0, seconds):.0f} s left"
 
 
-def _pool(request: NightRequest, night: _Night, scratch: Path) -> AbstractContextManager[TaskPool]:
+def _pool(request: NightRequest, totals: Totals, jobs: int, scratch: Path) -> AbstractContextManager[TaskPool]:
     """The pool that runs the units: processes on this machine, or executors of a cluster."""
     if request.spark_master is None:
-        return WorkerPool(do, request.directory, night.jobs, scratch)
+        return WorkerPool(do, request.directory, jobs, scratch)
     from marker_sim.campaign.nightly.spark_pool import SparkPool
 
-    return SparkPool(request.spark_master, do, request.directory, request.jobs, scratch, night.sut)
+    return SparkPool(request.spark_master, do, request.directory, request.jobs, scratch, totals.sut)
 
 
 @contextmanager

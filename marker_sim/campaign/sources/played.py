@@ -9,6 +9,7 @@ ServerRuns     plans of systems that run in real time alone: servers started by 
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -69,7 +70,7 @@ class Processes(Keeper):
         return ProcessCluster(plan, self._sut, self._fork_server).run()
 
 
-class NumberedPlans(Keeper):
+class NumberedPlans(Keeper, ABC):
     """Numbered plans that are run in real time, a `Source`.
 
     system: None for one that is not loaded here.
@@ -82,24 +83,17 @@ class NumberedPlans(Keeper):
     goals: tuple[str, ...] = ()
     alone = False
 
+    @abstractmethod
     def plan(self, number: int) -> Plan:
         """The plan with a number."""
-        raise NotImplementedError
+
+    @abstractmethod
+    def run(self, number: int, plan: Plan) -> NumberedRun:
+        """The run of a plan; HarnessError when the kit failed."""
 
     def unfit(self, plan: Plan) -> str:
         """The reason why a plan is not run, "" when it is."""
         return ""
-
-    def run(self, number: int, plan: Plan) -> NumberedRun:
-        """The run of a plan."""
-        return numbered(number, self.again(plan))
-
-    def again(self, plan: Plan, deadline: float = 0.0, fresh: bool = False, probing: bool = True) -> PlayedRun:
-        """The result of a plan run once, however long it takes.
-
-        fresh: on new servers; probing: with last probes. HarnessError when the kit failed.
-        """
-        raise NotImplementedError
 
     def runs(self, first: int, count: int) -> Iterator[NumberedRun]:
         """The run of each plan, or the reason why it was not run."""
@@ -171,6 +165,10 @@ class SparkRuns(NumberedPlans):
         """The reason why a plan is not run."""
         return "" if served(self.system, plan.mode, plan.storage) else NOT_SERVED
 
+    def run(self, number: int, plan: Plan) -> NumberedRun:
+        """The run of a plan."""
+        return numbered(number, self.again(plan))
+
     def again(self, plan: Plan, deadline: float = 0.0, fresh: bool = False, probing: bool = True) -> SparkRun:
         """The result of a plan run once, however long it takes, with storage, drivers and servers used by it alone."""
         from marker_sim.worlds.spark.run import run_spark
@@ -222,8 +220,15 @@ class ServerRuns(NumberedPlans):
         assert plan is not None, f"{sut} has no plans"
         return plan
 
+    def run(self, number: int, plan: Plan) -> NumberedRun:
+        """The run of a plan."""
+        return numbered(number, self.again(plan))
+
     def again(self, plan: Plan, deadline: float = 0.0, fresh: bool = False, probing: bool = True) -> PlayedRun:
-        """The result of one run, as long as it may take here, whatever the deadline of who asks."""
+        """The result of one run, as long as it may take here, whatever the deadline of who asks.
+
+        fresh: on new servers; probing: with last probes. HarnessError when the kit failed.
+        """
         now = time.monotonic()
         if self._runs is None:
             report = Path(self._stack.enter_context(TemporaryDirectory(prefix="marker-sim-logs-")))
