@@ -334,10 +334,11 @@ def _shrink_one(
 ) -> str:
     """Make a failure smaller and store it; returns its status. KeyboardInterrupt is raised once that is done."""
     why = missing(stored, stored.sut)
-    if why or stored.plan is None:
-        print_lines(console, f"CANNOT RUN: {stored.name}: {why or stored.hint}")
+    if why:
+        print_lines(console, f"CANNOT RUN: {stored.name}: {why}")
         return CANNOT_RUN
-    watch = ShrinkingSoFar(stored.plan, lambda line: say(f"{stored.guarantee}: {line}"))
+    plan = stored.own_plan
+    watch = ShrinkingSoFar(plan, lambda line: say(f"{stored.guarantee}: {line}"))
     assert stored.report is not None
     profile = stored.profile_for(stored.sut)
     small, runs = shrink_again(stored, profile, budget_s, watch, same_cause)
@@ -345,7 +346,7 @@ def _shrink_one(
         again = "`marker-sim replay` says whether it is fixed"
         print_lines(console, f"NOT REPRODUCED, 0 of {runs}: {stored.name}: {stored.sut}; {again}")
         return NOT_REPRODUCED
-    before, after = stored.plan.entries, small.plan.entries
+    before, after = plan.entries, small.plan.entries
     said = f"; {small.sentence}" if small.sentence else ""
     if small.told is None or after >= before:
         why = NOTHING_LEFT if stored.ended else small.stopped or NONE_SMALLER
