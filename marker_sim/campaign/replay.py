@@ -210,7 +210,7 @@ def simulated(
             shown = Failure(kind=kind, breach=breach, history=history, plan=plan)
     if shown is not None:
         return Replayed(status=VIOLATED, broken=count, times=times, shown=shown, also=also)
-    why = undecided(plan, system, guarantee, history, findings, steady)
+    why = _undecided(plan, system, guarantee, history, findings, steady)
     return Replayed(status=NOT_REPRODUCED if why else FIXED, broken=0, times=times, why=why)
 
 
@@ -370,24 +370,15 @@ def _shrink_simulated(
     return SmallPlan(plan=small.own_plan, broken=broken, told=kind, failed=0, runs=0, stopped=why)
 
 
-def undecided(
-    plan: Plan,
-    system: System,
-    guarantee: str | None,
-    history: History,
-    findings: tuple[Finding, ...],
-    deterministic: bool = True,
+def _undecided(
+    plan: Plan, system: System, guarantee: str | None, history: History, findings: tuple[Finding, ...], steady: bool
 ) -> str:
-    """Why a run without a violation does not prove that the plan is fixed; "" when it does.
-
-    deterministic: whether the system seemed deterministic when the plan was stored.
-    """
-    if not findings or not (
-        any(finding.judged for finding in findings) or any(event.kind == "ok" for event in history.events)
-    ):
+    """Why a run without a violation does not prove that the plan is fixed; "" when it does."""
+    judged = any(finding.judged for finding in findings) or any(event.kind == "ok" for event in history.events)
+    if not findings or not judged:
         # With a fixed system there may be nothing to judge, such as no error and no second rollback.
         return f"no operation succeeded, and there was nothing to judge for {guarantee or 'any guarantee'}"
-    if not deterministic:
+    if not steady:
         return "the system was not deterministic when this failure was found, so one run proves nothing"
     if findings_of(plan, system, guarantee)[0].events != history.events:
         return "the same plan gave two different histories, so the system is not deterministic"

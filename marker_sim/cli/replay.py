@@ -205,9 +205,7 @@ def _run_all(failures: Sequence[StoredPlan], wanted: Wanted, console: Console) -
         stories.setdefault((*stored.defect, stored.world), []).append(number)
     unused: list[_Told] = []
     with TimeLimit() as limit:
-        for system in sorted({wanted.sut or stored.sut for stored in failures if stored.plan}):
-            limit.set(REST_S, f"loading {system}")
-            parse_target(system).load()  # A system that cannot be loaded is reported once and not for each failure.
+        _load({wanted.sut or stored.sut for stored in failures if stored.plan}, limit)
         for numbers in stories.values():
             told: list[_Told] = []
             for number in numbers:
@@ -228,6 +226,13 @@ def _run_all(failures: Sequence[StoredPlan], wanted: Wanted, console: Console) -
     for line in left_out_lines(sorted({each.rest for each in unused})):
         print_lines(console, line.replace("left out", "LEFT OUT", 1))
     return results
+
+
+def _load(systems: set[str], limit: TimeLimit) -> None:
+    """Load each system, so that one that cannot be loaded is reported once and not for each failure."""
+    for system in sorted(systems):
+        limit.set(REST_S, f"loading {system}")
+        parse_target(system).load()
 
 
 class _Told(NamedTuple):
@@ -296,9 +301,7 @@ def shrink(
     for stored in _failures(path):
         chosen.setdefault(stored.defect, stored)
     with TimeLimit() as limit, Progress() as shown:
-        for system in sorted({stored.sut for stored in chosen.values()}):
-            limit.set(REST_S, f"loading {system}")
-            parse_target(system).load()
+        _load({stored.sut for stored in chosen.values()}, limit)
         until, results = time.monotonic() + budget_s, []
         limit.set(budget_s + REST_S, f"making {path} smaller with a budget of {budget_s:g} s")
         for number, stored in enumerate(chosen.values()):
@@ -331,10 +334,11 @@ def _shrink_one(
 ) -> str:
     """Make a failure smaller and store it; returns its status. KeyboardInterrupt is raised once that is done."""
     why = missing(stored, stored.sut)
-    if why or stored.plan is None:
-        print_lines(console, f"CANNOT RUN: {stored.name}: {why or stored.hint}")
+    if why:
+        print_lines(console, f"CANNOT RUN: {stored.name}: {why}")
         return CANNOT_RUN
-    watch = ShrinkingSoFar(stored.plan, lambda line: say(f"{stored.guarantee}: {line}"))
+    plan = stored.own_plan
+    watch = ShrinkingSoFar(plan, lambda line: say(f"{stored.guarantee}: {line}"))
     assert stored.report is not None
     profile = stored.profile_for(stored.sut)
     small, runs = shrink_again(stored, profile, budget_s, watch, same_cause)
@@ -342,7 +346,7 @@ def _shrink_one(
         again = "`marker-sim replay` says whether it is fixed"
         print_lines(console, f"NOT REPRODUCED, 0 of {runs}: {stored.name}: {stored.sut}; {again}")
         return NOT_REPRODUCED
-    before, after = stored.plan.entries, small.plan.entries
+    before, after = plan.entries, small.plan.entries
     said = f"; {small.sentence}" if small.sentence else ""
     if small.told is None or after >= before:
         why = NOTHING_LEFT if stored.ended else small.stopped or NONE_SMALLER

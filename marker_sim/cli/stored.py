@@ -148,12 +148,12 @@ def _in_report(entry: dict[str, Any], verdict: dict[str, Any], plan: Plan | None
 
 def _whole(verdict: dict[str, Any], directory: Path) -> dict[str, Any]:
     """What all failures of a verdict share: the system, its world, and the profile that it states or names."""
-    raw, server = verdict["profile"], verdict.get("server")
-    profile = load_profile(raw["name"]) if raw["name"] in SHIPPED else None
+    raw, server = verdict.get("profile", {}), verdict.get("server")
+    profile = load_profile(raw["name"]) if raw.get("name") in SHIPPED else None
     if "promise" in raw:
         profile = parse_profile(raw, f"the profile in {directory}")
     world = {} if server is None else {"world": SERVER, "server": ServerOptions.from_dict(server)}
-    versions = {"version": verdict["sut_version"], "kit_version": verdict["kit_version"]}
+    versions = {"version": verdict.get("sut_version", ""), "kit_version": verdict.get("kit_version", "")}
     return {"sut": verdict["sut"], "profile": profile, **versions, **world}
 
 

@@ -19,9 +19,8 @@ import typer
 
 from marker_sim.campaign.comparison import Comparison, compare, its_share
 from marker_sim.campaign.engine import run_campaign
-from marker_sim.campaign.replay import with_processes
+from marker_sim.campaign.replay import REAL, StoredPlan, replayed
 from marker_sim.campaign.runs import MODES_AGREE
-from marker_sim.campaign.sources.played import Processes
 from marker_sim.cli import options as given
 from marker_sim.cli.output import Progress, say
 from marker_sim.cli.request import parse_request
@@ -214,8 +213,7 @@ def confirm(plan: Plan, sut: str, guarantee: str, profile: Profile, times: int =
     if why:
         return f"{SIMULATED_ONLY} {why}"
     try:
-        with Processes(sut) as real:
-            again = with_processes(real, plan, guarantee, profile, times)
+        again = replayed(StoredPlan(sut=sut, guarantee=guarantee, plan=plan, world=REAL), sut, profile, times)
     except (HarnessError, UsageError) as error:
         return f"{SIMULATED_ONLY} real processes could not run the plan: {error}"
     runs = f"in {again.broken} of {times} run{'' if times == 1 else 's'}"

@@ -40,8 +40,7 @@ def report(directory: Path, plan: Plan, sut: str = SUT, cause: str = "another-se
         "replay": "marker-sim replay r/plan.json", "story": 0,
     }  # fmt: skip
     directory.mkdir()
-    verdict = {"schema": 1, "verdict": "violated", "sut": sut, "guarantees": [], "failures": [failure]}
-    verdict |= {"sut_version": "", "kit_version": "", "profile": {"name": ""}, **more}
+    verdict = {"schema": 1, "verdict": "violated", "sut": sut, "guarantees": [], "failures": [failure], **more}
     (directory / "verdict.json").write_text(json.dumps(verdict), encoding="utf-8")
     write_plan(plan, directory / "plan.json")
     return directory
