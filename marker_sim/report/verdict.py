@@ -63,7 +63,7 @@ class VerdictOutcome:
     def unfinished(self, failure: Failure) -> str:
         """The sentence that a failure's plan was not shrunk, why, and how to continue; "" for one that was."""
         how = "it may become smaller yet" if failure.entries_before else "it was not made small"
-        command = self.again[self.number(failure)].replace(" replay ", " shrink ", 1)
+        command = self.command(failure).replace(" replay ", " shrink ", 1)
         return f"{how}: {failure.large}; `{command}` goes on" if failure.large and failure.plan else ""
 
     @property
@@ -74,6 +74,10 @@ class VerdictOutcome:
     def number(self, failure: Failure) -> int:
         """The position of a failure among all of them."""
         return next(number for number, each in enumerate(self.failures) if each is failure)
+
+    def command(self, failure: Failure) -> str:
+        """The command that shows a failure again."""
+        return self.again[self.number(failure)]
 
     def row_of(self, failure: Failure) -> VerdictRow | None:
         """The row that a failure is counted in; None where its guarantee was not asked for."""

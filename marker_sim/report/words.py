@@ -189,6 +189,11 @@ def _when(fault: Fault) -> str:
     return f"At step {fault.n} of {actor}" + ("" if at_once else ", or its next suitable call")
 
 
+def counted(number: int, what: str) -> str:
+    """A number of things in words: "1 run", "1,204 runs"."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def printable(text: str) -> str:
     """Text that every terminal and page can show: surrogates and control characters are escaped."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode("ascii") for c in text)

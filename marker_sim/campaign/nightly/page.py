@@ -132,8 +132,8 @@ def _cell(group: Sequence[StoredFailure], night: NightTotals, most: int) -> Heat
     if count:
         return met_cell(count, most, f"night {night.number}: seen {count:,} times")
     if _in_night(group, night):
-        return HeatCell(state="met", shade=1, shown="✗", says=f"night {night.number}: a stored plan still broke it")
-    return HeatCell(state="unmet", shade=0, shown="0", says=f"night {night.number}: not seen")
+        return HeatCell(1, "✗", f"night {night.number}: a stored plan still broke it")
+    return HeatCell(0, "0", f"night {night.number}: not seen")
 
 
 def _versions(nights: Sequence[NightTotals], groups: Sequence[Sequence[StoredFailure]]) -> dict[str, Any]:

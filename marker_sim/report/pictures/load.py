@@ -9,25 +9,23 @@ Simulated runs have no such charts, because their time is virtual.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from marker_sim.history import Event
 from marker_sim.history.index.history_index import HistoryIndex
-from marker_sim.report.pictures.charts import Chart, ChartWindow, time_chart
+from marker_sim.report.pictures.charts import Chart, time_chart
 from marker_sim.report.pictures.picture import completions
-from marker_sim.report.words import printable
 
 SLICES_MAX = 48
 _STEPS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1_800, 3_600)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadSlice:
+class LoadSlice(NamedTuple):
     """A slice of time. begin_s: since the first event; latencies_ms: of answers, sorted; unknown: calls without one."""
 
     begin_s: float
     width_s: float
-    latencies_ms: tuple[float, ...]
+    latencies_ms: Sequence[float]
     unknown: int
 
     @property
@@ -58,20 +56,13 @@ def load_slices(events: Sequence[Event]) -> tuple[LoadSlice, ...]:
     first_ns = events[0].time_ns
     long_s = (max(end.time_ns for _, end in calls) - first_ns) / 1e9
     width_s = next((step for step in _STEPS if long_s / step <= SLICES_MAX), long_s / SLICES_MAX)
-    many = int(long_s / width_s) + 1
-    taken: list[list[float]] = [[] for _ in range(many)]
-    unknown = [0] * many
+    found: list[list[float | None]] = [[] for _ in range(int(long_s / width_s) + 1)]
     for begin, end in calls:
-        at = int((end.time_ns - first_ns) / 1e9 / width_s)
-        if end.kind == "info":
-            unknown[at] += 1
-        else:
-            taken[at].append((end.time_ns - begin.time_ns) / 1e6)
+        latency_ms = None if end.kind == "info" else (end.time_ns - begin.time_ns) / 1e6
+        found[int((end.time_ns - first_ns) / 1e9 / width_s)].append(latency_ms)
     return tuple(
-        LoadSlice(
-            begin_s=round(at * width_s, 6), width_s=width_s, latencies_ms=tuple(sorted(taken[at])), unknown=unknown[at]
-        )
-        for at in range(many)
+        LoadSlice(round(at * width_s, 6), width_s, sorted(each for each in own if each is not None), own.count(None))
+        for at, own in enumerate(found)
     )
 
 
@@ -86,23 +77,17 @@ def _down(index: HistoryIndex) -> Iterator[tuple[int, int, str]]:
 
 def load_charts(index: HistoryIndex) -> tuple[Chart, ...]:
     """Charts of operations per second and of latencies; none for a simulated run."""
-    if index.header.world == "simulated":
-        return ()
-    slices = load_slices(index.events)
+    slices = () if index.header.world == "simulated" else load_slices(index.events)
     if not slices:
         return ()
-    events, first_ns = index.events, index.events[0].time_ns
-    windows = []
+    times = [(event.time_ns - index.events[0].time_ns) / 1e9 for event in index.events]
     faults = ((span.begin, span.end, f"{span.kind} {span.process}") for span in index.faults)
-    for begin, end, said in (*_down(index), *faults):
-        times = [(events[min(at, len(events) - 1)].time_ns - first_ns) / 1e9 for at in (begin, end)]
-        windows.append(ChartWindow(begin=times[0], end=times[1], says=printable(said)))
-    edges = [each.begin_s for each in slices]
+    windows = [(times[begin], times[min(end, len(times) - 1)], said) for begin, end, said in (*_down(index), *faults)]
+    edges = [*(each.begin_s for each in slices), slices[-1].begin_s + slices[-1].width_s]
     says = [each.says() for each in slices]
-    until = edges[-1] + slices[-1].width_s
     rates = [("plain", "answers", [each.per_s for each in slices])]
     taken = [(f"p{share}", f"p{share}", [each.percentile_ms(share / 100) for each in slices]) for share in (50, 99)]
     return (
-        time_chart("Answers a second", edges, until, rates, windows, says),
-        time_chart("Latency of answers", edges, until, taken, windows, says, unit="ms"),
+        time_chart("Answers a second", edges, rates, windows, says),
+        time_chart("Latency of answers", edges, taken, windows, says, unit="ms"),
     )
