@@ -19,7 +19,7 @@ from marker_sim.outcome.curve import CurvePoint, LikelihoodCurve, likelihood_cur
 from marker_sim.outcome.failure import Failure, Kind
 from marker_sim.plan import Op, Plan, Task, Write, write_plan
 from marker_sim.report.page import render_curves
-from marker_sim.report.pictures.lanes import lane_picture
+from marker_sim.report.pictures.picture import lane_picture
 from marker_sim.worlds.simulated.cluster import Branch
 from properties.volume import CI_ONLY
 

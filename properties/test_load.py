@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from marker_sim.history.index.history_index import HistoryIndex
-from marker_sim.report.pictures.load import SLICES_MAX, load_charts, load_slices
+from marker_sim.report.pictures.charts import SLICES_MAX, load_charts, load_slices
 from properties.judges.build import Story, marker
 
 

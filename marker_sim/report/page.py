@@ -17,10 +17,8 @@ from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.outcome.failure import Failure
 from marker_sim.plan import Plan
 from marker_sim.report.notes import comparison_lines, comparison_rows, names, notes, under_text, walk_line
-from marker_sim.report.pictures.charts import heat_map
-from marker_sim.report.pictures.lanes import lane_picture
-from marker_sim.report.pictures.load import load_charts
-from marker_sim.report.pictures.picture import EVENTS_MAX, picture
+from marker_sim.report.pictures.charts import heat_map, load_charts
+from marker_sim.report.pictures.picture import EVENTS_MAX, lane_picture, picture
 from marker_sim.report.steps import steps_of
 from marker_sim.report.table import merged
 from marker_sim.report.templates import render
