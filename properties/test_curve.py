@@ -19,7 +19,7 @@ from marker_sim.outcome.curve import CurvePoint, LikelihoodCurve, likelihood_cur
 from marker_sim.outcome.failure import Failure, Kind
 from marker_sim.plan import Op, Plan, Task, Write, write_plan
 from marker_sim.report.page import render_curves
-from marker_sim.report.pictures.lanes import WIDTH, lane_picture
+from marker_sim.report.pictures.picture import lane_picture
 from marker_sim.worlds.simulated.cluster import Branch
 from properties.volume import CI_ONLY
 
@@ -150,16 +150,16 @@ def test_the_event_of_a_rise_is_found_among_very_many_with_few_points() -> None:
 
 def test_the_picture_has_lanes_evidence_and_the_curve_within_its_view(failure: Failure) -> None:
     picture = lane_picture(failure.history, failure.evidence, failure.curve)
-    assert len([mark for mark in picture.marks if mark.kind == "proof"]) == len(failure.evidence)
-    assert any(mark.kind == "fault" and "second-server" in mark.says for mark in picture.marks)
-    for mark in picture.marks:
-        assert 150 <= mark.x <= mark.x + mark.width <= WIDTH and 0 <= mark.y <= picture.height, mark
-    assert picture.rise is not None and 150 < picture.rise < WIDTH and len(picture.lines) == 1
-    plain = lane_picture(failure.history, failure.evidence)
-    assert plain.rise is None and plain.lines == () and plain.height < picture.height
-    page = render_curves([failure])
-    svg = ElementTree.fromstring(page[page.index("<svg") : page.index("</svg>") + 6])
-    assert len(svg.findall("rect")) + len(svg.findall("path")) == len(picture.marks) + 1
+    assert len([bar for bar in picture.bars if bar.kind == "proof"]) == len(failure.evidence)
+    assert any(bar.kind == "fault" and "second-server" in bar.says for bar in picture.bars)
+    for bar in picture.bars:
+        assert 0 <= bar.begin < bar.end <= picture.events and bar.process in picture.processes, bar
+    page, plain = render_curves([failure]), lane_picture(failure.history, failure.evidence)
+    assert plain.curve is None and plain.bars == picture.bars
+    svg = ElementTree.fromstring(page[page.index("<svg") : page.index("</figure>")])
+    (run,) = svg.findall("svg")
+    assert len(run.findall("rect")) + len(run.findall("path")) == len(picture.bars) + 1
+    assert len(run.findall("polyline")) == 1 and f"M{picture.curve and picture.curve.after.events} 8V" in page
 
 
 def test_replay_prints_and_writes_the_curve(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

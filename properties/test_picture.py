@@ -179,10 +179,10 @@ def test_the_map_of_faults_shows_what_struck_and_says_what_is_missing() -> None:
         MatrixRow(kind="late", met={}, unmet=("driver: begin", "driver: stage", "client: idle"), impossible={}),
     )
     drawn = heat_map(rows)
-    assert drawn.roles == (("server", 1), ("driver", 1)) and drawn.phases == ("idle", "begin"), "a column is empty"
+    assert drawn.roles == [("server", 1), ("driver", 1)] and drawn.phases == ["idle", "begin"], "a column is empty"
     (kill, struck, cells), (torn, _, others) = drawn.rows
     assert (kill, struck, torn) == ("kill", 12_346, "torn")
     assert [cell and (cell.shade, cell.shown) for cell in (*cells, *others)] == [(1, "1"), (5, "12k"), (2, "7"), None]
     assert cells[1] is not None and cells[1].says == "kill in driver: begin: 12,345 times"
-    assert drawn.missing == (("kill", "server: listing"), ("late", "driver: begin, stage; client: idle"))
-    assert (drawn.never, drawn.struck, drawn.possible) == (("late",), 3, 7)
+    assert drawn.missing == [("kill", "server: listing"), ("late", "driver: begin, stage; client: idle")]
+    assert (drawn.never, drawn.struck, drawn.possible) == (["late"], 3, 7)

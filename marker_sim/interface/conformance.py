@@ -236,10 +236,10 @@ def violated_text(outcome: VerdictOutcome, guarantee: str, beside: Iterable[str]
     """
     first = next(failure for failure in outcome.failures if failure.guarantee == guarantee)
     story = next(story for story in outcome.stories if first in story)
-    told = story[0].guarantee
-    if told != guarantee and told in beside:
-        replay = outcome.again[outcome.number(first)]
-        return f"{brief(first.message)}\nmost likely the defect of {told}, see there\nreplay: {replay}"
+    leading = story[0].guarantee
+    if leading != guarantee and leading in beside:
+        replay = outcome.command(first)
+        return f"{brief(first.message)}\nmost likely the defect of {leading}, see there\nreplay: {replay}"
     text = StringIO()
     print_failure(outcome, (first, *(each for each in story if each is not first)), Console(file=text, width=200), True)
     unexpected = () if outcome.differences is None else outcome.differences.unexpected
@@ -250,11 +250,12 @@ def violated_text(outcome: VerdictOutcome, guarantee: str, beside: Iterable[str]
 def place_line(outcome: VerdictOutcome, name: str) -> str:
     """What was run in a place, and what was left out."""
     campaign = outcome.campaign
-    stale = () if outcome.differences is None else outcome.differences.stale
+    stale = outcome.differences.stale if outcome.differences else ()
+    rare = ", ".join(missed.removeprefix("fault ") for missed in campaign.too_rare)
     return "; ".join(
         (
             f"{name}: {campaign.runs} examples of the state machines, {campaign.statistics.steps:,} steps",
-            f"{sum(campaign.statistics.faults.values()):,} faults" + _not(campaign.too_rare),
+            f"{campaign.statistics.faults.total():,} faults{f', none of {rare}' if rare else ' of every kind'}",
             *(f"in the baseline and not seen: {known_text(each)}" for each in stale),
         )
     )
@@ -269,11 +270,6 @@ def not_played(judging: Judging) -> str:
         f" conditional requests; both modes on the same plan ({MODES_AGREE}); crash points one by one. More is played"
         f" by `marker-sim verify --sut {judging.sut}` and `marker-sim chaos --sut {judging.sut}`"
     )
-
-
-def _not(missed: tuple[str, ...]) -> str:
-    names = ", ".join(name.removeprefix("fault ") for name in missed)
-    return f", none of {names}" if names else " of every kind"
 
 
 def items_of(session: pytest.Session, judging: Judging) -> Iterator[pytest.Item]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from io import StringIO
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 from rich.console import Console
 
@@ -19,7 +19,7 @@ from marker_sim.plan import Plan
 from marker_sim.report.directory import open_report
 from marker_sim.report.notes import notes
 from marker_sim.report.page import headline
-from marker_sim.report.pictures.lanes import lane_picture
+from marker_sim.report.pictures.picture import lane_picture
 from marker_sim.report.table import print_outcome
 from marker_sim.report.templates import render
 from marker_sim.report.verdict import VerdictOutcome, judge_campaign
@@ -75,8 +75,7 @@ class Verdict:
     @property
     def conclusion(self) -> Conclusion:
         """The verdict in a word."""
-        words: tuple[Conclusion, ...] = ("holds", "violated", "inconclusive")
-        return next(word for word in words if word == self.outcome.verdict)
+        return cast(Conclusion, self.outcome.verdict)
 
     @property
     def holds(self) -> bool:
@@ -138,14 +137,10 @@ class Verdict:
         first = next(iter(self.violations), None)
         return render(
             "report/templates/verdict.html.j2",
-            verdict=self.conclusion,
-            headline=printable(headline(self.outcome)),
+            verdict=self,
+            headline=headline(self.outcome),
             first=first,
-            steps=[printable(step) for step in first.steps] if first else (),
-            caption=printable(first.curve.sentence if first.curve else first.message) if first else "",
-            picture=lane_picture(first.history, first.evidence, first.curve) if first else None,
-            others=self.violations[1:],
-            reasons=[] if first else [printable(reason) for reason in self.reasons],
+            picture=first and lane_picture(first.history, first.evidence, first.curve),
         )
 
 

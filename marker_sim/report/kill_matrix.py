@@ -8,6 +8,7 @@ from typing import Any
 
 from marker_sim import __version__
 from marker_sim.judges.guarantees import GUARANTEES
+from marker_sim.report.templates import render
 
 SCHEMA = 1
 
@@ -28,12 +29,10 @@ def matrix_dict(rows: Sequence[dict[str, Any]], settings: dict[str, Any], interr
 
 def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The summary of all mutants: median and worst of their medians and worst times, by search, and of their plans."""
-    names = list(dict.fromkeys(name for row in rows for name in row["searches"]))
     searches: dict[str, Any] = {}
-    for name in names:
+    for name in dict.fromkeys(name for row in rows for name in row["searches"]):
         found = [row["searches"][name] for row in rows]
-        medians = [times["median_s"] for times in found if times["median_s"] is not None]
-        worst = [times["worst_s"] for times in found if times["worst_s"] is not None]
+        medians, worst = ([each[key] for each in found if each[key] is not None] for key in ("median_s", "worst_s"))
         searches[name] = {
             "mutants_caught": sum(times["caught"] > 0 for times in found),
             "mutants_caught_always": len(worst),
@@ -53,21 +52,7 @@ def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def matrix_text(content: dict[str, Any]) -> str:
     """mutants.txt: a row a mutant, a column a guarantee, the named one in brackets, and the times beside them."""
-    ids = content["guarantees"]
-    names = list(content["summary"]["searches"])
-    head = "".join(f"{name:>6}" for name in ids) + "".join(f"{name:>20}" for name in names)
-    lines = [
-        "In how many of a mutant's runs each guarantee, judged alone, was violated; [n] is the one that must be.",
-        "Seconds of one core until a search caught the mutant, median/worst over its seeds; - means not caught.",
-        "",
-        f"{'mutant':34}{'runs':>5}{head}{'entries':>9}",
-    ]
-    for row in content["mutants"]:
-        cells = "".join(f"{_cell(row, name):>6}" for name in ids)
-        times = "".join(f"{median_and_worst(row['searches'].get(name)):>20}" for name in names)
-        entries = "-" if row["entries"] is None else f"{row['entries']}"
-        lines.append(f"{row['name']:34}{row['runs']:>5}{cells}{times}{entries:>9}")
-    return "\n".join([*lines, "", *closing_lines(content)]) + "\n"
+    return render("report/templates/mutants.txt.j2", times=median_and_worst, closing=closing_lines(content), **content)
 
 
 def closing_lines(content: dict[str, Any]) -> list[str]:
@@ -86,13 +71,6 @@ def closing_lines(content: dict[str, Any]) -> list[str]:
         )
     lines += [f"survivor: {name}" for name in content["survivors"]]
     return lines
-
-
-def _cell(row: dict[str, Any], guarantee: str) -> str:
-    count = row["cells"].get(guarantee, 0)
-    if guarantee == row["kills"]:
-        return f"[{count}]"
-    return str(count) if count else "."
 
 
 def median_and_worst(times: dict[str, Any] | None) -> str:

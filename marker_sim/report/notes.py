@@ -6,91 +6,100 @@ For two systems on the same plans it is a row for each guarantee, a column for e
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
 
-from marker_sim.campaign.comparison import ComparedViolation, Comparison
-from marker_sim.judges.baselines.baseline import Known
+from marker_sim.campaign.comparison import Comparison
+from marker_sim.judges.baselines.baseline import Differences, Known
 from marker_sim.judges.verdict_row import VerdictRow
+from marker_sim.outcome.failure import Kind
 from marker_sim.outcome.result import KEPT, NO_ANSWER, NOT_MET, OF_STORY, UNCONFIRMED, WalkedCall
 from marker_sim.report.verdict import VerdictOutcome, would_do
-from marker_sim.report.words import printable
+from marker_sim.report.words import counted
 
 REFERENCE = "reference"
-BROKEN_MAX = 3
-MISSED_MAX = 3
+SHOWN_MAX = 3  # Of coverage goals that were missed, and of calls of a walk that broke something.
 OWN_DEFECT = (
     "the reference is marker-sim's own, so this violation is a defect of marker-sim: of the reference, of the judge or "
     "of the simulated world. Please report it: `marker-sim replay REPORT --markdown issue.md` writes the text of an "
     "issue (plan, evidence, version); attach verdict.json and the history"
 )
+# How the result of a death or a failure at a storage call begins, and the words after the number of such results.
+_CAME = {
+    KEPT: "kept every promise",
+    "G": "broke {}",
+    NOT_MET: "did not happen, for a run made other calls",
+    NO_ANSWER: "hung and were not awaited, as their kinds of calls broke G6 before",
+    OF_STORY: "broke one as another call of their kind did by the same fate, or a write without a fault",
+    UNCONFIRMED: "broke one and not again in a process that was killed there",
+}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
+class Note(NamedTuple):
     """Notes of one kind.
 
-    title: the kind, in words that follow a number.
-    count: of what; lines: whole sentences, mostly one for each.
-    brief: those on a terminal without `-v`.
+    title: the kind, in words that follow a number. lines: whole sentences, mostly one for each.
+    brief: those on a terminal without `-v`. number: of things that they are about, 0 where each line is one.
     urgent: it is about the run itself, and always shown.
     """
 
     title: str
-    lines: tuple[str, ...]
-    count: int
-    brief: tuple[str, ...] = ()
+    lines: Sequence[str]
+    brief: Sequence[str] = ()
+    number: int = 0
     urgent: bool = False
 
 
-def notes(outcome: VerdictOutcome) -> tuple[Note, ...]:
+def notes(outcome: VerdictOutcome) -> list[Note]:
     """All notes, without empty kinds."""
-    campaign = outcome.campaign
-    told = {row.message for row in outcome.rows if row.verdict == "inconclusive"}
-    missed = [line for name in campaign.not_reached if (line := f"coverage goal missed: {name}") not in told]
-    unheld = [row for row in outcome.rows if row.verdict in ("holds", "not-promised") and row.violations]
-    allowed = [
-        f"{row.id} {row.slug}, {row.mode} mode on {row.storage}, {row.verdict}: the profile does not promise it under "
-        + ", ".join(f"{under} ({count:,})" for under, count in row.under.items() if count)
-        for row in unheld
-    ]
-    baseline = []
-    if outcome.differences is not None:
-        baseline += [f"not in the baseline: {known_text(known)}" for known in outcome.differences.unexpected]
-        baseline += [
-            f"stale in the baseline: {known_text(known)} was judged and not violated; remove this entry"
-            for known in outcome.differences.stale
-        ]
-        baseline += [f"in the baseline, not seen this time: {known_text(known)}" for known in outcome.differences.unmet]
+    campaign, rows = outcome.campaign, outcome.rows
+    reasons = {row.message for row in rows if row.verdict == "inconclusive"}
+    missed = [line for name in campaign.not_reached if (line := f"coverage goal missed: {name}") not in reasons]
+    allowed = [row for row in rows if row.verdict in ("holds", "not-promised") and row.violations]
+    baseline = _differences(outcome.differences) if outcome.differences else []
     rare = ", ".join(campaign.too_rare)
-    trouble = []
-    if outcome.verdict == "violated" and campaign.sut == REFERENCE:
-        trouble.append(OWN_DEFECT)
-    if campaign.canary is not None and campaign.canary.failing:
-        trouble.append(campaign.canary.failing)
-    if budget := would_do(outcome.rows, campaign):
-        trouble.append(f"--budget {budget} would meet enough of what decides the undecided guarantees")
-    if campaign.trouble:
-        trouble.append(f"the kit could not complete the campaign: {printable(campaign.trouble)}")
-    if campaign.interrupted:
-        trouble.append("interrupted; these are the results so far")
+    left_out = [f"left out: {what}" for what in campaign.left_out]
+    trouble = _trouble(outcome)
     found = (
-        _note("undecided", *(_undecided(outcome.rows, whole) for whole in (True, False))),
-        _note("violations that the profile allows", allowed, _not_promised(unheld)),
-        _note("differences from the baseline", baseline, baseline),
-        _note(
-            "coverage goals missed", missed, missed if len(missed) <= MISSED_MAX else [f"{len(missed)} goals missed"]
-        ),
+        Note("undecided", _undecided(rows, True), _undecided(rows, False)),
+        Note("violations that the profile allows", [_allowed(row) for row in allowed], _not_promised(allowed)),
+        Note("differences from the baseline", baseline, baseline),
+        Note("coverage goals missed", missed, missed if len(missed) <= SHOWN_MAX else [f"{len(missed)} goals missed"]),
         Note(
-            title="too rare for a campaign of this length",
-            lines=(f"not reached, and not required of a campaign of this length: {rare}",),
-            count=len(campaign.too_rare),
+            "too rare for a campaign of this length",
+            [f"not reached, and not required of a campaign of this length: {rare}"] if rare else [],
+            number=len(campaign.too_rare),
         ),
-        _note("assumptions", [f"{what}: {said}" for what, said in (campaign.batching or {}).items()]),
-        _note("left out", [f"left out: {what}" for what in campaign.left_out], left_out_lines(campaign.left_out)),
-        Note(title="about this run", lines=tuple(trouble), count=len(trouble), brief=tuple(trouble), urgent=True),
+        Note("assumptions", [f"{what}: {said}" for what, said in (campaign.batching or {}).items()]),
+        Note("left out", left_out, left_out_lines(campaign.left_out)),
+        Note("about this run", trouble, trouble, urgent=True),
     )
-    return tuple(note for note in found if note.count)
+    return [note for note in found if note.lines]
+
+
+def _differences(differences: Differences) -> list[str]:
+    """What a baseline does not have, and what of it did not occur."""
+    stale = "was judged and not violated; remove this entry"
+    return [
+        *(f"not in the baseline: {known_text(known)}" for known in differences.unexpected),
+        *(f"stale in the baseline: {known_text(known)} {stale}" for known in differences.stale),
+        *(f"in the baseline, not seen this time: {known_text(known)}" for known in differences.unmet),
+    ]
+
+
+def _trouble(outcome: VerdictOutcome) -> list[str]:
+    """What to know of the run itself: defects of the kit, a budget that would do, an early end."""
+    campaign, canary = outcome.campaign, outcome.campaign.canary
+    budget = would_do(outcome.rows, campaign)
+    found = (
+        OWN_DEFECT if outcome.verdict == "violated" and campaign.sut == REFERENCE else "",
+        canary.failing if canary else "",
+        budget and f"--budget {budget} would meet enough of what decides the undecided guarantees",
+        campaign.trouble and f"the kit could not complete the campaign: {campaign.trouble}",
+        "interrupted; these are the results so far" if campaign.interrupted else "",
+    )
+    return [line for line in found if line]
 
 
 def _undecided(rows: Sequence[VerdictRow], whole: bool) -> list[str]:
@@ -104,16 +113,27 @@ def _undecided(rows: Sequence[VerdictRow], whole: bool) -> list[str]:
         if row.verdict == "inconclusive" and row.id not in broken:
             which = f"{row.id} {row.slug}" + (f" ({row.mode} mode on {row.storage})" if whole else "")
             places = f"not every place that decides it was {'tried' if row.not_tried else 'met'}; -v has them"
-            why = places if not whole and (row.not_tried or row.not_met) else printable(row.message)
+            why = places if not whole and (row.not_tried or row.not_met) else row.message
             found.setdefault(why, {})[which] = None
     return [f"inconclusive: {', '.join(which)}: {why}" for why, which in found.items()]
+
+
+def _allowed(row: VerdictRow) -> str:
+    """The violations of a row that break no promise, by the faults under which nothing is promised."""
+    where = f"{row.id} {row.slug}, {row.mode} mode on {row.storage}, {row.verdict}"
+    return f"{where}: the profile does not promise it under {under_text(row, '{} ({:,})')}"
+
+
+def under_text(row: VerdictRow, form: str = "{} {:,}") -> str:
+    """Violations by fault class, "restart 2, wire 1"."""
+    return ", ".join(form.format(under, count) for under, count in row.under.items() if count)
 
 
 def _not_promised(rows: Iterable[VerdictRow]) -> list[str]:
     """One line with the violations that break no promise."""
     found: Counter[str] = Counter()
     for row in rows:
-        found.update({f"{row.id} {row.slug}": row.violations})
+        found[f"{row.id} {row.slug}"] += row.violations
     said = ", ".join(f"{name} ({count:,})" for name, count in found.items())
     return [f"not promised, and violated: {said}"] if said else []
 
@@ -122,9 +142,9 @@ def left_out_lines(what: Iterable[str]) -> list[str]:
     """One line for each reason, with the places that it leaves out."""
     found: dict[str, list[str]] = {}
     for each in what:
-        place, _, why = each.partition(": ")
-        found.setdefault(why, []).append(place)
-    return [f"left out: {', '.join(places)}{f': {why}' if why else ''}" for why, places in found.items()]
+        place, colon, why = each.partition(": ")
+        found.setdefault(colon + why, []).append(place)
+    return [f"left out: {', '.join(places)}{why}" for why, places in found.items()]
 
 
 def walk_line(walked: Sequence[WalkedCall]) -> str:
@@ -132,29 +152,18 @@ def walk_line(walked: Sequence[WalkedCall]) -> str:
     if not walked:
         return ""
     single, doubled = [each for each in walked if not each.pairs], [each for each in walked if each.pairs]
-    came = [(each, fate, what) for each in single for fate, what in each.fates.items()]
-    tried = [each for each in came if each[2]]
-    kept = sum(what == KEPT for _, _, what in tried)
-    unmet = sum(what == NOT_MET for _, _, what in tried)
-    broken = _broken(single)
+    came = [what for each in single for what in each.fates.values()]
+    tried = [what for what in came if what]
+    counts = {begin: sum(what.startswith(begin) for what in tried) for begin in _CAME}
     parts = [
-        f"{kept:,} kept every promise",
-        *([f"{len(broken)} broke {'; '.join(broken[:BROKEN_MAX])}"] if broken else []),
+        f"{count:,} {_CAME[begin].format(_broken(single))}" for begin, count in counts.items() if count or begin == KEPT
     ]
-    parts += [f"{unmet} did not happen, for a run made other calls"] if unmet else []
-    silent = sum(what == NO_ANSWER for _, _, what in tried)
-    parts += [f"{silent} hung and were not awaited, as their kinds of calls broke G6 before"] if silent else []
-    same = sum(what.startswith(OF_STORY) for _, _, what in tried)
-    before = "as another call of their kind did by the same fate, or a write without a fault"
-    parts += [f"{same} broke one {before}"] if same else []
-    unsure = sum(what == UNCONFIRMED for _, _, what in tried)
-    parts += [f"{unsure} broke one and not again in a process that was killed there"] if unsure else []
     left = len(came) - len(tried)
     rest = f"{left:,} not tried, for lack of time" if left else "that is all of them"
     if doubled:
         pairs, went = sum(each.pairs for each in doubled), sum(each.tried for each in doubled)
         rest += f"; of {pairs:,} pairs of a death and another one in what follows it {went:,} tried"
-        rest += f", some broke {'; '.join(found[:BROKEN_MAX])}" if (found := _broken(doubled)) else ""
+        rest += f", some broke {broken}" if (broken := _broken(doubled)) else ""
     return (
         f"walk: {len(single):,} storage calls of a short workload, {len(came):,} deaths and failures at them, "
         f"{len(tried):,} tried: {', '.join(parts)}; {rest}"
@@ -167,17 +176,15 @@ def walk_share(walked: Sequence[WalkedCall]) -> str:
     return f"{sum(map(bool, came)):,} of {len(came):,} failures at single storage calls tried" if came else ""
 
 
-def _broken(walked: Iterable[WalkedCall]) -> list[str]:
-    return [
+def _broken(walked: Iterable[WalkedCall]) -> str:
+    """The first calls of a walk at which a guarantee broke, and by what."""
+    broken = (
         f"{what} by {fate} at {each.call} ({each.base})"
         for each in walked
         for fate, what in each.fates.items()
-        if what[:1] == "G"
-    ]
-
-
-def _note(title: str, lines: Sequence[str], brief: Sequence[str] = ()) -> Note:
-    return Note(title=title, lines=tuple(lines), count=len(lines), brief=tuple(brief))
+        if what.startswith("G")
+    )
+    return "; ".join(islice(broken, SHOWN_MAX))
 
 
 def known_text(known: Known) -> str:
@@ -186,64 +193,50 @@ def known_text(known: Known) -> str:
     return f"{known.guarantee}, {known.mode} mode on {known.storage}, under {known.under}{cause}"
 
 
-Cell = tuple[str, str]
+Place = tuple[str, str, str]
 
 
-def comparison_rows(rows: Sequence[VerdictRow], comparison: Comparison) -> tuple[tuple[str, str, Cell, Cell], ...]:
-    """Rows of guarantee, mode and storage, and for each system its verdict and its violations or judgements.
+def comparison_rows(
+    rows: Sequence[VerdictRow], comparison: Comparison
+) -> Iterator[tuple[Place, tuple[VerdictRow | None, ...]]]:
+    """For each guarantee, mode and storage the rows of both systems; those that apply to neither are left out.
 
-    rows: of the system of `--sut`. Guarantees that apply to neither are left out.
+    rows: of the system of `--sut`.
     """
-    places = list(dict.fromkeys((row.id, row.mode, row.storage) for row in (*rows, *comparison.rows)))
-    places.sort(key=lambda place: (int(place[0][1:]), place))
-    found = []
-    for place in places:
-        mine, other = (
-            next((row for row in each if (row.id, row.mode, row.storage) == place), None)
-            for each in (rows, comparison.rows)
-        )
-        known = mine or other
-        assert known is not None
-        if {row.verdict for row in (mine, other) if row is not None} == {"not-applicable"}:
-            continue
-        found.append((f"{known.id:<4}{known.slug}", f"{known.mode} on {known.storage}", _cell(mine), _cell(other)))
-    return tuple(found)
+    both = [{(row.id, row.mode, row.storage): row for row in each} for each in (rows, comparison.rows)]
+    for place in sorted({*both[0], *both[1]}, key=lambda place: (int(place[0][1:]), place)):
+        pair = tuple(each.get(place) for each in both)
+        if any(row and row.verdict != "not-applicable" for row in pair):
+            yield place, pair
 
 
-def comparison_lines(comparison: Comparison) -> tuple[str, ...]:
+def comparison_lines(comparison: Comparison) -> list[str]:
     """Lines: what one system alone breaks, what both break, and the results of each one's plans on the other."""
     first, second = names(comparison)
-    places = {each.kind[1:3] for each in comparison.violations}
+    several = len({each.kind[1:3] for each in comparison.violations}) > 1
 
-    def words(kind: tuple[str, str, str, str]) -> str:
-        guarantee, mode, storage, cause = kind
-        where = f", {mode} on {storage}" if len(places) > 1 else ""
-        return f"{guarantee} ({cause}{where})"
+    def words(kind: Kind) -> str:
+        where = f", {kind.mode} on {kind.storage}" if several else ""
+        return f"{kind.guarantee} ({kind.cause}{where})"
 
-    def listed(found: Sequence[ComparedViolation]) -> str:
-        return ", ".join(f"{words(each.kind)} {each.counts[0]:,}:{each.counts[1]:,}" for each in found) or "nothing"
-
-    lines = [
-        f"only {first} breaks: {listed(comparison.broken_by(True, False))}",
-        f"only {second} breaks: {listed(comparison.broken_by(False, True))}",
-        f"both break: {listed(comparison.broken_by(True, True))}",
-    ]
+    lines = []
+    for who, by in (
+        (f"only {first} breaks", (True, False)),
+        (f"only {second} breaks", (False, True)),
+        ("both break", (True, True)),
+    ):
+        found = [f"{words(each.kind)} {each.counts[0]:,}:{each.counts[1]:,}" for each in comparison.broken_by(*by)]
+        lines.append(f"{who}: {', '.join(found) or 'nothing'}")
     for each in comparison.crossed:
         there, here = (second, first) if each.on_second else (first, second)
-        runs = f"{each.broke} of {each.runs} run{'' if each.runs == 1 else 's'}"
-        lines.append(f"the plan for {words(each.kind)} of {here} breaks it on {there} in {runs}")
+        runs = counted(each.runs, "run")
+        lines.append(f"the plan for {words(each.kind)} of {here} breaks it on {there} in {each.broke} of {runs}")
     if comparison.second.trouble:
         lines.append(f"the kit could not complete the campaign against {second}: {comparison.second.trouble}")
-    return tuple(lines)
+    return lines
 
 
 def names(comparison: Comparison) -> tuple[str, str]:
     """Different names for the two systems; equal ones are numbered in the order of the command line."""
     one, other = comparison.first.sut, comparison.second.sut
     return (f"{one} (--sut)", f"{other} (--against)") if one == other else (one, other)
-
-
-def _cell(row: VerdictRow | None) -> Cell:
-    if row is None:
-        return "-", ""
-    return row.verdict, f"{row.violations:,} violations" if row.violations else f"{row.judged:,} judged"

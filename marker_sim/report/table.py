@@ -6,12 +6,12 @@ what is not promised, what was run and where the report is.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
 from rich.console import Console
-from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -19,11 +19,12 @@ from rich.text import Text
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.outcome.failure import Failure, breaks_besides
-from marker_sim.report.notes import comparison_lines, notes, walk_line, walk_share
+from marker_sim.report.notes import comparison_lines, notes, under_text, walk_line, walk_share
 from marker_sim.report.verdict import VerdictOutcome
-from marker_sim.report.words import brief, clipped, in_context, plan_sentences, printable
+from marker_sim.report.words import brief, clipped, counted, in_context, plan_sentences, printable
 
-STORIES_TOLD_MAX, STORIES_SHOWN_MAX = 3, 9  # As a block; as a line.
+STORIES_TOLD_MAX = 3  # As a block.
+STORIES_SHOWN_MAX = 9  # As a block or a line.
 PLAN_SHOWN_MAX = 8  # Sentences; the report has longer plans.
 LINE_MAX = 240
 WIDTH_OF_FILES = 140
@@ -74,15 +75,9 @@ def guarantee_table(rows: Iterable[VerdictRow], width: int) -> Table:
     if wide:
         table.add_column("under", min_width=12)
     for row in merged(rows):
-        table.add_row(
-            f"{row.id:<4}{row.slug}",
-            row.mode,
-            Text(row.verdict, style=STYLES[row.verdict]),
-            row.storage,
-            f"{row.judged:,}",
-            f"{row.violations:,}",
-            *([under_text(row)] if wide else []),
-        )
+        verdict = Text(row.verdict, style=STYLES[row.verdict])
+        counts = (f"{row.judged:,}", f"{row.violations:,}", under_text(row))
+        table.add_row(f"{row.id:<4}{row.slug}", row.mode, verdict, row.storage, *counts[: 3 if wide else 2])
     return table
 
 
@@ -105,17 +100,11 @@ def merged(rows: Iterable[VerdictRow]) -> Iterator[VerdictRow]:
             )
 
 
-def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    added: dict[str, int] = {}
+def _added(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
+    added: Counter[str] = Counter()
     for each in counts:
-        for name, count in each.items():
-            added[name] = added.get(name, 0) + count
+        added.update(each)
     return added
-
-
-def under_text(row: VerdictRow) -> str:
-    """Violations by fault class, "restart 2, wire 1"."""
-    return ", ".join(f"{under} {count:,}" for under, count in row.under.items() if count)
 
 
 def print_outcome(
@@ -126,37 +115,32 @@ def print_outcome(
     where: the place of the report, "" for none. verbose: with evidence, whole plans, the table and all notes.
     stored: whether there are files that the commands can read.
     """
-    verdict = Text(outcome.verdict, style=STYLES[outcome.verdict])
-    _say(console, Text.assemble(verdict, ": ", printable(headline)))
-    told = outcome.stories
-    for number, story in enumerate(told if verbose else told[:STORIES_SHOWN_MAX]):
+    campaign, stories, decides = outcome.campaign, outcome.stories, outcome.campaign.deciding
+    verdict = (outcome.verdict, STYLES[outcome.verdict])
+    _say(console, verdict, f": {headline}")
+    for number, story in enumerate(stories):
         if verbose or number < STORIES_TOLD_MAX:
             console.print()
             print_failure(outcome, story, console, verbose, stored)
-        else:
+        elif number < STORIES_SHOWN_MAX:
             _say(console, clipped(f"{_title(story[0])}: {story[0].message}", LINE_MAX))
-    if not verbose and (hidden := len(told) - STORIES_SHOWN_MAX) > 0:
-        _say(console, f"{hidden} more stories, in {where or '-v'}")
-    if told:
+    if not verbose and len(stories) > STORIES_SHOWN_MAX:
+        _say(console, f"{len(stories) - STORIES_SHOWN_MAX} more stories, in {where or '-v'}")
+    if stories:
         console.print()
+    lines = [*comparison_lines(outcome.against)] if outcome.against else []
     if verbose:
         console.print(guarantee_table(outcome.rows, console.width))
         console.print()
-    if outcome.against is not None:
-        for line in comparison_lines(outcome.against):
-            _say(console, printable(line))
-    if verbose and (walked := walk_line(outcome.campaign.walked)):
-        _say(console, printable(walked))
+        lines += [walk_line(campaign.walked)] if campaign.walked else []
     for note in notes(outcome):
-        for line in note.lines if verbose else note.brief:
-            _say(console, line)
-    campaign = outcome.campaign
-    runs = f"{campaign.runs:,} run{'' if campaign.runs == 1 else 's'}"
-    tried = f", {share}" if (share := walk_share(campaign.walked)) else ""
-    decides = campaign.deciding
-    tried += f", {sum(each.met > 0 for each in decides)} of {len(decides)} deciding situations" if decides else ""
-    end = f": {printable(campaign.sut)}, {runs} in {campaign.duration_s:.1f} s{tried}, seed {campaign.seed}"
-    _say(console, Text.assemble(verdict, end, f"; {where}" if where else ""))
+        lines += note.lines if verbose else note.brief
+    for line in lines:
+        _say(console, line)
+    met = f"{sum(each.met > 0 for each in decides)} of {len(decides)} deciding situations" if decides else ""
+    tried = ", ".join(part for part in (walk_share(campaign.walked), met, f"seed {campaign.seed}") if part)
+    runs = f"{counted(campaign.runs, 'run')} in {campaign.duration_s:.1f} s"
+    _say(console, verdict, f": {campaign.sut}, {runs}, {tried}", f"; {where}" if where else "")
 
 
 def _title(failure: Failure) -> str:
@@ -172,34 +156,29 @@ def print_failure(
     verbose: with the evidence, and however long the plan is. stored: as of `print_outcome`.
     """
     failure = story[0]
-    _say(console, Text.assemble((_title(failure), STYLES["violated"]), f": {BY_ID[failure.guarantee].sentence}"))
-    _say(console, brief(failure.message), 2)
-    if besides := breaks_besides(story):
-        _say(console, besides, 2)
+    _say(console, (_title(failure), STYLES["violated"]), f": {BY_ID[failure.guarantee].sentence}")
+    lines = [brief(failure.message), breaks_besides(story)]
     if verbose:
-        _say(console, "evidence:", 2)
-        for line in in_context(failure.history, failure.evidence, around=0):
-            _say(console, line, 4)
+        events = in_context(failure.history, failure.evidence, around=0)
+        lines += ["evidence:", *(f"  {line}" for line in events)]
     if failure.plan is not None:
         entries = f"{failure.entries} entr{'y' if failure.entries == 1 else 'ies'}"
-        grown = f"{entries}, shrunk from {failure.entries_before}" if failure.entries_before else entries
+        before = f", shrunk from {failure.entries_before}" if failure.entries_before else ""
         sentences = plan_sentences(failure.plan)
-        shown = sentences if verbose or len(sentences) <= PLAN_SHOWN_MAX else ()
-        _say(console, f"plan (seed {failure.seed}, {grown})" + (":" if shown else ", in the report"), 2)
-        for sentence in shown:
-            _say(console, brief(sentence), 4)
+        shown = verbose or len(sentences) <= PLAN_SHOWN_MAX
+        lines.append(f"plan (seed {failure.seed}, {entries}{before}){':' if shown else ', in the report'}")
+        lines += [f"  {brief(sentence)}" for sentence in sentences if shown]
         likely = failure.curve.sentence if failure.curve is not None else ""
-        for said in (failure.confirmed, likely, outcome.unfinished(failure) if stored else ""):
-            if said:
-                _say(console, printable(said), 2)
-    replay = outcome.again[outcome.number(failure)]
+        lines += [failure.confirmed, likely, outcome.unfinished(failure) if stored else ""]
+    for line in filter(None, lines):
+        _say(console, line.lstrip(), indent=4 if line.startswith("  ") else 2)
     if stored:
-        console.print(f"  replay: {escape(replay)}", highlight=False, soft_wrap=True)  # On one line, for copying.
+        print_line(console, f"  replay: {outcome.command(failure)}")  # On one line, for copying.
 
 
-def _say(console: Console, text: str | Text, indent: int = 0) -> None:
-    """Print a line: broken between words on a terminal, whole elsewhere, where a program may read it."""
-    line = Text(text) if isinstance(text, str) else text
+def _say(console: Console, *parts: str | tuple[str, str], indent: int = 0) -> None:
+    """Print a line of texts, some with a style: broken between words on a terminal, whole elsewhere."""
+    line = Text.assemble(*(printable(part) if isinstance(part, str) else part for part in parts))
     if console.is_terminal:
         console.print(Padding(line, (0, 0, 0, indent), expand=False))
     else:

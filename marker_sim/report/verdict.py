@@ -51,7 +51,7 @@ class VerdictOutcome:
 
         Violations of the system of `against` do not change it; an error of the kit in its campaign does.
         """
-        campaigns = [self.campaign, *([self.against.second] if self.against else [])]
+        campaigns = (self.campaign, self.against.second) if self.against else (self.campaign,)
         if any(each.interrupted for each in campaigns):
             return EXIT_INTERRUPTED
         if self.verdict == "violated":
@@ -63,7 +63,7 @@ class VerdictOutcome:
     def unfinished(self, failure: Failure) -> str:
         """The sentence that a failure's plan was not shrunk, why, and how to continue; "" for one that was."""
         how = "it may become smaller yet" if failure.entries_before else "it was not made small"
-        command = self.again[self.number(failure)].replace(" replay ", " shrink ", 1)
+        command = self.command(failure).replace(" replay ", " shrink ", 1)
         return f"{how}: {failure.large}; `{command}` goes on" if failure.large and failure.plan else ""
 
     @property
@@ -74,6 +74,10 @@ class VerdictOutcome:
     def number(self, failure: Failure) -> int:
         """The position of a failure among all of them."""
         return next(number for number, each in enumerate(self.failures) if each is failure)
+
+    def command(self, failure: Failure) -> str:
+        """The command that shows a failure again."""
+        return self.again[self.number(failure)]
 
     def row_of(self, failure: Failure) -> VerdictRow | None:
         """The row that a failure is counted in; None where its guarantee was not asked for."""
@@ -86,7 +90,7 @@ class VerdictOutcome:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON content of verdict.json."""
-        campaign = self.campaign
+        campaign, statistics = self.campaign, self.campaign.statistics
         told = {self.number(each): self.number(story[0]) for story in self.stories for each in story}
         content: dict[str, Any] = {
             "schema": SCHEMA,
@@ -100,34 +104,38 @@ class VerdictOutcome:
             "runs": campaign.runs,
             "guarantees": [row.to_dict() for row in self.rows],
             "failures": [
-                _stored(number, failure, again, told[number])
-                for number, (failure, again) in enumerate(zip(self.failures, self.again, strict=True))
+                _stored(number, failure, self.again[number], told[number])
+                for number, failure in enumerate(self.failures)
             ],
-            "operations": dict(sorted(campaign.statistics.operations.items())),
-            "faults": dict(sorted(campaign.statistics.faults.items())),
-            "reached": dict(sorted(campaign.statistics.reached.items())),
+            "operations": dict(sorted(statistics.operations.items())),
+            "faults": dict(sorted(statistics.faults.items())),
+            "reached": dict(sorted(statistics.reached.items())),
             "not_reached": [*campaign.not_reached, *(f"left out: {what}" for what in campaign.left_out)],
             "too_rare": list(campaign.too_rare),
             "not_applicable": campaign.not_applicable,
-            "reruns": {name: campaign.statistics.reruns[name] for name in ("passing", "failures", "elsewhere")}
-            | {"differences": campaign.statistics.differences},
+            "reruns": {name: statistics.reruns[name] for name in ("passing", "failures", "elsewhere")}
+            | {"differences": statistics.differences},
             "fault_phases": {
                 row.kind: {"met": row.met, "unmet": list(row.unmet), "impossible": row.impossible}
                 for row in campaign.fault_rows
             },
         }
-        if campaign.walked:
-            content["walk"] = [asdict(each) for each in campaign.walked]
-        if (planted := campaign.canary) is not None:
-            caught_by = planted.guarantee if planted.caught else None
-            content["canary"] = {"mutant": planted.mutant, "caught_by": caught_by, "plans": planted.plans}
-        if campaign.trouble:
-            content["trouble"] = campaign.trouble
-        if self.against is not None:
-            content["against"] = self.against.to_dict()
-        for name, found in (("s3", campaign.s3), ("batching", campaign.batching), ("server", campaign.server)):
-            content |= {} if found is None else {name: found}
-        return content
+        planted, against = campaign.canary, self.against
+        optional = {
+            "walk": [asdict(each) for each in campaign.walked] or None,
+            "canary": planted
+            and {
+                "mutant": planted.mutant,
+                "caught_by": planted.guarantee if planted.caught else None,
+                "plans": planted.plans,
+            },
+            "trouble": campaign.trouble or None,
+            "against": against and against.to_dict(),
+            "s3": campaign.s3,
+            "batching": campaign.batching,
+            "server": campaign.server,
+        }
+        return content | {name: found for name, found in optional.items() if found is not None}
 
 
 def judge_campaign(
@@ -150,9 +158,9 @@ def judge_campaign(
     blind = campaign.canary is not None and not campaign.canary.caught
     if verdict == "holds" and (campaign.not_reached or campaign.trouble or blind):
         verdict = "inconclusive"
-    failures = _ordered(campaign.failures, differences)
-    if guarantees is not None:
-        failures = tuple(failure for failure in failures if failure.guarantee in guarantees)
+    failures = tuple(
+        each for each in _ordered(campaign.failures, differences) if guarantees is None or each.guarantee in guarantees
+    )
     again = shlex.join(_again(argv, campaign.seed, directory))
     commands = tuple(
         again if failure.plan is None else shlex.join(("marker-sim", "replay", str(directory / plan_name(n, failure))))
@@ -187,10 +195,13 @@ def _decided(row: VerdictRow, campaign: Campaign) -> VerdictRow:
     row = replace(row, met=met, not_met=not_met, not_tried=not_tried)
     if row.verdict not in ("holds", "inconclusive") or len(met) >= campaign.floor * len(own):
         return row
-    lacking = [f"{how}: {', '.join(names)}" for how, names in (("not met", not_met), ("not tried", not_tried)) if names]
-    why = f"{row.message}; " if row.verdict == "inconclusive" else ""
-    message = f"{why}{len(met)} of {len(own)} places met; {'; '.join(lacking)}"
-    return replace(row, verdict="inconclusive", message=message)
+    parts = (
+        row.message if row.verdict == "inconclusive" else "",
+        f"{len(met)} of {len(own)} places met",
+        not_met and f"not met: {', '.join(not_met)}",
+        not_tried and f"not tried: {', '.join(not_tried)}",
+    )
+    return replace(row, verdict="inconclusive", message="; ".join(part for part in parts if part))
 
 
 def would_do(rows: Iterable[VerdictRow], campaign: Campaign) -> str:

@@ -10,12 +10,14 @@ from marker_sim.faults.sites import SITES
 from marker_sim.history import History
 from marker_sim.judges.violations import format_event
 from marker_sim.names import legible
-from marker_sim.plan import AS, OF_CROWD, EarlierLife, Op, Plan, TableShape, Write
+from marker_sim.plan import AS, OF_CROWD, EarlierLife, Op, Plan, TableShape, Task, Write
 
 _SETTING = re.compile(r"\{(\w+)(?:\?([^|}]*)\|([^}]*))?\}")
 _LONG = re.compile(r"(\S{80})\S{120,}(\S{40})")
+TASKS_MAX = 12
 ALL = 1_000  # Calls that nobody waits for.
 _TIMES = ("first", "second", "third")
+_VERBS = {"create": "creates", "delete": "deletes", "exists": "checks the existence of"}
 _ACTORS = {
     "driver": "the driver", "server": "the server", "second": "the second server", "executor": "an executor",
     "storage": "any process",
@@ -50,25 +52,26 @@ def plan_sentences(plan: Plan) -> tuple[str, ...]:
 def _life(life: EarlierLife) -> str:
     """The earlier content of tables, as sentences."""
     looks = {"millis": "", "seconds": " with instants of 14 digits", "bootstrap": " with instants of a bootstrap"}
-    words = [f"{life.commits} completed commit(s){looks[life.instants]}"]
-    words += [", the last one of log files"] if life.logs and life.commits > 1 else []
+    logs = ", the last one of log files" if life.logs and life.commits > 1 else ""
     folder = "in the folders of table version 8" if life.version8 else "archived"
-    words += [f", {life.archived} commit(s) {folder}"] if life.archived else []
-    words += [f", and an unfinished {life.left}"] if life.left else []
-    return f" They have earlier content: {''.join(words)}."
+    archived = f", {life.archived} commit(s) {folder}" if life.archived else ""
+    left = f", and an unfinished {life.left}" if life.left else ""
+    return (
+        f" They have earlier content: {life.commits} completed commit(s){looks[life.instants]}{logs}{archived}{left}."
+    )
 
 
 def _table(plan: Plan, shape: TableShape) -> str:
     kind = "MERGE_ON_READ" if plan.merge_on_read else "COPY_ON_WRITE"
-    peculiar = [
-        *(["with a metadata table"] if shape.metadata else []),
-        *(["kept at table version 6"] if shape.version6 else []),
-        *([] if shape.small_files else ["new rows in files of their own"]),
-        *(["executors as processes of their own"] if shape.cluster else []),
-    ]
+    peculiar = (
+        ", with a metadata table" if shape.metadata else "",
+        ", kept at table version 6" if shape.version6 else "",
+        "" if shape.small_files else ", new rows in files of their own",
+        ", executors as processes of their own" if shape.cluster else "",
+    )
     return (
         f"{plan.mode.capitalize()} markers on {plan.storage}: Hudi writes a {kind} table,"
-        f" {', '.join((f'partitions {shape.partitions}', f'{shape.index} index', *peculiar))},"
+        f" partitions {shape.partitions}, {shape.index} index{''.join(peculiar)},"
         f" {plan.num_threads} batch thread(s). First comes a write without faults; another one, and a look at the"
         " table, after each write below with a death or a failure."
     )
@@ -84,47 +87,41 @@ def _write_of_hudi(plan: Plan, number: int) -> str:
 
 
 def _operation(op: Op, directory: str) -> str:
-    words = [_ACTORS.get(op.actor, op.actor).replace("the ", "The ")]
+    who = _ACTORS.get(op.actor, op.actor).replace("the ", "The ")
     if op.copies > 1:
         pace = f"{op.apart_ms} ms apart" if op.apart_ms else "at once"
-        words = [f"{op.copies} clients ({op.actor}{OF_CROWD}0 and on), {pace}: each"]
-    if op.after_ms:
-        words.append(f"waits {op.after_ms} ms and")
+        who = f"{op.copies} clients ({op.actor}{OF_CROWD}0 and on), {pace}: each"
+    wait, name = f" waits {op.after_ms} ms and" if op.after_ms else "", legible(repr(op.name))
     if op.kind == "hostile":
-        asked = f"in a path that is no marker directory ({op.spelled})" if op.spelled else ""
-        return " ".join([*words, f"requests a marker {asked or f'with the hostile name {legible(repr(op.name))}'}."])
-    words.append(
-        {"create": "creates", "delete": "deletes", "exists": "checks the existence of"}.get(
-            op.kind, f"requests {op.kind} of"
+        path = (
+            f"in a path that is no marker directory ({op.spelled})" if op.spelled else f"with the hostile name {name}"
         )
-    )
-    words.append(f"marker {legible(repr(op.name))}" if op.kind == "create" else "the marker directory")
-    if directory:
-        words.append(f"in {directory}" if op.kind == "create" else directory)
-    words += [f"(written {form})" for form in (op.spelled, op.form) if form]
-    if op.request:
-        words.append(f"as request {op.request}")
-    if op.server:
-        words.append("at the second server")
-    return " ".join(words) + "."
+        return f"{who}{wait} requests a marker {path}."
+    verb = _VERBS.get(op.kind, f"requests {op.kind} of")
+    what = f"marker {name}" if op.kind == "create" else "the marker directory"
+    place = f" in {directory}" if op.kind == "create" else f" {directory}"
+    form = "".join(f" (written {form})" for form in (op.spelled, op.form) if form)
+    request = f" as request {op.request}" if op.request else ""
+    server = " at the second server" if op.server else ""
+    return f"{who}{wait} {verb} {what}{place if directory else ''}{form}{request}{server}."
 
 
 def _write(write: Write, tables: tuple[str, ...]) -> str:
-    words = ["The driver"]
-    if write.after_ms:
-        words.append(f"waits {write.after_ms} ms and")
-    words.append("writes" + (f" to {tables[write.table]}" if len(tables) > 1 else ""))
-    if write.markers:
-        words.append(f"with {write.markers} markers")
-    tasks = []
-    for task in write.tasks:
-        text = f"{task.kind} of {task.partition + '/' if task.partition else ''}{task.group}"
-        text += f" by {task.copies} concurrent attempts" if task.copies > 1 else ""
-        text += f", {task.slow_ms} ms between marker and file" if task.slow_ms else ""
-        tasks.append(text + "".join(map(_stray, task.strays)))
-    shown = tasks if len(tasks) <= 12 else [*tasks[:10], f"{len(tasks) - 10} more tasks"]
-    words.append("; ".join(shown) if shown else "nothing")
-    return " ".join(words) + (", and gives up before finalize." if write.abandon else ".")
+    wait = f" waits {write.after_ms} ms and" if write.after_ms else ""
+    table = f" to {tables[write.table]}" if len(tables) > 1 else ""
+    markers = f" with {write.markers} markers" if write.markers else ""
+    tasks = [_task(task) for task in write.tasks]
+    if len(tasks) > TASKS_MAX:
+        tasks[TASKS_MAX - 2 :] = [f"{len(tasks) - TASKS_MAX + 2} more tasks"]
+    end = ", and gives up before finalize" if write.abandon else ""
+    return f"The driver{wait} writes{table}{markers} {'; '.join(tasks) or 'nothing'}{end}."
+
+
+def _task(task: Task) -> str:
+    copies = f" by {task.copies} concurrent attempts" if task.copies > 1 else ""
+    pause = f", {task.slow_ms} ms between marker and file" if task.slow_ms else ""
+    folder = f"{task.partition}/" if task.partition else ""
+    return f"{task.kind} of {folder}{task.group}{copies}{pause}{''.join(map(_stray, task.strays))}"
 
 
 def _stray(stray: str) -> str:
@@ -187,6 +184,11 @@ def _when(fault: Fault) -> str:
         return f"{'After' if call.when == 'after' else 'At'} call number {call.n} of {actor} ({asked})"
     at_once = fault.kind.row.family in ("process", "proxy")
     return f"At step {fault.n} of {actor}" + ("" if at_once else ", or its next suitable call")
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things in words: "1 run", "1,204 runs"."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def printable(text: str) -> str:

@@ -19,24 +19,24 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any
-from xml.etree import ElementTree
+from typing import Any, NamedTuple
 
 from marker_sim.errors import EXIT_HOLDS
 from marker_sim.history import History, write_jsonl
 from marker_sim.judges.promises.profiles import Profile, unshipped
+from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.outcome.failure import Failure
 from marker_sim.plan import write_plan
 from marker_sim.report.columns import write_parquet
 from marker_sim.report.directory import EARLIER, hold, new_folder, writing
 from marker_sim.report.page import render_curves, render_page
+from marker_sim.report.templates import render
 from marker_sim.report.verdict import VerdictOutcome, plan_name
-from marker_sim.report.words import printable
 from marker_sim.surroundings.files import replacing
 
 JSONL_EVENTS_MAX = 10_000
@@ -46,15 +46,18 @@ def write_outcome(outcome: VerdictOutcome, directory: Path) -> dict[str, Any]:
     """Write all files of a judged campaign; returns the content of verdict.json. HarnessError when that fails."""
     content = outcome.to_dict()
     with writing(directory):
-        directory.mkdir(parents=True, exist_ok=True)
-        (directory / "logs").mkdir(exist_ok=True)
+        (directory / "logs").mkdir(parents=True, exist_ok=True)
         for number, failure in enumerate(outcome.failures):
-            _write_failure(directory, number, failure, outcome.profile)
+            target = directory / plan_name(number, failure)
+            target.parent.mkdir(exist_ok=True)
+            if failure.plan is not None:
+                with replacing(target) as beside:
+                    write_plan(failure.plan, beside)
+            if number:
+                _write_history(failure.history, outcome.profile, target.with_suffix(".jsonl"))
         last = outcome.failures[0].history if outcome.failures else outcome.campaign.last
         if last is not None:
-            kept = _with_profile(last, outcome.profile)
-            _write_history(kept, directory / "history.jsonl")
-            _write(directory / "history.parquet", partial(write_parquet, kept))
+            _write_history(last, outcome.profile, directory / "history.jsonl", directory / "history.parquet")
         write_text(directory / "report.html", render_page(outcome))
         write_text(directory / "verdict.json", json.dumps(content, indent=1) + "\n")
     return content
@@ -65,44 +68,48 @@ def write_smaller(directory: Path, name: str, broken: Failure, profile: Profile,
 
     name: of the plan in verdict.json; seen: what changes in its entry there. Returns the place of the earlier files.
     """
-    plan, kept = directory / name, _with_profile(broken.history, profile)
-    first = name == "plan.json"
-    runs = [directory / f"history.{kind}" for kind in ("jsonl", "parquet")] if first else [plan.with_suffix(".jsonl")]
-    verdict = directory / "verdict.json"
-    with writing(directory), ExitStack() as stack:
-        hold(directory, stack)
+    plan = directory / name
+    runs = [directory / f"history.{kind}" for kind in ("jsonl", "parquet")]
+    if name != "plan.json":
+        runs = [plan.with_suffix(".jsonl")]
+    with _changed_verdict(directory) as content:
         aside = new_folder(directory / EARLIER)
-        for file in (plan, *runs, verdict):
+        for file in (plan, *runs, directory / "verdict.json"):
             if file.is_file():
                 (aside / file.relative_to(directory)).parent.mkdir(exist_ok=True)
                 shutil.copy2(file, aside / file.relative_to(directory))
-        content = json.loads(verdict.read_bytes())
-        own = [entry for entry in content.get("failures", ()) if entry["plan"] == name]
-        rows = [row for row in content["guarantees"] for entry in own if row["replay"] == entry["replay"]]
-        for entry in own:
+        for entry in _entries(content, name):
+            for row in content["guarantees"]:
+                if row["replay"] == entry["replay"]:
+                    row.update(message=seen["message"], evidence=seen["evidence"])
             entry.pop("curve", None)  # Of the run that is replaced.
             entry.update(seen)
-        for row in rows:
-            row.update(message=seen["message"], evidence=seen["evidence"])
-        assert broken.plan is not None
-        _write(plan, partial(write_plan, broken.plan))
-        _write_history(kept, runs[0])
-        for file in runs[1:]:
-            _write(file, partial(write_parquet, kept))
-        write_text(verdict, json.dumps(content, indent=1) + "\n")
+        with replacing(plan) as beside:
+            write_plan(broken.own_plan, beside)
+        _write_history(broken.history, profile, *runs)
     return aside
 
 
 def note_ended(directory: Path, name: str) -> None:
     """Note in verdict.json that nothing is left to try for the stored failure with the plan `name`."""
+    with _changed_verdict(directory) as content:
+        for entry in _entries(content, name):
+            entry["ended"] = True
+
+
+@contextmanager
+def _changed_verdict(directory: Path) -> Iterator[dict[str, Any]]:
+    """The content of verdict.json, which is written again after the block; the directory is locked."""
     verdict = directory / "verdict.json"
     with writing(directory), ExitStack() as stack:
         hold(directory, stack)
         content = json.loads(verdict.read_bytes())
-        for entry in content.get("failures", ()):
-            if entry["plan"] == name:
-                entry["ended"] = True
+        yield content
         write_text(verdict, json.dumps(content, indent=1) + "\n")
+
+
+def _entries(content: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    return [entry for entry in content.get("failures", ()) if entry["plan"] == name]
 
 
 def write_junit(outcome: VerdictOutcome, target: Path) -> None:
@@ -121,66 +128,55 @@ def write_curves(failures: Sequence[Failure], file: Path) -> None:
         write_text(file, text)
 
 
-def _write_failure(directory: Path, number: int, failure: Failure, profile: Profile) -> None:
-    target = directory / plan_name(number, failure)
-    target.parent.mkdir(exist_ok=True)
-    if failure.plan is not None:
-        _write(target, partial(write_plan, failure.plan))
-    if number:
-        _write_history(_with_profile(failure.history, profile), target.with_suffix(".jsonl"))
-
-
-def _with_profile(history: History, profile: Profile) -> History:
-    """The history with the profile that judged it, so that it can be judged again."""
-    return History(replace(history.header, profile=profile.name, promises=unshipped(profile)), history.events)
-
-
-def _write_history(history: History, target: Path) -> None:
-    if len(history.events) <= JSONL_EVENTS_MAX:
-        _write(target, partial(write_jsonl, history))
+def _write_history(history: History, profile: Profile, *targets: Path) -> None:
+    """Write a history with the profile that judged it, so that it can be judged again; a long one as Parquet only."""
+    kept = replace(history, header=replace(history.header, profile=profile.name, promises=unshipped(profile)))
+    for target in targets:
+        write = write_parquet if target.suffix == ".parquet" else write_jsonl
+        if write is write_parquet or len(kept.events) <= JSONL_EVENTS_MAX:
+            with replacing(target) as beside:
+                write(kept, beside)
 
 
 def write_text(target: Path, text: str) -> None:
     """Write a text file atomically."""
-    _write(target, lambda path: path.write_text(text, encoding="utf-8"))
-
-
-def _write(target: Path, write: Callable[[Path], object]) -> None:
-    with replacing(target) as path:
-        write(path)
+    with replacing(target) as beside:
+        beside.write_text(text, encoding="utf-8")
 
 
 _WAYS = {"violated": "failure", "inconclusive": "error", "not-promised": "skipped", "not-applicable": "skipped"}
 
 
+class JunitCase(NamedTuple):
+    """A test case. way: the element that says how it ended, "" for a pass."""
+
+    where: str
+    name: str
+    way: str
+    message: str
+    text: str = ""
+
+
 def junit_xml(outcome: VerdictOutcome) -> str:
     """The verdict as JUnit XML; names of markers are escaped, so that any reader takes it."""
-    campaign = outcome.campaign
-    suite = ElementTree.Element("testsuite", name=printable(f"marker-sim {campaign.sut}"))
-    suite.set("time", f"{campaign.duration_s:.3f}")
-    for row in outcome.rows:
-        case = _case(suite, f"{row.world}.{row.mode}.{row.storage}", f"{row.id} {row.slug}")
-        way, why = _WAYS.get(row.verdict, ""), f"{row.verdict}: {row.message}".removesuffix(": ")
-        if way == "failure" and not outcome.counts(row):
-            way, why = "skipped", f"known: {row.message}"
-        if way:
-            _add(case, way, why, f"replay: {row.replay}" if way == "failure" and row.replay else "")
-    whole = _case(suite, "marker-sim", "verdict")
+    campaign, way, message, text = outcome.campaign, "", outcome.verdict, ""
     if campaign.trouble:
-        _add(whole, "error", campaign.trouble)
+        way, message = "error", campaign.trouble
     elif outcome.exit_code() != EXIT_HOLDS:
-        missed = "; ".join((*campaign.not_reached, *campaign.left_out))
-        _add(whole, "failure" if outcome.verdict == "violated" else "error", outcome.verdict, missed)
-    for counted, way in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
-        suite.set(counted, str(len(suite.findall(f"testcase/{way}"))))
-    suite.set("tests", str(len(suite)))
-    ElementTree.indent(suite)
-    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+        way = "failure" if outcome.verdict == "violated" else "error"
+        text = "; ".join((*campaign.not_reached, *campaign.left_out))
+    cases = [
+        *(_junit_case(outcome, row) for row in outcome.rows),
+        JunitCase("marker-sim", "verdict", way, message, text),
+    ]
+    counts = Counter(case.way for case in cases)
+    return render("report/templates/junit.xml.j2", campaign=campaign, cases=cases, counts=counts) + "\n"
 
 
-def _case(suite: ElementTree.Element, where: str, name: str) -> ElementTree.Element:
-    return ElementTree.SubElement(suite, "testcase", classname=printable(where), name=printable(name))
-
-
-def _add(case: ElementTree.Element, way: str, message: str, text: str = "") -> None:
-    ElementTree.SubElement(case, way, message=printable(message)).text = printable(text) or None
+def _junit_case(outcome: VerdictOutcome, row: VerdictRow) -> JunitCase:
+    way, why = _WAYS.get(row.verdict, ""), row.verdict
+    if way == "failure" and not outcome.counts(row):
+        way, why = "skipped", "known"
+    text = f"replay: {row.replay}" if way == "failure" and row.replay else ""
+    message = f"{why}: {row.message}" if row.message else why
+    return JunitCase(f"{row.world}.{row.mode}.{row.storage}", f"{row.id} {row.slug}", way, message, text)

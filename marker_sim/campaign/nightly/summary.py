@@ -12,6 +12,8 @@ from marker_sim.campaign.nightly.opening import FOREIGN, FOREIGN_SHARES, SHARES,
 from marker_sim.campaign.nightly.totals import NightTotals, Totals
 from marker_sim.errors import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED
 from marker_sim.outcome.failure import breaks_besides, stories
+from marker_sim.report.templates import render
+from marker_sim.report.words import counted
 
 SCHEMA = 1
 STORED = "stored failure"
@@ -124,19 +126,14 @@ def trend(values: Sequence[float]) -> str:
 
 def failure_lines(failures: Sequence[StoredFailure], directory: Path) -> list[str]:
     """A sentence for each story, with its smallest plan and the command that replays it."""
-    return [
-        f"{told.guarantee} in {told.mode} mode on {told.storage}"
-        f" ({told.world}), night {told.night}, {_runs(told)}:"
-        f" {told.message}{f'; {more}' if (more := breaks_besides(story, STORED)) else ''}:"
-        f" marker-sim replay {quote(str(directory / 'failures' / f'{told.name}.json'))}"
-        for story in stories(failures)
-        for told in story[:1]
-    ]
-
-
-def _runs(failure: StoredFailure) -> str:
-    runs = f"{failure.seen} run{'' if failure.seen == 1 else 's'}"
-    return f"{runs}, {failure.alike} more with the same cause" if failure.alike else runs
+    lines = []
+    for story in stories(failures):
+        told, besides = story[0], breaks_besides(story, STORED)
+        where = f"{told.guarantee} in {told.mode} mode on {told.storage} ({told.world}), night {told.night}"
+        runs = counted(told.seen, "run") + (f", {told.alike} more with the same cause" if told.alike else "")
+        replay = f"marker-sim replay {quote(str(directory / 'failures' / f'{told.name}.json'))}"
+        lines.append(f"{where}, {runs}: {told.message}{f'; {besides}' if besides else ''}: {replay}")
+    return lines
 
 
 def system_of(night: NightTotals) -> str:
@@ -152,19 +149,16 @@ def _stream(night: NightTotals, name: str) -> str:
 def markdown(totals: Totals, directory: Path) -> str:
     """The content of summary.md."""
     shown, named = totals.nights[-NIGHTS_SHOWN:], columns(totals)
-    lines = [f"# Nights of {totals.sut}", "", f"Plans of seed {totals.seed}.", ""]
-    lines += ["| " + " | ".join(named) + " |", "|" + "---|" * len(named)]
-    lines += ["| " + " | ".join(night_row(night, named)) + " |" for night in shown]
-    lines += [
-        "",
-        f"Runs a night `{trend([n.runs for n in shown])}`, new failures `{trend([len(n.new) for n in shown])}`",
-    ]
-    for title, text in (
-        ("Notes on the last night", remarks(totals.night)),
-        ("Open failures", failure_lines(totals.failures.open, directory)),
-    ):
-        lines += ["", f"## {title}", "", *([f"- {' '.join(line.split())}" for line in text] or ["- none"])]
-    return "\n".join(lines) + "\n"
+    return render(
+        "campaign/nightly/summary.md.j2",
+        totals=totals,
+        columns=named,
+        rows=[night_row(night, named) for night in shown],
+        runs=trend([night.runs for night in shown]),
+        new=trend([len(night.new) for night in shown]),
+        notes=remarks(totals.night),
+        failures=failure_lines(totals.failures.open, directory),
+    )
 
 
 def remarks(night: NightTotals) -> list[str]:

@@ -3,6 +3,11 @@
 Times are milliseconds, moments are indices of events; a missing end is None. A history with more events than are shown
 is cut to those around its evidence and its faults, and each gap names the events left out. Lanes that the evidence does
 not touch are folded. All texts are printable and clipped. Drawn by picture.js.
+
+A `LanePicture` is the same run without a script, for notebooks and below a story: across are the events in their order,
+each as wide as the others; a lane has the operations of a process as bars, faults as stripes, and the evidence as
+triangles. Above is the share of runs that still broke the guarantee after following this one for so many events
+(outcome/curve.py). Drawn by lanes.html.j2.
 """
 
 from __future__ import annotations
@@ -10,15 +15,16 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from sys import maxsize
+from itertools import islice
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
-from marker_sim.history import Event
+from marker_sim.history import Event, History
 from marker_sim.history.index.calls import FaultSpan
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER
 from marker_sim.judges.violations import format_event
+from marker_sim.outcome.curve import LikelihoodCurve
 from marker_sim.report.pictures.stored import answered_names, stored_files
 from marker_sim.report.words import clipped, printable
 
@@ -27,6 +33,7 @@ LANES_MAX = 14
 ROWS_MAX = 12
 FAULTS_OF_KIND_MAX = 12
 TEXT_MAX = 400
+BARS_MAX = 400
 _COMPLETIONS = ("ok", "fail", "info")
 # Lanes of the kit itself, which are no part of what is judged.
 _OWN = {"kit": "kit's reads", "probe": "kit's probe"}
@@ -81,15 +88,13 @@ def shown_events(events: Sequence[Event], evidence: Sequence[int], most: int) ->
     faults = [event.index for event in events if event.kind == "fault"]
     kinds: Counter[str] = Counter()
     for fault in sorted(faults, key=lambda number: (_distance(ordered, number), number)):
-        kinds[events[fault].operation] += 1
-        if kinds[events[fault].operation] > FAULTS_OF_KIND_MAX:
-            continue
-        more = _near([fault], 1, len(events))
-        if len(chosen | more) > most:
-            break
-        chosen |= more
-    for number in (*range(min(3, len(events))), *range(len(events) - 3, len(events))):
-        chosen.add(number)
+        kind, more = events[fault].operation, _near([fault], 1, len(events))
+        kinds[kind] += 1
+        if kinds[kind] <= FAULTS_OF_KIND_MAX:
+            if len(chosen | more) > most:
+                break
+            chosen |= more
+    chosen.update(range(3), range(len(events) - 3, len(events)))
     if not evidence:
         chosen |= set(range(len(events) - (most - len(chosen)), len(events)))
     return sorted(chosen)
@@ -139,23 +144,16 @@ def calls_among(
                 yield event, end
 
 
-class RowsOfSpans:
-    """Rows in which spans follow each other, given in the order of their begins; of too many at once some overlap.
+def _row(until: list[int], begin: int, end: int) -> int:
+    """The row of a span, given in the order of their begins; of too many at once some overlap.
 
     until: when each row is free again.
     """
-
-    def __init__(self, most: int = maxsize) -> None:
-        self._most = most
-        self.until: list[int] = []
-
-    def place(self, begin: int, end: int) -> int:
-        """The row of a span."""
-        row = next((number for number, free in enumerate(self.until) if free <= begin), len(self.until))
-        if row == self._most:
-            row = self.until.index(min(self.until))
-        self.until[row : row + 1] = [max(begin, end)]
-        return row
+    row = next((number for number, free in enumerate(until) if free <= begin), len(until))
+    if row == ROWS_MAX:
+        row = until.index(min(until))
+    until[row : row + 1] = [max(begin, end)]
+    return row
 
 
 def answer_text(end: Event | None) -> str:
@@ -189,13 +187,13 @@ def _bars(
 ) -> list[dict[str, Any]]:
     """A bar for each operation that begins or ends among the shown events; `row` separates simultaneous ones."""
     bars = []
-    rows = [RowsOfSpans(ROWS_MAX) for _ in lanes]
+    rows: list[list[int]] = [[] for _ in lanes]
     for event, end in calls_among(events, kept, lane_of):
         lane = lane_of[event.process]
         bars.append(
             {
                 "lane": lane,
-                "row": rows[lane].place(event.index, NEVER if end is None else end.index),
+                "row": _row(rows[lane], event.index, NEVER if end is None else end.index),
                 "from": event.index,
                 "to": None if end is None else end.index,
                 "outcome": "open" if end is None else end.kind,
@@ -205,7 +203,7 @@ def _bars(
                 "answer": answer_text(end),
             }
         )
-        lanes[lane]["rows"] = len(rows[lane].until)
+        lanes[lane]["rows"] = len(rows[lane])
     return bars
 
 
@@ -245,11 +243,55 @@ def gaps_between(events: Sequence[Event], shown: Sequence[int]) -> list[dict[str
         if number > before + 1:
             left = events[before + 1 : number]
             counts = Counter(f"{event.kind} {event.operation}" for event in left)
-            told = ", ".join(f"{count:,} {what}" for what, count in counts.most_common(4))
-            gaps.append({"before": number, "count": len(left), "told": told})
+            kinds = ", ".join(f"{count:,} {what}" for what, count in counts.most_common(4))
+            gaps.append({"before": number, "count": len(left), "told": kinds})
         before = number
     return gaps
 
 
 def _ended(moment: int) -> int | None:
     return None if moment >= NEVER else moment
+
+
+class LaneBar(NamedTuple):
+    """A part of a lane, from one event to before another. kind: the end of an operation, "open", "fault" or "proof"."""
+
+    kind: str
+    process: str
+    begin: int
+    end: int
+    says: str
+
+
+class LanePicture(NamedTuple):
+    """The picture. processes: with a lane each. events: how many are shown."""
+
+    processes: Sequence[str]
+    events: int
+    bars: Sequence[LaneBar]
+    curve: LikelihoodCurve | None
+
+
+def lane_picture(history: History, evidence: Sequence[int], curve: LikelihoodCurve | None = None) -> LanePicture:
+    """The picture of a run up to its end, without what the kit read from storage after that and nothing proves."""
+    events = history.events
+    ends = [event.index for event in events if event.operation == "phase" and event.value == "end"]
+    last = max([*ends, *evidence], default=len(events) - 1) + 1
+    spans = [span for span in HistoryIndex(history).faults if span.begin < last]
+    important = {events[number].process for number in evidence} | {span.process for span in spans}
+    processes = [*ordered_processes(events[:last], important)][:LANES_MAX]
+    bars = []
+    for event, end in islice(calls_among(events, set(range(last)), processes), BARS_MAX):
+        words = f"{event.operation} {event.path or ''}: {'never answered' if end is None else answer_text(end)}"
+        kind, until = ("open", last) if end is None else (end.kind, end.index + 1)
+        bars.append(LaneBar(kind, event.process, event.index, until, clipped(words, 160)))
+    for span in spans:
+        words = f"{span.kind} {span.process} at event {span.begin}"
+        bars.append(LaneBar("fault", span.process, span.begin, max(span.end, span.begin + 1), words))
+    for number in dict.fromkeys(evidence):
+        bars.append(
+            LaneBar("proof", events[number].process, number, number + 1, clipped(format_event(events[number]), 200))
+        )
+    return LanePicture(
+        processes, last, [bar._replace(end=min(bar.end, last)) for bar in bars if bar.process in processes], curve
+    )

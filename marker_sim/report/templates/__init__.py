@@ -6,24 +6,50 @@ Jinja escapes everything that came from a system under test, and the browser run
 from __future__ import annotations
 
 import hashlib
+import re
 from base64 import b64encode
 from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from marker_sim.report.words import printable
+from marker_sim.judges.guarantees import BY_ID
+from marker_sim.outcome.failure import breaks_besides
+from marker_sim.report.words import clipped, plan_sentences, printable
 
 SIGNS = {"violated": "✗", "inconclusive": "?", "not-promised": "○", "holds": "✓", "not-applicable": "–"}
+# Worlds whose failures can be shown without the kit: of a server, and of a job on Spark.
+SCRIPTS = {"foreign": "show.sh", "spark": "show.py"}
+_EVENT = re.compile(r"\bevent (\d{1,18})\b")
+
+
+def _shown(value: Any) -> Any:
+    return printable(value) if type(value) is str else value
+
+
+def _linked(text: str, place: str) -> Markup:
+    """A sentence in which the number of each event is a link to the picture in the section `place`."""
+    link = f'<a href="#{place}@\\1">event \\1</a>' if place else r"\g<0>"
+    return Markup(_EVENT.sub(link, str(escape(printable(text)))))
+
+
 _PAGES = Environment(
     loader=PackageLoader("marker_sim", ""),
     autoescape=True,
+    finalize=_shown,
     undefined=StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_PAGES.filters["printable"] = printable
+_PAGES.filters |= {"linked": _linked, "clipped": clipped}
+_PAGES.globals |= {
+    "signs": SIGNS,
+    "scripts": SCRIPTS,
+    "guarantee": BY_ID,
+    "plan_sentences": plan_sentences,
+    "breaks_besides": breaks_besides,
+}
 
 
 def render(template: str, *, script: str = "", **content: Any) -> str:
@@ -33,7 +59,6 @@ def render(template: str, *, script: str = "", **content: Any) -> str:
         style=Markup(resource("page.css")),
         script=Markup(code),
         script_hash=b64encode(hashlib.sha256(code.encode("utf-8")).digest()).decode("ascii"),
-        signs=SIGNS,
         **content,
     )
 
