@@ -13,8 +13,7 @@ from marker_sim.faults import Fault
 from marker_sim.names import MarkerDirectory
 from marker_sim.worlds.door.calls import HeldCalls
 from marker_sim.worlds.door.front import DirectoryFront
-from marker_sim.worlds.http.directory_reader import DirectoryReader
-from marker_sim.worlds.http.world import RunGround, RunStorage, Surroundings
+from marker_sim.worlds.http.world import DirectoryReader, RunGround, RunStorage, Surroundings
 from marker_sim.worlds.interceptor import Interceptor
 
 FORMS = {"path": "", "file": "file:"}  # What requests write before the path.

@@ -26,9 +26,8 @@ from marker_sim.faults.sites import REPLY, REQUEST_QUEUED, WIRE, site_of
 from marker_sim.names import TYPE_FILE, MarkerDirectory
 from marker_sim.plan import Plan
 from marker_sim.worlds.http.fault_injector import PAUSE, ServerFaultInjector
-from marker_sim.worlds.http.http_client import ROUTES
+from marker_sim.worlds.http.http_client import BREAKING, ROUTES
 from marker_sim.worlds.http.plan_wires import PlanWires, wire_of, wires_of
-from marker_sim.worlds.http.request_forms import BREAKING
 from marker_sim.worlds.http.servers import Server
 from marker_sim.worlds.http.world import RunStorage, within
 from marker_sim.worlds.interceptor import SERVERS, ArmedFault, StorageCall
