@@ -89,10 +89,7 @@ MET_BY = {
     STORAGE_WIRE: STORAGE_WIRE,
 }
 DUE_FIRST = 2  # One plan of so many is the next that can meet what decides.
-OF_STORAGE = {
-    conditions.REFUSED, conditions.TYPE_REFUSED, conditions.ASKED_AGAIN, conditions.CROWD_REFUSED,
-    conditions.ONE_REFUSED,
-}  # fmt: skip
+OF_STORAGE = {name for name, kind in MET_BY.items() if kind == "confined"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.faults import Call, Fault
+from marker_sim.faults import Call
 from marker_sim.names import MarkerDirectory
 from marker_sim.seams import StorageError
 from marker_sim.surroundings.supervisor import StartedProgram, start_program
@@ -294,12 +294,11 @@ class RunStorage(ABC):
         """Whether a call of this server was seen here."""
         return False
 
-    def begin(self, fault: Fault) -> None:  # noqa: B027
-        """Begin a fault that lasts a while. The recorder's lock may be held."""
-
-    def heal(self, fault: Fault) -> bool:
-        """End a fault that was begun; whether anything met it. The recorder's lock may be held."""
-        return False
+    def fill_disk(self) -> Callable[[], bool]:
+        """Fill the disk, until the call of the result, which says whether anything met that. The recorder's lock may be
+        held.
+        """
+        return lambda: False
 
     def lose_power(self, names: bool, lengths: bool) -> None:  # noqa: B027
         """Take back what was not synced; servers are dead. names, lengths: are kept. The recorder's lock is held."""
