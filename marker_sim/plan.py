@@ -24,7 +24,7 @@ PLACES = tuple((mode, storage) for mode in MODES for storage in STORAGES)
 OPERATIONS = ("create", "list", "list-data", "list-log", "exists", "delete", "hostile")
 SPELLINGS = ("slash-at-end", "double-slash")  # Spellings of one marker directory.
 MALFORMED = ("outside-temp", "outside-hoodie", "climbing")  # Other directories, which are no marker directories.
-# Equivalent HTTP forms of a request (worlds/http/request_forms.py).
+# Equivalent HTTP forms of a request (worlds/http/http_client.py).
 REQUEST_FORMS = (
     "empty-chunk",
     "escaped",

@@ -21,8 +21,8 @@ from marker_sim.plan import MALFORMED, Op, Plan
 from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.target import CampaignRequest, ServerOptions
 from marker_sim.unusual_names import REFUSED
-from marker_sim.worlds.http.directory_reader import DirectoryReader, run_reader
 from marker_sim.worlds.http.planned_run import OF_PLANS
+from marker_sim.worlds.http.world import DirectoryReader, run_reader
 from marker_sim.worlds.recorder import Recorder
 from properties import tools
 from properties.volume import CI_ONLY, volume

@@ -31,7 +31,7 @@ from marker_sim.report.verdict import judge_campaign
 from marker_sim.targets.http import HttpTarget
 from marker_sim.targets.target import CampaignRequest, ServerOptions
 from marker_sim.unusual_names import REFUSED
-from marker_sim.worlds.http.directory_reader import UNREAD
+from marker_sim.worlds.http.world import UNREAD
 from properties import tools
 from properties.volume import CI_ONLY, volume
 

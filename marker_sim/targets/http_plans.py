@@ -34,11 +34,11 @@ from marker_sim.targets.run_environment import RunEnvironment, open_ground
 from marker_sim.targets.server_settings import Batching, batching
 from marker_sim.targets.target import CampaignRequest, ServerOptions
 from marker_sim.worlds.door.front import UNSEEN
-from marker_sim.worlds.http.directory_reader import UNREAD
 from marker_sim.worlds.http.plan_faults import done
 from marker_sim.worlds.http.plan_wires import STORAGE_WIRE, WIRE
 from marker_sim.worlds.http.planned_run import HOSTILE, OF_PLANS, ForeignSystem, PlayedPlan, ServerSlot
 from marker_sim.worlds.http.servers import Command, Fleet
+from marker_sim.worlds.http.world import UNREAD
 
 CLOSING_S = 1.0
 AT_A_TIME = 2
@@ -89,10 +89,7 @@ MET_BY = {
     STORAGE_WIRE: STORAGE_WIRE,
 }
 DUE_FIRST = 2  # One plan of so many is the next that can meet what decides.
-OF_STORAGE = {
-    conditions.REFUSED, conditions.TYPE_REFUSED, conditions.ASKED_AGAIN, conditions.CROWD_REFUSED,
-    conditions.ONE_REFUSED,
-}  # fmt: skip
+OF_STORAGE = {name for name, kind in MET_BY.items() if kind == "confined"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

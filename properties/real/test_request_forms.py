@@ -16,8 +16,8 @@ from marker_sim.search.merged_plans import NAME_IN_FORMS_MAX, make_merged_plan
 from marker_sim.serve.app import decode, parse_query
 from marker_sim.targets.server_settings import INTERVALS_MS, THREADS
 from marker_sim.unusual_names import KEPT, PARTITIONS
+from marker_sim.worlds.http.http_client import exchange, head, query
 from marker_sim.worlds.http.plan_faults import done
-from marker_sim.worlds.http.request_forms import exchange, head, query
 
 NAMES: tuple[str | bytes, ...] = (
     *(f"{part}/a.parquet.marker.CREATE".lstrip("/") for part in PARTITIONS),

@@ -26,7 +26,7 @@ from marker_sim.options import MarkerOptions
 from marker_sim.seams import NoAnswer, SeamError, StorageError
 from marker_sim.storages.local import LocalStorage
 from marker_sim.worlds.door.known_files import files_below
-from marker_sim.worlds.http.directory_reader import DirectoryReader
+from marker_sim.worlds.http.world import DirectoryReader
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.writer.client import WriteClient
 from marker_sim.writer.records import Conflict

@@ -6,7 +6,6 @@ settings.py     what follows from a plan, a system and the storage; the header o
 store.py        clients of the marker store alone, and timeline servers
 writes.py       the driver and its executors
 faults.py       what befalls processes, and what follows from a death
-lives.py        what is known of a process, by what it is for
 environment.py  one process from inside: what its code works with
 work.py         what clients, executors and drivers do
 recording.py    calls as they enter the history

@@ -65,32 +65,37 @@ def earlier_instants(plan: Plan, number: int, mode: str, rows_as: RowFormat) -> 
         yield from _EarlierLife(plan.earlier, plan.tables[number], groups, rows_as).instants(mode)
 
 
+@dataclass(eq=False)
 class _EarlierLife:
-    def __init__(self, life: EarlierLife, table: str, groups: tuple[tuple[str, str], ...], rows_as: RowFormat) -> None:
-        self._life, self._table, self._groups, self._rows_as = life, table, groups, rows_as
+    life: EarlierLife
+    table: str
+    groups: tuple[tuple[str, str], ...]
+    rows_as: RowFormat
+
+    def __post_init__(self) -> None:
         self._rows: dict[tuple[str, str], dict[str, str]] = {}
         self._base = ""
-        digits = 17 if life.instants == "millis" else 14
-        self._named = [str(_FIRST[life.instants] + n).zfill(digits) for n in range(life.commits + 1)]
-        self._old = [str(_ARCHIVED_FIRST[life.instants] + n).zfill(digits) for n in range(life.archived)]
+        digits = 17 if self.life.instants == "millis" else 14
+        self._named = [str(_FIRST[self.life.instants] + n).zfill(digits) for n in range(self.life.commits + 1)]
+        self._old = [str(_ARCHIVED_FIRST[self.life.instants] + n).zfill(digits) for n in range(self.life.archived)]
 
     def instants(self, mode: str) -> Iterator[EarlierInstant]:
         kept = [self._archived(instant) for instant in self._old]
         yield from kept
         for number, instant in enumerate(self._named[:-1]):
-            yield self._completed(instant, log=self._life.logs and number == self._life.commits - 1 > 0)
-        if self._life.left and mode:
+            yield self._completed(instant, log=self.life.logs and number == self.life.commits - 1 > 0)
+        if self.life.left and mode:
             yield self._left(self._named[-1], mode, [path for each in kept for path in each.paths])
 
     def _archived(self, instant: str) -> EarlierInstant:
         """An archived instant: a base file and a log file of a separate group, unknown to all writes of the plan."""
-        partition, file_id, token = self._groups[0][0], f"archived{instant[-3:]}-0", WriteToken(0, 0, 0)
+        partition, file_id, token = self.groups[0][0], f"archived{instant[-3:]}-0", WriteToken(0, 0, 0)
         names = (base_file_name(file_id, token, instant), log_file_name(file_id, instant, 1, token))
         paths = tuple(_below(partition, name) for name in names)
         made = EarlierInstant(instant=instant, state=ARCHIVED, paths=paths)
         stats = (WriteStat(partition, file_id, path, 1, "") for path in paths)
-        hoodie, data = f"{self._table}/{HOODIE}", encode_commit(stats, {})
-        if self._life.version8:
+        hoodie, data = f"{self.table}/{HOODIE}", encode_commit(stats, {})
+        if self.life.version8:
             made.files.append((f"{hoodie}/timeline/{instant}_{instant}.{DELTA_COMMIT}", data))
             made.files.append((f"{hoodie}/timeline/history/{instant}_{instant}_0.parquet", data))
         else:
@@ -102,7 +107,7 @@ class _EarlierLife:
         """A completed instant: every group gets a base file, or a log file on the one it has."""
         made = EarlierInstant(instant=instant, state=COMPLETED)
         stats = []
-        for task, (partition, group) in enumerate(self._groups):
+        for task, (partition, group) in enumerate(self.groups):
             own = {f"{partition}/{group}/{instant}": "0"}
             rows = self._rows.setdefault((partition, group), {})
             rows |= own
@@ -114,17 +119,17 @@ class _EarlierLife:
         self._base = self._base if log else instant
         made.paths = tuple(stat.path for stat in stats)
         entry = Entry(instant, DELTA_COMMIT if log else COMMIT, State.COMPLETED)
-        made.files.insert(0, (entry.path(self._table), encode_commit(stats, {"write": "0"})))
+        made.files.insert(0, (entry.path(self.table), encode_commit(stats, {"write": "0"})))
         return made
 
     def _left(self, instant: str, mode: str, archived: list[str]) -> EarlierInstant:
         """An unfinished instant, in order: markers of its files and archived commits' files, its files, its entries."""
         made = EarlierInstant(instant=instant, state=LEFT)
-        action, names, paths = self._life.left, [], []
-        for task, (partition, group) in enumerate(self._groups):
+        action, names, paths = self.life.left, [], []
+        for task, (partition, group) in enumerate(self.groups):
             token = WriteToken(task, 0, 0)
             log = action == DELTA_COMMIT and bool(self._base)
-            version = 2 if self._life.logs else 1
+            version = 2 if self.life.logs else 1
             name = (
                 log_file_name(f"{group}-0", self._base, version, token)
                 if log
@@ -135,7 +140,7 @@ class _EarlierLife:
             paths.append(_below(partition, name))
         made.paths = tuple(paths)
         names += [marker_name("", path, MarkerType.APPEND) for path in archived]
-        directory = MarkerDirectory(self._table, instant).path
+        directory = MarkerDirectory(self.table, instant).path
         if mode == "timeline":
             made.files = [
                 (f"{directory}/{TYPE_FILE}", TYPE_BATCHED),
@@ -145,11 +150,11 @@ class _EarlierLife:
             made.files = [(f"{directory}/{name}", b"") for name in names]
         made.files += [self._data(path, {f"{path}/left": "0"}, instant) for path in paths]
         for state in (State.REQUESTED, State.INFLIGHT):
-            made.files.append((Entry(instant, action, state).path(self._table), b""))
+            made.files.append((Entry(instant, action, state).path(self.table), b""))
         return made
 
     def _data(self, path: str, rows: dict[str, str], instant: str) -> tuple[str, bytes]:
-        return f"{self._table}/{path}", self._rows_as.encode(rows, instant)
+        return f"{self.table}/{path}", self.rows_as.encode(rows, instant)
 
 
 def _below(partition: str, name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -119,24 +120,24 @@ class ProcessEnvironment(ABC):
         return self.system.direct(context)
 
 
+@dataclass(frozen=True, slots=True)
 class DriverMarkers:
     """The markers that a driver works with (writer.client.Markers).
 
     mode: of the write.
     """
 
-    def __init__(self, environment: ProcessEnvironment, mode: str) -> None:
-        self._environment = environment
-        self._mode = mode
+    environment: ProcessEnvironment
+    mode: str
 
     def store(self, directory: str) -> RecordedMarkers:
         """The store of this write's mode."""
-        return self._environment.markers(self._mode, parse_directory(directory))
+        return self.environment.markers(self.mode, parse_directory(directory))
 
     def stored(self, directory: str) -> tuple[str, ...]:
         """The markers that a fresh reader finds, sorted: the reference's direct store reads all of Hudi's formats."""
-        environment = self._environment
-        factory = environment.system.reader(self._mode)
+        environment = self.environment
+        factory = environment.system.reader(self.mode)
 
         def listing() -> tuple[str, ...]:
             return tuple(sorted(factory(environment.context(directory)).list_all()))

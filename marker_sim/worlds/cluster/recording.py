@@ -7,6 +7,7 @@ an operation is several storage calls and the last one's error does not speak fo
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -129,26 +130,21 @@ def ask_store(store: MarkerStore, operation: str) -> Any:
             raise AssertionError(operation)
 
 
+@dataclass(eq=False)
 class RecordedMarkers:
     """A marker store of one process for one directory that records every call.
 
     server: finds the `started` event of the server that a call goes to, None for direct markers.
     """
 
-    def __init__(
-        self,
-        store: MarkerStore,
-        events: Events,
-        process: Actor,
-        place: MarkerDirectory,
-        server: Callable[[], int | None],
-    ) -> None:
-        self._store = store
-        self._creates = create_with_identity(store)
-        self._events = events
-        self._process = process
-        self._place = place
-        self._server = server
+    store: MarkerStore
+    events: Events
+    process: Actor
+    place: MarkerDirectory
+    server: Callable[[], int | None]
+
+    def __post_init__(self) -> None:
+        self._creates = create_with_identity(self.store)
 
     def create(self, name: str, request: str = "") -> Created:
         """Create a marker."""
@@ -185,8 +181,8 @@ class RecordedMarkers:
     def _call(
         self, operation: str, act: Callable[[], Any] | None = None, path: str | None = None, asked: Value = None
     ) -> Any:
-        act = act or partial(ask_store, self._store, operation)
-        ended = record_call(self._events, self._process, operation, self._place, path, asked, self._server(), act)
+        act = act or partial(ask_store, self.store, operation)
+        ended = record_call(self.events, self.process, operation, self.place, path, asked, self.server(), act)
         if ended.error is not None:
             raise ended.error
         return ended.value

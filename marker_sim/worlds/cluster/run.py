@@ -19,11 +19,10 @@ from marker_sim.plan import Plan
 from marker_sim.system import System
 from marker_sim.worlds.cluster.earlier_life import LEFT, earlier_instants
 from marker_sim.worlds.cluster.faults import ClusterFaults
-from marker_sim.worlds.cluster.lives import Restarts
 from marker_sim.worlds.cluster.settings import ClusterSettings
 from marker_sim.worlds.cluster.store import ClusterClients, TimelineServers
 from marker_sim.worlds.cluster.writes import ClusterWrites, Instruction
-from marker_sim.worlds.host import Host
+from marker_sim.worlds.host import Host, Restarts
 from marker_sim.worlds.simulated.fresh_reader import FreshReader
 from marker_sim.writer.slices import LINES, RowFormat, table_rows
 

@@ -6,22 +6,22 @@ operations go on in another process.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 from marker_sim.plan import Op, Plan
-from marker_sim.worlds.cluster.lives import ClientLife, Restarts, TimelineServerLife
-from marker_sim.worlds.host import Host
+from marker_sim.worlds.host import ClientLife, Host, Restarts, TimelineServerLife
 
 ROLE = "timeline-server"
 
 
+@dataclass(eq=False)
 class ClusterClients:
     """The clients of one phase after another."""
 
-    def __init__(self, host: Host, restarts: Restarts) -> None:
-        self._host = host
-        self._restarts = restarts
-        self._at_work = 0
+    host: Host
+    restarts: Restarts
+    _at_work: int = 0
 
     def play(self, ops: tuple[Op, ...]) -> None:
         """Let one client for each name perform its operations, until all are done or the time is over."""
@@ -31,20 +31,20 @@ class ClusterClients:
         for name, own in by_actor.items():
             self._at_work += 1
             role = "driver" if name.startswith("driver") else "executor"
-            self._host.start(name, role, ClientLife(name=name, role=role, ops=tuple(own)))
-        if ops and not self._host.run(self._host.limit_ms):
-            self._host.overdue(f"clients did not get through their operations in {self._host.limit_ms // 1000} s")
+            self.host.start(name, role, ClientLife(name=name, role=role, ops=tuple(own)))
+        if ops and not self.host.run(self.host.limit_ms):
+            self.host.overdue(f"clients did not get through their operations in {self.host.limit_ms // 1000} s")
 
     def go_on(self, before: Any) -> None:
         """Continue the work of a client in a new process."""
         client: ClientLife = before.life
-        self._host.start(client.name, client.role, client)
+        self.host.start(client.name, client.role, client)
 
     def died(self, process: Any, after_ms: int) -> None:
         """Arrange that a new process replaces a killed client after `after_ms`, none if that is negative."""
         if after_ms >= 0:
-            self._restarts.expect(process, self.go_on)
-            self._host.after(after_ms, self._restarts.due, process)
+            self.restarts.expect(process, self.go_on)
+            self.host.after(after_ms, self.restarts.due, process)
         else:
             self.left()
 
@@ -52,31 +52,31 @@ class ClusterClients:
         """Count one client less at work: it is done, or ended for good; the last one ends the phase."""
         self._at_work -= 1
         if self._at_work == 0:
-            self._host.stop()
+            self.host.stop()
 
 
+@dataclass(eq=False)
 class TimelineServers:
     """Starts, deaths and addresses of the timeline servers."""
 
-    def __init__(self, plan: Plan, host: Host, restarts: Restarts) -> None:
-        self._plan = plan
-        self._host = host
-        self._restarts = restarts
-        self._lives: dict[str, Any] = {"server": None, "second": None}
+    plan: Plan
+    host: Host
+    restarts: Restarts
+    _lives: dict[str, Any] = field(default_factory=lambda: {"server": None, "second": None})
 
     def start(self, name: str) -> Any:
         """Start a new life of "server" or "second", which answers when this returns."""
         life = TimelineServerLife(first=self._lives["server"] is None)
-        process = self._lives[name] = self._host.start(name, ROLE, life)
-        self._host.ready(process)
+        process = self._lives[name] = self.host.start(name, ROLE, life)
+        self.host.ready(process)
         return process
 
     def need(self) -> None:
         """Start the server that a driver's write needs: an embedded one, or any one that never started."""
         server = self._lives["server"]
-        if server is None or (not server.alive and self._plan.embedded):
+        if server is None or (not server.alive and self.plan.embedded):
             if server is not None:
-                self._restarts.forget(server)
+                self.restarts.forget(server)
             self.start("server")
 
     def address(self, name: str) -> Any:
@@ -90,36 +90,36 @@ class TimelineServers:
         """Start a second server on the same storage for a while; once in a run."""
         if self._lives["server"] is not None and self._lives["second"] is None:
             second = self.start("second")
-            self._host.record(second.name, second.role, "fault", "second-server", value="begin")
-            self._host.after(duration_ms, self._stop_second, second)
+            self.host.record(second.name, second.role, "fault", "second-server", value="begin")
+            self.host.after(duration_ms, self._stop_second, second)
 
     def end_embedded(self) -> None:
         """End an embedded server because its driver has ended."""
         server = self._lives["server"]
-        if self._plan.embedded and server is not None and server.alive:
-            self._host.kill(server, "with-its-driver")
+        if self.plan.embedded and server is not None and server.alive:
+            self.host.kill(server, "with-its-driver")
 
     def died(self, server: Any, after_ms: int) -> None:
         """Arrange that a killed server restarts after `after_ms`, never if that is negative."""
         if after_ms >= 0:
-            self._restarts.expect(server, lambda process: self.start(process.name.partition("#")[0]))
-            self._host.after(after_ms, self._restarts.due, server)
+            self.restarts.expect(server, lambda process: self.start(process.name.partition("#")[0]))
+            self.host.after(after_ms, self.restarts.due, server)
 
     def heal(self) -> None:
         """Restart all processes that are to come back, clients too, except a second server, which ends."""
         second, server = self._lives["second"], self._lives["server"]
         if second is not None:
-            self._restarts.forget(second)
-        self._restarts.all_due()
+            self.restarts.forget(second)
+        self.restarts.all_due()
         if second is not None:
             self._stop_second(second)
         server = self._lives["server"]
         if server is not None:
-            self._host.resume(server)
+            self.host.resume(server)
 
     def _stop_second(self, second: Any) -> None:
         if second.alive:
-            self._host.kill(second, "second-server")
-            self._host.record(second.name, second.role, "fault", "second-server", value="end")
+            self.host.kill(second, "second-server")
+            self.host.record(second.name, second.role, "fault", "second-server", value="end")
         if self._lives["second"] is second:
-            self._restarts.forget(second)
+            self.restarts.forget(second)

@@ -8,15 +8,15 @@ them can do to an attempt is the fault `zombie`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 from marker_sim.faults import Fault, FaultKind
 from marker_sim.history import APPLICATION_ENDED, NOT_GETTING_ON
 from marker_sim.names import MarkerDirectory
 from marker_sim.plan import Plan, Task, Write
-from marker_sim.worlds.cluster.lives import ExecutorLife, WriteDriverLife
 from marker_sim.worlds.cluster.store import TimelineServers
-from marker_sim.worlds.host import Host
+from marker_sim.worlds.host import ExecutorLife, Host, WriteDriverLife
 
 MESSAGE_MS = 0.5
 LOST_EXECUTOR_MS = 20
@@ -25,6 +25,7 @@ PROBE_GROUP = "probe"
 Instruction = tuple[str, int] | None
 
 
+@dataclass(eq=False)
 class ClusterWrites:
     """The writes of one cluster, from the cluster manager's side.
 
@@ -32,15 +33,14 @@ class ClusterWrites:
     executors: of the driver that there is.
     """
 
-    def __init__(self, plan: Plan, host: Host, servers: TimelineServers) -> None:
-        self.instants: dict[MarkerDirectory, None] = {}
-        self.executors: list[Any] = []
-        self._plan = plan
-        self._host = host
-        self._servers = servers
-        self._driver: Any = None
-        self._ordinal = 0
-        self._tables: dict[int, None] = {}
+    plan: Plan
+    host: Host
+    servers: TimelineServers
+    instants: dict[MarkerDirectory, None] = field(default_factory=dict)
+    executors: list[Any] = field(default_factory=list)
+    _driver: Any = None
+    _ordinal: int = 0
+    _tables: dict[int, None] = field(default_factory=dict)
 
     def play(self, write: Write) -> None:
         """Let the driver perform one write, until it is done, or the driver died and the next one may start."""
@@ -48,29 +48,29 @@ class ClusterWrites:
         self._tables[write.table] = None
         driver = self._driver or self._start_driver()
         driver.life.working = True
-        self._host.give(driver, write, self._ordinal)
-        self._host.run(self._host.limit_ms)
+        self.host.give(driver, write, self._ordinal)
+        self.host.run(self.host.limit_ms)
         if driver.alive and driver.life.working:
             self._leave(driver, NOT_GETTING_ON, 0)
 
     def probe(self, writes: tuple[Write, ...]) -> None:
         """Let a new driver write to each table after everything is healed; these writes must complete."""
         if self._driver is not None and self._tables:
-            self._leave(self._driver, APPLICATION_ENDED, self._host.linger_ms)
+            self._leave(self._driver, APPLICATION_ENDED, self.host.linger_ms)
         for table in list(self._tables):
             self.play(probe_of(table, writes))
 
     @property
     def tables(self) -> tuple[str, ...]:
         """The tables that were written to."""
-        return tuple(self._plan.tables[number] for number in self._tables)
+        return tuple(self.plan.tables[number] for number in self._tables)
 
     def through(self, driver: Any, why: str = "") -> None:
         """End a driver's write, done or given up; why: the reason for which the driver exits, "" when it goes on."""
         if why:
             self._leave(driver, why, 0)
         driver.life.working = False
-        self._host.stop()
+        self.host.stop()
 
     def driver_died(self, driver: Any, fault: Fault | None) -> None:
         """Let executors outlive a killed driver for a while, but not one that ended by itself (None); end its write."""
@@ -78,15 +78,15 @@ class ClusterWrites:
             return
         kills = fault is not None and fault.kind is FaultKind.KILL
         self._without_driver(max(0, fault.settings.executors_ms) if fault is not None and kills else 0)
-        self._host.after(max(0, fault.settings.restart_ms) if fault is not None else 0, self._host.stop)
+        self.host.after(max(0, fault.settings.restart_ms) if fault is not None else 0, self.host.stop)
 
     def executor_died(self, executor: Any, after_ms: int) -> None:
         """Report a dead executor's attempts lost; a new one replaces it after `after_ms`, none if that is negative."""
         life: ExecutorLife = executor.life
-        for attempt in self._host.lost_with(executor, life.driver):
+        for attempt in self.host.lost_with(executor, life.driver):
             self.lose(life.driver, attempt, LOST_EXECUTOR_MS)
         if after_ms >= 0:
-            self._host.after(after_ms, self._replace_executor, (life.driver, life.slot))
+            self.host.after(after_ms, self._replace_executor, (life.driver, life.slot))
 
     def strike(self, process: Any, fault: Fault, attempt: Any) -> Instruction:
         """Inject a fault of a task. attempt: the one that makes this step, None for none."""
@@ -106,51 +106,51 @@ class ClusterWrites:
                 return ("sleep", max(0, fault.settings.for_ms))
             case FaultKind.SPECULATIVE if attempt.counted:
                 self._record(process, fault, attempt)
-                self._host.tell(driver, "speculate", attempt, max(1, fault.settings.attempts), MESSAGE_MS)
+                self.host.tell(driver, "speculate", attempt, max(1, fault.settings.attempts), MESSAGE_MS)
             case FaultKind.STAGE_RETRIED if attempt.counted:
                 self._record(process, fault, attempt)
-                self._host.tell(driver, "stage-lost", attempt, None, MESSAGE_MS)
+                self.host.tell(driver, "stage-lost", attempt, None, MESSAGE_MS)
         return None
 
     def _record(self, process: Any, fault: Fault, attempt: Any) -> None:
-        self._host.record(process.name, "nemesis", "fault", fault.kind.value, path=attempt.work.path)
+        self.host.record(process.name, "nemesis", "fault", fault.kind.value, path=attempt.work.path)
 
     def lose(self, driver: Any, attempt: Any, after_ms: float) -> None:
         """Tell a driver after a while that an attempt is lost, if it still waits for it."""
         if attempt.counted:
             attempt.counted = False
-            self._host.tell(driver, "lost", attempt, None, after_ms)
+            self.host.tell(driver, "lost", attempt, None, after_ms)
 
     def _start_driver(self) -> Any:
-        driver = self._driver = self._host.start("driver", "driver", WriteDriverLife())
-        self.executors = [self._new_executor(driver, slot) for slot in range(self._plan.executors)]
-        self._host.ready(driver, *self.executors)
+        driver = self._driver = self.host.start("driver", "driver", WriteDriverLife())
+        self.executors = [self._new_executor(driver, slot) for slot in range(self.plan.executors)]
+        self.host.ready(driver, *self.executors)
         return driver
 
     def _new_executor(self, driver: Any, slot: int) -> Any:
-        return self._host.start(f"executor-{slot}", "executor", ExecutorLife(driver=driver, slot=slot))
+        return self.host.start(f"executor-{slot}", "executor", ExecutorLife(driver=driver, slot=slot))
 
     def _replace_executor(self, argument: tuple[Any, int]) -> None:
         driver, slot = argument
         if driver.alive and driver is self._driver:
             executor = self.executors[slot] = self._new_executor(driver, slot)
-            self._host.ready(executor)
-            self._host.tell(driver, "executor", None, slot, MESSAGE_MS)
+            self.host.ready(executor)
+            self.host.tell(driver, "executor", None, slot, MESSAGE_MS)
 
     def _leave(self, driver: Any, why: str, linger_ms: int) -> None:
         """Let a driver exit as if by itself; its executors outlive it by `linger_ms`."""
-        self._host.exit(driver, why)
+        self.host.exit(driver, why)
         self._without_driver(linger_ms)
 
     def _without_driver(self, linger_ms: int) -> None:
         self._driver = None
         for executor in self.executors:
-            self._host.after(linger_ms, self._follow, executor)
-        self._servers.end_embedded()
+            self.host.after(linger_ms, self._follow, executor)
+        self.servers.end_embedded()
 
     def _follow(self, executor: Any) -> None:
         if executor.alive:
-            self._host.exit(executor, "its driver is gone")
+            self.host.exit(executor, "its driver is gone")
 
 
 def probe_of(table: int, writes: tuple[Write, ...]) -> Write:

@@ -6,7 +6,6 @@ servers.py           a server as a process group: start, kill, pause, end all of
 starvation.py        how long it waited for a processor, or for the kit, or did nothing
 fault_injector.py    faults of server processes
 clients.py           a request as an operation of the history, and a plan's clients
-http_client.py       one request, and what its result means; request_forms.py sends it in other ways, or breaks it off
-world.py             the storage of runs: local_world.py a directory, s3_worlds.py object stores
-directory_reader.py  reads a marker directory and records what it found
+http_client.py       one request, in several ways or broken off, and what its result means
+world.py             the storage of runs, and how it is read: local_world.py a directory, s3_worlds.py object stores
 """

@@ -22,9 +22,8 @@ from marker_sim.names import MarkerDirectory
 from marker_sim.plan import Op
 from marker_sim.unusual_names import written
 from marker_sim.worlds.http.fault_injector import ServerFaultInjector
-from marker_sim.worlds.http.http_client import HttpConnection, HttpOutcome
+from marker_sim.worlds.http.http_client import CHUNKED, HttpConnection, HttpOutcome
 from marker_sim.worlds.http.plan_faults import PlanFaults
-from marker_sim.worlds.http.request_forms import CHUNKED
 from marker_sim.worlds.http.servers import Server
 from marker_sim.worlds.recorder import Recorder
 

@@ -23,7 +23,8 @@ from marker_sim.plan import Plan
 from marker_sim.worlds.http.http_client import probe
 from marker_sim.worlds.http.servers import Fleet, NotServing, Server, ServerPlace
 from marker_sim.worlds.http.world import RunStorage
-from marker_sim.worlds.recorder import Recorder
+from marker_sim.worlds.interceptor import StorageCall
+from marker_sim.worlds.recorder import Act, Recorder
 
 LOOK_AT_ACK_EVERY_S = 0.12
 WRITTEN_S, WRITTEN_MAX_S = 2.0, 15.0  # Without a storage call: of a failed write nobody writes the rest; and at most.
@@ -264,25 +265,29 @@ class ServerFaultInjector:
             self.changed_s = time.monotonic()
             self.news.notify_all()
 
-    def kill(self, server: Server, path: str | None, place: str | None) -> None:
-        """SIGKILL at once, without waiting until it is dead. path, place: of the call where it dies, else None."""
+    def kill(self, server: Server, call: StorageCall | None) -> None:
+        """SIGKILL at once, without waiting until it is dead. call: where it dies, None for no call."""
         server.ended = True
         self._deaths -= 1
-        self.recorder.fault(server.name, KILL, path=path, act=server.program.kill, error=place)
+        self._fault(server, KILL, call, server.program.kill)
         self._notify()
 
-    def lose_power(self, server: Server, settings: FaultSettings, path: str | None, place: str | None) -> list[Server]:
+    def _fault(self, server: Server, kind: str, call: StorageCall | None, act: Act | None = None) -> None:
+        path, place = (call.path, call.operation) if call is not None else (None, None)
+        self.recorder.fault(server.name, kind, path=path, act=act, error=place)
+
+    def lose_power(self, server: Server, settings: FaultSettings, call: StorageCall | None) -> list[Server]:
         """Power fails: every server dies, and what was not synced is taken back before anything else happens.
 
-        The servers that died by it. path, place: as of `kill`.
+        The servers that died by it. call: as of `kill`.
         """
         names, lengths = settings.names or settings.lengths, settings.lengths
         kept = "names and lengths" if lengths else "names" if names else "nothing"
         with self.recorder.lock:
-            self.recorder.fault(server.name, POWER_LOST, path=path, error=place)
+            self._fault(server, POWER_LOST, call)
             dying = [each for each in self.running if not each.ended]
             for each in dying:
-                self.kill(each, path, place)
+                self.kill(each, call)
             self.world.lose_power(names, lengths)
         self.counts[f"{OF_POWER}{kept}"] += 1
         return dying

@@ -6,15 +6,15 @@ A disk that is full for a while refuses what needs room, from any server, with E
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from marker_sim.faults import Fault
+from marker_sim.faults import FaultKind
 from marker_sim.names import MarkerDirectory
 from marker_sim.worlds.door.calls import HeldCalls
 from marker_sim.worlds.door.front import DirectoryFront
-from marker_sim.worlds.http.directory_reader import DirectoryReader
-from marker_sim.worlds.http.world import RunGround, RunStorage, Surroundings
+from marker_sim.worlds.http.world import DirectoryReader, RunGround, RunStorage, Surroundings
 from marker_sim.worlds.interceptor import Interceptor
 
 FORMS = {"path": "", "file": "file:"}  # What requests write before the path.
@@ -31,7 +31,7 @@ class LocalWorld(RunStorage):
     def __init__(self, ground: RunGround, root: Path, form: str, command: str) -> None:
         self._root = root / ground.storage
         super().__init__(command, f"{FORMS[form]}{self._root}", str(self._root), {})
-        self._full: list[tuple[Fault, int]] = []  # With the number of calls refused before.
+        self._filling = 0  # Faults that do.
         self._front = DirectoryFront(self._root, ground.interceptor(""), reads=ground.reads, power=ground.power)
         self.bind(ground)
 
@@ -84,21 +84,23 @@ class LocalWorld(RunStorage):
         """Whether a call of this server stopped at the door, in this run or an earlier one."""
         return process in self._front.callers
 
-    def begin(self, fault: Fault) -> None:
-        """The disk is full from now on."""
-        self._full.append((fault, self._front.refused))
-        self._front.full = True
-        if len(self._full) == 1:
-            self._recorder.fault("storage", fault.kind.value, "begin")
+    def fill_disk(self) -> Callable[[], bool]:
+        """The disk is full from now on; it has room again when no other fault fills it either."""
+        refused = self._front.refused
+        self._fill(1, "begin")
 
-    def heal(self, fault: Fault) -> bool:
-        """The disk has room again, unless another fault fills it too."""
-        begun = next(each for each in self._full if each[0] == fault)
-        self._full.remove(begun)
-        if not self._full:
-            self._front.full = False
-            self._recorder.fault("storage", fault.kind.value, "end")
-        return self._front.refused > begun[1]
+        def heal() -> bool:
+            self._fill(-1, "end")
+            return self._front.refused > refused
+
+        return heal
+
+    def _fill(self, more: int, which: str) -> None:
+        filled = self._front.full
+        self._filling += more
+        self._front.full = self._filling > 0
+        if self._front.full != filled:
+            self._recorder.fault("storage", FaultKind.DISK_FULL.value, which)
 
     def lose_power(self, names: bool, lengths: bool) -> None:
         """Take back what was not synced."""

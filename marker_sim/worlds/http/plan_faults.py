@@ -26,9 +26,8 @@ from marker_sim.faults.sites import REPLY, REQUEST_QUEUED, WIRE, site_of
 from marker_sim.names import TYPE_FILE, MarkerDirectory
 from marker_sim.plan import Plan
 from marker_sim.worlds.http.fault_injector import PAUSE, ServerFaultInjector
-from marker_sim.worlds.http.http_client import ROUTES
+from marker_sim.worlds.http.http_client import BREAKING, ROUTES
 from marker_sim.worlds.http.plan_wires import PlanWires, wire_of, wires_of
-from marker_sim.worlds.http.request_forms import BREAKING
 from marker_sim.worlds.http.servers import Server
 from marker_sim.worlds.http.world import RunStorage, within
 from marker_sim.worlds.interceptor import SERVERS, ArmedFault, StorageCall
@@ -277,22 +276,21 @@ class PlanFaults:
         """Do a fault of a server now; what follows from it later is put off."""
         if wire_of(fault):
             self.wires.due(fault)
-        else:
-            path, place = (call.path, call.operation) if call is not None else (None, None)
-            self._EFFECTS[fault.kind](self, server, fault, path, place)
+        elif effect := self._EFFECTS.get(fault.kind):
+            effect(self, server, fault, call)
 
-    def _kill(self, server: Server, fault: Fault, path: str | None, place: str | None) -> None:
+    def _kill(self, server: Server, fault: Fault, call: StorageCall | None) -> None:
         self.met[fault.kind.value] += 1
-        self._injector.kill(server, path, place)
+        self._injector.kill(server, call)
         self._later(0, partial(self._died, server, fault))
 
-    def _lose_power(self, server: Server, fault: Fault, path: str | None, place: str | None) -> None:
+    def _lose_power(self, server: Server, fault: Fault, call: StorageCall | None) -> None:
         if not self.second_is_coming:  # That one would live on.
             self.met[fault.kind.value] += 1
-            for dead in self._injector.lose_power(server, fault.settings, path, place):
+            for dead in self._injector.lose_power(server, fault.settings, call):
                 self._later(0, partial(self._died, dead, fault))
 
-    def _pause(self, server: Server, fault: Fault, path: str | None, _: str | None) -> None:
+    def _pause(self, server: Server, fault: Fault, call: StorageCall | None) -> None:
         """A pause, or a longer one; one within another does nothing."""
         injector, for_ms = self._injector, fault.settings.for_ms
         until = time.monotonic() + for_ms / 1000
@@ -303,21 +301,22 @@ class PlanFaults:
             self.met[PAUSE] += 1
             injector.pauses[server] = [*pauses, until]
             if not pauses:
+                path = call.path if call is not None else None
                 injector.recorder.fault(
                     server.name, PAUSE, "begin", path, lambda: server.program.signal(signal.SIGSTOP)
                 )
         self._later(for_ms, partial(self._proceed, server))
 
-    def _second_server(self, _: Server, fault: Fault, *__: str | None) -> None:
+    def _second_server(self, _: Server, fault: Fault, __: StorageCall | None) -> None:
         self.second_is_coming = len(self._injector.servers) == 1
         self._later(0, partial(self._second, fault.settings.for_ms))
 
-    def _fill_disk(self, _: Server, fault: Fault, *__: str | None) -> None:
-        self._injector.world.begin(fault)
-        self._later(fault.settings.for_ms or math.inf, partial(self._has_room, fault))
+    def _fill_disk(self, _: Server, fault: Fault, __: StorageCall | None) -> None:
+        heal = self._injector.world.fill_disk()
+        self._later(fault.settings.for_ms or math.inf, partial(self._has_room, heal))
 
-    # What a fault of a server does, given the server, the fault, and the path and operation of the call, if it has one.
-    _EFFECTS: ClassVar[Mapping[FaultKind, Callable[[PlanFaults, Server, Fault, str | None, str | None], None]]] = {
+    # What a fault of a server does, given the server, the fault, and the call at which it strikes, if there is one.
+    _EFFECTS: ClassVar[Mapping[FaultKind, Callable[[PlanFaults, Server, Fault, StorageCall | None], None]]] = {
         FaultKind.KILL: _kill,
         FaultKind.ORPHANED: _kill,
         FaultKind.TORN_WRITE: _kill,
@@ -356,8 +355,8 @@ class PlanFaults:
         if not self._injector.servers and not self._injector.exited:
             self._injector.restart(healed)
 
-    def _has_room(self, fault: Fault) -> None:
-        self.met[fault.kind.value] += self._injector.world.heal(fault)
+    def _has_room(self, heal: Callable[[], bool]) -> None:
+        self.met[FaultKind.DISK_FULL.value] += heal()
 
     def _proceed(self, server: Server) -> None:
         """One of its pauses is over; it goes on after the last."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
@@ -50,26 +51,29 @@ def start_toxiproxy() -> Toxiproxy:
     return Toxiproxy().__enter__()
 
 
+@dataclass(eq=False)
 class PlanWires:
     """The wires of one run, and the faults that strike them."""
 
-    def __init__(self, plan: Plan, injector: ServerFaultInjector) -> None:
-        self._wires = wires_of(plan)
-        self._injector = injector
-        self._toxiproxy: Toxiproxy | None = None
-        self._doors: dict[Server, ProxiedWire] = {}
-        self._lock = threading.Lock()
-        self._over = threading.Event()
+    plan: Plan
+    injector: ServerFaultInjector
+    _toxiproxy: Toxiproxy | None = None
+    _doors: dict[Server, ProxiedWire] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _over: threading.Event = field(default_factory=threading.Event)
+    _due: list[Future[Evidence | None]] = field(default_factory=list)
+    _tried: int = 0
+    _then: list[tuple[int, Callable[[], None]]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._wires = wires_of(self.plan)
         self._striker = ThreadPoolExecutor(1, thread_name_prefix="wire")
-        self._due: list[Future[Evidence | None]] = []
-        self._tried = 0
-        self._then: list[tuple[int, Callable[[], None]]] = []
 
     def open(self) -> None:
         """Put later servers behind proxies, if the plan needs that; HarnessError without toxiproxy."""
         if WIRE in self._wires:
             self._toxiproxy = start_toxiproxy()
-            self._injector.before = self._before
+            self.injector.before = self._before
 
     def due(self, fault: Fault) -> None:
         """A fault is to strike as soon as those before it are over; nothing here waits."""
@@ -130,7 +134,7 @@ class PlanWires:
 
     def _put_on(self, fault: Fault, number: int) -> Evidence | None:
         """Put a fault on the wire of the server that lives, or will; None where there is none."""
-        injector = self._injector
+        injector = self.injector
 
         def last(seconds: float) -> None:
             self._was_tried(number)
@@ -156,12 +160,12 @@ class PlanWires:
         """
         method, route = ROUTES["exists"]
         route = path or route
-        directory = self._injector.world.address(MarkerDirectory("kit-probe", PROBE_INSTANT))
+        directory = self.injector.world.address(MarkerDirectory("kit-probe", PROBE_INSTANT))
         target = f"{BASE}{route}?{urlencode({'markerdirpath': directory})}"
         padding = "p" * PADDING_BYTES
         return f"{method} {target} HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Padding: {padding}\r\n\r\n".encode()
 
     def _to_storage(self) -> bytes:
         """The bytes of an unsigned listing request below an unused prefix."""
-        bucket = self._injector.world.surroundings("kit").values["bucket"]
+        bucket = self.injector.world.surroundings("kit").values["bucket"]
         return f"GET /{bucket}?list-type=2&prefix=kit-probe/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode()

@@ -24,14 +24,13 @@ from marker_sim.outcome.conditions import conditions_met
 from marker_sim.plan import Plan
 from marker_sim.worlds.door.front import OTHERWISE, UNSEEN
 from marker_sim.worlds.http.clients import Requests, Scripts
-from marker_sim.worlds.http.directory_reader import UNREAD
 from marker_sim.worlds.http.fault_injector import KIT_PROBE, ServerFaultInjector
 from marker_sim.worlds.http.plan_faults import PlanFaults, at_a_call, call_of, refuses_calls
 from marker_sim.worlds.http.plan_wires import STORAGE_WIRE, wires_of
 from marker_sim.worlds.http.probes import Probes, Watch
 from marker_sim.worlds.http.servers import Fleet, Server
 from marker_sim.worlds.http.starvation import Idleness
-from marker_sim.worlds.http.world import RunGround, RunStorage
+from marker_sim.worlds.http.world import UNREAD, RunGround, RunStorage
 from marker_sim.worlds.interceptor import ArmedFault, StorageCall
 from marker_sim.worlds.recorder import Recorder
 
@@ -84,18 +83,18 @@ class PlayedPlan:
     findings: None = None
 
 
+@dataclass(eq=False)
 class ServerSlot:
     """A server that may live on from one run to the next, and its storage; one run at a time."""
 
-    def __init__(self, name: str, system: ForeignSystem, fleet: Fleet) -> None:
-        self.name = name
-        self._system = system
-        self._fleet = fleet
-        self._world: RunStorage | None = None
-        self._server: Server | None = None
-        self._ground: tuple[object, ...] = ()
-        self._runs = 0
-        self._worlds = 0
+    name: str
+    system: ForeignSystem
+    fleet: Fleet
+    _world: RunStorage | None = None
+    _server: Server | None = None
+    _ground: tuple[object, ...] = ()
+    _runs: int = 0
+    _worlds: int = 0
 
     def run(self, plan: Plan, deadline: float, probing: bool = True, patient: bool = True) -> PlayedPlan:
         """Run a plan; HarnessError when the kit's surroundings failed.
@@ -108,8 +107,8 @@ class ServerSlot:
         if self._ground != ground or self._runs % REUSED_MAX == 0:
             self.close()
         self._runs += 1
-        system = replace(self._system, world=self._bind)
-        run = PlannedRun(system, self._fleet, plan, f"{self.name}-{self._runs}", deadline, patient)
+        system = replace(self.system, world=self._bind)
+        run = PlannedRun(system, self.fleet, plan, f"{self.name}-{self._runs}", deadline, patient)
         keep = False
         try:
             keep = run.play(self._server, probing)
@@ -125,7 +124,7 @@ class ServerSlot:
         server, self._server = self._server, None
         world, self._world = self._world, None
         if world is not None:
-            self._fleet.end_ahead(world.surroundings)
+            self.fleet.end_ahead(world.surroundings)
         if server is not None:
             server.kill()
         if world is not None:
@@ -134,7 +133,7 @@ class ServerSlot:
 
     def _bind(self, ground: RunGround) -> RunStorage:
         if self._world is None:
-            self._world = self._system.world(ground._replace(storage=f"{self.name}-s{self._worlds}"))
+            self._world = self.system.world(ground._replace(storage=f"{self.name}-s{self._worlds}"))
         else:
             self._world.bind(ground)
         return self._world

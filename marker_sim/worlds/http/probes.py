@@ -16,8 +16,7 @@ from marker_sim.plan import REQUEST_FORMS, Plan
 from marker_sim.unusual_names import PARTITIONS
 from marker_sim.worlds.http.clients import Requests
 from marker_sim.worlds.http.fault_injector import ServerFaultInjector
-from marker_sim.worlds.http.http_client import READ_ONLY, HttpConnection
-from marker_sim.worlds.http.request_forms import CHUNKED
+from marker_sim.worlds.http.http_client import CHUNKED, READ_ONLY, HttpConnection
 from marker_sim.worlds.http.servers import Server
 from marker_sim.worlds.http.starvation import WORTH_MS, Starvation, processor_use
 

@@ -18,9 +18,8 @@ from marker_sim.errors import HarnessError, UsageError
 from marker_sim.names import MarkerDirectory
 from marker_sim.seams import NotFound, StorageError
 from marker_sim.storages.s3 import S3Storage
-from marker_sim.worlds.http.directory_reader import DirectoryReader
 from marker_sim.worlds.http.plan_wires import start_toxiproxy
-from marker_sim.worlds.http.world import Endpoint, RunGround, RunStorage, Surroundings
+from marker_sim.worlds.http.world import DirectoryReader, Endpoint, RunGround, RunStorage, Surroundings
 from marker_sim.worlds.interceptor import Interceptor
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.s3_front import BUCKET, READER, REGION, SECRET, ProbedCapabilities, S3Front, probe_s3

@@ -1,11 +1,11 @@
 """Plans with real processes: executors, a driver and a server that can be killed.
 
     kit process                                     a child, forked from the template (__main__.py)
-    cluster.py      the cluster of worlds.cluster   roles.py                what a child does
-                    and what children ask it        children.py             its seams, faults at its own steps
-    host.py         what the cluster stands on      driver_process.py       the driver
-    fork_server.py  starts and ends children        seams.py                Storage and Runtime, every call a step
-    faults.py       faults at calls on storage      wire.py                 HTTP to the timeline server
+    cluster.py      the cluster of worlds.cluster   children.py             what a child does, faults at its own steps
+                    and what children ask it        seams.py                Storage, Runtime and Wire, every call a step
+    host.py         what the cluster stands on
+    fork_server.py  starts and ends children
+    faults.py       faults at calls on storage
     storages.py     files or a bucket
 
 coordinator.py  what children ask the kit, from both sides

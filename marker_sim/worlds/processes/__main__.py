@@ -17,7 +17,7 @@ from typing import Any
 
 from marker_sim.surroundings.supervisor import die_with_parent
 from marker_sim.worlds.door.table import LOW
-from marker_sim.worlds.processes.roles import prepare, run_child
+from marker_sim.worlds.processes.children import prepare, run_child
 
 
 def serve(address: str) -> None:

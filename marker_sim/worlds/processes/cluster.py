@@ -19,15 +19,15 @@ from marker_sim.loading import load_system
 from marker_sim.names import MarkerDirectory
 from marker_sim.plan import PROBE, Plan
 from marker_sim.surroundings.requirements import lacking
-from marker_sim.worlds.cluster.lives import ClientLife, ExecutorLife
 from marker_sim.worlds.cluster.run import ClusterRun
 from marker_sim.worlds.cluster.writes import LOST_EXECUTOR_MS, Instruction
+from marker_sim.worlds.host import ClientLife, ExecutorLife
 from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
 from marker_sim.worlds.processes.faults import CallerIsDead, at_next_calls, why_not
 from marker_sim.worlds.processes.fork_server import ForkServer, ManagedProcess
 from marker_sim.worlds.processes.host import ProcessAttempt, ProcessHost
 from marker_sim.worlds.processes.parquet import PARQUET
-from marker_sim.worlds.processes.seams import Counters
+from marker_sim.worlds.processes.seams import step_counters
 from marker_sim.worlds.processes.storages import check_storage, open_storage
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.simulated.cluster import by_steps
@@ -73,7 +73,7 @@ class ProcessCluster(ClusterRun):
         super().__init__(plan, loaded, host)
         self._system_name = system
         self._counters = self._scratch / "steps"
-        Counters(self._counters)
+        step_counters(self._counters)
         self._identity = True
         self._slots: dict[str, int] = {}
         self._struck: set[int] = set()

@@ -10,6 +10,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from types import MappingProxyType
@@ -72,11 +73,8 @@ class Coordinator:
             self._arrived.wait_for(lambda: process in self._inboxes or self._closed, END_TIMEOUT_S)
             inbox = self._inboxes.get(process)
         if inbox is not None:
-            try:
-                with self._sending:
-                    inbox.send(message)
-            except OSError:
-                return
+            with self._sending, suppress(OSError):
+                inbox.send(message)
 
     def close(self) -> None:
         """Close the connections to all children and end the threads that answer them."""
@@ -144,14 +142,14 @@ def _refuse(_: str, sentence: str) -> None:
     raise UsageError(sentence)
 
 
+@dataclass(eq=False)
 class CoordinatorClient:
     """Questions to the kit, from any thread of one process."""
 
-    def __init__(self, address: str, process: str, role: str) -> None:
-        self.process = process
-        self.role = role
-        self._address = address
-        self._own = threading.local()
+    address: str
+    process: str
+    role: str
+    _own: threading.local = field(default_factory=threading.local)
 
     def ask(self, what: str, *arguments: Any) -> Any:
         """Ask the kit and wait for its answer; does not return to a process that must not go on."""
@@ -166,7 +164,7 @@ class CoordinatorClient:
 
     def connect(self, purpose: str) -> Connection:
         """A connection of its own; "inbox" is the one on which the kit speaks first."""
-        connection = Client(self._address, "AF_UNIX")
+        connection = Client(self.address, "AF_UNIX")
         connection.send((self.process, purpose))
         return connection
 

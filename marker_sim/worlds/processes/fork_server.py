@@ -10,15 +10,18 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from marker_sim.errors import HarnessError
 from marker_sim.surroundings import supervisor
 from marker_sim.surroundings.requirements import lacking
-from marker_sim.worlds.cluster.lives import Life
 from marker_sim.worlds.door.available import refused
+from marker_sim.worlds.host import Life
 from marker_sim.worlds.processes.coordinator import TEMPLATE, Coordinator
 from marker_sim.worlds.processes.storages import LocalFront
 
@@ -27,6 +30,7 @@ END_TIMEOUT_S = 10.0
 POLL_S = 0.05
 
 
+@dataclass(eq=False)
 class ManagedProcess:
     """One child process.
 
@@ -36,20 +40,19 @@ class ManagedProcess:
     follow: what follows from its death, None where nothing does.
     """
 
-    def __init__(self, name: str, actor: str, role: str, life: Life = None) -> None:
-        self.name = name
-        self.actor = actor
-        self.role = role
-        self.life = life
-        self.pid = 0
-        self.port = 0
-        self.started: int | None = None
-        self.kill_sent = False
-        self.paused = False
-        self.follow: Callable[[], None] | None = None
-        self.ready = threading.Event()
-        self.forked = threading.Event()
-        self.gone = threading.Event()
+    name: str
+    actor: str
+    role: str
+    life: Life = None
+    pid: int = 0
+    port: int = 0
+    started: int | None = None
+    kill_sent: bool = False
+    paused: bool = False
+    follow: Callable[[], None] | None = None
+
+    def __post_init__(self) -> None:
+        self.ready, self.forked, self.gone = threading.Event(), threading.Event(), threading.Event()
 
     @property
     def ended(self) -> bool:
@@ -64,10 +67,8 @@ class ManagedProcess:
     def signal(self, number: signal.Signals) -> None:
         """Send a signal; a process that is gone is fine."""
         if self.pid and not self.gone.is_set():
-            try:
+            with suppress(ProcessLookupError):
                 os.kill(self.pid, number)
-            except ProcessLookupError:
-                return
 
 
 class ForkServer:
@@ -87,7 +88,7 @@ class ForkServer:
         self.on_gone: Callable[[ManagedProcess, int], None] = lambda life, code: None
         self._forking = threading.Lock()
         self._over = False
-        self._counts: dict[str, int] = {}
+        self._counts: Counter[str] = Counter()
         self._by_pid: dict[int, ManagedProcess] = {}
         self._log = (self.scratch / "children.log").open("wb")
         self._process: subprocess.Popen[bytes] | None = None
@@ -115,17 +116,17 @@ class ForkServer:
 
     def begin(self, on_gone: Callable[[ManagedProcess, int], None]) -> None:
         """A run begins: no life of an earlier one is known any more."""
-        self.lives, self._counts, self.on_gone = {}, {}, on_gone
+        self.lives, self._counts, self.on_gone = {}, Counter(), on_gone
         self._over = False
 
     def new(self, actor: str, role: str, life: Life) -> ManagedProcess:
         """A life under an actor's name that was not born yet."""
-        self._counts[actor] = self._counts.get(actor, 0) + 1
+        self._counts[actor] += 1
         process = ManagedProcess(f"{actor}#{self._counts[actor]}", actor, role, life)
         self.lives[process.name] = process
         return process
 
-    def fork(self, life: ManagedProcess, spec: dict[str, Any]) -> None:
+    def fork(self, life: ManagedProcess, spec: Mapping[str, Any]) -> None:
         """Bring a life into being, unless the run is over; HarnessError when the template does not."""
         with self._forking:
             if self._over:

@@ -11,15 +11,15 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from heapq import heappop, heappush
 from typing import Any
 
 from marker_sim.errors import HarnessError
 from marker_sim.plan import Write
-from marker_sim.worlds.cluster.lives import ExecutorLife, Life
 from marker_sim.worlds.cluster.store import ROLE
+from marker_sim.worlds.host import ExecutorLife, Life
 from marker_sim.worlds.interceptor import Interceptor
 from marker_sim.worlds.processes.fork_server import ForkServer, ManagedProcess
 from marker_sim.worlds.processes.storages import ClusterStorage
@@ -41,6 +41,7 @@ class ProcessAttempt:
     counted: bool = True
 
 
+@dataclass(eq=False)
 class ProcessHost:
     """The processes of one run.
 
@@ -52,39 +53,33 @@ class ProcessHost:
     limit_ms = 120_000
     linger_ms = 200
 
-    def __init__(
-        self,
-        fork_server: ForkServer,
-        storage: ClusterStorage,
-        interceptor: Interceptor,
-        specification: Callable[[ManagedProcess], dict[str, Any]],
-        exited: Callable[[ManagedProcess], None],
-        settles: bool,
-    ) -> None:
-        self.capabilities = storage.capabilities
-        self.fork_server = fork_server
-        self.attempts: dict[int, ProcessAttempt] = {}
-        self._storage = storage
-        self._interceptor = interceptor
-        self._recorder = interceptor.recorder
+    fork_server: ForkServer
+    storage: ClusterStorage
+    interceptor: Interceptor
+    specification: Callable[[ManagedProcess], Mapping[str, Any]]
+    exited: Callable[[ManagedProcess], None]
+    settles: bool
+    attempts: dict[int, ProcessAttempt] = field(default_factory=dict)
+    _calls: list[tuple[float, int, Callable[[Any], None], Any]] = field(default_factory=list)
+    _inserted: int = 0
+    _turn: threading.Condition = field(default_factory=threading.Condition)
+    _stopped: bool = False
+    _closed: bool = False
+    _trouble: BaseException | None = None
+
+    def __post_init__(self) -> None:
+        self.capabilities = self.storage.capabilities
+        self._recorder = self.interceptor.recorder
         self.record, self.mark = self._recorder.record, self._recorder.mark
-        self._specification = specification
-        self._exited = exited
-        self._settles = settles
-        self._calls: list[tuple[float, int, Callable[[Any], None], Any]] = []
-        self._inserted = 0
-        self._turn = threading.Condition()
-        self._stopped = self._closed = False
-        self._trouble: BaseException | None = None
-        fork_server.begin(lambda process, code: self.after(0, self._gone, (process, code)))
+        self.fork_server.begin(lambda process, code: self.after(0, self._gone, (process, code)))
 
     # Processes.
 
     def start(self, name: str, role: str, life: Life) -> ManagedProcess:
         """Fork a child."""
         process = self.fork_server.new(name, role, life)
-        self._storage.expect(process.name, role)
-        self.fork_server.fork(process, self._specification(process))
+        self.storage.expect(process.name, role)
+        self.fork_server.fork(process, self.specification(process))
         return process
 
     def ready(self, *processes: ManagedProcess) -> None:
@@ -124,7 +119,7 @@ class ProcessHost:
         process.kill_sent = True
         said = f"exit code {code}: {self.fork_server.last_words()[-200:]}"
         self.record(process.name, process.role, "observe", "exited", error=said)
-        self._exited(process)
+        self.exited(process)
 
     def pause(self, process: ManagedProcess, duration_ms: int) -> None:
         """SIGSTOP for a while."""
@@ -153,7 +148,7 @@ class ProcessHost:
                     self.record(process.name, process.role, "fault", "kill", value="end-of-run")
                 process.kill_sent = True
         self.fork_server.end_lives()
-        self._settles = False
+        self.settles = False
 
     # Time.
 
@@ -208,13 +203,13 @@ class ProcessHost:
 
     def settle(self) -> None:
         """Wait until no request that was sent can still be applied."""
-        deadline = time.monotonic() + self._storage.settle_ms / 1000
-        while self._settles and (left_s := deadline - time.monotonic()) > 0:
+        deadline = time.monotonic() + self.storage.settle_ms / 1000
+        while self.settles and (left_s := deadline - time.monotonic()) > 0:
             self.run(int(left_s * 1000) + 1)
 
     def heal(self) -> None:
         """Disarm all faults, resume every process, and do what follows from deaths so far."""
-        self._interceptor.disarm()
+        self.interceptor.disarm()
         for process in tuple(self.fork_server.lives.values()):
             self.resume(process)
             if not process.alive:
@@ -277,17 +272,17 @@ class ProcessHost:
 
     def files(self) -> Mapping[str, bytes]:
         """Everything that is stored."""
-        return self._storage.files()
+        return self.storage.files()
 
     def damage(self, path: str, data: bytes | None, fault: str) -> None:
         """Change stored content, as a fault of the kit."""
-        with self._interceptor.lock:
-            if data is not None or path in self._storage.files():
+        with self.interceptor.lock:
+            if data is not None or path in self.storage.files():
                 self.record("kit", "nemesis", "fault", fault, path=path)
                 self.restore(path, data)
 
     def restore(self, path: str, data: bytes | None) -> None:
         """Change stored content as an effect of the kit that is no fault."""
-        with self._interceptor.lock:
-            self._storage.damage(path, data)
+        with self.interceptor.lock:
+            self.storage.damage(path, data)
             self.record("kit", "kit", "effect", "delete" if data is None else "put", path=path, value=data)

@@ -1,67 +1,71 @@
-"""Storage and Runtime of real processes; every call through them is a step.
+"""Storage, Runtime and Wire of real processes; every call through them is a step.
 
 Steps are counted for each actor over all its lives, in memory that outlives a killed process. The interceptor is met
-outside of here: in the S3 front, and for local files at the door.
+outside of here: in the S3 front, and for local files at the door. The wire is HTTP to the timeline server that the kit
+says is there now: one call is one request, and nothing resends it. What the plan does to a request is done here, on the
+client's side: it is not sent, its reply is thrown away, it is sent twice, or late.
 """
 
 from __future__ import annotations
 
+import json
 import mmap
 import queue
-import struct
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
-from marker_sim.faults import Fault
-from marker_sim.history import UNSUPPORTED
-from marker_sim.seams import Mailbox, Storage, StorageWrapper
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError
+
+from marker_sim.faults import Fault, FaultKind
+from marker_sim.history import UNSUPPORTED, Unanswered
+from marker_sim.seams import Mailbox, NoAnswer, Refused, Reply, Request, Storage, StorageWrapper
 from marker_sim.storages.locks import HostLocks
+from marker_sim.worlds.http.http_client import BASE, HttpConnection, decode
 from marker_sim.worlds.processes.coordinator import CoordinatorClient
 
 SLOTS = 256
-_CELL = struct.Struct("<q")
+POSTS = ("/create", "/dir/delete")
+SILENCE_MAX_MS = 1_000
+CELL_BYTES = 8
 
 
-class Counters:
-    """The shared page. slot: an actor's place in it."""
-
-    def __init__(self, path: Path) -> None:
-        if not path.exists():
-            path.write_bytes(bytes(SLOTS * _CELL.size))
-        with path.open("r+b") as file:
-            self._page = mmap.mmap(file.fileno(), SLOTS * _CELL.size)
-
-    def read(self, slot: int) -> int:
-        """Steps so far."""
-        return int(_CELL.unpack_from(self._page, slot * _CELL.size)[0])
-
-    def write(self, slot: int, steps: int) -> None:
-        """Set the steps."""
-        _CELL.pack_into(self._page, slot * _CELL.size, steps)
+def step_counters(path: Path) -> memoryview[int]:
+    """The shared page: the steps so far of each actor, at its slot."""
+    if not path.exists():
+        path.write_bytes(bytes(SLOTS * CELL_BYTES))
+    with path.open("r+b") as file:
+        return memoryview(mmap.mmap(file.fileno(), SLOTS * CELL_BYTES)).cast("q")
 
 
 class Steps:
     """The steps of one process and the faults of its actor. strike: called in the thread whose step is due."""
 
     def __init__(
-        self, counters: Counters, slot: int, faults: tuple[tuple[int, Fault], ...], strike: Callable[[int, Fault], None]
+        self,
+        counters: memoryview[int],
+        slot: int,
+        faults: tuple[tuple[int, Fault], ...],
+        strike: Callable[[int, Fault], None],
     ) -> None:
         self._counters, self._slot, self._strike = counters, slot, strike
         self._lock = threading.Lock()
-        steps = counters.read(slot)
+        steps = counters[slot]
         self._pending = sorted(((f.n, number, f) for number, f in faults if f.n > steps), key=lambda e: e[:2])
 
     def step(self) -> None:
         """One more seam call."""
         due = []
         with self._lock:
-            steps = self._counters.read(self._slot) + 1
-            self._counters.write(self._slot, steps)
+            self._counters[self._slot] += 1
+            steps = self._counters[self._slot]
             while self._pending and self._pending[0][0] <= steps:
                 due.append(self._pending.pop(0))
         for _, number, fault in due:
@@ -84,17 +88,18 @@ class CountedStorage(StorageWrapper):
         return super()._call(operation, path, *arguments)
 
 
+@dataclass(eq=False)
 class ThreadRuntime:
     """The Runtime seam of a process whose actors are threads.
 
     locks: of the host, None where processes may be on several hosts: then only the threads of this one are excluded.
+    died: told of a thread that ended by an error, in a sentence.
     """
 
-    def __init__(self, steps: Steps, locks: HostLocks | None, died: Callable[[str], object]) -> None:
-        self._step = steps.step
-        self._locks = locks
-        self._own_locks: dict[str, threading.Lock] = {}
-        self._died = died
+    steps: Steps
+    locks: HostLocks | None
+    died: Callable[[str], object]
+    _own_locks: dict[str, threading.Lock] = field(default_factory=dict)
 
     def now_ms(self) -> float:
         """Milliseconds since 1970."""
@@ -102,28 +107,28 @@ class ThreadRuntime:
 
     def sleep(self, duration_ms: float) -> None:
         """Let time pass."""
-        self._step()
+        self.steps.step()
         time.sleep(duration_ms / 1000)
 
     def spawn(self, name: str, body: Callable[[], None]) -> None:
         """Start a thread."""
-        self._step()
+        self.steps.step()
         threading.Thread(target=self._guarded, args=(name, body), name=name, daemon=True).start()
 
     def _guarded(self, name: str, body: Callable[[], None]) -> None:
         try:
             body()
         except Exception as error:
-            self._died(f"{name}: {error!r}")
+            self.died(f"{name}: {error!r}")
 
     def mailbox(self) -> Mailbox:
         """A queue between threads of this process."""
-        return ThreadMailbox(self._step)
+        return ThreadMailbox(self.steps.step)
 
     def lock(self, name: str) -> AbstractContextManager[None]:
         """A lock of the host or, without one, of this process."""
-        self._step()
-        return self._hold_own(name) if self._locks is None else self._locks.hold(name)
+        self.steps.step()
+        return self._hold_own(name) if self.locks is None else self.locks.hold(name)
 
     @contextmanager
     def _hold_own(self, name: str) -> Iterator[None]:
@@ -135,22 +140,97 @@ class ThreadRuntime:
         return uuid.uuid4().hex
 
 
+@dataclass(eq=False)
 class ThreadMailbox:
     """A queue between threads."""
 
-    def __init__(self, step: Callable[[], None]) -> None:
-        self._items: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._step = step
+    step: Callable[[], None]
+    _items: queue.SimpleQueue[Any] = field(default_factory=queue.SimpleQueue)
 
     def put(self, item: Any) -> None:
         """Put an item, which the first waiting caller gets."""
-        self._step()
+        self.step()
         self._items.put(item)
 
     def get(self, timeout_ms: float | None = None) -> Any:
         """The next item, or None after `timeout_ms`."""
-        self._step()
+        self.step()
         try:
             return self._items.get(timeout=None if timeout_ms is None else timeout_ms / 1000)
         except queue.Empty:
             return None
+
+
+@dataclass(eq=False)
+class HttpWire:
+    """Calls by HTTP.
+
+    address: how requests write a marker directory. invoke: the invocation that a call belongs to.
+    armed: wire faults that wait for a request.
+    """
+
+    link: CoordinatorClient
+    step: Callable[[], None]
+    address: Callable[[str], str]
+    invoke: Callable[[], int | None]
+    armed: list[Fault] = field(default_factory=list)
+    _own: threading.local = field(default_factory=threading.local)
+
+    def call(self, server: str, request: Request, deadline_ms: int) -> Reply:
+        """Send one request and wait for its reply, a broken connection or the deadline."""
+        self.step()
+        invoke = self.invoke()
+        if self.armed and self.link.ask("healed"):
+            self.armed.clear()
+        if not self.armed:
+            return self._send(server, request, deadline_ms, invoke)
+        fault, link = self.armed.pop(0), self.link
+        kind, settings = fault.kind, fault.settings
+        link.record(link.process, "nemesis", "fault", kind.value, caused_by=invoke)
+        if kind is FaultKind.REQUEST_LOST:
+            time.sleep(min(deadline_ms, SILENCE_MAX_MS) / 1000)
+            raise NoAnswer(f"{Unanswered.WAITED} before the deadline")
+        if kind is FaultKind.RESET and settings.lost:
+            raise NoAnswer("connection reset")
+        if kind is FaultKind.DELAYED:
+            time.sleep(settings.late_ms / 1000)
+        reply = self._send(server, request, deadline_ms, invoke, hang_up=kind is FaultKind.RESET)
+        if kind is FaultKind.DUPLICATED:
+            time.sleep(settings.late_ms / 1000)
+            reply = self._send(server, request, deadline_ms, invoke)
+        if kind is FaultKind.REPLY_LOST:
+            raise NoAnswer("the reply was lost")
+        return reply
+
+    def _send(
+        self, server: str, request: Request, deadline_ms: int, invoke: int | None, hang_up: bool = False
+    ) -> Reply:
+        found: tuple[str, int] | None = self.link.ask("address", server)
+        if found is None:
+            raise Refused(f"no server listens at {server}")
+        name, port = found
+        parameters = {**request.parameters, "markerdirpath": self.address(request.parameters["markerdirpath"])}
+        target = f"{BASE}{request.path}?{urlencode(parameters, errors='surrogatepass')}"
+        method = "POST" if request.path in POSTS else "GET"
+
+        def sent() -> None:
+            self.link.record(name, "timeline-server", "observe", "arrived", caused_by=invoke)
+            if hang_up:
+                raise ConnectionResetError
+
+        connection: HttpConnection = self._own.__dict__.setdefault("connection", HttpConnection(port))
+        connection.port, connection.timeout_s = port, deadline_ms / 1000
+        try:
+            status, body, content_type = connection.exchange(method, target, sent)
+        except (NewConnectionError, ConnectTimeoutError) as error:
+            if isinstance(error.__cause__, ConnectionRefusedError):
+                raise Refused(f"no server listens at {server}") from error
+            raise NoAnswer(f"no connection: {error.__cause__}") from error
+        except (OSError, HTTPException, HTTPError) as error:
+            connection.abort()
+            raise NoAnswer(f"the connection broke: {error.__cause__ or error!r}") from error
+        text = decode(body, content_type)
+        try:
+            return Reply(status, json.loads(text) if status == 200 else text)
+        except ValueError as error:
+            raise NoAnswer(f"malformed body: {text[:80]!r}") from error

@@ -215,28 +215,27 @@ def observe(port: int, fault: Fault, request: bytes, calm: Exchange) -> tuple[bo
 
 
 def _shown(port: int, fault: Fault, request: bytes, calm: Exchange) -> tuple[bool, str]:
-    given = _attributes(fault)
+    given, upstream = _attributes(fault), fault.settings.upstream
     if fault.kind is FaultKind.WIRE_JITTER:
         return _jitters(port, given, request)
     least_s = _least_s(fault, len(request), calm.received)
     patience_s = SILENCE_S if given.get("timeout") == 0 else PATIENCE_S + 2 * least_s
     met = exchange(port, request, patience_s, linger=fault.kind is FaultKind.WIRE_SLOW_CLOSE)
     took = f"{met.took_s * 1000:.0f} ms, before it {calm.took_s * 1000:.0f} ms"
+    # A complete reply came no sooner than the fault allows, although it did without the fault.
+    late = met.end == "reply" and met.took_s >= least_s * SHARE > calm.took_s
     match _toxic(fault):
         case FaultKind.WIRE_LATENCY:
-            return _late(met, calm, least_s), f"a reply took {took}"
-        case FaultKind.WIRE_BANDWIDTH:
-            size = met.received if not fault.settings.upstream else len(request)
-            return _late(met, calm, least_s), f"{size} bytes took {took}"
-        case FaultKind.WIRE_SLICER:
+            return late, f"a reply took {took}"
+        case FaultKind.WIRE_SLICER if not upstream:
             largest = given["average_size"] + given["size_variation"]
-            if not fault.settings.upstream:
-                many = met.pieces >= max(calm.pieces + 1, met.received // largest // 2)
-                return many, f"{met.received} bytes in {met.pieces} pieces, before it {calm.pieces}"
-            return _late(met, calm, least_s), f"{len(request)} bytes took {took}"
+            many = met.pieces >= max(calm.pieces + 1, met.received // largest // 2)
+            return many, f"{met.received} bytes in {met.pieces} pieces, before it {calm.pieces}"
+        case FaultKind.WIRE_BANDWIDTH | FaultKind.WIRE_SLICER:
+            return late, f"{len(request) if upstream else met.received} bytes took {took}"
         case FaultKind.WIRE_SLOW_CLOSE:
-            late = met.end == "reply" and met.lingered_s >= given["delay"] / 1e3 * SHARE > calm.lingered_s >= 0
-            return late, f"closed after {met.lingered_s * 1e3:.0f} ms, before it {calm.lingered_s * 1e3:.0f} ms"
+            lingers = met.end == "reply" and met.lingered_s >= given["delay"] / 1e3 * SHARE > calm.lingered_s >= 0
+            return lingers, f"closed after {met.lingered_s * 1e3:.0f} ms, before it {calm.lingered_s * 1e3:.0f} ms"
         case FaultKind.WIRE_TIMEOUT:
             gone = met.end in ("silent", "closed", "reset") and met.received == 0
             return gone and met.took_s >= least_s * SHARE, f"{met.end} without a byte after {met.took_s * 1e3:.0f} ms"
@@ -244,7 +243,7 @@ def _shown(port: int, fault: Fault, request: bytes, calm: Exchange) -> tuple[boo
             return met.end == "reset", f"{met.end} after {met.took_s * 1e3:.0f} ms"
         case FaultKind.WIRE_LIMIT:
             cut = met.end in ("closed", "reset") or 400 <= met.status < 500
-            fits = met.received <= given["bytes"] if not fault.settings.upstream else met.status != 200
+            fits = met.status != 200 if upstream else met.received <= given["bytes"]
             return cut and fits, f"{met.end} with {met.received} bytes of a reply (status {met.status})"
         case _:
             return met.end == "refused", met.end
@@ -253,7 +252,7 @@ def _shown(port: int, fault: Fault, request: bytes, calm: Exchange) -> tuple[boo
 def _least_s(fault: Fault, asked: int, answered: int) -> float:
     """The least seconds that an exchange of so many bytes takes under a fault, 0 where there is no such bound."""
     given = _attributes(fault)
-    size = answered if not fault.settings.upstream else asked
+    size = asked if fault.settings.upstream else answered
     match _toxic(fault):
         case FaultKind.WIRE_LATENCY:
             return given["latency"] / 1e3
@@ -265,11 +264,6 @@ def _least_s(fault: Fault, asked: int, answered: int) -> float:
             return given["timeout"] / 1e3 or SILENCE_S
         case _:
             return 0.0
-
-
-def _late(met: Exchange, calm: Exchange, least_s: float) -> bool:
-    """Whether a complete reply came no sooner than the fault allows, although it did without the fault."""
-    return met.end == "reply" and met.took_s >= least_s * SHARE > calm.took_s
 
 
 def _jitters(port: int, given: dict[str, int], request: bytes) -> tuple[bool, str]:

@@ -23,6 +23,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -122,14 +123,14 @@ class Toxiproxy:
         return f"it said: {data.decode('utf-8', 'replace').strip()[-300:] or 'nothing'}"
 
 
+@dataclass(eq=False)
 class ProxiedWire:
     """A port that forwards to another one. Made by `Toxiproxy.proxy`."""
 
-    def __init__(self, toxiproxy: Toxiproxy, name: str, port: int) -> None:
-        self.name = name
-        self.port = port
-        self._toxiproxy = toxiproxy
-        self._made = 0
+    toxiproxy: Toxiproxy
+    name: str
+    port: int
+    _made: int = 0
 
     def cut(self) -> None:
         """Close the port and every connection of the wire."""
@@ -159,14 +160,14 @@ class ProxiedWire:
         """
         self._made += 1
         given = {"type": kind, "name": f"{kind}-{self._made}", "stream": stream, "toxicity": toxicity}
-        self._toxiproxy.call("POST", f"/proxies/{self.name}/toxics", {**given, "attributes": attributes})
+        self.toxiproxy.call("POST", f"/proxies/{self.name}/toxics", {**given, "attributes": attributes})
         try:
             yield
         finally:
-            self._toxiproxy.call("DELETE", f"/proxies/{self.name}/toxics/{given['name']}")
+            self.toxiproxy.call("DELETE", f"/proxies/{self.name}/toxics/{given['name']}")
 
     def _set(self, **given: Any) -> None:
-        self._toxiproxy.call("POST", f"/proxies/{self.name}", given)
+        self.toxiproxy.call("POST", f"/proxies/{self.name}", given)
 
 
 def _listens_at(pid: int) -> int | None:

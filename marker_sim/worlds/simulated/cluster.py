@@ -16,10 +16,10 @@ from marker_sim.faults import Call, Fault, FaultKind, FaultSettings, Step
 from marker_sim.history import Header, History
 from marker_sim.plan import Plan, Write
 from marker_sim.system import System
-from marker_sim.worlds.cluster.lives import ClientLife, ExecutorLife
 from marker_sim.worlds.cluster.run import ClusterRun
 from marker_sim.worlds.cluster.work import run_stage_again
 from marker_sim.worlds.cluster.writes import Instruction
+from marker_sim.worlds.host import ClientLife, ExecutorLife
 from marker_sim.worlds.simulated.host import SimulatedHost
 from marker_sim.worlds.simulated.scheduler import MS, Process
 

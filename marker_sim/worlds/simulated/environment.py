@@ -13,10 +13,10 @@ from marker_sim.plan import Write
 from marker_sim.seams import Reply, Request
 from marker_sim.timeline import WriteStat
 from marker_sim.worlds.cluster.environment import ProcessEnvironment
-from marker_sim.worlds.cluster.lives import ClientLife, ExecutorLife, TimelineServerLife
 from marker_sim.worlds.cluster.run import ClusterRun
 from marker_sim.worlds.cluster.work import StageBackend, perform_attempt, perform_operations, perform_write, run_stage
 from marker_sim.worlds.cluster.writes import MESSAGE_MS
+from marker_sim.worlds.host import ClientLife, ExecutorLife, TimelineServerLife
 from marker_sim.worlds.simulated.runtime import SimHostLocks, SimMailbox, SimRuntime
 from marker_sim.worlds.simulated.scheduler import MS, Process, Scheduler
 from marker_sim.worlds.simulated.storage import SimStorage

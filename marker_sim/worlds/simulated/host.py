@@ -10,9 +10,9 @@ from typing import Any
 
 from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.plan import PROBE, Plan, Write
-from marker_sim.worlds.cluster.lives import ClientLife, ExecutorLife, Life, WriteDriverLife
 from marker_sim.worlds.cluster.run import ClusterRun
 from marker_sim.worlds.cluster.store import ROLE
+from marker_sim.worlds.host import ClientLife, ExecutorLife, Life, WriteDriverLife
 from marker_sim.worlds.simulated.environment import SimulatedBackend, SimulatedEnvironment
 from marker_sim.worlds.simulated.runtime import SimHostLocks
 from marker_sim.worlds.simulated.scheduler import MS, ActorState, Process, Scheduler

@@ -24,7 +24,7 @@ from marker_sim.faults import Fault
 from marker_sim.faults.sites import SITES
 from marker_sim.history import Event, Value
 from marker_sim.markers.checked import WrongReturn
-from marker_sim.worlds.cluster.lives import Life
+from marker_sim.worlds.host import Life
 
 MS = 1_000_000
 _new = tuple.__new__

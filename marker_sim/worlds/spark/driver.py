@@ -27,8 +27,7 @@ from marker_sim.plan import Task, Write
 from marker_sim.timeline import WriteStat
 from marker_sim.worlds.cluster.environment import ProcessEnvironment
 from marker_sim.worlds.cluster.work import perform_write, record_part
-from marker_sim.worlds.processes.children import Child
-from marker_sim.worlds.processes.roles import serve
+from marker_sim.worlds.processes.children import Child, serve
 from marker_sim.worlds.spark.plans import DRIVER, SERVER
 from marker_sim.worlds.spark.session import SETTINGS, SPECULATION, Respond, answer_kit, open_session
 from marker_sim.worlds.spark.tasks import WriteTasks

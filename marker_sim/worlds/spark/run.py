@@ -29,7 +29,7 @@ from marker_sim.worlds.interceptor import Interceptor
 from marker_sim.worlds.processes.coordinator import Coordinator
 from marker_sim.worlds.processes.fork_server import ManagedProcess
 from marker_sim.worlds.processes.parquet import PARQUET
-from marker_sim.worlds.processes.seams import Counters
+from marker_sim.worlds.processes.seams import step_counters
 from marker_sim.worlds.processes.storages import LocalFront, check_storage, open_storage
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.spark.application import Application, Gone, driver_words
@@ -86,7 +86,7 @@ class SparkWrites:
         self.storage = open_storage(plan.storage, self.interceptor, self._scratch / "storage", front)
         self.settings = ClusterSettings(self.plan, self.system, self.storage.capabilities)
         self.choice = self.settings.choice
-        Counters(self._scratch / "steps")
+        step_counters(self._scratch / "steps")
         self._coordinator = Coordinator(self._scratch / "hub")
         self._coordinator.attach(
             self.interceptor,
