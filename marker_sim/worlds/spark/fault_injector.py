@@ -176,17 +176,13 @@ class JobFaultInjector(SparkFaultInjector):
         self.recorder.record(life.name, "nemesis", "fault", kind.value)
         effect = TASK_EFFECTS[kind]
         self.struck[number] += effect.act(self, write, life)
+        self._jobs.over.wait(effect.held_s)
         if effect.dies:
             raise CallerIsDead
         return effect.order
 
     def hit(self, write: int, life: ManagedProcess) -> int:
         """Nothing but the order to the attempt."""
-        return 1
-
-    def hold(self, write: int, life: ManagedProcess) -> int:
-        """Let the attempt stand still until Spark has started a copy of it."""
-        self._jobs.over.wait(SLOW_S)
         return 1
 
     def await_next(self, write: int, life: ManagedProcess) -> int:
@@ -263,16 +259,18 @@ class TaskEffect(NamedTuple):
     """What a fault of a task does when the attempt is at its moment.
 
     act: returns how many it hit. order: for the attempt, None to go on. dies: whether the attempt is gone.
+    held_s: how long the attempt stands still after it.
     """
 
     act: Callable[[JobFaultInjector, int, ManagedProcess], int]
     order: str | None = None
     dies: bool = False
+    held_s: float = 0.0
 
 
 TASK_EFFECTS = {
     FaultKind.TASK_FAILED: TaskEffect(JobFaultInjector.hit, "fail"),
-    FaultKind.SLOW_TASK: TaskEffect(JobFaultInjector.hold),
+    FaultKind.SLOW_TASK: TaskEffect(JobFaultInjector.hit, held_s=SLOW_S),
     FaultKind.LATE_ATTEMPT: TaskEffect(JobFaultInjector.await_next),
     FaultKind.LATE_FAILURE: TaskEffect(JobFaultInjector.await_next, "fail"),
     FaultKind.WORKER_KILLED: TaskEffect(JobFaultInjector.kill_worker, dies=True),
