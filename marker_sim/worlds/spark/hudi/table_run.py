@@ -60,7 +60,6 @@ def play_table(
     """
     name = f"t{number}"
     here = scratch / name
-    interrupted, cut, trouble = False, False, ""
     recorder, warm = Recorder(), java is not None and java.warm is not None
     injector = TableFaultInjector(recorder, name) if java is None else java.injector(recorder, name, plan.storage)
     interceptor = Interceptor(recorder, injector.inject, callers=DRIVERS)
@@ -80,20 +79,8 @@ def play_table(
             pace=pace,
             readers=("hudi",) if warm else READERS,
         )
-        try:
-            table.play()
-            cut = table.begun < len(steps_of(plan))
-        except OutOfTime:
-            cut = True
-        except WriteRefused:
-            pass
-        except KeyboardInterrupt:
-            interrupted = True
-        except HarnessError as error:
-            trouble = str(error)
-        finally:
-            table.close()
-            events = recorder.close()
+        interrupted, cut, trouble = _ending(table)
+        events = recorder.close()
         place.check()
         header = _header(plan, place, sut, version, profile, name, "spark" if java is None else "java")
         unseen = {UNSEEN + sentence: 1 for sentence in place.unseen()}
@@ -111,6 +98,23 @@ def play_table(
         trouble=trouble,
         calls=tuple(table.calls),
     )
+
+
+def _ending(table: Table) -> tuple[bool, bool, str]:
+    """Whether the writes of a table were interrupted, whether they were cut, and what the surroundings' trouble was."""
+    try:
+        table.play()
+    except OutOfTime:
+        return False, True, ""
+    except WriteRefused:
+        return False, False, ""
+    except KeyboardInterrupt:
+        return True, False, ""
+    except HarnessError as error:
+        return False, False, str(error)
+    finally:
+        table.close()
+    return False, table.begun < len(steps_of(table.plan)), ""
 
 
 def _cluster(
