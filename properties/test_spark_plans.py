@@ -11,6 +11,7 @@ from marker_sim.plan import Plan
 from marker_sim.report.words import plan_sentences
 from marker_sim.search.shrinking.jobs import smaller
 from marker_sim.search.shrinking.shrinker import shrink
+from marker_sim.worlds.spark.fault_injector import TASK_EFFECTS
 from marker_sim.worlds.spark.plans import PHASES, driver_kill, driver_plan, phase_of, task_plan
 
 DRAWN = [
@@ -36,6 +37,10 @@ def test_each_fault_belongs_to_one_write_and_a_stored_plan_is_the_same(plan: Pla
 @pytest.mark.parametrize("word", PHASES)
 def test_a_phase_is_known_again_by_its_fault(word: str) -> None:
     assert phase_of(driver_kill(word, 1, "before")) == phase_of(driver_kill(word, 3, "after")) == word
+
+
+def test_each_fault_of_an_attempt_has_an_effect() -> None:
+    assert set(TASK_EFFECTS) == {kind for kind in FaultKind if kind.row.family == "job"}
 
 
 @pytest.mark.parametrize("plan", DRAWN)

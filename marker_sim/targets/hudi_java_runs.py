@@ -244,15 +244,18 @@ class JavaRuns(TableRuns):
             ),
             deciding=tuple(
                 Deciding(
-                    name=name, guarantees=guarantees, mode=mode,
-                    tried=self.tried[mode, name], met=self.met[mode, name],
+                    name=name,
+                    guarantees=guarantees,
+                    mode=mode,
+                    tried=self.tried[mode, name],
+                    met=self.met[mode, name],
                 )
                 for mode in self.request.modes
                 for name, guarantees in _DECIDES.items()
             ),
             walked=self.walk.rows(),
             server=self.request.server.to_dict(),
-        )  # fmt: skip
+        )
 
 
 def _recovered(history: History) -> bool:

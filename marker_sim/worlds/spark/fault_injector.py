@@ -16,9 +16,10 @@ import signal
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import psutil
 
@@ -172,31 +173,35 @@ class JobFaultInjector(SparkFaultInjector):
         return None
 
     def _task(self, number: int, kind: FaultKind, write: int, life: ManagedProcess) -> str | None:
-        answer = None
         self.recorder.record(life.name, "nemesis", "fault", kind.value)
-        match kind:
-            case FaultKind.TASK_FAILED:
-                self.struck[number] += 1
-                answer = "fail"
-            case FaultKind.WORKER_KILLED:
-                self.struck[number] += self._kill(life, None)
-                raise CallerIsDead
-            case FaultKind.EXECUTOR_KILLED:
-                self.struck[number] += self._kill_executors(life.actor)
-                raise CallerIsDead
-            case FaultKind.SHUFFLE_LOST:
-                self._await_others(write)
-                for host in self._jobs.cluster.executors():
-                    if host != life.actor:
-                        self.struck[number] += self._kill_executors(host)
-            case FaultKind.LATE_ATTEMPT | FaultKind.LATE_FAILURE:
-                with self._turn:
-                    self.struck[number] += self._turn.wait_for(lambda: self._begun > write, HELD_S)
-                answer = "fail" if kind is FaultKind.LATE_FAILURE else None
-            case _:
-                self.struck[number] += 1
-                self._jobs.over.wait(SLOW_S)
-        return answer
+        effect = TASK_EFFECTS[kind]
+        self.struck[number] += effect.act(self, write, life)
+        self._jobs.over.wait(effect.held_s)
+        if effect.dies:
+            raise CallerIsDead
+        return effect.order
+
+    def hit(self, write: int, life: ManagedProcess) -> int:
+        """Nothing but the order to the attempt."""
+        return 1
+
+    def await_next(self, write: int, life: ManagedProcess) -> int:
+        """Hold the attempt until the next write has begun, `HELD_S` at most."""
+        with self._turn:
+            return self._turn.wait_for(lambda: self._begun > write, HELD_S)
+
+    def kill_worker(self, write: int, life: ManagedProcess) -> int:
+        """Kill the Python worker of the attempt."""
+        return self._kill(life, None)
+
+    def kill_executor(self, write: int, life: ManagedProcess) -> int:
+        """Kill the executors of the attempt's host."""
+        return self._kill_executors(life.actor)
+
+    def lose_shuffle(self, write: int, life: ManagedProcess) -> int:
+        """Kill the executors of the other hosts when all tasks of the write have results."""
+        self._await_others(write)
+        return sum(self._kill_executors(host) for host in self._jobs.cluster.executors() if host != life.actor)
 
     def _meet(self, number: int, task: tuple[int, int], name: str, attempt: int) -> None:
         """Hold an attempt at a moment until another attempt of its task is there too, `HELD_S` at most."""
@@ -248,6 +253,30 @@ class JobFaultInjector(SparkFaultInjector):
     def missed(self) -> tuple[Fault, ...]:
         """The faults of the plan that never struck."""
         return tuple(fault for number, fault in enumerate(self._jobs.plan.faults) if not self.times(number))
+
+
+class TaskEffect(NamedTuple):
+    """What a fault of a task does when the attempt is at its moment.
+
+    act: returns how many it hit. order: for the attempt, None to go on. dies: whether the attempt is gone.
+    held_s: how long the attempt stands still after it.
+    """
+
+    act: Callable[[JobFaultInjector, int, ManagedProcess], int]
+    order: str | None = None
+    dies: bool = False
+    held_s: float = 0.0
+
+
+TASK_EFFECTS = {
+    FaultKind.TASK_FAILED: TaskEffect(JobFaultInjector.hit, "fail"),
+    FaultKind.SLOW_TASK: TaskEffect(JobFaultInjector.hit, held_s=SLOW_S),
+    FaultKind.LATE_ATTEMPT: TaskEffect(JobFaultInjector.await_next),
+    FaultKind.LATE_FAILURE: TaskEffect(JobFaultInjector.await_next, "fail"),
+    FaultKind.WORKER_KILLED: TaskEffect(JobFaultInjector.kill_worker, dies=True),
+    FaultKind.EXECUTOR_KILLED: TaskEffect(JobFaultInjector.kill_executor, dies=True),
+    FaultKind.SHUFFLE_LOST: TaskEffect(JobFaultInjector.lose_shuffle),
+}
 
 
 class TableFaultInjector(SparkFaultInjector):

@@ -61,39 +61,24 @@ class LeftFiles(NamedTuple):
 
 def left_files(history: History) -> LeftFiles:
     """What a run left behind."""
-    lives = _lives(history)
-    before = {path for path in _unnamed(history) if lives.written.get(path, -1) < lives.begun}
-    return LeftFiles(
-        strays=tuple(sorted(before & lives.ended & lives.listed)),
-        unlisted=tuple(sorted((before & lives.ended) - lives.listed)),
-        abandoned=tuple(sorted(before - lives.ended)),
-    )
-
-
-@dataclass(slots=True)
-class _Lives:
-    """The data files of a run. written: the event that wrote each last. ended: those whose attempt ended. begun: the
-    event at which the last write began. listed: those whose markers an answered listing of a driver contains.
-    """
-
-    written: dict[str, int] = field(default_factory=dict)
-    ended: set[str] = field(default_factory=set)
-    listed: set[str] = field(default_factory=set)
-    begun: int = -1
-
-
-def _lives(history: History) -> _Lives:
-    lives = _Lives()
+    written: dict[str, int] = {}  # The event that wrote each data file last.
+    ended, listed = set[str](), set[str]()  # Those whose attempts ended; whose markers a driver's listing contains.
+    begun = -1  # The event at which the last write began.
     for event in history.events:
         if event.kind == "effect" and event.operation in ("put", "overwrite") and event.path:
-            lives.written[event.path] = event.index
+            written[event.path] = event.index
         elif event.operation == "attempt" and event.kind != "invoke":
-            lives.ended.add(f"{event.table}/{event.path}")
+            ended.add(f"{event.table}/{event.path}")
         elif (event.role, event.kind, event.operation) == (DRIVER, "ok", "list") and isinstance(event.value, tuple):
-            lives.listed.update(f"{event.table}/{data_path(name)}" for name in event.value)
+            listed.update(f"{event.table}/{data_path(name)}" for name in event.value)
         elif (event.kind, event.operation) == ("invoke", "begin"):
-            lives.begun = event.index
-    return lives
+            begun = event.index
+    before = {path for path in _unnamed(history) if written.get(path, -1) < begun}
+    return LeftFiles(
+        strays=tuple(sorted(before & ended & listed)),
+        unlisted=tuple(sorted((before & ended) - listed)),
+        abandoned=tuple(sorted(before - ended)),
+    )
 
 
 def _unnamed(history: History) -> set[str]:

@@ -14,7 +14,6 @@ which the same effects are recorded that the door records.
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -25,7 +24,6 @@ from marker_sim.errors import HarnessError
 from marker_sim.faults import Fault, FaultKind
 from marker_sim.history.index.presence import directory_of
 from marker_sim.plan import Plan
-from marker_sim.tables.sources import DirectorySource
 from marker_sim.worlds.door.front import keeps
 from marker_sim.worlds.interceptor import Interceptor, StorageCall
 from marker_sim.worlds.recorder import Recorder
@@ -33,7 +31,7 @@ from marker_sim.worlds.spark.application import Application, Gone, Hangs, OutOfT
 from marker_sim.worlds.spark.fault_injector import TableFaultInjector
 from marker_sim.worlds.spark.hudi.settings import Program, hudi_options, log_of, partition_names
 from marker_sim.worlds.spark.hudi.steps import call_of
-from marker_sim.worlds.spark.hudi.table_storage import TableStorage, bucket_storage
+from marker_sim.worlds.spark.hudi.table_storage import TableStorage, table_storage
 from marker_sim.worlds.spark.plans import DRIVER
 from marker_sim.worlds.spark.session import JVM
 
@@ -65,11 +63,7 @@ def asked_once(plan: Plan, version: str, folder: Path) -> Iterator[str]:
     part, write = partition_names(plan)[0], {"do": "write", "extra": {}, "faults": [], "limit_ms": int(START_S * 1000)}
     writes = [{**write, "rows": [["k00", part, f"w{number}", number]]} for number in (1, 2)]
     interceptor = Interceptor(Recorder(), lambda due, call: None)
-    with (
-        watched_storage(interceptor, folder, "t")
-        if plan.storage == "local"
-        else bucket_storage(interceptor, "t") as place
-    ):
+    with table_storage(plan, interceptor, folder, "t", door=False) as place:
         begins = opened(place, "archive", java_options(plan, version))
         yield "".join(f"{json.dumps(each)}\n" for each in (begins, *writes, {"do": "read"}))
 
@@ -129,9 +123,12 @@ class JavaDriver:
         if message["do"] == "read":
             return self.jvm.ask(message, timeout_s)
         told = {
-            "do": "write", "rows": message["rows"], "extra": message["options"],
-            "faults": self.injector.told() if self.injector else [], "limit_ms": int(timeout_s * 1000),
-        }  # fmt: skip
+            "do": "write",
+            "rows": message["rows"],
+            "extra": message["options"],
+            "faults": self.injector.told() if self.injector else [],
+            "limit_ms": int(timeout_s * 1000),
+        }
         try:
             answer = self.jvm.ask(told, timeout_s + ANSWER_S)
         except Hangs:
@@ -187,12 +184,15 @@ class JavaFaultInjector(TableFaultInjector):
         """The armed faults that the Java program does, as it reads them."""
         return [
             {
-                "pattern": aimed.call.pattern, "operations": list(aimed.call.operations), "n": aimed.call.n,
-                "calls": aimed.fault.settings.calls, "effect": effect_of(aimed.fault),
+                "pattern": aimed.call.pattern,
+                "operations": list(aimed.call.operations),
+                "n": aimed.call.n,
+                "calls": aimed.fault.settings.calls,
+                "effect": effect_of(aimed.fault),
             }
             for aimed in self._armed
             if not self.at_storage(aimed.fault)
-        ]  # fmt: skip
+        ]
 
     def took(self, answer: Mapping[str, Any]) -> None:
         """Take in the answer to a write: its calls, and what its faults met."""
@@ -205,17 +205,19 @@ class JavaFaultInjector(TableFaultInjector):
         if self._warm:
             self.calls = [
                 StorageCall(
-                    self.process, DRIVER, call["op"], call["path"], ("cut",) if "cut" in call else (),
+                    self.process,
+                    DRIVER,
+                    call["op"],
+                    call["path"],
+                    ("cut",) if "cut" in call else (),
                     needs_room=call["op"] in _NEED_ROOM and "cut" not in call,
                 )
                 for call in answer["calls"]
-            ]  # fmt: skip
+            ]
         for call in answer["calls"]:
             kind, done = kinds.get(call["result"]), "gone" in call
             if kind is not None and not kind.row.kills:
-                self.recorder.record(
-                    self.process, "nemesis", "fault", kind.value, path=call["path"], error=call["op"]
-                )  # fmt: skip
+                self.recorder.record(self.process, "nemesis", "fault", kind.value, path=call["path"], error=call["op"])
             if self._warm and done:
                 self._effects(call)
             if kind is not None and kind.row.kills:
@@ -293,16 +295,3 @@ class JavaDrivers:
         options = java_options(plan, self.version, REMOTE_S if self.warm is None else WARM_REMOTE_S)
         own = injector if isinstance(injector, JavaFaultInjector) else None
         return JavaDriver(name, jvm, place, options, own, own=self.warm is None)
-
-
-@contextmanager
-def watched_storage(interceptor: Interceptor, root: Path, table: str) -> Iterator[TableStorage]:
-    """A new directory whose calls the Java program tells, removed after the block."""
-    (root / table).mkdir(parents=True)
-    files = DirectorySource(root, 1)
-    try:
-        uri = str(root / table)
-        yield TableStorage(files=files, uri=uri, reader=(uri, {}), interceptor=interceptor)
-    finally:
-        files.close()
-        shutil.rmtree(root, ignore_errors=True)

@@ -189,7 +189,10 @@ PHASES = (
     ),
     WritePhase("data-file", "write", ("G13", "G15", "G19", "G24"), DATA, nths=(1, 2, 3), parts=_EACH),
     WritePhase(
-        "metadata", "write", ("G15", "G24"), r"\.hoodie/metadata/\.hoodie/(timeline/)?\d+(_\d+)?\.deltacommit$",
+        "metadata",
+        "write",
+        ("G15", "G24"),
+        r"\.hoodie/metadata/\.hoodie/(timeline/)?\d+(_\d+)?\.deltacommit$",
         metadata=True,
     ),
     WritePhase("before-commit", "write", ("G14", "G24"), _COMPLETED + _WHOLE, parts=("before", "within")),
@@ -203,7 +206,7 @@ PHASES = (
     ),
     WritePhase("rollback-after-completion", "rollback", ("G16", "G18"), _ROLLBACK + "$", parts=("after",)),
     WritePhase("rollback-marker-deletion", "rollback", ("G16", "G18"), _MARKER_FILES, "delete", nths=(1, 1, 2)),
-)  # fmt: skip
+)
 REWRITE = next(phase for phase in PHASES if phase.rewrites).name
 # The deletion of what an attempt left that was not accepted.
 RECONCILE = WritePhase("reconcile", "write", ("G14", "G15"), DATA, "delete")
@@ -247,9 +250,7 @@ def storage_troubles(rng: random.Random) -> tuple[TableStep, ...]:
     times = rng.choice((1, 3, REPEATED))
     every = Call("", ("put", "delete", *READ_CALLS), rng.randint(1, 20))
     throttled = _failing(FaultKind.THROTTLED, every, calls=rng.randint(2, 10))
-    unread = _failing(
-        FaultKind.SERVER_ERROR, Call("", READ_CALLS, rng.randint(1, 30)), calls=rng.choice((1, 3))
-    )  # fmt: skip
+    unread = _failing(FaultKind.SERVER_ERROR, Call("", READ_CALLS, rng.randint(1, 30)), calls=rng.choice((1, 3)))
     first = rng.randint(1, 12)
     return (
         _step(RECONCILE.name, lost, RECONCILE.fault(rng)),

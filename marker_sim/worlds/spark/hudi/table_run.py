@@ -19,11 +19,11 @@ from marker_sim.worlds.interceptor import DRIVERS, Interceptor
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.spark.application import Application, Driver, OutOfTime, driver_words
 from marker_sim.worlds.spark.fault_injector import TableFaultInjector
-from marker_sim.worlds.spark.hudi.java_driver import JavaDrivers, watched_storage
+from marker_sim.worlds.spark.hudi.java_driver import JavaDrivers
 from marker_sim.worlds.spark.hudi.settings import Program, describe, hudi_options, log_of, shape_of, spark_conf
 from marker_sim.worlds.spark.hudi.steps import steps_of
 from marker_sim.worlds.spark.hudi.table import READERS, Pace, Table, WriteRefused
-from marker_sim.worlds.spark.hudi.table_storage import TableStorage, bucket_storage, local_storage
+from marker_sim.worlds.spark.hudi.table_storage import TableStorage, table_storage
 from marker_sim.worlds.spark.outcome import SparkRun
 from marker_sim.worlds.spark.session import SPECULATION
 from marker_sim.worlds.spark.standalone import Standalone
@@ -60,42 +60,61 @@ def play_table(
     """
     name = f"t{number}"
     here = scratch / name
-    interrupted, cut, trouble = False, False, ""
     recorder, warm = Recorder(), java is not None and java.warm is not None
     injector = TableFaultInjector(recorder, name) if java is None else java.injector(recorder, name, plan.storage)
-    with _storage(plan, injector, here, name, warm) as place, _cluster(plan, program, here, place) as cluster:
+    interceptor = Interceptor(recorder, injector.inject, callers=DRIVERS)
+    stored = table_storage(plan, interceptor, here / "storage", name, door=not warm)
+    with stored as place, _cluster(plan, program, here, place) as cluster:
         injector.cluster = cluster
         begin: Callable[[str], Driver] = partial(_start, plan, version, program, here, place, cluster)
         if java is not None:
             begin = partial(java.begin, plan, program, here, place, injector)
         table = Table(
-            name=name, plan=plan, place=place, injector=injector, begin=begin, program=program, pace=pace,
+            name=name,
+            plan=plan,
+            place=place,
+            injector=injector,
+            begin=begin,
+            program=program,
+            pace=pace,
             readers=("hudi",) if warm else READERS,
-        )  # fmt: skip
-        try:
-            table.play()
-            cut = table.begun < len(steps_of(plan))
-        except OutOfTime:
-            cut = True
-        except WriteRefused:
-            pass
-        except KeyboardInterrupt:
-            interrupted = True
-        except HarnessError as error:
-            trouble = str(error)
-        finally:
-            table.close()
-            events = recorder.close()
+        )
+        interrupted, cut, trouble = _ending(table)
+        events = recorder.close()
         place.check()
         header = _header(plan, place, sut, version, profile, name, "spark" if java is None else "java")
         unseen = {UNSEEN + sentence: 1 for sentence in place.unseen()}
     shutil.rmtree(here, ignore_errors=True)
     met = {in_mode(step, plan.mode): times for step, times in table.met.items()}
     return SparkRun(
-        history=History(header, events), plan=table.played, counts=met | table.counts | unseen, armed=table.armed,
-        met=table.met, refused=tuple(table.refused), interrupted=interrupted, cut=cut, trouble=trouble,
+        history=History(header, events),
+        plan=table.played,
+        counts=met | table.counts | unseen,
+        armed=table.armed,
+        met=table.met,
+        refused=tuple(table.refused),
+        interrupted=interrupted,
+        cut=cut,
+        trouble=trouble,
         calls=tuple(table.calls),
-    )  # fmt: skip
+    )
+
+
+def _ending(table: Table) -> tuple[bool, bool, str]:
+    """Whether the writes of a table were interrupted, whether they were cut, and what the surroundings' trouble was."""
+    try:
+        table.play()
+    except OutOfTime:
+        return False, True, ""
+    except WriteRefused:
+        return False, False, ""
+    except KeyboardInterrupt:
+        return True, False, ""
+    except HarnessError as error:
+        return False, False, str(error)
+    finally:
+        table.close()
+    return False, table.begun < len(steps_of(table.plan)), ""
 
 
 def _cluster(
@@ -116,15 +135,6 @@ def _start(
     spec = {"settings": conf, "options": hudi_options(plan, version), "table": place.uri}
     words = driver_words("hudi", spec, here / f"{name}.spec")
     return Application(name, words, program.environment(), log_of(program, here, name), program.deadline, place.door)
-
-
-def _storage(
-    plan: Plan, injector: TableFaultInjector, here: Path, name: str, warm: bool
-) -> AbstractContextManager[TableStorage]:
-    interceptor = Interceptor(injector.recorder, injector.inject, callers=DRIVERS)
-    if plan.storage == "s3":
-        return bucket_storage(interceptor, name)
-    return (watched_storage if warm else local_storage)(interceptor, here / "storage", name)
 
 
 def _header(

@@ -10,10 +10,11 @@ are in the history in their order.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from marker_sim.plan import Plan
 from marker_sim.tables.sources import DirectorySource, Files, ObjectFiles
 from marker_sim.worlds.door.front import DirectoryFront
 from marker_sim.worlds.interceptor import Interceptor, StorageCall
@@ -74,17 +75,24 @@ class TableStorage:
             self.bucket.check()
 
 
+def table_storage(
+    plan: Plan, interceptor: Interceptor, root: Path, table: str, *, door: bool
+) -> AbstractContextManager[TableStorage]:
+    """The storage of a plan's table. root, door: of a local one."""
+    if plan.storage == "s3":
+        return bucket_storage(interceptor, table)
+    return local_storage(interceptor, root, table, door=door)
+
+
 @contextmanager
-def local_storage(interceptor: Interceptor, root: Path, table: str) -> Iterator[TableStorage]:
-    """A new directory behind a door, which is closed after the block; the directory is kept."""
+def local_storage(interceptor: Interceptor, root: Path, table: str, *, door: bool = True) -> Iterator[TableStorage]:
+    """A new directory, which is kept. door: whether processes start behind one; else they tell their calls."""
     (root / table).mkdir(parents=True)
     uri = str(root / table)
-    door, files = DirectoryFront(root, interceptor), DirectorySource(root, 1)
-    try:
-        yield TableStorage(files=files, uri=uri, reader=(uri, {}), interceptor=interceptor, door=door)
-    finally:
-        files.close()
-        door.close()
+    with ExitStack() as opened:
+        front = opened.enter_context(closing(DirectoryFront(root, interceptor))) if door else None
+        files = opened.enter_context(closing(DirectorySource(root, 1)))
+        yield TableStorage(files=files, uri=uri, reader=(uri, {}), interceptor=interceptor, door=front)
 
 
 @contextmanager
@@ -99,6 +107,9 @@ def bucket_storage(interceptor: Interceptor, table: str) -> Iterator[TableStorag
             "aws_allow_http": "true",
         }
         yield TableStorage(
-            files=ObjectFiles(bucket.objects), uri=f"s3a://{BUCKET}/{table}", interceptor=interceptor, bucket=bucket,
+            files=ObjectFiles(bucket.objects),
+            uri=f"s3a://{BUCKET}/{table}",
+            interceptor=interceptor,
+            bucket=bucket,
             reader=(f"s3://{BUCKET}/{table}", access),
-        )  # fmt: skip
+        )
