@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import socket
 import stat
 import threading
@@ -20,6 +19,7 @@ from marker_sim.faults import FAULT_CLASS, Fault, FaultKind, Step, drawable
 from marker_sim.history import Header, History
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.plan import PLACES
+from marker_sim.search.seeds import Draws
 from marker_sim.search.wire_plans import draw, kinds_of
 from marker_sim.surroundings.files import CACHE_VARIABLE
 from marker_sim.worlds.proxies import install
