@@ -68,7 +68,6 @@ class _Conditions:
     def __init__(self, history: History) -> None:
         self.view = view = HistoryIndex(history)
         self.met: Counter[str] = Counter()
-        self.refused: dict[str, list[tuple[RecordedCall, FaultSpan]]] = {}
         for path, directory in view.directories.items():
             self._of_servers(directory)
             self._of_storage(path, directory)

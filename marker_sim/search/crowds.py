@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from marker_sim.faults import Call, Fault, FaultKind, Step, When
+from marker_sim.faults.model import Trigger
 from marker_sim.plan import COPY, Op
 from marker_sim.search.seeds import Draws
 from marker_sim.unusual_names import PARTITIONS, twins
@@ -32,14 +33,27 @@ ASKED = (("create",), ("create",), ("list",), ("create", "list"), ("exists",))
 PAIRS = (0, 2, 5)  # Pairs of similar names.
 
 
-def short_scripts(rng: Draws, directories: dict[str, int], second: bool, most: int | None = None) -> list[Op]:
+class Directories(dict[str, int]):
+    """The marker directories of a plan with their numbers; a new one gets the next."""
+
+    def __missing__(self, path: str) -> int:
+        self[path] = len(self)
+        return self[path]
+
+
+def killed(rng: Draws, trigger: Trigger) -> Fault:
+    """A server that dies, and starts again at once or soon."""
+    return Fault.of(FaultKind.KILL, "server", trigger, restart_ms=rng.of(0, 100))
+
+
+def short_scripts(rng: Draws, directories: Directories, second: bool, most: int | None = None) -> list[Op]:
     """Single clients in a directory of their own, to be added to a plan.
 
     second: whether there are two servers. most: how many clients at most, None for any number.
     """
     ops: list[Op] = []
     for number in range(rng.choice(SHORT_SCRIPTS[second]))[:most]:
-        directory = directories.setdefault(f"{number}/t/.hoodie/.temp/{rng.of('1', '10')}", len(directories))
+        directory = directories[f"{number}/t/.hoodie/.temp/{rng.of('1', '10')}"]
         exchanging = second and number % 2
         calls = _exchange(rng) if exchanging else _any_order(rng)
         count = 2 if exchanging else rng.of(1, 2, 3)
@@ -69,7 +83,7 @@ def _exchange(rng: Draws) -> list[tuple[str, int]]:
     return calls
 
 
-def removed_elsewhere(rng: Draws, directories: dict[str, int], askers: list[str]) -> tuple[list[Op], list[Fault]]:
+def removed_elsewhere(rng: Draws, directories: Directories, askers: list[str]) -> tuple[list[Op], list[Fault]]:
     """Marker directories deleted by other programs: sometimes while all ask, and once while one client waits.
 
     That client creates names before and after: the same name and one of equal length; and it lists.
@@ -77,7 +91,7 @@ def removed_elsewhere(rng: Draws, directories: dict[str, int], askers: list[str]
     names = [f"away/r{number}_0-0-0_001.parquet.marker.CREATE" for number in range(3)]
     before = rng.choices(names, k=rng.of(1, 2, 4))
     after = [rng.choice(before), *(rng.of(*names, "") for _ in range(rng.of(1, 3)))]
-    directory, actor = directories.setdefault("away/t/.hoodie/.temp/1", len(directories)), "executor-r0"
+    directory, actor = directories["away/t/.hoodie/.temp/1"], "executor-r0"
     ops = [
         Op(
             actor=actor,
@@ -115,16 +129,14 @@ def around_a_failure(rng: Draws, storage: str, failing: tuple[int, ...], beside:
     ]
 
 
-def killed_at_a_rewrite(
-    rng: Draws, storage: str, directories: dict[str, int], num_threads: int
-) -> tuple[list[Op], Fault]:
+def killed_at_a_rewrite(rng: Draws, storage: str, directories: Directories, num_threads: int) -> tuple[list[Op], Fault]:
     """A server dies at one of the first writes of a file that holds answered names, some of which are asked for again.
 
     In a directory of its own, one client creates one name after the other, so that each is in its own batch: when each
     file was written once, the next write rewrites a file with names.
     """
     path, numbers = "late/t/.hoodie/.temp/1", range(num_threads + 4)
-    directory = directories.setdefault(path, len(directories))
+    directory = directories[path]
     ops = [
         Op(
             actor="executor-k0", kind="create" if number >= 0 else "list", directory=directory,
@@ -135,7 +147,7 @@ def killed_at_a_rewrite(
     when: When = rng.of("before", "after")
     operations = rng.choice(_ONCE_A_PUT) if storage == "local" else ("put",)
     trigger = Call(rf"^{re.escape(path)}/MARKERS\d+$", operations, num_threads + rng.of(1, 2, 3), when)
-    return ops, Fault.of(FaultKind.KILL, "server", trigger, restart_ms=rng.of(0, 100))
+    return ops, killed(rng, trigger)
 
 
 def crowd(rng: Draws, storage: str, first: int, directories: int, latin: bool) -> list[Op]:

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from marker_sim.faults import Fault, FaultKind, Step
+from marker_sim.faults import Step
 from marker_sim.plan import MALFORMED, SPELLINGS, Op, Plan
+from marker_sim.search.crowds import killed
 from marker_sim.search.merged_plans import batches, in_other_forms
 from marker_sim.search.seeds import Draws
 from marker_sim.unusual_names import DIRECTORIES, KEPT, REFUSED
@@ -52,7 +53,7 @@ def make_hostile_plan(seed: int, storage: str, threads: tuple[int, ...], interva
         interval_ms=interval_ms,
         directories=tuple(rng.sample(DIRECTORIES, 2)),
         ops=in_other_forms(seed, (*before, *_reads(), *again, *after)),
-        faults=(Fault.of(FaultKind.KILL, "server", Step(len(before)), restart_ms=rng.of(0, 100)),),
+        faults=(killed(rng, Step(len(before))),),
         seed=seed,
     )
 

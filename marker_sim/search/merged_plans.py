@@ -18,9 +18,11 @@ from marker_sim.faults.row import CHANGES, READ_CALLS
 from marker_sim.names import TYPE_FILE, marker_file
 from marker_sim.plan import REQUEST_FORMS, Op, Plan
 from marker_sim.search.crowds import (
+    Directories,
     around_a_failure,
     crowd,
     hot,
+    killed,
     killed_at_a_rewrite,
     readers,
     removed_elsewhere,
@@ -116,7 +118,7 @@ def make_merged_plan(
     latin, second = rng.random() < 0.5, theme == "two servers"
     num_threads, interval_ms = batches(rng, *(_quick(threads, intervals_ms) if second else (threads, intervals_ms)))
     parts = (1,) if small else PARTS[theme][: 2 if num_threads > PROBED_FAST else None]
-    directories: dict[str, int] = {}
+    directories = Directories()
     ops, faults = _merged(rng, storage, directories, rng.choice(parts), latin)
     odd = [op.directory for op in ops if op.name and tuple(directories)[op.directory].startswith(ODD_TABLES)]
     ops += with_twins(rng, ops, forms=not latin)
@@ -137,9 +139,9 @@ def make_merged_plan(
         case "deaths":
             crash = [fault for each in _crash(rng, storage, asked_for) if (fault := done(each, storage)) is not None]
             early, asked = [*_few(rng, possible), *crash], sum(op.copies for op in ops)
-            late, killed = killed_at_a_rewrite(rng, storage, directories, num_threads)
+            late, rewriting = killed_at_a_rewrite(rng, storage, directories, num_threads)
             removed, removals = removed_elsewhere(rng, directories, askers)
-            more, faults = [*late, *removed], [*(_late(rng, fault, asked) for fault in early), killed, *removals]
+            more, faults = [*late, *removed], [*(_late(rng, fault, asked) for fault in early), rewriting, *removals]
             faults += [*_outage(rng, storage, asked_for), *_hang_ups(rng, askers), *_again(seed, storage)]
     more += [] if small else readers(seed, storage, len(directories))
     more += repeated_listings(seed, max(odd, key=odd.count, default=0))
@@ -187,7 +189,7 @@ def in_other_forms(seed: int, ops: Iterable[Op]) -> tuple[Op, ...]:
 
 
 def _merged(
-    rng: Draws, storage: str, directories: dict[str, int], parts: int, latin: bool
+    rng: Draws, storage: str, directories: Directories, parts: int, latin: bool
 ) -> tuple[list[Op], list[Fault]]:
     """Operations and faults of some plans of the swarm, the first with tables of an odd name.
 
@@ -199,7 +201,7 @@ def _merged(
         plan = make_plan(rng.randrange(MADE_OF), "timeline", storage)
         odd = [prefix for prefix in ODD_TABLES if not latin or prefix.isascii()]
         prefix, first = rng.choice(PREFIXES if part else odd), _clients(ops)
-        numbers = [directories.setdefault(f"{prefix}{path}", len(directories)) for path in plan.directories]
+        numbers = [directories[f"{prefix}{path}"] for path in plan.directories]
         names = {op.actor: _actor(op.actor, first) for op in plan.ops}
         longest_ms = rng.choice(WAITS_MS)
         ops += [
@@ -245,21 +247,21 @@ def _crash(rng: Draws, storage: str, asked_for: str) -> tuple[Fault, ...]:
     """Sometimes a server's death at one of its first changes of a marker directory, while it is young in each."""
     if rng.random() > CRASHES:
         return ()
-    trigger: Site | Call = Site(rng.choice(CRASH_SITES), rng.of(1, 1, 2, 4))
-    if rng.random() < AT_ANY_CALL:
-        operations = _changes(storage)
-        when: When = rng.of("before", "after")
-        trigger = Call(f"^{re.escape(asked_for)}/", operations, rng.choice(FIRST_CALLS), when)
-    return (Fault.of(FaultKind.KILL, "server", trigger, restart_ms=rng.of(0, 100)),)
+    site = Site(rng.choice(CRASH_SITES), rng.of(1, 1, 2, 4))
+    anywhere = rng.random() < AT_ANY_CALL
+    return (killed(rng, _first_change(rng, storage, f"^{re.escape(asked_for)}/") if anywhere else site),)
+
+
+def _first_change(rng: Draws, storage: str, pattern: str, starting: bool = False) -> Call:
+    when: When = rng.of("before", "after")
+    return Call(pattern, _changes(storage), rng.choice(FIRST_CALLS), when, starting)
 
 
 def _again(seed: int, storage: str) -> Iterator[Fault]:
     """Sometimes a death of a server at a change of storage while it starts after another one."""
     rng = Draws(f"again/1/{seed}")
     if rng.random() < AGAIN:
-        operations = _changes(storage)
-        when: When = rng.of("before", "after")
-        yield Fault.of(FaultKind.KILL, "server", Call("^/", operations, rng.choice(FIRST_CALLS), when, starting=True))
+        yield Fault.of(FaultKind.KILL, "server", _first_change(rng, storage, "^/", starting=True))
 
 
 def _late(rng: Draws, fault: Fault, asked: int) -> Fault:
@@ -279,25 +281,23 @@ def _confined(rng: Draws, storage: str, directory: str) -> Fault:
 
 
 def _confined_to_some(
-    rng: Draws, storage: str, directories: dict[str, int], asked_for: str
+    rng: Draws, storage: str, directories: Directories, asked_for: str
 ) -> tuple[list[Op], list[Fault]]:
     """Failing storage below a directory, and for a single file in two others, while crowds ask for all of them."""
-    failing = tuple(
-        directories.setdefault(path, len(directories)) for path in (asked_for, *(f"{folder}/1" for folder in ONE_FILE))
-    )
-    ops = around_a_failure(rng, storage, failing, directories.setdefault(BESIDE, len(directories)))
+    failing = tuple(directories[path] for path in (asked_for, *(f"{folder}/1" for folder in ONE_FILE)))
+    ops = around_a_failure(rng, storage, failing, directories[BESIDE])
     kind, operations, settings = CONFINED_FAULTS[storage][0]
     alone = (Call(f"^{re.escape(folder)}/[^/]+/{re.escape(file)}$", operations) for folder, file in ONE_FILE.items())
     return ops, [_confined(rng, storage, asked_for), *(Fault.of(kind, "server", each, **settings) for each in alone)]
 
 
 def _full_disk(
-    rng: Draws, storage: str, directories: dict[str, int], asked_for: str, ops: list[Op]
+    rng: Draws, storage: str, directories: Directories, asked_for: str, ops: list[Op]
 ) -> tuple[list[Op], list[Fault]]:
     """A full disk when a crowd first asks, and a server that is paused while it asks again."""
     failing = (directories[asked_for],)
     more, removals = removed_elsewhere(rng, directories, [])
-    more += around_a_failure(rng, storage, failing, directories.setdefault(BESIDE, len(directories)))
+    more += around_a_failure(rng, storage, failing, directories[BESIDE])
     asked = sum(op.copies for op in (*ops, *more))
     paused = Step(rng.randint(asked // 3, asked // 2))
     return more, [
@@ -313,7 +313,7 @@ def _of_two_servers(rng: Draws, possible: list[Fault], asked: int) -> list[Fault
     faults.append(Fault.of(FaultKind.SECOND_SERVER, "server", Step(1), for_ms=SECOND_MS))
     if rng.random() < DIES_LATE:
         late = Step(rng.randint(asked * 3 // 4, asked))
-        faults.append(Fault.of(FaultKind.KILL, "server", late, restart_ms=rng.of(0, 100)))
+        faults.append(killed(rng, late))
     return faults
 
 

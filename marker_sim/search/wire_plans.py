@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.plan import COPY, Op, Plan
+from marker_sim.search.crowds import killed
 from marker_sim.search.merged_plans import batches
 from marker_sim.search.seeds import Draws
 from marker_sim.unusual_names import PARTITIONS
@@ -62,7 +63,7 @@ def make_wire_plan(
     steps = [int(asked * (EARLY + (LATE - EARLY) * number / len(drawn))) for number in range(len(drawn))]
     faults = [fault.at(step) for fault, step in zip(drawn, steps, strict=True)]
     if cls == "wire":
-        died = Fault.of(FaultKind.KILL, "server", Step(FIRST + SECOND_WAVE), restart_ms=rng.of(0, 100))
+        died = killed(rng, Step(FIRST + SECOND_WAVE))
         faults = [HELD_UP, died, *faults]
     return Plan(
         mode="timeline",
