@@ -139,11 +139,13 @@ def killed_at_a_rewrite(rng: Draws, storage: str, directories: Directories, num_
     directory = directories[path]
     ops = [
         Op(
-            actor="executor-k0", kind="create" if number >= 0 else "list", directory=directory,
+            actor="executor-k0",
+            kind="create" if number >= 0 else "list",
+            directory=directory,
             name=f"late/k{number}_0-0-0_001.parquet.marker.CREATE" if number >= 0 else "",
         )
         for number in (*numbers, -1, *rng.sample(numbers, 3))
-    ]  # fmt: skip
+    ]
     when: When = rng.of("before", "after")
     operations = rng.choice(_ONCE_A_PUT) if storage == "local" else ("put",)
     trigger = Call(rf"^{re.escape(path)}/MARKERS\d+$", operations, num_threads + rng.of(1, 2, 3), when)

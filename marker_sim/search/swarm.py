@@ -74,14 +74,15 @@ def _operations(rng: Draws, clients: list[str], directories: int) -> tuple[Op, .
         directory = rng.randrange(directories)
         after_ms = rng.randint(0, gap_ms) if gap_ms else 0
         server = int(rng.random() < second)
+        op = Op(actor="driver", kind="delete", directory=directory, after_ms=after_ms, server=server)
         dice = rng.random()
         if dice < deletes:
-            ops.append(Op(actor="driver", kind="delete", directory=directory, after_ms=after_ms, server=server))
+            ops.append(op)
             continue
         actor = rng.choice(clients)
         if dice < deletes + lists:
             kind = rng.of("list", "list", "list-data", "list-log", "exists", "exists")
-            ops.append(Op(actor=actor, kind=kind, directory=directory, after_ms=after_ms, server=server))
+            ops.append(replace(op, actor=actor, kind=kind))
             continue
         if dice < deletes + lists + hostile:
             ops.append(replace(_hostile(rng, actor), directory=directory, after_ms=after_ms))
@@ -99,17 +100,7 @@ def _operations(rng: Draws, clients: list[str], directories: int) -> tuple[Op, .
         if rng.random() < 0.1:
             request = ""
         made.append((directory, name, request))
-        ops.append(
-            Op(
-                actor=actor,
-                kind="create",
-                directory=directory,
-                name=name,
-                request=request,
-                after_ms=after_ms,
-                server=server,
-            )
-        )
+        ops.append(replace(op, actor=actor, kind="create", directory=directory, name=name, request=request))
     return tuple(ops)
 
 

@@ -114,8 +114,13 @@ def _asked(rng: Draws, group: int, turns: int, pace_ms: int) -> Iterator[Op]:
             ending = rng.of(".parquet.marker.CREATE", ".parquet.marker.MERGE", ".log.1.marker.APPEND")
             name = f"{partition}/f{request}_001{ending}".lstrip("/")
         op = Op(
-            actor=f"executor-{group}", kind=kind, directory=directory, name=name, request=request,
-            after_ms=SLOW_MS if turn < SLOW_TURNS else pace_ms, copies=CLIENTS,
-        )  # fmt: skip
+            actor=f"executor-{group}",
+            kind=kind,
+            directory=directory,
+            name=name,
+            request=request,
+            after_ms=SLOW_MS if turn < SLOW_TURNS else pace_ms,
+            copies=CLIENTS,
+        )
         yield op
         last = op if kind == "create" else last

@@ -10,6 +10,7 @@ seed.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from marker_sim.faults import Fault, FaultKind, Site, Step, drawable
@@ -107,42 +108,29 @@ def _writes(rng: Draws, tables: int) -> tuple[Write, ...]:
 
 def _faults(rng: Draws, mode: str, storage: str, executors: int, writes: tuple[Write, ...]) -> tuple[Fault, ...]:
     """A few faults of the kinds that this seed switched on; one seed in 20 has none."""
-    if rng.random() < 0.05:
-        return ()
-    kinds = [kind for kind in drawable(mode, storage) if rng.random() < 0.5]
+    quiet = rng.random() < 0.05
+    kinds = [kind for kind in drawable(mode, storage) if not quiet and rng.random() < 0.5]
     if not kinds:
         return ()
     tasks = sum(len(write.tasks) for write in writes)
-    driver_steps = 12 * len(writes) + 4 * tasks
-    executor_steps = 2 + 5 * tasks // executors
+    steps = {"driver": 12 * len(writes) + 4 * tasks, "executor": 2 + 5 * tasks // executors}
+    steps["server"] = steps["second"] = 12 * (tasks + len(writes))
     batched = mode == "timeline" and storage in BATCHED_STORAGES
     ends = _completing_steps(writes, "timeline" if batched else "direct")
     where = rng.of("sites", "sites", "steps", "both")
     faults = _at_sites(rng, kinds, executors, writes, batched, storage == "local") if where != "steps" else []
     if len(writes) > 1 and rng.random() < 0.3:
-        # For rollbacks: an instant left unfinished shortly before its end, and an interrupted recovery.
-        step = max(1, rng.choice(ends[:-1]) - rng.randint(0, 3))
-        for died in (step, step + rng.randint(4, 12)):
-            faults.append(Fault.of(FaultKind.KILL, "driver", Step(died), restart_ms=rng.of(0, 100)))
+        faults += _interrupted(rng, ends)
     for _ in range(rng.of(1, 1, 2, 3, 4, 6) if where != "sites" else 0):
         kind = rng.choice(kinds)
-        family = kind.row.family
-        actor, horizon = "driver", driver_steps
-        if family == "task" or (family == "wire" and rng.random() < 0.7) or rng.random() < 0.3:
-            actor, horizon = f"executor-{rng.randrange(executors)}", executor_steps
-        if kind is FaultKind.STAGE_RETRIED and rng.random() < 0.3:
-            actor, horizon = "driver", driver_steps
-        if batched and family not in ("task", "wire") and rng.random() < 0.5:
-            actor, horizon = rng.of("server", "server", "server", "second"), 12 * (tasks + len(writes))
-        stays = family == "wire" or kind is FaultKind.STAGE_RETRIED
+        actor = _of_whom(rng, kind, executors, batched)
+        stays = kind.row.family == "wire" or kind is FaultKind.STAGE_RETRIED
         if actor in ("driver", "server") and not stays and rng.random() < 0.3:
             kind = FaultKind.KILL  # In every seed, beside its other kinds.
-        if kind.row.roles == ("driver",):
-            actor, horizon = "driver", driver_steps
-        if kind.row.roles == ("server",):
-            actor, horizon = "server", 12 * (tasks + len(writes))
+        if kind.row.roles in (("driver",), ("server",)):
+            (actor,) = kind.row.roles
         settings = draw_settings(rng, kind)
-        step = rng.randint(1, horizon)
+        step = rng.randint(1, steps[actor.partition("-")[0]])
         if actor == "server" and kind is FaultKind.KILL:
             # The last values are longer than the time-out of clients.
             settings = replace(settings, restart_ms=rng.of(0, 20, 400, 3000, 20_000))
@@ -157,6 +145,25 @@ def _faults(rng: Draws, mode: str, storage: str, executors: int, writes: tuple[W
         if actor == "driver" and kind.row.kills:
             faults += _on_the_successor(rng, step, settings.restart_ms, storage, batched)
     return tuple(sorted(faults, key=lambda f: (f.target, f.n)))
+
+
+def _interrupted(rng: Draws, ends: tuple[int, ...]) -> Iterator[Fault]:
+    """For rollbacks: an instant left unfinished shortly before its end, and an interrupted recovery."""
+    step = max(1, rng.choice(ends[:-1]) - rng.randint(0, 3))
+    for died in (step, step + rng.randint(4, 12)):
+        yield Fault.of(FaultKind.KILL, "driver", Step(died), restart_ms=rng.of(0, 100))
+
+
+def _of_whom(rng: Draws, kind: FaultKind, executors: int, batched: bool) -> str:
+    """The driver, an executor or a server, as far as the kind's family allows."""
+    family, actor = kind.row.family, "driver"
+    if family == "task" or (family == "wire" and rng.random() < 0.7) or rng.random() < 0.3:
+        actor = f"executor-{rng.randrange(executors)}"
+    if kind is FaultKind.STAGE_RETRIED and rng.random() < 0.3:
+        actor = "driver"
+    if batched and family not in ("task", "wire") and rng.random() < 0.5:
+        actor = rng.of("server", "server", "server", "second")
+    return actor
 
 
 def _at_sites(
