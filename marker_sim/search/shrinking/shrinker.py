@@ -7,8 +7,7 @@ after `runs_max` runs or `budget_s` seconds, whichever comes first. Passes, repe
     faults        all but one, halves, quarters ... single ones
     places        faults of very long plans at sites instead of steps
     miniatures    one to three tasks, or one or two operations, from the smallest on, with one or two of the faults
-    writes, ops   chunks of writes, of tasks, of clients, of operations; single operations with other latencies or a wait
-                  instead
+    writes, ops   chunks of writes, tasks, clients, operations; single ones with other latencies or a wait instead
     two at once   any two entries together, when few are left: perhaps neither can be removed alone
     actors        two clients become one
     steps         each fault earlier
