@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 
 import pytest
@@ -14,6 +13,7 @@ from marker_sim.plan import PLACES, Plan
 from marker_sim.search.scenarios import Scenario
 from marker_sim.search.scenarios_of_operations import OF_OPERATIONS
 from marker_sim.search.scenarios_of_writes import OF_WRITES
+from marker_sim.search.seeds import Draws
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
 from marker_sim.system import System, reference
@@ -53,7 +53,7 @@ def plans_of(scenario: Scenario) -> Iterator[Plan]:
     make = make_plan if scenario in OF_OPERATIONS else make_write_plan
     places = [place for place in PLACES if scenario.fits(*place)]
     for seed in range(PLANS):
-        plan = scenario.make(random.Random(seed), make(seed, *places[seed % len(places)]))
+        plan = scenario.make(Draws(seed), make(seed, *places[seed % len(places)]))
         plan.check()
         yield plan
 

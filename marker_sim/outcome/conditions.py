@@ -41,19 +41,40 @@ from marker_sim.history.index.presence import NEVER, directory_of, stores_elsewh
 from marker_sim.names import TEMP, TYPE_FILE, marker_file_index
 from marker_sim.plan import ALONE, Plan
 
-KILLED, REWRITTEN = "a server killed after an answer", "a server killed at a rewrite"
+KILLED = "a server killed after an answer"
 POWER_LOST = "power lost after an answer"
-IN_TURN, AT_ONCE = "two servers asked in turn", "two servers asked at once"
-PAUSED, REMOVED = "a server paused while asked", "a directory removed and missed"
-REFUSED, TYPE_REFUSED = "a write refused", "a type file refused"
-ASKED_AGAIN, CROWD_REFUSED = "a refused name asked for again", "a crowd refused"
-ONE_REFUSED, DELETED = "storage refused in one directory", "an answered name deleted"
+REWRITTEN = "a server killed at a rewrite"
+IN_TURN = "two servers asked in turn"
+AT_ONCE = "two servers asked at once"
+PAUSED = "a server paused while asked"
+REMOVED = "a directory removed and missed"
+REFUSED = "a write refused"
+TYPE_REFUSED = "a type file refused"
+ASKED_AGAIN = "a refused name asked for again"
+CROWD_REFUSED = "a crowd refused"
+ONE_REFUSED = "storage refused in one directory"
+DELETED = "an answered name deleted"
 ODD_TABLE = "a table of an odd name listed"
-ELSEWHERE, COMPRESSED = "a listing at another endpoint", "a listing compressed and not"
+ELSEWHERE = "a listing at another endpoint"
+COMPRESSED = "a listing compressed and not"
 CONDITIONS = (
-    KILLED, POWER_LOST, REWRITTEN, IN_TURN, AT_ONCE, PAUSED, REMOVED, REFUSED, TYPE_REFUSED, ASKED_AGAIN, CROWD_REFUSED,
-    ONE_REFUSED, DELETED, ODD_TABLE, ELSEWHERE, COMPRESSED,
-)  # fmt: skip
+    KILLED,
+    POWER_LOST,
+    REWRITTEN,
+    IN_TURN,
+    AT_ONCE,
+    PAUSED,
+    REMOVED,
+    REFUSED,
+    TYPE_REFUSED,
+    ASKED_AGAIN,
+    CROWD_REFUSED,
+    ONE_REFUSED,
+    DELETED,
+    ODD_TABLE,
+    ELSEWHERE,
+    COMPRESSED,
+)
 CROWD = 8
 _STATUS = re.compile(r"\d{3}\b")
 _ODD = re.compile("[%+=]")
@@ -68,7 +89,6 @@ class _Conditions:
     def __init__(self, history: History) -> None:
         self.view = view = HistoryIndex(history)
         self.met: Counter[str] = Counter()
-        self.refused: dict[str, list[tuple[RecordedCall, FaultSpan]]] = {}
         for path, directory in view.directories.items():
             self._of_servers(directory)
             self._of_storage(path, directory)
@@ -226,10 +246,11 @@ class _Conditions:
         content = next((value for value in reversed(seen[:-1] or seen) if isinstance(value, bytes)), b"")
         lines = set(content.split(b"\n"))
         return directory is not None and any(
-            call.done < kill and call.name.encode("utf-8", "surrogatepass") in lines
+            call.done < kill
+            and call.name.encode("utf-8", "surrogatepass") in lines
             and not directory.disturbed(call.done, kill)
             for call in directory.answers
-        )  # fmt: skip
+        )
 
     def _of_forms(self, history: History) -> None:
         """Listings of one client and directory, one after the other, in different forms."""

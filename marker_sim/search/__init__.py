@@ -8,7 +8,7 @@ wire_plans.py    connections that fail, between clients and servers or servers a
 crowds.py        additional clients in such plans: crowds, frequent names, similar names, short scripts
 site_faults.py   faults at named sites
 scenarios.py     situations that independent draws seldom produce; scenarios_of_operations.py, scenarios_of_writes.py
-seeds.py         the seed of each plan of a search
+seeds.py         the seed of each plan of a search, and the random numbers that a plan is drawn by
 numbered_calls.py  numbered storage calls, what each can meet, and the order of a walk over them
 walks.py         each storage call of a short workload of a real server, numbered and then failed or made its last
 shrinking/       a failing plan made smaller

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import random
 import re
 
 from marker_sim.faults import Call, Fault, FaultKind, Step, When
+from marker_sim.faults.model import Trigger
 from marker_sim.plan import COPY, Op
+from marker_sim.search.seeds import Draws
 from marker_sim.unusual_names import PARTITIONS, twins
 
 # Clients of a crowd; few on S3, because the kit's S3 does one call at a time.
@@ -32,17 +33,30 @@ ASKED = (("create",), ("create",), ("list",), ("create", "list"), ("exists",))
 PAIRS = (0, 2, 5)  # Pairs of similar names.
 
 
-def short_scripts(rng: random.Random, directories: dict[str, int], second: bool, most: int | None = None) -> list[Op]:
+class Directories(dict[str, int]):
+    """The marker directories of a plan with their numbers; a new one gets the next."""
+
+    def __missing__(self, path: str) -> int:
+        self[path] = len(self)
+        return self[path]
+
+
+def killed(rng: Draws, trigger: Trigger) -> Fault:
+    """A server that dies, and starts again at once or soon."""
+    return Fault.of(FaultKind.KILL, "server", trigger, restart_ms=rng.of(0, 100))
+
+
+def short_scripts(rng: Draws, directories: Directories, second: bool, most: int | None = None) -> list[Op]:
     """Single clients in a directory of their own, to be added to a plan.
 
     second: whether there are two servers. most: how many clients at most, None for any number.
     """
     ops: list[Op] = []
     for number in range(rng.choice(SHORT_SCRIPTS[second]))[:most]:
-        directory = directories.setdefault(f"{number}/t/.hoodie/.temp/{rng.choice(('1', '10'))}", len(directories))
+        directory = directories[f"{number}/t/.hoodie/.temp/{rng.of('1', '10')}"]
         exchanging = second and number % 2
         calls = _exchange(rng) if exchanging else _any_order(rng)
-        count = 2 if exchanging else rng.choice((1, 2, 3))
+        count = 2 if exchanging else rng.of(1, 2, 3)
         names = [f"p/f{name}_0-0-0_001.parquet.marker.CREATE" for name in range(count)]
         for kind, server in calls:
             name = rng.choice(names) if kind == "create" else ""
@@ -50,14 +64,14 @@ def short_scripts(rng: random.Random, directories: dict[str, int], second: bool,
     return ops
 
 
-def _any_order(rng: random.Random) -> list[tuple[str, int]]:
+def _any_order(rng: Draws) -> list[tuple[str, int]]:
     """Operations in a drawn order, in which each may follow each other one; some are for the second server."""
-    second = rng.choice((0.0, 0.3, 0.5))
-    kinds = rng.choices(tuple(SCRIPTED), tuple(SCRIPTED.values()), k=rng.choice((6, 10, 20)))
+    second = rng.of(0.0, 0.3, 0.5)
+    kinds = rng.choices(tuple(SCRIPTED), tuple(SCRIPTED.values()), k=rng.of(6, 10, 20))
     return [(kind, int(rng.random() < second)) for kind in kinds]
 
 
-def _exchange(rng: random.Random) -> list[tuple[str, int]]:
+def _exchange(rng: Draws) -> list[tuple[str, int]]:
     """One server reads something, the other one changes it, and the first is asked again; several times."""
     calls: list[tuple[str, int]] = []
     for _ in range(EXCHANGES):
@@ -69,39 +83,37 @@ def _exchange(rng: random.Random) -> list[tuple[str, int]]:
     return calls
 
 
-def removed_elsewhere(
-    rng: random.Random, directories: dict[str, int], askers: list[str]
-) -> tuple[list[Op], list[Fault]]:
+def removed_elsewhere(rng: Draws, directories: Directories, askers: list[str]) -> tuple[list[Op], list[Fault]]:
     """Marker directories deleted by other programs: sometimes while all ask, and once while one client waits.
 
     That client creates names before and after: the same name and one of equal length; and it lists.
     """
     names = [f"away/r{number}_0-0-0_001.parquet.marker.CREATE" for number in range(3)]
-    before = rng.choices(names, k=rng.choice((1, 2, 4)))
-    after = [rng.choice(before), *(rng.choice((*names, "")) for _ in range(rng.choice((1, 3))))]
-    directory, actor = directories.setdefault("away/t/.hoodie/.temp/1", len(directories)), "executor-r0"
+    before = rng.choices(names, k=rng.of(1, 2, 4))
+    after = [rng.choice(before), *(rng.of(*names, "") for _ in range(rng.of(1, 3)))]
+    directory, actor = directories["away/t/.hoodie/.temp/1"], "executor-r0"
     ops = [
         Op(
             actor=actor,
-            kind="create" if name else rng.choice(("list", "exists")),
+            kind="create" if name else rng.of("list", "exists"),
             directory=directory,
             name=name,
-            after_ms=rng.choice((0, 0, 100, 400)),
+            after_ms=rng.of(0, 0, 100, 400),
         )
         for name in (*before, *after)
     ]
     faults = [Fault.of(FaultKind.DIRECTORY_REMOVED, actor, Step(len(before) + 1))]
     if askers and rng.random() < 0.5:
-        faults.append(Fault.of(FaultKind.DIRECTORY_REMOVED, rng.choice(askers), Step(rng.choice((1, 2, 4)))))
+        faults.append(Fault.of(FaultKind.DIRECTORY_REMOVED, rng.choice(askers), Step(rng.of(1, 2, 4))))
     return ops, faults
 
 
-def around_a_failure(rng: random.Random, storage: str, failing: tuple[int, ...], beside: int) -> list[Op]:
+def around_a_failure(rng: Draws, storage: str, failing: tuple[int, ...], beside: int) -> list[Op]:
     """Crowds below directories whose storage fails, each client of which repeats its create; others next to them.
 
     They wait for each other no longer than for an answer, and so do the crowds.
     """
-    crowds = [(directory, rng.choice(REFUSED[storage]), rng.choice((0, 0, 60))) for directory in failing]
+    crowds = [(directory, rng.choice(REFUSED[storage]), rng.of(0, 0, 60)) for directory in failing]
     return [
         Op(
             actor=f"executor-f{directory}",
@@ -112,41 +124,41 @@ def around_a_failure(rng: random.Random, storage: str, failing: tuple[int, ...],
             copies=clients,
             apart_ms=apart_ms,
         )
-        for directory, clients, apart_ms in (*crowds, (beside, 12, rng.choice((10, 60))))
-        for after_ms in ((0, rng.choice((0, 300, 900))) if directory in failing else (0,))
+        for directory, clients, apart_ms in (*crowds, (beside, 12, rng.of(10, 60)))
+        for after_ms in ((0, rng.of(0, 300, 900)) if directory in failing else (0,))
     ]
 
 
-def killed_at_a_rewrite(
-    rng: random.Random, storage: str, directories: dict[str, int], num_threads: int
-) -> tuple[list[Op], Fault]:
+def killed_at_a_rewrite(rng: Draws, storage: str, directories: Directories, num_threads: int) -> tuple[list[Op], Fault]:
     """A server dies at one of the first writes of a file that holds answered names, some of which are asked for again.
 
     In a directory of its own, one client creates one name after the other, so that each is in its own batch: when each
     file was written once, the next write rewrites a file with names.
     """
     path, numbers = "late/t/.hoodie/.temp/1", range(num_threads + 4)
-    directory = directories.setdefault(path, len(directories))
+    directory = directories[path]
     ops = [
         Op(
-            actor="executor-k0", kind="create" if number >= 0 else "list", directory=directory,
+            actor="executor-k0",
+            kind="create" if number >= 0 else "list",
+            directory=directory,
             name=f"late/k{number}_0-0-0_001.parquet.marker.CREATE" if number >= 0 else "",
         )
         for number in (*numbers, -1, *rng.sample(numbers, 3))
-    ]  # fmt: skip
-    when: When = rng.choice(("before", "after"))
+    ]
+    when: When = rng.of("before", "after")
     operations = rng.choice(_ONCE_A_PUT) if storage == "local" else ("put",)
-    trigger = Call(rf"^{re.escape(path)}/MARKERS\d+$", operations, num_threads + rng.choice((1, 2, 3)), when)
-    return ops, Fault.of(FaultKind.KILL, "server", trigger, restart_ms=rng.choice((0, 100)))
+    trigger = Call(rf"^{re.escape(path)}/MARKERS\d+$", operations, num_threads + rng.of(1, 2, 3), when)
+    return ops, killed(rng, trigger)
 
 
-def crowd(rng: random.Random, storage: str, first: int, directories: int, latin: bool) -> list[Op]:
+def crowd(rng: Draws, storage: str, first: int, directories: int, latin: bool) -> list[Op]:
     """Many clients that ask for a marker or a few at the same moment."""
     clients = rng.choice(CROWDS[storage])
     if not clients:
         return []
     partitions = [part for part in PARTITIONS if not latin or part.isascii()]
-    shares, each, after_ms = rng.choice(SHARES), rng.choice((1, 1, 3)), rng.choice((0, 0, 100, 400))
+    shares, each, after_ms = rng.choice(SHARES), rng.of(1, 1, 3), rng.of(0, 0, 100, 400)
     everywhere, directory = rng.random() < 0.5, rng.randrange(directories)
     return [
         Op(
@@ -163,7 +175,7 @@ def crowd(rng: random.Random, storage: str, first: int, directories: int, latin:
     ]
 
 
-def hot(rng: random.Random, storage: str, first: int, directories: int) -> list[Op]:
+def hot(rng: Draws, storage: str, first: int, directories: int) -> list[Op]:
     """Clients that ask for the same names at the same moment."""
     clients, directory = rng.choice(HOT[storage]), rng.randrange(directories)
     return [
@@ -171,9 +183,9 @@ def hot(rng: random.Random, storage: str, first: int, directories: int) -> list[
             actor=f"executor-h{first}",
             kind="create",
             directory=directory,
-            name=f"{rng.choice(('hot', LONG))}/h{number}_0-0-0_001.parquet.marker.CREATE",
+            name=f"{rng.of('hot', LONG)}/h{number}_0-0-0_001.parquet.marker.CREATE",
             copies=clients,
-            apart_ms=rng.choice((0, 0, 1)),
+            apart_ms=rng.of(0, 0, 1),
         )
         for number in range(rng.choice(HOT_NAMES) if clients else 0)
     ]
@@ -181,9 +193,9 @@ def hot(rng: random.Random, storage: str, first: int, directories: int) -> list[
 
 def readers(seed: int, storage: str, directories: int) -> list[Op]:
     """Clients that read a directory at the same moment, some of which read another one then."""
-    rng = random.Random(f"readers/1/{seed}/{storage}")
+    rng = Draws(f"readers/1/{seed}/{storage}")
     clients, kinds = rng.choice(READERS[storage]), rng.choices(READS, k=2)
-    first, other, after_ms = rng.randrange(directories), rng.randrange(directories), rng.choice((0, 100, 400))
+    first, other, after_ms = rng.randrange(directories), rng.randrange(directories), rng.of(0, 100, 400)
     return [
         Op(
             actor="executor-q0",
@@ -199,12 +211,12 @@ def readers(seed: int, storage: str, directories: int) -> list[Op]:
 
 def repeated_listings(seed: int, directory: int) -> list[Op]:
     """A client that reads one directory again and again: at every endpoint, with and without compression."""
-    rng = random.Random(f"repeated/1/{seed}")
+    rng = Draws(f"repeated/1/{seed}")
     kinds = ("list", "list-data", "list-log")
-    forms = ("", "uncompressed", rng.choice(("", "last-on-connection")))
+    forms = ("", "uncompressed", rng.of("", "last-on-connection"))
     reads = [(kind, form) for form in forms for kind in rng.sample(kinds, len(kinds))]
     return [
-        Op(actor="executor-v0", kind=kind, directory=directory, form=form, after_ms=rng.choice((0, 100, 200)))
+        Op(actor="executor-v0", kind=kind, directory=directory, form=form, after_ms=rng.of(0, 100, 200))
         for kind, form in reads
     ]
 
@@ -214,9 +226,9 @@ def side_by_side(seed: int, storage: str, directories: int) -> list[Op]:
 
     Each client first sends a request to the second server, and so waits until that server serves.
     """
-    rng = random.Random(f"side by side/1/{seed}/{storage}")
+    rng = Draws(f"side by side/1/{seed}/{storage}")
     directory = rng.randrange(directories)
-    clients, apart_ms = rng.choice(((15, 30), (30, 40), (30, 5), (12, 80)))
+    clients, apart_ms = rng.of((15, 30), (30, 40), (30, 5), (12, 80))
     return [
         Op(
             actor=f"executor-t{server}",
@@ -232,7 +244,7 @@ def side_by_side(seed: int, storage: str, directories: int) -> list[Op]:
     ]
 
 
-def spaced(rng: random.Random, storage: str, first: int, directories: int, interval_ms: int) -> list[Op]:
+def spaced(rng: Draws, storage: str, first: int, directories: int, interval_ms: int) -> list[Op]:
     """Clients that come one after the other, so that each is in a batch of its own, and a listing after them."""
     clients = rng.choice(SPACED[storage]) if interval_ms <= SPACED_MS else 0
     if not clients:
@@ -245,7 +257,7 @@ def spaced(rng: random.Random, storage: str, first: int, directories: int, inter
     return [create, listing]
 
 
-def with_twins(rng: random.Random, ops: list[Op], forms: bool) -> list[Op]:
+def with_twins(rng: Draws, ops: list[Op], forms: bool) -> list[Op]:
     """Clients that ask for names which look much like one that is asked for."""
     creates = [op for op in ops if op.kind == "create"]
     first = len({op.actor for op in ops})

@@ -10,12 +10,13 @@ has many.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 
-from marker_sim.faults import Fault, FaultKind, Step
+from marker_sim.faults import Step
 from marker_sim.plan import MALFORMED, SPELLINGS, Op, Plan
+from marker_sim.search.crowds import killed
 from marker_sim.search.merged_plans import batches, in_other_forms
+from marker_sim.search.seeds import Draws
 from marker_sim.unusual_names import DIRECTORIES, KEPT, REFUSED
 
 PLAIN = tuple(f"dt=1/plain{number}_0-0-0_001.parquet.marker.CREATE" for number in range(8))
@@ -30,7 +31,7 @@ ODD, SPELLED = 0, 1  # Indices of directories.
 
 def make_hostile_plan(seed: int, storage: str, threads: tuple[int, ...], intervals_ms: tuple[int, ...]) -> Plan:
     """The plan of a seed for a timeline server on "local" or "s3". threads, intervals_ms: settings to choose from."""
-    rng = random.Random(f"hostile/1/{seed}/{storage}")
+    rng = Draws(f"hostile/1/{seed}/{storage}")
     one_by_one = rng.random() < 0.5
     num_threads, interval_ms = batches(rng, (max(threads),) if one_by_one else threads, intervals_ms)
     names = rng.sample((*PLAIN, *KEPT), len(PLAIN) + len(KEPT))
@@ -54,7 +55,7 @@ def make_hostile_plan(seed: int, storage: str, threads: tuple[int, ...], interva
         interval_ms=interval_ms,
         directories=tuple(rng.sample(DIRECTORIES, 2)),
         ops=in_other_forms(seed, (*before, *_reads(), *again, *after)),
-        faults=(Fault.of(FaultKind.KILL, "server", Step(len(before)), restart_ms=rng.choice((0, 100))),),
+        faults=(killed(rng, Step(len(before))),),
         seed=seed,
     )
 
@@ -71,7 +72,7 @@ def _later(name: str, after_ms: int) -> Op:
     return Op(actor="executor-s", kind="create", directory=SPELLED, name=name, after_ms=after_ms)
 
 
-def _refused(rng: random.Random) -> Iterator[Op]:
+def _refused(rng: Draws) -> Iterator[Op]:
     """Every request that must be refused, in a drawn order, by a few clients."""
     asked = [*((name, "") for name in REFUSED), *((PLAIN[0], form) for form in MALFORMED)]
     for number, (name, form) in enumerate(rng.sample(asked, len(asked))):

@@ -7,7 +7,6 @@ marker directories. Sometimes there is a crowd too, so that batches are large.
 
 from __future__ import annotations
 
-import random
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -19,9 +18,11 @@ from marker_sim.faults.row import CHANGES, READ_CALLS
 from marker_sim.names import TYPE_FILE, marker_file
 from marker_sim.plan import REQUEST_FORMS, Op, Plan
 from marker_sim.search.crowds import (
+    Directories,
     around_a_failure,
     crowd,
     hot,
+    killed,
     killed_at_a_rewrite,
     readers,
     removed_elsewhere,
@@ -31,6 +32,7 @@ from marker_sim.search.crowds import (
     spaced,
     with_twins,
 )
+from marker_sim.search.seeds import Draws
 from marker_sim.search.swarm import make_plan
 from marker_sim.unusual_names import must_be_refused
 
@@ -112,11 +114,11 @@ def make_merged_plan(
         are two servers, and none dies early.
     small: one plan of the swarm and no crowds but those around a failure, for servers that take long.
     """
-    rng = random.Random(f"merged/1/{seed}/{storage}")
+    rng = Draws(f"merged/1/{seed}/{storage}")
     latin, second = rng.random() < 0.5, theme == "two servers"
     num_threads, interval_ms = batches(rng, *(_quick(threads, intervals_ms) if second else (threads, intervals_ms)))
     parts = (1,) if small else PARTS[theme][: 2 if num_threads > PROBED_FAST else None]
-    directories: dict[str, int] = {}
+    directories = Directories()
     ops, faults = _merged(rng, storage, directories, rng.choice(parts), latin)
     odd = [op.directory for op in ops if op.name and tuple(directories)[op.directory].startswith(ODD_TABLES)]
     ops += with_twins(rng, ops, forms=not latin)
@@ -137,9 +139,9 @@ def make_merged_plan(
         case "deaths":
             crash = [fault for each in _crash(rng, storage, asked_for) if (fault := done(each, storage)) is not None]
             early, asked = [*_few(rng, possible), *crash], sum(op.copies for op in ops)
-            late, killed = killed_at_a_rewrite(rng, storage, directories, num_threads)
+            late, rewriting = killed_at_a_rewrite(rng, storage, directories, num_threads)
             removed, removals = removed_elsewhere(rng, directories, askers)
-            more, faults = [*late, *removed], [*(_late(rng, fault, asked) for fault in early), killed, *removals]
+            more, faults = [*late, *removed], [*(_late(rng, fault, asked) for fault in early), rewriting, *removals]
             faults += [*_outage(rng, storage, asked_for), *_hang_ups(rng, askers), *_again(seed, storage)]
     more += [] if small else readers(seed, storage, len(directories))
     more += repeated_listings(seed, max(odd, key=odd.count, default=0))
@@ -156,9 +158,7 @@ def make_merged_plan(
     )
 
 
-def _crowds(
-    rng: random.Random, storage: str, ops: list[Op], directories: int, latin: bool, interval_ms: int
-) -> list[Op]:
+def _crowds(rng: Draws, storage: str, ops: list[Op], directories: int, latin: bool, interval_ms: int) -> list[Op]:
     """Crowds of clients beside those that ask already."""
     more = [_accepted(op) for op in crowd(rng, storage, _clients(ops), directories, latin)]
     more += hot(rng, storage, _clients([*ops, *more]), directories)
@@ -170,7 +170,7 @@ def _quick(threads: tuple[int, ...], intervals_ms: tuple[int, ...]) -> tuple[tup
     return (min(threads),), tuple(sorted(intervals_ms)[: (len(intervals_ms) + 1) // 2])
 
 
-def batches(rng: random.Random, threads: tuple[int, ...], intervals_ms: tuple[int, ...]) -> tuple[int, int]:
+def batches(rng: Draws, threads: tuple[int, ...], intervals_ms: tuple[int, ...]) -> tuple[int, int]:
     """Batch threads and the ms between batches, few where there are many files: they are probed with a batch each."""
     num_threads = rng.choice(threads)
     slow = num_threads > PROBED_FAST
@@ -179,7 +179,7 @@ def batches(rng: random.Random, threads: tuple[int, ...], intervals_ms: tuple[in
 
 def in_other_forms(seed: int, ops: Iterable[Op]) -> tuple[Op, ...]:
     """The requests, some of them in another valid form that means the same, but none that is long or of a crowd."""
-    rng = random.Random(f"forms/1/{seed}")
+    rng = Draws(f"forms/1/{seed}")
     return tuple(
         replace(op, form=rng.choice(REQUEST_FORMS))
         if op.copies == 1 and not op.form and len(op.name) <= NAME_IN_FORMS_MAX and rng.random() < IN_FORMS
@@ -189,7 +189,7 @@ def in_other_forms(seed: int, ops: Iterable[Op]) -> tuple[Op, ...]:
 
 
 def _merged(
-    rng: random.Random, storage: str, directories: dict[str, int], parts: int, latin: bool
+    rng: Draws, storage: str, directories: Directories, parts: int, latin: bool
 ) -> tuple[list[Op], list[Fault]]:
     """Operations and faults of some plans of the swarm, the first with tables of an odd name.
 
@@ -201,7 +201,7 @@ def _merged(
         plan = make_plan(rng.randrange(MADE_OF), "timeline", storage)
         odd = [prefix for prefix in ODD_TABLES if not latin or prefix.isascii()]
         prefix, first = rng.choice(PREFIXES if part else odd), _clients(ops)
-        numbers = [directories.setdefault(f"{prefix}{path}", len(directories)) for path in plan.directories]
+        numbers = [directories[f"{prefix}{path}"] for path in plan.directories]
         names = {op.actor: _actor(op.actor, first) for op in plan.ops}
         longest_ms = rng.choice(WAITS_MS)
         ops += [
@@ -223,7 +223,7 @@ def _clients(ops: list[Op]) -> int:
     return len({op.actor for op in ops})
 
 
-def _outage(rng: random.Random, storage: str, asked_for: str) -> Iterator[Fault]:
+def _outage(rng: Draws, storage: str, asked_for: str) -> Iterator[Fault]:
     """A paused server; sometimes long trouble with its marker files, or its death in the middle."""
     yield Fault.of(FaultKind.PAUSE, "server", Step(rng.randint(1, 40)), for_ms=rng.choice(PAUSED_MS))
     if rng.random() < ALSO_CONFINED:
@@ -232,39 +232,39 @@ def _outage(rng: random.Random, storage: str, asked_for: str) -> Iterator[Fault]
         return
     site = Site("server: batch file put", rng.randint(1, 6))
     if storage == "s3":
-        yield Fault.of(FaultKind.THROTTLED, "server", site, calls=rng.choice((40, 200)))
+        yield Fault.of(FaultKind.THROTTLED, "server", site, calls=rng.of(40, 200))
     elif rng.random() < 0.5:
-        yield Fault.of(FaultKind.TORN_WRITE, "server", site, restart_ms=rng.choice((0, 100)))
+        yield Fault.of(FaultKind.TORN_WRITE, "server", site, restart_ms=rng.of(0, 100))
     else:
-        yield Fault.of(FaultKind.DISK_FULL, "server", Step(rng.randint(1, 12)), for_ms=rng.choice((300, 1_200)))
+        yield Fault.of(FaultKind.DISK_FULL, "server", Step(rng.randint(1, 12)), for_ms=rng.of(300, 1_200))
 
 
 def _changes(storage: str) -> tuple[str, ...]:
     return (*CHANGES, "mkdir", "rmdir", "sync") if storage == "local" else CHANGES
 
 
-def _crash(rng: random.Random, storage: str, asked_for: str) -> tuple[Fault, ...]:
+def _crash(rng: Draws, storage: str, asked_for: str) -> tuple[Fault, ...]:
     """Sometimes a server's death at one of its first changes of a marker directory, while it is young in each."""
     if rng.random() > CRASHES:
         return ()
-    trigger: Site | Call = Site(rng.choice(CRASH_SITES), rng.choice((1, 1, 2, 4)))
-    if rng.random() < AT_ANY_CALL:
-        operations = _changes(storage)
-        when: When = rng.choice(("before", "after"))
-        trigger = Call(f"^{re.escape(asked_for)}/", operations, rng.choice(FIRST_CALLS), when)
-    return (Fault.of(FaultKind.KILL, "server", trigger, restart_ms=rng.choice((0, 100))),)
+    site = Site(rng.choice(CRASH_SITES), rng.of(1, 1, 2, 4))
+    anywhere = rng.random() < AT_ANY_CALL
+    return (killed(rng, _first_change(rng, storage, f"^{re.escape(asked_for)}/") if anywhere else site),)
+
+
+def _first_change(rng: Draws, storage: str, pattern: str, starting: bool = False) -> Call:
+    when: When = rng.of("before", "after")
+    return Call(pattern, _changes(storage), rng.choice(FIRST_CALLS), when, starting)
 
 
 def _again(seed: int, storage: str) -> Iterator[Fault]:
     """Sometimes a death of a server at a change of storage while it starts after another one."""
-    rng = random.Random(f"again/1/{seed}")
+    rng = Draws(f"again/1/{seed}")
     if rng.random() < AGAIN:
-        operations = _changes(storage)
-        when: When = rng.choice(("before", "after"))
-        yield Fault.of(FaultKind.KILL, "server", Call("^/", operations, rng.choice(FIRST_CALLS), when, starting=True))
+        yield Fault.of(FaultKind.KILL, "server", _first_change(rng, storage, "^/", starting=True))
 
 
-def _late(rng: random.Random, fault: Fault, asked: int) -> Fault:
+def _late(rng: Draws, fault: Fault, asked: int) -> Fault:
     """The fault; half of the deaths and pauses of servers are moved later, when these know many names.
 
     asked: how many operations clients perform.
@@ -273,33 +273,31 @@ def _late(rng: random.Random, fault: Fault, asked: int) -> Fault:
     return replace(fault, trigger=Step(rng.randint(1 + asked // 4, 1 + asked))) if moved else fault
 
 
-def _confined(rng: random.Random, storage: str, directory: str) -> Fault:
+def _confined(rng: Draws, storage: str, directory: str) -> Fault:
     """Failing storage calls on one marker directory and below it, mostly until the clients are done."""
     kind, operations, settings = rng.choice(CONFINED_FAULTS[storage])
-    trigger = Call(f"^{re.escape(directory)}(/|$)", operations, rng.choice((1, 2, 3)))
+    trigger = Call(f"^{re.escape(directory)}(/|$)", operations, rng.of(1, 2, 3))
     return Fault.of(kind, "server", trigger, **settings)
 
 
 def _confined_to_some(
-    rng: random.Random, storage: str, directories: dict[str, int], asked_for: str
+    rng: Draws, storage: str, directories: Directories, asked_for: str
 ) -> tuple[list[Op], list[Fault]]:
     """Failing storage below a directory, and for a single file in two others, while crowds ask for all of them."""
-    failing = tuple(
-        directories.setdefault(path, len(directories)) for path in (asked_for, *(f"{folder}/1" for folder in ONE_FILE))
-    )
-    ops = around_a_failure(rng, storage, failing, directories.setdefault(BESIDE, len(directories)))
+    failing = tuple(directories[path] for path in (asked_for, *(f"{folder}/1" for folder in ONE_FILE)))
+    ops = around_a_failure(rng, storage, failing, directories[BESIDE])
     kind, operations, settings = CONFINED_FAULTS[storage][0]
     alone = (Call(f"^{re.escape(folder)}/[^/]+/{re.escape(file)}$", operations) for folder, file in ONE_FILE.items())
     return ops, [_confined(rng, storage, asked_for), *(Fault.of(kind, "server", each, **settings) for each in alone)]
 
 
 def _full_disk(
-    rng: random.Random, storage: str, directories: dict[str, int], asked_for: str, ops: list[Op]
+    rng: Draws, storage: str, directories: Directories, asked_for: str, ops: list[Op]
 ) -> tuple[list[Op], list[Fault]]:
     """A full disk when a crowd first asks, and a server that is paused while it asks again."""
     failing = (directories[asked_for],)
     more, removals = removed_elsewhere(rng, directories, [])
-    more += around_a_failure(rng, storage, failing, directories.setdefault(BESIDE, len(directories)))
+    more += around_a_failure(rng, storage, failing, directories[BESIDE])
     asked = sum(op.copies for op in (*ops, *more))
     paused = Step(rng.randint(asked // 3, asked // 2))
     return more, [
@@ -309,17 +307,17 @@ def _full_disk(
     ]
 
 
-def _of_two_servers(rng: random.Random, possible: list[Fault], asked: int) -> list[Fault]:
+def _of_two_servers(rng: Draws, possible: list[Fault], asked: int) -> list[Fault]:
     """A second server from the beginning for as long as clients ask, faults of clients, and a late death."""
     faults = [fault for fault in _few(rng, possible) if fault.target != "server"]
     faults.append(Fault.of(FaultKind.SECOND_SERVER, "server", Step(1), for_ms=SECOND_MS))
     if rng.random() < DIES_LATE:
         late = Step(rng.randint(asked * 3 // 4, asked))
-        faults.append(Fault.of(FaultKind.KILL, "server", late, restart_ms=rng.choice((0, 100))))
+        faults.append(killed(rng, late))
     return faults
 
 
-def _hang_ups(rng: random.Random, askers: list[str]) -> tuple[Fault, ...]:
+def _hang_ups(rng: Draws, askers: list[str]) -> tuple[Fault, ...]:
     """Clients that hang up before their answer, which costs no start of a server."""
     gone = rng.sample(askers, min(len(askers), rng.choice(HANG_UPS)))
     site = Site("executor: marker asked for", 1)
@@ -349,7 +347,7 @@ def _accepted(op: Op) -> Op:
     return replace(op, name=op.name.replace("\ufeff", "")) if op.kind == "create" and "\ufeff" in op.name else op
 
 
-def _few(rng: random.Random, faults: list[Fault]) -> tuple[Fault, ...]:
+def _few(rng: Draws, faults: list[Fault]) -> tuple[Fault, ...]:
     """Some of the faults, without second servers and with few deaths, each of which costs a server's start."""
     chosen = rng.sample(faults, min(len(faults), rng.choice(FAULTS_MAX)))
     deaths = [fault for fault in chosen if fault.kind.row.kills and fault.target == "server"][DEATHS_MAX:]

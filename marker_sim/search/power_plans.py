@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import replace
 
 from marker_sim.faults import Call, Fault, FaultKind, Site
@@ -10,6 +9,7 @@ from marker_sim.faults.model import Trigger
 from marker_sim.faults.sites import REPLY, REQUEST_QUEUED
 from marker_sim.plan import Plan
 from marker_sim.search.numbered_calls import CHANGES
+from marker_sim.search.seeds import Draws
 from marker_sim.search.walks import workload
 
 DEATHS = 0.7  # Share of the deaths of servers that become losses of power.
@@ -25,7 +25,7 @@ def losing_power(plan: Plan) -> Plan:
     """The plan with losses of power for most deaths of its server, in each way; as it is where there are two."""
     if any(fault.kind is FaultKind.SECOND_SERVER for fault in plan.faults):
         return plan
-    rng = random.Random(f"power/1/{plan.seed}")
+    rng = Draws(f"power/1/{plan.seed}")
 
     def lost(fault: Fault) -> Fault:
         if fault.kind is not FaultKind.KILL or fault.target != "server" or rng.random() > DEATHS:
@@ -39,9 +39,9 @@ def make_power_plan(seed: int, threads: tuple[int, ...], intervals_ms: tuple[int
     """The plan of a seed: the workload of walks, in which power is lost in each way, at a request or at a call; in some
     one client asks, and it is lost after a death, or as soon as a deletion was answered and after the next request.
     """
-    rng = random.Random(f"power plan/1/{seed}")
+    rng = Draws(f"power plan/1/{seed}")
     plan = workload("local", min(threads), min(intervals_ms), seed)
-    triggers: list[Trigger] = [Site(rng.choice((REPLY, REPLY, REQUEST_QUEUED)), n) for n in rng.sample(REQUESTS, 2)]
+    triggers: list[Trigger] = [Site(rng.of(REPLY, REPLY, REQUEST_QUEUED), n) for n in rng.sample(REQUESTS, 2)]
     triggers.append(Call("", CHANGES["local"], rng.choice(CALLS), "after"))
     keeps = rng.sample(KEEPS, len(KEEPS))
     if rng.random() < DIES_FIRST:

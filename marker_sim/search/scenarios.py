@@ -7,13 +7,13 @@ breaks a guarantee.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from marker_sim.faults import Fault, FaultKind, Site
 from marker_sim.plan import Plan
+from marker_sim.search.seeds import Draws
 
 _ALSO_SHARE = 0.3  # Share of scenarios in which the plan's own faults happen as well.
 TRIES = 4  # The caller gives up after this number of refusals.
@@ -30,7 +30,7 @@ REFUSALS = {
 class Scenario(NamedTuple):
     """A scenario. share: of the fitting plans that become it. mode, storages: that it fits, empty for any."""
 
-    make: Callable[[random.Random, Plan], Plan]
+    make: Callable[[Draws, Plan], Plan]
     share: float
     mode: str = ""
     storages: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class Scenario(NamedTuple):
         return self.mode in ("", mode) and (not self.storages or storage in self.storages)
 
 
-def apply_scenario(rng: random.Random, plan: Plan, scenarios: tuple[Scenario, ...]) -> Plan:
+def apply_scenario(rng: Draws, plan: Plan, scenarios: tuple[Scenario, ...]) -> Plan:
     """The plan, changed by the first scenario that is drawn, or unchanged."""
     for scenario in scenarios:
         if scenario.fits(plan.mode, plan.storage) and rng.random() < scenario.share:
@@ -50,8 +50,14 @@ def apply_scenario(rng: random.Random, plan: Plan, scenarios: tuple[Scenario, ..
     return plan
 
 
-def calls_refused(kind: FaultKind, actor: str, site: str, first: int, calls: int) -> list[Fault]:
-    """Faults that make so many calls of an actor at a site fail, from the first-th arrival; one lasting if possible."""
+def at_site(kind: FaultKind, site: str, n: int, **settings: Any) -> Fault:
+    """A fault at the n-th arrival at a site, of the actor that the site's name begins with, or the first executor."""
+    actor = site.partition(":")[0]
+    return Fault.of(kind, "executor-0" if actor == "executor" else actor, Site(site, n), **settings)
+
+
+def calls_refused(kind: FaultKind, site: str, first: int, calls: int) -> list[Fault]:
+    """Faults that make so many calls at a site fail, from the first-th arrival; one lasting if possible."""
     if kind in LASTING:
-        return [Fault.of(kind, actor, Site(site, first), calls=calls)]
-    return [Fault.of(kind, actor, Site(site, step)) for step in range(first, first + calls)]
+        return [at_site(kind, site, first, calls=calls)]
+    return [at_site(kind, site, step) for step in range(first, first + calls)]

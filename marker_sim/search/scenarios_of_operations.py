@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import random
+from collections.abc import Iterator
 from dataclasses import replace
 
 from marker_sim.faults import Fault, FaultKind, Site, Step
 from marker_sim.faults.row import BATCHED_STORAGES
 from marker_sim.plan import Op, Plan
-from marker_sim.search.scenarios import REFUSALS, S3, TRIES, Scenario, calls_refused
+from marker_sim.search.scenarios import REFUSALS, S3, TRIES, Scenario, at_site, calls_refused
+from marker_sim.search.seeds import Draws
 
 _ANOTHER = "another/.hoodie/.temp/001"
 _UNANSWERED = (
@@ -19,56 +20,56 @@ _UNANSWERED = (
 )
 
 
-def two_hands(rng: random.Random, plan: Plan) -> Plan:
+def two_hands(rng: Draws, plan: Plan) -> Plan:
     """A second server, and one of the two paused between its check of a file and its put."""
     held = Fault.of(
         FaultKind.PAUSE,
-        rng.choice(("server", "second")),
+        rng.of("server", "second"),
         Site("server: batch file put", rng.randint(1, 1 + len(plan.ops) // 8)),
-        for_ms=rng.choice((200, 1500)),
+        for_ms=rng.of(200, 1500),
     )
-    second = Fault.of(FaultKind.SECOND_SERVER, "server", Step(rng.randint(1, 8)), for_ms=5000)
+    second = _second(5000, rng.randint(1, 8))
     return replace(plan, faults=(second, held))
 
 
-def deleted_by_the_other(rng: random.Random, plan: Plan) -> Plan:
+def deleted_by_the_other(rng: Draws, plan: Plan) -> Plan:
     """A server paused at the rewrite of a file, with its lock held; another server deletes the directory meanwhile."""
-    held_ms = rng.choice((400, 1500, 4000))
-    gap_ms = rng.choice((30, 80, 150))
+    held_ms = rng.of(400, 1500, 4000)
+    gap_ms = rng.of(30, 80, 150)
     creates = [_create(n, rng.randint(gap_ms // 2, gap_ms)) for n in range(rng.randint(2, 8))]
     ops = [replace(op, actor=f"executor-{n % 2}") for n, op in enumerate(creates)]
     last_ms = gap_ms * len(ops) // 2 + held_ms
-    ops.append(Op(actor="driver", kind="delete", after_ms=rng.randint(50, last_ms), server=1))
+    ops.append(_delete(rng.randint(50, last_ms), server=1))
     faults = (
-        Fault.of(FaultKind.SECOND_SERVER, "server", Step(1), for_ms=rng.choice((1500, 5000))),
-        Fault.of(FaultKind.PAUSE, "server", Site("server: batch file put", rng.choice((2, 2, 3, 4))), for_ms=held_ms),
+        _second(rng.of(1500, 5000)),
+        at_site(FaultKind.PAUSE, "server: batch file put", rng.of(2, 2, 3, 4), for_ms=held_ms),
     )
-    return replace(plan, num_threads=rng.choice((1, 1, 2)), ops=tuple(ops), faults=faults)
+    return replace(plan, num_threads=rng.of(1, 1, 2), ops=tuple(ops), faults=faults)
 
 
-def asked_again_after_a_deletion(rng: random.Random, plan: Plan) -> Plan:
+def asked_again_after_a_deletion(rng: Draws, plan: Plan) -> Plan:
     """A directory is deleted, often through another server; then clients create its names anew and ask if it exists."""
-    deleted_ms = rng.choice((300, 800))
+    deleted_ms = rng.of(300, 800)
     first = [_create(n, rng.randint(0, 100)) for n in range(rng.randint(1, 4))]
-    ops = [*first, Op(actor="driver", kind="delete", after_ms=deleted_ms, server=rng.choice((1, 1, 0)))]
+    ops = [*first, _delete(deleted_ms, server=rng.of(1, 1, 0))]
     if rng.random() < 0.4:  # Another name is in the file before.
-        ops.append(replace(_create(len(ops), deleted_ms + rng.randint(30, 300)), server=rng.choice((1, 1, 0))))
-    at_once_ms = rng.choice((0, 0, rng.randint(300, 1500)))  # Zero: all in one batch, with a new name among them.
+        ops.append(replace(_create(len(ops), deleted_ms + rng.randint(30, 300)), server=rng.of(1, 1, 0)))
+    at_once_ms = rng.of(0, 0, rng.randint(300, 1500))  # Zero: all in one batch, with a new name among them.
     for number in range(len(ops), len(ops) + rng.randint(1, 5)):
         after_ms = deleted_ms + (at_once_ms or rng.randint(50, 1500))
         again = replace(rng.choice(first), actor=f"executor-{number}", after_ms=after_ms)
         ops.append(_by_whom(rng, again, number))
     if at_once_ms:
         ops.append(_create(len(ops), deleted_ms + at_once_ms))
-    ops.append(Op(actor="executor-looks", kind="exists", after_ms=deleted_ms + rng.randint(50, 300)))
-    second = Fault.of(FaultKind.SECOND_SERVER, "server", Step(1), for_ms=5000)
+    ops.append(_look("exists", deleted_ms + rng.randint(50, 300)))
+    second = _second(5000)
     return replace(plan, ops=tuple(ops), faults=(second,))
 
 
-def silent_directory(rng: random.Random, plan: Plan) -> Plan:
+def silent_directory(rng: Draws, plan: Plan) -> Plan:
     """The storage of one of several directories does not answer for longer than requests to others may be delayed."""
-    silent = Fault.of(FaultKind.TIMEOUT_LOST, "server", Site("server: batch file put", rng.randint(1, 3)), calls=40)
-    plan = replace(plan, num_threads=rng.choice((1, 1, 2, plan.num_threads)))
+    silent = at_site(FaultKind.TIMEOUT_LOST, "server: batch file put", rng.randint(1, 3), calls=40)
+    plan = replace(plan, num_threads=rng.of(1, 1, 2, plan.num_threads))
     if len(plan.directories) > 1:
         return replace(plan, faults=(silent,))
     where: dict[str, int] = {}  # A name and its resends stay in one directory.
@@ -76,145 +77,134 @@ def silent_directory(rng: random.Random, plan: Plan) -> Plan:
     return replace(plan, directories=(*plan.directories, _ANOTHER), ops=ops, faults=(silent,))
 
 
-def reading_again_refused(rng: random.Random, plan: Plan) -> Plan:
+def reading_again_refused(rng: Draws, plan: Plan) -> Plan:
     """A server abandons a flush and reads the directory again, which is often refused as well; names are repeated."""
     kind = rng.choice(REFUSALS[plan.storage])
-    gap_ms = 4_000 if kind is FaultKind.TIMEOUT_LOST else rng.choice((200, 500, 1000))
+    gap_ms = 4_000 if kind is FaultKind.TIMEOUT_LOST else rng.of(200, 500, 1000)
     ops: list[Op] = []
     for number in range(rng.randint(4, 10)):
         fresh = _create(number, number * gap_ms + rng.randint(0, gap_ms // 3))
         again = replace(fresh, name=(before := rng.choice(ops)).name, request=before.request) if ops else fresh
         ops.append(_by_whom(rng, again, number) if number > 1 and rng.random() < 0.7 else fresh)
-    faults = calls_refused(kind, "server", "server: batch file put", rng.choice((2, 2, 3)), TRIES)
+    faults = calls_refused(kind, "server: batch file put", rng.of(2, 2, 3), TRIES)
     if rng.random() < 0.6:
-        faults += calls_refused(kind, "server", "server: directory listed", 2, TRIES * rng.choice((1, 1, 2)))
-    return replace(plan, num_threads=rng.choice((2, 4, 20)), ops=tuple(ops), faults=tuple(faults))
+        faults += calls_refused(kind, "server: directory listed", 2, TRIES * rng.of(1, 1, 2))
+    return replace(plan, num_threads=rng.of(2, 4, 20), ops=tuple(ops), faults=tuple(faults))
 
 
-def crowd(rng: random.Random, plan: Plan) -> Plan:
+def crowd(rng: Draws, plan: Plan) -> Plan:
     """So many clients at once, on one directory and few threads, that batches and marker files have very many names."""
-    clients = rng.choice((64, 160, 200))
+    clients = rng.of(64, 160, 200)
     at_once = rng.random() < 0.5  # All in the first batches, or spread over a second and many batches.
     ops = [_create(n, 0 if at_once else rng.randint(0, 1000)) for n in range(clients)]
     if rng.random() < 0.5:  # Many of them are created again by others.
         asked = rng.randint(8, clients)
         ops += [replace(_create(n, 1500), actor=f"executor-{n}b", request=f"again{n}") for n in range(asked)]
     ops += [Op(actor="driver", kind=kind, after_ms=2000) for kind in ("list", "list-data")]
-    return replace(
-        plan, num_threads=rng.choice((1, 1, 1, 2)), directories=plan.directories[:1], ops=tuple(ops), faults=()
-    )
+    return replace(plan, num_threads=rng.of(1, 1, 1, 2), directories=plan.directories[:1], ops=tuple(ops), faults=())
 
 
-def deleted_by_the_dead(rng: random.Random, plan: Plan) -> Plan:
+def deleted_by_the_dead(rng: Draws, plan: Plan) -> Plan:
     """A server dies during the end of a deletion; its successor receives creates before that is applied."""
     deleted_ms = rng.randint(40, 300)
     ops = [_create(n, 0) for n in range(rng.randint(1, 4))]
-    ops.append(Op(actor="driver", kind="delete", after_ms=deleted_ms))
+    ops.append(_delete(deleted_ms))
     ops += [_create(n, deleted_ms + rng.randint(0, 900)) for n in range(len(ops), len(ops) + rng.randint(3, 8))]
-    ops.append(_create(len(ops), rng.choice((4000, 10_000))))  # After all late requests were applied.
-    dies = Fault.of(
+    ops.append(_create(len(ops), rng.of(4000, 10_000)))  # After all late requests were applied.
+    dies = at_site(
         FaultKind.ORPHANED,
-        "server",
-        Site(rng.choice(("server: type file deleted", "server: type file deleted", "server: batch file deleted")), 1),
-        restart_ms=rng.choice((0, 20, 100)),
-        late_ms=rng.choice((300, 900, 2500, 2500)),
+        rng.of(*("server: type file deleted",) * 2, "server: batch file deleted"),
+        1,
+        restart_ms=rng.of(0, 20, 100),
+        late_ms=rng.of(300, 900, 2500, 2500),
     )
-    damaged = Fault.of(FaultKind.TYPE_DAMAGED, "driver", Site("driver: marker deletion", 1))
+    damaged = at_site(FaultKind.TYPE_DAMAGED, "driver: marker deletion", 1)
     return replace(plan, ops=tuple(ops), faults=(damaged, dies) if rng.random() < 0.5 else (dies,))
 
 
-def stored_by_the_dead(rng: random.Random, plan: Plan) -> Plan:
+def stored_by_the_dead(rng: Draws, plan: Plan) -> Plan:
     """A server dies during a put, perhaps for names that are stored; its successor deletes before that is applied."""
     first = [_create(n, 0) for n in range(rng.randint(1, 3))]
     ops = list(first)
-    for number in range(len(ops), len(ops) + rng.randint(1, 4)):
-        again = replace(rng.choice(first), actor=f"executor-{number}", after_ms=rng.randint(0, 400))
-        ops.append(_by_whom(rng, again, number))
+    ops += _again(rng, first, range(len(ops), len(ops) + rng.randint(1, 4)), 0, 400)
     deleted_ms = rng.randint(500, 1200)
-    ops.append(Op(actor="driver", kind="delete", after_ms=deleted_ms))
-    ops += [Op(actor="executor-looks", kind="exists", after_ms=rng.choice((2000, 4000))) for _ in range(2)]
-    dies = Fault.of(
+    ops.append(_delete(deleted_ms))
+    ops += [_look("exists", rng.of(2000, 4000)) for _ in range(2)]
+    dies = at_site(
         FaultKind.ORPHANED,
-        "server",
-        Site("server: batch file put", rng.choice((1, 2, 2, 2, 3))),
-        restart_ms=rng.choice((0, 20, 100)),
-        late_ms=rng.choice((900, 1500, 2500)),
+        "server: batch file put",
+        rng.of(1, 2, 2, 2, 3),
+        restart_ms=rng.of(0, 20, 100),
+        late_ms=rng.of(900, 1500, 2500),
     )
-    return replace(plan, num_threads=rng.choice((1, 2, 2, 3)), ops=tuple(ops), faults=(dies,))
+    return replace(plan, num_threads=rng.of(1, 2, 2, 3), ops=tuple(ops), faults=(dies,))
 
 
-def overtaken(rng: random.Random, plan: Plan) -> Plan:
+def overtaken(rng: Draws, plan: Plan) -> Plan:
     """A put of a server is not answered; before it tries again, another server changed or made the same file."""
     unanswered = rng.choice(_UNANSWERED)
     last_ms = 300 if unanswered is FaultKind.SERVER_ERROR else 3500
     ops = []
     for number in range(rng.randint(2, 8)):
-        create = _create(number, rng.randint(0, last_ms))
-        ops.append(replace(create, server=int(rng.random() < 0.7)))
+        ops.append(replace(_create(number, rng.randint(0, last_ms)), server=int(rng.random() < 0.7)))
     ops.append(_create(len(ops), 0))
     faults = (
-        Fault.of(FaultKind.SECOND_SERVER, "server", Step(1), for_ms=rng.choice((1500, 5000))),
-        Fault.of(
+        _second(rng.of(1500, 5000)),
+        at_site(
             unanswered,
-            "server",
-            Site("server: batch file put", rng.choice((1, 2, 2, 2, 3))),
-            late_ms=rng.choice((10, 1900)) if unanswered is FaultKind.TIMEOUT_LATE else 0,
+            "server: batch file put",
+            rng.of(1, 2, 2, 2, 3),
+            late_ms=rng.of(10, 1900) if unanswered is FaultKind.TIMEOUT_LATE else 0,
         ),
     )
-    return replace(plan, num_threads=rng.choice((1, 1, 2)), ops=tuple(ops), faults=faults)
+    return replace(plan, num_threads=rng.of(1, 1, 2), ops=tuple(ops), faults=faults)
 
 
-def deleted_before_it_lands(rng: random.Random, plan: Plan) -> Plan:
+def deleted_before_it_lands(rng: Draws, plan: Plan) -> Plan:
     """A put without an answer is applied later; as soon as its marker is answered the directory is deleted."""
     served = plan.mode == "timeline"
     ops = [_create(n, rng.randint(0, 200)) for n in range(rng.randint(1, 5))]
-    ops.append(Op(actor="driver", kind="delete", after_ms=rng.randint(900, 3200)))
-    ops += [Op(actor="executor-looks", kind="list", after_ms=rng.choice((500, 2500))) for _ in range(3)]
-    late = Fault.of(
+    ops.append(_delete(rng.randint(900, 3200)))
+    ops += [_look("list", rng.of(500, 2500)) for _ in range(3)]
+    late = at_site(
         FaultKind.TIMEOUT_LATE,
-        "server" if served else "executor-0",
-        Site(
-            "server: batch file put" if served else "executor: marker asked for", rng.choice((1, 1, 2)) if served else 1
-        ),
-        late_ms=rng.choice((300, 1000, 1900, 1900)),
+        "server: batch file put" if served else "executor: marker asked for",
+        rng.of(1, 1, 2) if served else 1,
+        late_ms=rng.of(300, 1000, 1900, 1900),
     )
     return replace(plan, directories=plan.directories[:1], ops=tuple(ops), faults=(late,))
 
 
-def restarted_and_asked_again(rng: random.Random, plan: Plan) -> Plan:
+def restarted_and_asked_again(rng: Draws, plan: Plan) -> Plan:
     """A server that filled several files dies; its successor, often with fewer threads, receives the same names."""
-    gap_ms = rng.choice((0, 60, 100, 250))
+    gap_ms = rng.of(0, 60, 100, 250)
     first = [_create(n, n * gap_ms) for n in range(rng.randint(2, 8))]
     died_ms = len(first) * gap_ms + 1500
     ops = [*first, _create(len(first), died_ms)]
-    for number in range(len(ops), len(ops) + rng.randint(1, 6)):
-        again = replace(rng.choice(first), actor=f"executor-{number}", after_ms=died_ms + rng.randint(500, 2500))
-        ops.append(_by_whom(rng, again, number))
-    dies = Fault.of(
-        FaultKind.KILL, "server", Site("server: request queued", len(first) + 1), restart_ms=rng.choice((0, 20, 400))
-    )
+    ops += _again(rng, first, range(len(ops), len(ops) + rng.randint(1, 6)), died_ms + 500, died_ms + 2500)
+    dies = at_site(FaultKind.KILL, "server: request queued", len(first) + 1, restart_ms=rng.of(0, 20, 400))
     return replace(
         plan,
-        num_threads=rng.choice((2, 3, 4, 20)),
-        restart_threads=rng.choice((0, 1, 1, 2)),
+        num_threads=rng.of(2, 3, 4, 20),
+        restart_threads=rng.of(0, 1, 1, 2),
         ops=tuple(ops),
         faults=(dies,),
     )
 
 
-def slow_deletion(rng: random.Random, plan: Plan) -> Plan:
+def slow_deletion(rng: Draws, plan: Plan) -> Plan:
     """The deletion of a directory with many files on slow storage, while others create and list."""
     served = plan.mode == "timeline" and plan.storage in BATCHED_STORAGES
-    actor, site = ("server", "server: batch file deleted") if served else ("driver", "driver: marker deletion")
+    site = "server: batch file deleted" if served else "driver: marker deletion"
     files, gap_ms = rng.randint(4, 16), 2 * plan.interval_ms if served else 5
     begun_ms = files * gap_ms + 100
     ops = [_create(n, n * gap_ms) for n in range(files)]
-    ops.append(Op(actor="driver", kind="delete", after_ms=begun_ms))
+    ops.append(_delete(begun_ms))
     ops += [_create(n, begun_ms + rng.randint(0, 1500)) for n in range(files, files + rng.randint(0, 3))]
-    ops += [Op(actor="executor-looks", kind="list", after_ms=rng.choice((begun_ms, 400))) for _ in range(2)]
-    slow_ms = rng.choice(((5, 30, 120, 900), (10, 900), (10, 900, 900)))
+    ops += [_look("list", rng.of(begun_ms, 400)) for _ in range(2)]
+    slow_ms = rng.of((5, 30, 120, 900), (10, 900), (10, 900, 900))
     faults = [
-        Fault.of(FaultKind.SLOW_STORAGE, actor, Site(site, step), late_ms=rng.choice(slow_ms))
+        at_site(FaultKind.SLOW_STORAGE, site, step, late_ms=rng.choice(slow_ms))
         for step in range(1, 3 * files)
         if rng.random() < 0.8
     ]
@@ -222,54 +212,62 @@ def slow_deletion(rng: random.Random, plan: Plan) -> Plan:
     return replace(plan, num_threads=20, directories=directories, ops=tuple(ops), faults=tuple(faults))
 
 
-def answered_late(rng: random.Random, plan: Plan) -> Plan:
+def answered_late(rng: Draws, plan: Plan) -> Plan:
     """A server's read or put is answered late; another one deletes the file by then, and clients ask for it again."""
-    late_ms = rng.choice((900, 2000))
+    late_ms = rng.of(900, 2000)
     first = [_create(n, rng.randint(0, 20)) for n in range(rng.randint(1, 3))]
     deleted_ms = rng.randint(200, 400)
-    ops = [*first, Op(actor="driver", kind="delete", after_ms=deleted_ms, server=1)]
-    for number in range(len(ops), len(ops) + rng.randint(1, 4)):
-        again = replace(rng.choice(first), actor=f"executor-{number}", after_ms=deleted_ms + rng.randint(0, late_ms))
-        ops.append(_by_whom(rng, again, number))
-    site, step = rng.choice((("server: batch file put", 1), *(("server: type file read", 2),) * 3))
+    ops = [*first, _delete(deleted_ms, server=1)]
+    ops += _again(rng, first, range(len(ops), len(ops) + rng.randint(1, 4)), deleted_ms, deleted_ms + late_ms)
+    site, step = rng.of(("server: batch file put", 1), *(("server: type file read", 2),) * 3)
     faults = (
-        Fault.of(FaultKind.SECOND_SERVER, "server", Step(1), for_ms=5000),
-        Fault.of(FaultKind.SLOW_STORAGE, "server", Site(site, step), late_ms=late_ms),
+        _second(5000),
+        at_site(FaultKind.SLOW_STORAGE, site, step, late_ms=late_ms),
     )
     # With a spare thread, a request during the flush overlaps it and does not wait behind it.
-    return replace(plan, num_threads=rng.choice((1, 2, 2, 3, 4)), ops=tuple(ops), faults=faults)
+    return replace(plan, num_threads=rng.of(1, 2, 2, 3, 4), ops=tuple(ops), faults=faults)
 
 
-def asked_while_flushed(rng: random.Random, plan: Plan) -> Plan:
+def asked_while_flushed(rng: Draws, plan: Plan) -> Plan:
     """A few names requested again and again while slow storage stores the files that will hold them."""
     names = rng.randint(1, 3)
-    slow_ms = rng.choice((120, 900))
+    slow_ms = rng.of(120, 900)
     ops = [_create(n, rng.randint(0, 20)) for n in range(names)]
-    for number in range(names, names + rng.randint(3, 10)):
-        again = replace(rng.choice(ops[:names]), actor=f"executor-{number}", after_ms=rng.randint(10, 2 * slow_ms))
-        ops.append(_by_whom(rng, again, number))
+    ops += _again(rng, list(ops), range(names, names + rng.randint(3, 10)), 10, 2 * slow_ms)
     faults = [
-        Fault.of(FaultKind.SLOW_STORAGE, "server", Site(site, step), late_ms=slow_ms)
+        at_site(FaultKind.SLOW_STORAGE, site, step, late_ms=slow_ms)
         for site in ("server: batch file put", "server: type file put")
         for step in range(1, 4)
         if rng.random() < 0.6
     ]
-    return replace(plan, num_threads=rng.choice((2, 3, 4, 20)), ops=tuple(ops), faults=tuple(faults))
+    return replace(plan, num_threads=rng.of(2, 3, 4, 20), ops=tuple(ops), faults=tuple(faults))
 
 
-def damaged_and_restarted(rng: random.Random, plan: Plan) -> Plan:
+def damaged_and_restarted(rng: Draws, plan: Plan) -> Plan:
     """Type files are damaged, then the server dies, and its successor receives creates in the same directories."""
     first = rng.randint(1, 5)
     ops = [_create(n, n * 2 * plan.interval_ms) for n in range(first)]
-    again_ms = rng.choice((1500, 4500))  # A server that just started checks type files in any case.
+    again_ms = rng.of(1500, 4500)  # A server that just started checks type files in any case.
     ops += [_create(n, first * 2 * plan.interval_ms + again_ms + rng.randint(0, 800)) for n in range(first, 2 * first)]
     ops.append(_create(len(ops), first * 2 * plan.interval_ms + 700))
     queued = "server: request queued"
     faults = (
-        Fault.of(FaultKind.TYPE_DAMAGED, "server", Site(queued, first + 1), removed=rng.choice((False, True))),
-        Fault.of(FaultKind.KILL, "server", Site(queued, first + 1), restart_ms=rng.choice((0, 20, 100, 400))),
+        at_site(FaultKind.TYPE_DAMAGED, queued, first + 1, removed=rng.of(False, True)),
+        at_site(FaultKind.KILL, queued, first + 1, restart_ms=rng.of(0, 20, 100, 400)),
     )
     return replace(plan, ops=tuple(ops), faults=faults)
+
+
+def _second(for_ms: int, step: int = 1) -> Fault:
+    return Fault.of(FaultKind.SECOND_SERVER, "server", Step(step), for_ms=for_ms)
+
+
+def _delete(after_ms: int, server: int = 0) -> Op:
+    return Op(actor="driver", kind="delete", after_ms=after_ms, server=server)
+
+
+def _look(kind: str, after_ms: int) -> Op:
+    return Op(actor="executor-looks", kind=kind, after_ms=after_ms)
 
 
 def _create(number: int, after_ms: int) -> Op:
@@ -278,7 +276,14 @@ def _create(number: int, after_ms: int) -> Op:
     return Op(actor=f"executor-{number}", kind="create", name=name, request=f"r{number}", after_ms=after_ms)
 
 
-def _by_whom(rng: random.Random, again: Op, number: int) -> Op:
+def _again(rng: Draws, first: list[Op], numbers: range, least_ms: int, most_ms: int) -> Iterator[Op]:
+    """Creates of names that are asked for before, each by a client of its own after a drawn time."""
+    for number in numbers:
+        again = replace(rng.choice(first), actor=f"executor-{number}", after_ms=rng.randint(least_ms, most_ms))
+        yield _by_whom(rng, again, number)
+
+
+def _by_whom(rng: Draws, again: Op, number: int) -> Op:
     """A repeated create: the same request, or a new one."""
     return replace(again, request=f"r{number}") if rng.random() < 0.6 else again
 

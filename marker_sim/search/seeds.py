@@ -5,8 +5,11 @@ With `seed + turn` the searches of neighbouring seeds would have nearly the same
 
 from __future__ import annotations
 
+import random
 from hashlib import blake2b
+from typing import TypeVar
 
+T = TypeVar("T")
 BITS = 53  # Every JSON reader keeps whole numbers of this size exactly.
 
 
@@ -17,3 +20,11 @@ def plan_seed(seed: int, turn: int) -> int:
     """
     digest = blake2b(f"{seed}/{turn}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> (64 - BITS)
+
+
+class Draws(random.Random):
+    """The random numbers of one plan; the same in every process for the same seed."""
+
+    def of(self, *choices: T) -> T:
+        """One of the choices, all equally likely."""
+        return self.choice(choices)

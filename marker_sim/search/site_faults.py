@@ -7,11 +7,11 @@ workload makes there; a fault at a later one never fires.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 
 from marker_sim.faults import Fault, FaultKind, FaultSettings, Site
 from marker_sim.faults.sites import WIRE, SiteRow
+from marker_sim.search.seeds import Draws
 
 SHARES = (0.1, 0.25, 0.5)  # Share of the sites that are armed.
 RATES = (0.0, 0.0, 0.1, 0.3, 1.0)  # Share of the arrivals at which a fault is due; 0.0: at one of them.
@@ -19,7 +19,7 @@ FAULTS_MAX = (2, 4, 8, 12)  # For all sites: a run in which everything fails mak
 AT_A_SITE_MAX = 4
 
 
-def draw_settings(rng: random.Random, kind: FaultKind) -> FaultSettings:
+def draw_settings(rng: Draws, kind: FaultKind) -> FaultSettings:
     """The settings of a fault. Two numbers are drawn for every kind, so that the plan of a seed never changes."""
     row = kind.row
     drawn = [(name, rng.choice(row.settings.get(name, (0,)))) for name in row.slots]
@@ -53,7 +53,7 @@ def _groups(kinds: tuple[FaultKind, ...]) -> tuple[tuple[FaultKind, ...], ...]:
 
 
 def draw_at_sites(
-    rng: random.Random,
+    rng: Draws,
     sites: tuple[SiteRow, ...],
     kinds: tuple[FaultKind, ...],
     actors: Mapping[str, tuple[str, ...]],
@@ -70,7 +70,7 @@ def draw_at_sites(
         groups = _groups(kinds_at(site, kinds))
         if not groups:
             continue
-        chosen = [rng.choice(rng.choice(groups)) for _ in range(rng.choice((1, 1, 2)))]
+        chosen = [rng.choice(rng.choice(groups)) for _ in range(rng.of(1, 1, 2))]
         rate, most = rng.choice(RATES), max(1, arrivals[site.per])
         due = [rng.randint(1, most)] if not rate else [n for n in range(1, most + 1) if rng.random() < rate]
         for step in due[:AT_A_SITE_MAX]:

@@ -7,7 +7,6 @@ that differ in one character and collisions are frequent.
 
 from __future__ import annotations
 
-import random
 from dataclasses import replace
 
 from marker_sim.faults import Fault, FaultKind, Step, drawable
@@ -16,6 +15,7 @@ from marker_sim.faults.sites import LOCK_ASKED, SITES
 from marker_sim.plan import MALFORMED, Op, Plan
 from marker_sim.search.scenarios import apply_scenario
 from marker_sim.search.scenarios_of_operations import OF_OPERATIONS
+from marker_sim.search.seeds import Draws
 from marker_sim.search.site_faults import draw_at_sites, draw_settings
 from marker_sim.unusual_names import DIRECTORIES, HOSTILE_NAMES, NEIGHBOURS, PARTITIONS
 
@@ -32,11 +32,11 @@ _INTERVALS_MS = (10, 50, 50, 50, 200)
 
 def make_plan(seed: int, mode: str, storage: str) -> Plan:
     """The plan of a seed; equal arguments give equal plans in every process and version of the same schema."""
-    rng = random.Random(f"swarm/2/{seed}/{mode}/{storage}")
-    directories = tuple(rng.sample(DIRECTORIES, rng.choice((1, 1, 2, 3))))
+    rng = Draws(f"swarm/2/{seed}/{mode}/{storage}")
+    directories = tuple(rng.sample(DIRECTORIES, rng.of(1, 1, 2, 3)))
     if len(directories) == 2 and rng.random() < 0.5:
         directories = NEIGHBOURS
-    clients = [f"executor-{n}" for n in range(rng.choice((2, 3, 4, 5, 6, 6, 24)))] + ["driver"]
+    clients = [f"executor-{n}" for n in range(rng.of(2, 3, 4, 5, 6, 6, 24))] + ["driver"]
     ops = _operations(rng, clients, len(directories))
     plan = Plan(
         mode=mode,
@@ -48,40 +48,41 @@ def make_plan(seed: int, mode: str, storage: str) -> Plan:
         faults=_faults(rng, mode, storage, clients, ops),
         jitter=rng.randint(1, 1 << 30),
         seed=seed,
-        restart_threads=rng.choice((0, 0, 0, 0, 1, 2)),
+        restart_threads=rng.of(0, 0, 0, 0, 1, 2),
     )
     return apply_scenario(rng, plan, OF_OPERATIONS)
 
 
-def _operations(rng: random.Random, clients: list[str], directories: int) -> tuple[Op, ...]:
+def _operations(rng: Draws, clients: list[str], directories: int) -> tuple[Op, ...]:
     """Creates of unique, colliding and resent names, with lists and deletions in between."""
-    collide = rng.choice((0.0, 0.1, 0.4))
-    resend = rng.choice((0.0, 0.15, 0.3))
-    lists = rng.choice((0.0, 0.1, 0.3))
-    deletes = rng.choice((0.0, 0.04, 0.1, 0.2))
-    again = rng.choice((0.0, 0.0, 0.2))
+    collide = rng.of(0.0, 0.1, 0.4)
+    resend = rng.of(0.0, 0.15, 0.3)
+    lists = rng.of(0.0, 0.1, 0.3)
+    deletes = rng.of(0.0, 0.04, 0.1, 0.2)
+    again = rng.of(0.0, 0.0, 0.2)
     zipf = rng.random() < 0.3  # Most requests are for a few names.
-    hostile = rng.choice((0.0, 0.0, 0.05))
-    second = rng.choice((0.0, 0.5))
-    gap_ms = rng.choice((0, 0, 20, 150))
-    pool = [_name(rng, n) for n in range(rng.choice((3, 8)))]
+    hostile = rng.of(0.0, 0.0, 0.05)
+    second = rng.of(0.0, 0.5)
+    gap_ms = rng.of(0, 0, 20, 150)
+    pool = [_name(rng, n) for n in range(rng.of(3, 8))]
     pool.append(pool[0].rpartition("/")[2])  # Without its partition: another name, equal to the first's end.
     partitions = rng.sample(PARTITIONS, rng.randint(1, 4))
     quiet = directories > 1 and rng.random() < 0.2  # The first directory stays empty.
     made: list[tuple[int, str, str]] = []
     ops: list[Op] = []
-    for number in range(rng.choice((rng.randint(6, 20), rng.randint(15, 40), rng.randint(30, 90)))):
+    for number in range(rng.of(rng.randint(6, 20), rng.randint(15, 40), rng.randint(30, 90))):
         directory = rng.randrange(directories)
         after_ms = rng.randint(0, gap_ms) if gap_ms else 0
         server = int(rng.random() < second)
+        op = Op(actor="driver", kind="delete", directory=directory, after_ms=after_ms, server=server)
         dice = rng.random()
         if dice < deletes:
-            ops.append(Op(actor="driver", kind="delete", directory=directory, after_ms=after_ms, server=server))
+            ops.append(op)
             continue
         actor = rng.choice(clients)
         if dice < deletes + lists:
-            kind = rng.choice(("list", "list", "list-data", "list-log", "exists", "exists"))
-            ops.append(Op(actor=actor, kind=kind, directory=directory, after_ms=after_ms, server=server))
+            kind = rng.of("list", "list", "list-data", "list-log", "exists", "exists")
+            ops.append(replace(op, actor=actor, kind=kind))
             continue
         if dice < deletes + lists + hostile:
             ops.append(replace(_hostile(rng, actor), directory=directory, after_ms=after_ms))
@@ -99,38 +100,28 @@ def _operations(rng: random.Random, clients: list[str], directories: int) -> tup
         if rng.random() < 0.1:
             request = ""
         made.append((directory, name, request))
-        ops.append(
-            Op(
-                actor=actor,
-                kind="create",
-                directory=directory,
-                name=name,
-                request=request,
-                after_ms=after_ms,
-                server=server,
-            )
-        )
+        ops.append(replace(op, actor=actor, kind="create", directory=directory, name=name, request=request))
     return tuple(ops)
 
 
-def _hostile(rng: random.Random, actor: str) -> Op:
+def _hostile(rng: Draws, actor: str) -> Op:
     """An operation with a hostile name or directory, which must be refused."""
     if rng.random() < 0.2:
         return Op(actor=actor, kind="hostile", name=_name(rng, 0), spelled=rng.choice(MALFORMED))
     return Op(actor=actor, kind="hostile", name=rng.choice(HOSTILE_NAMES))
 
 
-def _name(rng: random.Random, number: int, partition: str | None = None) -> str:
+def _name(rng: Draws, number: int, partition: str | None = None) -> str:
     """A marker name as a task attempt makes it: file id, write token, instant."""
     place = rng.choice(PARTITIONS) if partition is None else partition
     prefix = f"{place}/" if place else ""
-    kind = rng.choice(("CREATE", "CREATE", "MERGE", "APPEND"))
+    kind = rng.of("CREATE", "CREATE", "MERGE", "APPEND")
     if kind == "APPEND" or rng.random() < 0.03:
         return f"{prefix}.f{number % 7}_001.log.{number}_0-{number}-0.marker.{kind}"
     return f"{prefix}f{number}_{number}-0-{rng.randrange(3)}_001.parquet.marker.{kind}"
 
 
-def _faults(rng: random.Random, mode: str, storage: str, clients: list[str], ops: tuple[Op, ...]) -> tuple[Fault, ...]:
+def _faults(rng: Draws, mode: str, storage: str, clients: list[str], ops: tuple[Op, ...]) -> tuple[Fault, ...]:
     """A few to many faults of the kinds that this seed switched on, at sites, at steps or both; one in 25 has none."""
     batched = mode == "timeline" and storage in BATCHED_STORAGES
     if rng.random() < 0.04:
@@ -138,16 +129,16 @@ def _faults(rng: random.Random, mode: str, storage: str, clients: list[str], ops
     kinds = [kind for kind in drawable(mode, storage, writes=False) if rng.random() < 0.5]
     if not kinds:
         return ()
-    where = rng.choice(("sites", "sites", "steps", "both"))
+    where = rng.of("sites", "sites", "steps", "both")
     faults = _at_sites(rng, kinds, clients, ops, batched, storage == "local") if where != "steps" else []
-    for _ in range(rng.choice((1, 2, 3, 5, 8, 12)) if where != "sites" else 0):
+    for _ in range(rng.of(1, 2, 3, 5, 8, 12) if where != "sites" else 0):
         kind = rng.choice(kinds)
         if not batched or kind.row.family == "wire":
             actor = rng.choice(clients)
         elif kind.row.roles == ("server",):
             actor = "server"
         else:
-            actor = rng.choice(("server", "server", "server", "server", "second", rng.choice(clients)))
+            actor = rng.of("server", "server", "server", "server", "second", rng.choice(clients))
             if actor in clients and kind.row.family != "process":
                 actor = "server"
         horizon = len(ops) * 6 if actor in ("server", "second") else max(4, len(ops) * 4 // len(clients))
@@ -157,7 +148,7 @@ def _faults(rng: random.Random, mode: str, storage: str, clients: list[str], ops
 
 
 def _at_sites(
-    rng: random.Random, kinds: list[FaultKind], clients: list[str], ops: tuple[Op, ...], batched: bool, local: bool
+    rng: Draws, kinds: list[FaultKind], clients: list[str], ops: tuple[Op, ...], batched: bool, local: bool
 ) -> list[Fault]:
     servers = ("server", "server", "server", "second") if rng.random() < 0.3 else ("server",)
     # With many clients, a site of one client is a better target than a little of each.

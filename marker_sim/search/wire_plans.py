@@ -9,12 +9,13 @@ it.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 
 from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.plan import COPY, Op, Plan
+from marker_sim.search.crowds import killed
 from marker_sim.search.merged_plans import batches
+from marker_sim.search.seeds import Draws
 from marker_sim.unusual_names import PARTITIONS
 
 DIRECTORIES = ("t/.hoodie/.temp/001", "t/.hoodie/.temp/002", "u/.hoodie/.temp/003")
@@ -52,7 +53,7 @@ def make_wire_plan(
     turn: which part of the kinds it has; two turns have all of them.
     small: with as few requests as show each fault.
     """
-    rng = random.Random(f"wire/1/{seed}/{storage}/{cls}")
+    rng = Draws(f"wire/1/{seed}/{storage}/{cls}")
     num_threads, interval_ms = batches(rng, threads, intervals_ms)
     pace_ms = rng.choice(PACES_MS)
     turns = min(TURNS_SMALL if small else TURNS_MAX[storage], LASTS_MS // (pace_ms + interval_ms))
@@ -62,7 +63,7 @@ def make_wire_plan(
     steps = [int(asked * (EARLY + (LATE - EARLY) * number / len(drawn))) for number in range(len(drawn))]
     faults = [fault.at(step) for fault, step in zip(drawn, steps, strict=True)]
     if cls == "wire":
-        died = Fault.of(FaultKind.KILL, "server", Step(FIRST + SECOND_WAVE), restart_ms=rng.choice((0, 100)))
+        died = killed(rng, Step(FIRST + SECOND_WAVE))
         faults = [HELD_UP, died, *faults]
     return Plan(
         mode="timeline",
@@ -76,7 +77,7 @@ def make_wire_plan(
     )
 
 
-def draw(rng: random.Random, cls: str, turn: int) -> tuple[Fault, ...]:
+def draw(rng: Draws, cls: str, turn: int) -> tuple[Fault, ...]:
     """The kinds of a class that take part in a turn, in a drawn order, each with drawn settings."""
     kinds = kinds_of(cls)
     mine = kinds[turn % 2 :: 2] if len(kinds) > FEW else kinds
@@ -88,14 +89,14 @@ def kinds_of(cls: str) -> tuple[FaultKind, ...]:
     return tuple(kind for kind in FaultKind if (kind.row.family, kind.row.cls) == ("proxy", cls))
 
 
-def _draw(kind: FaultKind, rng: random.Random) -> Fault:
+def _draw(kind: FaultKind, rng: Draws) -> Fault:
     settings = {name: rng.choice(choices) for name, choices in kind.row.settings.items()}
     if kind is FaultKind.WIRE_BANDWIDTH and not settings["upstream"]:
         settings["kb_per_s"] = 1  # Replies are short.
     return Fault.of(kind, "server", Step(1), **settings)
 
 
-def _asked(rng: random.Random, group: int, turns: int, pace_ms: int) -> Iterator[Op]:
+def _asked(rng: Draws, group: int, turns: int, pace_ms: int) -> Iterator[Op]:
     """The operations of each client of a group, one after the other."""
     last: Op | None = None
     for turn in range(turns):
@@ -110,11 +111,16 @@ def _asked(rng: random.Random, group: int, turns: int, pace_ms: int) -> Iterator
         else:
             partition = rng.choice(ODD if directory == 1 else PLAIN)
             request = f"{group}-{COPY}-{turn}"
-            ending = rng.choice((".parquet.marker.CREATE", ".parquet.marker.MERGE", ".log.1.marker.APPEND"))
+            ending = rng.of(".parquet.marker.CREATE", ".parquet.marker.MERGE", ".log.1.marker.APPEND")
             name = f"{partition}/f{request}_001{ending}".lstrip("/")
         op = Op(
-            actor=f"executor-{group}", kind=kind, directory=directory, name=name, request=request,
-            after_ms=SLOW_MS if turn < SLOW_TURNS else pace_ms, copies=CLIENTS,
-        )  # fmt: skip
+            actor=f"executor-{group}",
+            kind=kind,
+            directory=directory,
+            name=name,
+            request=request,
+            after_ms=SLOW_MS if turn < SLOW_TURNS else pace_ms,
+            copies=CLIENTS,
+        )
         yield op
         last = op if kind == "create" else last

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import socket
 import stat
 import threading
@@ -20,6 +19,7 @@ from marker_sim.faults import FAULT_CLASS, Fault, FaultKind, Step, drawable
 from marker_sim.history import Header, History
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.plan import PLACES
+from marker_sim.search.seeds import Draws
 from marker_sim.search.wire_plans import draw, kinds_of
 from marker_sim.surroundings.files import CACHE_VARIABLE
 from marker_sim.worlds.proxies import install
@@ -265,7 +265,7 @@ def test_a_wire_without_replies_shows_no_fault_and_blames_nobody(wire: ProxiedWi
 
 def test_two_turns_of_a_seed_draw_every_kind_once_and_the_same_seed_the_same() -> None:
     def both(seed: int) -> tuple[Fault, ...]:
-        return tuple(fault for turn in (0, 1) for fault in draw(random.Random(seed), "wire", turn))
+        return tuple(fault for turn in (0, 1) for fault in draw(Draws(seed), "wire", turn))
 
     drawn = [both(seed) for seed in range(200)]
     assert drawn == [both(seed) for seed in range(200)]
@@ -277,7 +277,7 @@ def test_two_turns_of_a_seed_draw_every_kind_once_and_the_same_seed_the_same() -
 
 def test_every_wire_fault_counts_as_one_of_the_wire() -> None:
     assert {FAULT_CLASS[word] for word in (BROKEN, *(kind.value for kind in CLIENTS))} == {"wire"}
-    assert {fault.kind.value for fault in draw(random.Random(1), "storage", 1)} == {
+    assert {fault.kind.value for fault in draw(Draws(1), "storage", 1)} == {
         "storage-wire-latency",
         "storage-wire-reset-peer",
         "storage-wire-down",

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from typing import NamedTuple
 
@@ -48,6 +49,7 @@ class _Made(NamedTuple):
 
 
 _Struck = tuple[Fault, Event]
+_Arranged = Callable[[Plan, list[_Made], list[_Struck]], Iterator[Plan]]
 
 
 def candidates(plan: Plan, history: History, evidence: tuple[int, ...], under: str) -> Iterator[Plan]:
@@ -77,6 +79,7 @@ def of_calls(plan: Plan, history: History, evidence: tuple[int, ...], under: str
     struck = _struck(plan, history)
     likely = [each for each in struck if each[0].kind.row.cls == under]
     parts = (about, _merged(about, deleted, namesakes), heeded, alone, _merged(alone, deleted))
+    in_own: _Arranged = partial(_in_own_directories, own)
     if not about:  # The evidence is a probe, and its directories may depend on each other.
         yield replace(plan, ops=(), faults=())
     yield from _batch_after_batch(plan, heeded, likely)
@@ -84,7 +87,7 @@ def of_calls(plan: Plan, history: History, evidence: tuple[int, ...], under: str
         ((_one_after_another, _beside_each_other), (about,), ([], likely)),  # This is enough in most cases.
         ((_one_after_another,), parts, ([], likely, struck)),
         ((_beside_each_other,), (_merged(about, near),), ([], likely, struck)),
-        ((_in_own_directories,), (here,), ([],)),
+        ((in_own,), (made,), ([],)),
         ((_beside_each_other,), (_merged(about, met),), ([], likely, struck)),
     ):
         for calls, some, arranged in product(selections, faults, arrangements):
@@ -122,9 +125,8 @@ def _directories(plan: Plan, events: list[Event]) -> list[int]:
     return [number for number, path in enumerate(plan.directories) if any(is_directory(path, each) for each in events)]
 
 
-def _in_own_directories(plan: Plan, calls: list[_Made], _: list[_Struck]) -> Iterator[Plan]:
-    """All operations in the directories of calls, without faults, then with those not confined to another one."""
-    own = {call.op.directory for call in calls}
+def _in_own_directories(own: list[int], plan: Plan, _: list[_Made], __: list[_Struck]) -> Iterator[Plan]:
+    """All operations in these directories, without faults, then with those not confined to another one."""
     ops = tuple(op for op in plan.ops if op.directory in own)
     others = [f"{re.escape(path)}/" for number, path in enumerate(plan.directories) if number not in own]
     faults = tuple(
@@ -132,7 +134,7 @@ def _in_own_directories(plan: Plan, calls: list[_Made], _: list[_Struck]) -> Ite
         for fault in plan.faults
         if not (isinstance(fault.trigger, Call) and any(path in fault.trigger.pattern for path in others))
     )
-    for some in ((), faults):
+    for some in ((), faults) if ops else ():
         yield in_used_directories(replace(plan, ops=ops, faults=some).earlier_by(plan))
 
 

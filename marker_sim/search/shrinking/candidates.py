@@ -110,7 +110,7 @@ def at_earlier_steps(plan: Plan) -> Variants:
 
 def simpler_at_once(plan: Plan) -> Iterator[Plan]:
     """The plan with many parts simpler at once, and with a write abandoned instead of a killed driver."""
-    yield replace(plan, jitter=0, num_threads=1, interval_ms=50, restart_threads=0)
+    yield _simple(plan)
     yield replace(plan, jitter=0)
     for changed in ({"after_ms": 0}, {"server": 0}, {"form": ""}):
         yield replace(plan, ops=tuple(replace(op, **changed) for op in plan.ops))
@@ -121,6 +121,10 @@ def simpler_at_once(plan: Plan) -> Iterator[Plan]:
     alive = tuple(fault for fault in plan.faults if fault.kind is not FaultKind.KILL or fault.target != "driver")
     for position in range(len(plan.writes) if alive != plan.faults else 0):
         yield replace(with_part(plan, ("writes", position, "abandon"), True), faults=alive)
+
+
+def _simple(plan: Plan) -> Plan:
+    return replace(plan, jitter=0, num_threads=1, interval_ms=50, restart_threads=0)
 
 
 def earlier(plan: Plan, by: tuple[int, ...]) -> Iterator[Plan]:
@@ -155,7 +159,7 @@ def miniatures_of_two(plan: Plan) -> Iterator[Plan]:
 
 def _workloads(plan: Plan) -> Iterator[Plan]:
     """Short workloads of tasks like the plan's, or of its kinds of operations by one client or two, with one name."""
-    simple = replace(plan, jitter=0, num_threads=1, interval_ms=50, faults=())
+    simple = replace(_simple(plan), faults=())
     if plan.writes:
         kinds = [task.kind for write in plan.writes for task in write.tasks]
         one = Write(tasks=(Task(kind=max(kinds, key=TASK_KINDS.index, default="CREATE")),))
@@ -210,7 +214,7 @@ def without_two(plan: Plan) -> Iterator[Plan]:
 def parts_of_a_crowd(plan: Plan) -> Iterator[Plan]:
     """Plans of very many operations: all, made simple or without delays; halves: the first, last, every other one."""
     now = tuple(replace(op, after_ms=0) for op in plan.ops)
-    simple = replace(plan, jitter=0, num_threads=1, interval_ms=50, restart_threads=0)
+    simple = _simple(plan)
     yield replace(simple, ops=now, faults=())
     yield replace(simple, faults=())
     yield replace(plan, ops=now)

@@ -7,13 +7,13 @@ after `runs_max` runs or `budget_s` seconds, whichever comes first. Passes, repe
     faults        all but one, halves, quarters ... single ones
     places        faults of very long plans at sites instead of steps
     miniatures    one to three tasks, or one or two operations, from the smallest on, with one or two of the faults
-    writes, ops   chunks of clients, then of operations, then single entries with other latencies or a wait instead
+    writes, ops   chunks of writes, tasks, clients, operations; single ones with other latencies or a wait instead
     two at once   any two entries together, when few are left: perhaps neither can be removed alone
     actors        two clients become one
     steps         each fault earlier
     lasting       one fault that lasts for several that refuse calls of one actor
     kinds         a plain kill for a request under way, an error for a time-out, as the row says
-    values        latencies, threads, directories, durations, names, what a table is
+    values        each field as by default or a smaller number: latencies, threads, durations, names, a table
 
 Faults are keyed by steps or by arrivals at a site; both change when operations are removed, so each removal is tried
 again with earlier faults. A fault at a site stays one, for it reads as a sentence.
