@@ -12,6 +12,7 @@ from marker_sim.judges.findings import Breach, Finding, breach_of
 from marker_sim.judges.store.silence import Silence
 
 _CHANGES = frozenset({"create", "delete"})
+_STOPS = {"client": "client-died", "pause": "server-unwell", "restart": "server-unwell"}
 _HOLDING = frozenset({"delayed", "duplicated", "slow-link"})  # These cut no connection: the answer is only later.
 
 
@@ -260,33 +261,22 @@ def isolation(view: HistoryIndex) -> Finding:
     limit_ns = (view.header.storage_timeout_ms + view.header.answer_bound_ms) * MS
     for directory, call in view.calls():
         begin_ns, end_ns = view.time_ns(call.invoke), _end_ns(view, call)
-        fault = next(
-            (
-                f
-                for home, f, since, until in confined
-                if home != directory.path and since <= end_ns and begin_ns <= until
-            ),
-            None,
+        others = (
+            f for home, f, since, over in confined if home != directory.path and since <= end_ns and begin_ns <= over
         )
+        fault = next(others, None)
         if fault is None:
             continue
-        late = end_ns - begin_ns > limit_ns
-        if late and call.operation == "delete" and view.keeps_deleting(call, directory.path, limit_ns):
-            late = not view.excuse("still-deleting")
-        if late and _starved(view, call, begin_ns, limit_ns):
-            late = not view.excuse("no-processor")
+        late = _is_late(view, directory, call, limit_ns)
         if call.outcome == "ok" and not late:
             judged += 1
             continue
-        until = min(view.awaited_until(call), view.index_at(begin_ns + limit_ns) - 1)
         if not late and call.outcome == "fail":
             continue  # A refusal is an answer about the request itself.
+        until = min(view.awaited_until(call), view.index_at(begin_ns + limit_ns) - 1)
         why = _touched_otherwise(view, directory, call, until)
-        if not late and (view.timed_out(call) or call.operation in LISTINGS):
-            why = why or ("waited-too-short" if view.timed_out(call) else "listing-failed")
-        if not late and not why:
-            busy = view.answered_busy(call) and _is_busy_anyway(view, [(since, over) for _, _, since, over in confined])
-            why = "busy-anyway" if busy else "outrun-by-another" if _outrun(view, directory, call) else ""
+        if not why and not late:
+            why = _ended_otherwise(view, directory, call, [(since, over) for _, _, since, over in confined])
         if why:
             view.excuse(why)
             continue
@@ -298,6 +288,32 @@ def isolation(view: HistoryIndex) -> Finding:
         cause = "never-answered" if view.timed_out(call) else "held-up" if late else "failed-along"
         breaches.append(breach_of(view, message, (fault.begin, call.invoke, call.done), None, cause))
     return Finding(guarantee="G7", applicable=True, judged=judged, breaches=tuple(breaches))
+
+
+def _is_late(view: HistoryIndex, directory: Directory, call: RecordedCall, limit_ns: int) -> bool:
+    """Whether a call took longer than its limit, and neither a long deletion nor a starved server is the reason."""
+    begin_ns = view.time_ns(call.invoke)
+    if _end_ns(view, call) - begin_ns <= limit_ns:
+        return False
+    if call.operation == "delete" and view.keeps_deleting(call, directory.path, limit_ns):
+        return not view.excuse("still-deleting")
+    return not (_starved(view, call, begin_ns, limit_ns) and view.excuse("no-processor"))
+
+
+def _ended_otherwise(
+    view: HistoryIndex, directory: Directory, call: RecordedCall, windows: list[tuple[int, int]]
+) -> str:
+    """The reason why a call that no event touched may have ended unknown in time, "" for none.
+
+    windows: of the faults that are confined to one directory.
+    """
+    reasons = (
+        ("waited-too-short", view.timed_out(call)),
+        ("listing-failed", call.operation in LISTINGS),
+        ("busy-anyway", view.answered_busy(call) and _is_busy_anyway(view, windows)),
+        ("outrun-by-another", _outrun(view, directory, call)),
+    )
+    return next((reason for reason, holds in reasons if holds), "")
 
 
 def _outrun(view: HistoryIndex, directory: Directory, call: RecordedCall) -> bool:
@@ -378,12 +394,9 @@ def _touched_otherwise(view: HistoryIndex, directory: Directory, call: RecordedC
     if call.invoke < view.exits.get(client, -1) <= until:
         return "client-died"
     for fault in view.faults:
-        if fault.cls == "client":
-            if fault.process == client and fault.begin <= until and call.invoke <= fault.end:
-                return "client-died"
-        elif fault.cls in ("pause", "restart"):
-            if fault.begin <= until and call.invoke <= fault.end:
-                return "server-unwell"
+        if fault.cls in _STOPS:
+            if fault.begin <= until and call.invoke <= fault.end and (fault.cls != "client" or fault.process == client):
+                return _STOPS[fault.cls]
         elif fault.storage and (not _is_confined(fault) or _is_below(fault, directory)):
             since, over = _window(view, fault)
             if since <= end_ns and begin_ns <= over:
