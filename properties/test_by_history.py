@@ -127,9 +127,7 @@ def test_what_was_refused_is_left_out_before_it_is_kept() -> None:
     run.add("executor-4", "fail", "hostile", ("run/t", "10"), caused_by=asked)
     missed = run.add("kit", "observe", "snapshot", ("run/t", "10"))
     whole = History(history.header, tuple(run.events))
-    kinds = [
-        {op.kind for op in plan.ops} for plan in of_calls(replace(PLAN, ops=ops), whole, (*evidence, missed), "")
-    ]
+    kinds = [{op.kind for op in plan.ops} for plan in of_calls(replace(PLAN, ops=ops), whole, (*evidence, missed), "")]
     assert kinds.index({"create", "list"}) < kinds.index({"create", "list", "hostile"})
 
 

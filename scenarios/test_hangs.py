@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import threading
@@ -95,19 +96,12 @@ def test_a_campaign_in_which_a_system_never_returns_ends(tmp_path: Path, extent:
     assert not (tmp_path / "r" / "verdict.json").exists()
 
 
-def test_a_system_that_never_gives_back_the_interpreter_is_named_until_somebody_ends_it(tmp_path: Path) -> None:
-    spoiled = STANDS_STILL.format(library="PyDLL") + QUIET
+def test_a_system_that_never_gives_back_the_interpreter_is_named_and_ended_by_an_alarm(tmp_path: Path) -> None:
     words = ("verify", "--mode", "direct", "--budget", "3s", "--jobs", "1", "--report", "r")
-    process = subprocess.Popen(
-        [sys.executable, "-c", KIT.format(rest_s=REST_S, spoiled=spoiled), *words],
-        cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)},
-    )  # fmt: skip
-    assert process.stderr is not None
-    assert any("in stands_still" in line for line in process.stderr)
-    process.kill()
-    process.communicate(timeout=ENDS_S)
+    done, _ = run(STANDS_STILL.format(library="PyDLL") + QUIET, tmp_path, *words)
+    assert done.returncode == -signal.SIGALRM and "in stands_still" in done.stderr, done.stderr
     assert not (tmp_path / "r" / "verdict.json").exists()
+    assert not left(tmp_path)
 
 
 def test_a_replay_in_which_a_run_hangs_ends(tmp_path: Path) -> None:

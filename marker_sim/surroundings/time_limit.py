@@ -2,15 +2,15 @@
 
 A thread watches the clock. Processes that the kit had started end as when a kit is killed (supervisor.py,
 worker_pool.py).
-Limits: native code that never gives back Python's lock stops that thread too. Then the positions are printed all the
-same, by faulthandler's own thread, and what waits for the command has to end it: its parent in a worker (LIMIT_S of
-worker_pool.py), whoever started it elsewhere. faulthandler would exit with 1, which means violated.
+Native code that never gives back Python's lock stops that thread too. Then faulthandler's own thread prints the
+positions, and an alarm of the system ends the command by SIGALRM; faulthandler would exit with 1, which means violated.
 """
 
 from __future__ import annotations
 
 import faulthandler
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from marker_sim.errors import EXIT_HARNESS
 REST_S = 300.0
 QUIET_S = 1_200.0  # Without a budget: time without progress; tasks of workers end earlier.
 LOOK_S = 0.25
-DUMP_S = 2.0  # faulthandler comes after the thread.
+DUMP_S = 2.0  # faulthandler comes after the thread, and the alarm after faulthandler.
 _SHOW_CURSOR = "\x1b[?25h\n"
 
 
@@ -36,12 +36,14 @@ class TimeLimit:
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
+        signal.setitimer(signal.ITIMER_REAL, 0)
         faulthandler.cancel_dump_traceback_later()
 
     def set(self, seconds: float, what: str) -> None:
         """Set a new limit: `what` may last so long."""
         self._limit = time.monotonic() + seconds, seconds, " ".join(what.split())
         faulthandler.dump_traceback_later(seconds + DUMP_S, file=2)
+        signal.setitimer(signal.ITIMER_REAL, seconds + 2 * DUMP_S)
 
     def renewed_by(self, say: Callable[[str], None], seconds: float | None = None) -> Callable[[str], None]:
         """The function `say`, each call of which renews the limit. seconds: until the next call, None for QUIET_S."""

@@ -36,8 +36,9 @@ class Story:
 
     def add(self, kind: Any, operation: str, process: str = "kit", **columns: Any) -> int:
         self.now_ms += self.step_ms
-        role, time_ns = process.partition("#")[0], self.now_ms * MS
-        self.events.append(Event(len(self.events), time_ns, process, role, kind, operation, **columns))
+        role, numbered, _ = process.partition("#")
+        time_ns = self.now_ms * MS
+        self.events.append(Event(len(self.events), time_ns, process, role if numbered else "", kind, operation, **columns))
         return self.last
 
     def wait(self, duration_ms: int) -> Story:
