@@ -38,7 +38,9 @@ class Story:
         self.now_ms += self.step_ms
         role, numbered, _ = process.partition("#")
         time_ns = self.now_ms * MS
-        self.events.append(Event(len(self.events), time_ns, process, role if numbered else "", kind, operation, **columns))
+        self.events.append(
+            Event(len(self.events), time_ns, process, role if numbered else "", kind, operation, **columns)
+        )
         return self.last
 
     def wait(self, duration_ms: int) -> Story:
