@@ -296,7 +296,7 @@ class Plan:
         plan.check(origin)
         return plan
 
-    def check(self, origin: str = "plan") -> None:
+    def check(self, origin: str = "plan") -> None:  # noqa: C901
         """UsageError for a plan that no world can run."""
         problems = [f"mode {self.mode!r} is none of {MODES}"] if self.mode not in MODES else []
         if self.storage not in STORAGES:
@@ -328,7 +328,7 @@ class Plan:
         if problems:
             raise UsageError(f"{origin} cannot run: " + "; ".join(sorted(set(problems))))
 
-    def _problems_of_writes(self) -> list[str]:
+    def _problems_of_writes(self) -> list[str]:  # noqa: C901
         problems = []
         for table in self.tables:
             try:

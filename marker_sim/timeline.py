@@ -240,12 +240,15 @@ def decode_commit(data: bytes) -> tuple[WriteStat, ...]:
         raw = json.loads(data.decode("utf-8", "surrogatepass"))
         stats = [
             WriteStat(
-                partition, _text(row["fileId"]), _text(row["path"]), int(row.get("numWrites", 0)),
+                partition,
+                _text(row["fileId"]),
+                _text(row["path"]),
+                int(row.get("numWrites", 0)),
                 _text(row.get("prevCommit") or ""),
             )
             for partition, rows in raw["partitionToWriteStats"].items()
             for row in rows
-        ]  # fmt: skip
+        ]
     except _MALFORMED as error:
         raise ValueError(f"no commit metadata: {error!r}") from error
     return tuple(sorted(stats))

@@ -339,7 +339,7 @@ def _excuses(path: Path) -> Iterator[str]:
                 told: list[ast.expr] = args
             case ast.Return(value=ast.expr() as value):
                 told = [value]
-            case ast.Assign(targets=[ast.Name(id="why" | "reason")], value=value):
+            case ast.Assign(targets=[ast.Name(id="why" | "reason" | "reasons")], value=value):
                 told = [value]
             case ast.Subscript(value=ast.Name(id="excused") | ast.Attribute(attr="excused"), slice=key):
                 told = [key]

@@ -54,10 +54,15 @@ class MarkerMachine(JudgedExample):
     # Requests of clients.
 
     @step(
-        target=asked, client=_CLIENT, directory=_DIRECTORY, after_ms=_PAUSE_MS, server=_SERVER,
-        partition=st.sampled_from(PARTITIONS[:4]) | st.sampled_from(PARTITIONS), number=st.integers(0, 5),
+        target=asked,
+        client=_CLIENT,
+        directory=_DIRECTORY,
+        after_ms=_PAUSE_MS,
+        server=_SERVER,
+        partition=st.sampled_from(PARTITIONS[:4]) | st.sampled_from(PARTITIONS),
+        number=st.integers(0, 5),
         kind=st.sampled_from(("CREATE", "CREATE", "MERGE", "APPEND")),
-    )  # fmt: skip
+    )
     def create(self, client: int, partition: str, number: int, kind: str, **where: int) -> Op:
         """A client asks for a marker."""
         file = f".f{number}_001.log.1_0-1-0" if kind == "APPEND" else f"f{number}_0-1-0_001.parquet"
@@ -83,9 +88,12 @@ class MarkerMachine(JudgedExample):
         self._add(replace(op, request=f"r{len(self._plan.ops)}", after_ms=after_ms))
 
     @step(
-        client=_CLIENT, kind=st.sampled_from(("list", "list", "list-data", "list-log", "exists")), directory=_DIRECTORY,
-        after_ms=_PAUSE_MS, server=_SERVER,
-    )  # fmt: skip
+        client=_CLIENT,
+        kind=st.sampled_from(("list", "list", "list-data", "list-log", "exists")),
+        directory=_DIRECTORY,
+        after_ms=_PAUSE_MS,
+        server=_SERVER,
+    )
     def look(self, client: int, kind: str, **where: int) -> None:
         """A client lists markers, or asks whether there are any."""
         self._ask(client, kind=kind, **where)
@@ -96,9 +104,11 @@ class MarkerMachine(JudgedExample):
         self._ask(0, kind="delete", **where)
 
     @step(
-        client=_CLIENT, directory=_DIRECTORY, name=st.sampled_from(HOSTILE_NAMES),
+        client=_CLIENT,
+        directory=_DIRECTORY,
+        name=st.sampled_from(HOSTILE_NAMES),
         spelled=st.sampled_from(("", "", *MALFORMED)),
-    )  # fmt: skip
+    )
     def ask_for_what_must_be_refused(self, client: int, directory: int, name: str, spelled: str) -> None:
         """A client asks for an invalid name or directory."""
         self._ask(client, kind="hostile", directory=directory, name=name, spelled=spelled)

@@ -295,9 +295,15 @@ def _real_runs(stored: StoredPlan, sut: str, profile: Profile, budget_s: float) 
         return
     with TemporaryDirectory(prefix="marker-sim-") as scratch:
         request = CampaignRequest(
-            target=target, modes=(plan.mode,), storages=(plan.storage,), seed=plan.seed, profile=profile,
-            budget_s=budget_s, server=stored.server or ServerOptions(), report=Path(scratch),
-        )  # fmt: skip
+            target=target,
+            modes=(plan.mode,),
+            storages=(plan.storage,),
+            seed=plan.seed,
+            profile=profile,
+            budget_s=budget_s,
+            server=stored.server or ServerOptions(),
+            report=Path(scratch),
+        )
         target.prepare(request, lambda line: None)
         with target.real_runs(request, lambda line: None) as runs:
             yield runs

@@ -33,11 +33,21 @@ from marker_sim.errors import EXIT_HARNESS, EXIT_HOLDS, EXIT_INTERRUPTED, EXIT_U
 COMMANDS = ("verify", "replay", "shrink", "judge", "mutants", "serve", "doctor", "chaos", "audit")
 MODULES = {"shrink": "replay"}
 SETTINGS = {"max_content_width": 120}
-_EXITS = {0: "every promised guarantee holds", 1: "one is violated, and not known to the baseline of --expect",
-          2: "wrong usage", 3: "one is inconclusive", 4: "the kit or its environment failed",
-          130: "interrupted; the report holds the results so far"}  # fmt: skip
-_AGAIN = {0: "none of these", 1: "something is still violated", 2: "wrong usage",
-          3: "something was not reproduced, or all was left out", 4: "something cannot run"}  # fmt: skip
+_EXITS = {
+    0: "every promised guarantee holds",
+    1: "one is violated, and not known to the baseline of --expect",
+    2: "wrong usage",
+    3: "one is inconclusive",
+    4: "the kit or its environment failed",
+    130: "interrupted; the report holds the results so far",
+}
+_AGAIN = {
+    0: "none of these",
+    1: "something is still violated",
+    2: "wrong usage",
+    3: "something was not reproduced, or all was left out",
+    4: "something cannot run",
+}
 _SERVER = "start reader dir-format identity batch-threads"
 _S3 = "s3-endpoint s3-bucket s3-access-key s3-secret-key"
 

@@ -136,8 +136,17 @@ def replay(
     the number of violated runs. Fixed failures of a chaos directory are moved to failures/fixed.
     """
     if script or markdown:
-        given_too = [name for name, value in (("--script and --markdown", script and markdown), ("--keep", keep),
-                     ("--times", times), ("--real", real), ("--curve", curve)) if value]  # fmt: skip
+        given_too = [
+            name
+            for name, value in (
+                ("--script and --markdown", script and markdown),
+                ("--keep", keep),
+                ("--times", times),
+                ("--real", real),
+                ("--curve", curve),
+            )
+            if value
+        ]
         from marker_sim.cli.handing_over import hand_over
 
         return hand_over(path, sut, script, every, file, given_too)
@@ -356,11 +365,15 @@ def _shrink_one(
         return _status(small)
     broken = small.broken[small.told]
     seen = {
-        "guarantee": small.told.guarantee, "cause": small.told.cause,
-        "message": broken.breach.message, "evidence": list(broken.breach.evidence), "confirmed": small.sentence,
-        "entries_before": max(before, stored.entries_before), "large": small.stopped if after > SMALL else "",
+        "guarantee": small.told.guarantee,
+        "cause": small.told.cause,
+        "message": broken.breach.message,
+        "evidence": list(broken.breach.evidence),
+        "confirmed": small.sentence,
+        "entries_before": max(before, stored.entries_before),
+        "large": small.stopped if after > SMALL else "",
         "ended": not (small.stopped or same_cause),
-    }  # fmt: skip
+    }
     aside = write_smaller(stored.report, stored.plan_name, replace(broken, plan=small.plan), profile, seen)
     print_lines(console, f"SMALLER: {stored.name}: {before} entries before, {after} now{said}")
     print_lines(console, "\n".join(plan_sentences(small.plan)), indent="  ")

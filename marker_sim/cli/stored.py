@@ -33,9 +33,18 @@ from marker_sim.targets.target import ServerOptions
 
 # What files of failures call by the same names as `StoredPlan`.
 _SAME = (
-    "sut", "guarantee", "cause", "world", "deterministic", "message", "often", "entries_before", "ended", "version",
+    "sut",
+    "guarantee",
+    "cause",
+    "world",
+    "deterministic",
+    "message",
+    "often",
+    "entries_before",
+    "ended",
+    "version",
     "kit_version",
-)  # fmt: skip
+)
 
 
 def _stored(raw: Mapping[str, Any], where: str, **own: Any) -> StoredPlan:

@@ -104,9 +104,15 @@ def judge_place(judging: Judging, mode: str, storage: str, folder: Path) -> Verd
     """
     report = folder / re.sub(r"\W", "_", judging.sut) / f"{mode}-{storage}"
     request = CampaignRequest(
-        target=parse_target(judging.sut), modes=(mode,), storages=(storage,), seed=judging.seed, canaries=False,
-        profile=judging.profile, baseline=judging.baseline, report=report,
-    )  # fmt: skip
+        target=parse_target(judging.sut),
+        modes=(mode,),
+        storages=(storage,),
+        seed=judging.seed,
+        canaries=False,
+        profile=judging.profile,
+        baseline=judging.baseline,
+        report=report,
+    )
     campaign = run_campaign(request, lambda line: None, of_plans=MachineRuns)
     if campaign.interrupted:
         raise KeyboardInterrupt

@@ -185,15 +185,20 @@ def _own_fault(view: HistoryIndex, harm: Event, said: str, directory: str | None
     met = [
         fault.begin
         for fault in view.faults
-        if fault.storage and fault.kind not in HARMLESS and fault.process == process and fault.begin <= harm.index
+        if fault.storage
+        and fault.kind not in HARMLESS
+        and fault.process == process
+        and fault.begin <= harm.index
         and ((fault.path or "").rstrip("/") in near if near else fault.home == (directory or ""))
-    ]  # fmt: skip
+    ]
     changes = (
         event.index
         for event in view.events[min(met, default=harm.index) : harm.index]
-        if event.kind == "effect" and event.process == process and event.operation not in BEFORE_ITS_END
+        if event.kind == "effect"
+        and event.process == process
+        and event.operation not in BEFORE_ITS_END
         and (event.path in paths if paths else directory_of(event.path or "") == directory)
-    )  # fmt: skip
+    )
     since = min(max(changes, default=-1), asked.index if asked else harm.index)
     return max((begin for begin in met if begin > since), default=None)
 

@@ -43,7 +43,7 @@ class PhaseWalk:
             phase = "between replies" if batch in self.marks.replied else "written and not answered"
             self.faults_by_phase[kind, f"server: {phase}"] += 1
 
-    def _read(self, event: Event) -> None:
+    def _read(self, event: Event) -> None:  # noqa: C901
         """Take in the next event."""
         index, process, kind, operation = event.index, event.process, event.kind, event.operation
         if kind == "invoke":

@@ -27,9 +27,20 @@ PROBE_BYTES = 1 << 20
 _COMMAND = Path("logs") / "command.txt"
 # Everything that a run writes; `logs` last, because its command file marks a directory as a report.
 _OURS = (
-    "verdict.json", "plan.json", "history.parquet", "history.jsonl", "report.html", "mutants.json",
-    "mutants.txt", "failures", "against", "audit.json", "findings.parquet", "audit.html", "logs",
-)  # fmt: skip
+    "verdict.json",
+    "plan.json",
+    "history.parquet",
+    "history.jsonl",
+    "report.html",
+    "mutants.json",
+    "mutants.txt",
+    "failures",
+    "against",
+    "audit.json",
+    "findings.parquet",
+    "audit.html",
+    "logs",
+)
 _TIME_FORMAT = "%Y-%m-%dT%H%M%SZ"
 _TIME_LENGTH = len("2026-01-01T000000Z")
 _NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOTSUP)

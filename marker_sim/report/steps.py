@@ -123,10 +123,18 @@ def sentence_of(view: HistoryIndex, event: Event, message: str = "") -> str:
     asked = event.operation in _ASKED
     form = _SEEN.get(event.operation, "{who}: {what}{holds}{why}") if event.kind == "observe" else ""
     directory = f"{event.table}{TEMP}{event.instant}"
-    words = (_ASKED if asked else _DONE).get(event.operation, "{operation} {path}").format(
-        name=_name(view, event), directory=directory, table=event.table, instant=event.instant,
-        operation=event.operation, path=path,
-    )  # fmt: skip
+    words = (
+        (_ASKED if asked else _DONE)
+        .get(event.operation, "{operation} {path}")
+        .format(
+            name=_name(view, event),
+            directory=directory,
+            table=event.table,
+            instant=event.instant,
+            operation=event.operation,
+            path=path,
+        )
+    )
     return (form or _VERBS[asked][event.kind]).format(
         who=who,
         path=path,

@@ -19,9 +19,12 @@ ALL = 1_000  # Calls that nobody waits for.
 _TIMES = ("first", "second", "third")
 _VERBS = {"create": "creates", "delete": "deletes", "exists": "checks the existence of"}
 _ACTORS = {
-    "driver": "the driver", "server": "the server", "second": "the second server", "executor": "an executor",
+    "driver": "the driver",
+    "server": "the server",
+    "second": "the second server",
+    "executor": "an executor",
     "storage": "any process",
-}  # fmt: skip
+}
 
 
 def plan_sentences(plan: Plan) -> tuple[str, ...]:

@@ -105,9 +105,14 @@ def start(
 
 
 def run_to_end(
-    words: Sequence[str], *, deadline_s: float, late: str, environment: Mapping[str, str], folder: Path | None = None,
+    words: Sequence[str],
+    *,
+    deadline_s: float,
+    late: str,
+    environment: Mapping[str, str],
+    folder: Path | None = None,
     stdin: Stream = subprocess.DEVNULL,
-) -> tuple[int, str]:  # fmt: skip
+) -> tuple[int, str]:
     """The exit code and output of a program run to its end; HarnessError with `late` after the deadline."""
     process = start(words, environment, folder=folder, stdin=stdin)
     try:

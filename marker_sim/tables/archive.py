@@ -116,9 +116,13 @@ def _records(schema: str, content: bytes, path: str) -> Iterator[TableEntry]:
         action = record.get("actionType") or ""
         state = str(record.get("actionState") or "COMPLETED").lower()
         entry = TableEntry(
-            instant=record.get("commitTime") or "", action=action, state=state, path=path, facts={},
+            instant=record.get("commitTime") or "",
+            action=action,
+            state=state,
+            path=path,
+            facts={},
             archived=True,
-        )  # fmt: skip
+        )
         content_of_it = record.get(_CONTENTS.get(action, "")) if entry.done else None
         yield _with_facts(entry, content_of_it, record.get("hoodieCleanerPlan") if action == "clean" else None)
 
@@ -166,9 +170,14 @@ def _of_row(row: Mapping[str, Any], path: str) -> TableEntry:
         # An upgrade moves entries as Avro without a schema; the archive of layout 1 still has it.
         error = "its content has no schema, as that of entries which an upgrade moved"
     entry = TableEntry(
-        instant=row.get("instantTime") or "", action=row.get("action") or "", state=State.COMPLETED, path=path,
-        facts={}, error=error, archived=True,
-    )  # fmt: skip
+        instant=row.get("instantTime") or "",
+        action=row.get("action") or "",
+        state=State.COMPLETED,
+        path=path,
+        facts={},
+        error=error,
+        archived=True,
+    )
     return _with_facts(entry, record, planned)
 
 

@@ -110,6 +110,12 @@ def _active(entry: Entry, file: StoredFile, content: bytes) -> TableEntry:
     """An entry of the active timeline; the content of one that is neither completed nor a plan is not looked at."""
     found, error = facts_of(entry, content, AUDIT)
     return TableEntry(
-        instant=entry.instant, action=entry.action, state=entry.state, path=file.path, facts=by_word(found),
-        error=error[:ERROR_MAX], size=file.size, modified_s=file.modified_s,
-    )  # fmt: skip
+        instant=entry.instant,
+        action=entry.action,
+        state=entry.state,
+        path=file.path,
+        facts=by_word(found),
+        error=error[:ERROR_MAX],
+        size=file.size,
+        modified_s=file.modified_s,
+    )

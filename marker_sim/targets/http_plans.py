@@ -143,9 +143,13 @@ def open_plans(
     batches = batching(start, server.batch_threads)
     with open_ground(request.storage, server.dir_format, server.reader, server.endpoint) as ground:
         system = ForeignSystem(
-            name=request.target.sut, version=version, profile=request.profile, world=ground.world,
-            identity=server.identity, batching=batches.words,
-        )  # fmt: skip
+            name=request.target.sut,
+            version=version,
+            profile=request.profile,
+            world=ground.world,
+            identity=server.identity,
+            batching=batches.words,
+        )
         command = Command(text=start, startup_s=startup_s, ahead=ahead and request.storage == "local")
         fleet = Fleet(command, ground.scratch / "work", request.report / "logs")
         with fleet:

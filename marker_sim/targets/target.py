@@ -30,9 +30,16 @@ if TYPE_CHECKING:
 
 BELONGS_TO_HTTP = "; it belongs to --sut http, so leave it out"
 SERVER_OPTIONS = (
-    "start", "reader", "dir_format", "identity", "batch_threads",
-    "s3_endpoint", "s3_bucket", "s3_access_key", "s3_secret_key",
-)  # fmt: skip
+    "start",
+    "reader",
+    "dir_format",
+    "identity",
+    "batch_threads",
+    "s3_endpoint",
+    "s3_bucket",
+    "s3_access_key",
+    "s3_secret_key",
+)
 SERVERS = "real servers"  # The world of timeline servers.
 TABLES = "Spark"  # The world of targets that write tables.
 REAL_STORAGES: Mapping[str, tuple[str, ...]] = {"local": ("local",), "s3": ("s3",)}

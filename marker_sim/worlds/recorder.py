@@ -145,6 +145,4 @@ def observe_table(recorder: Recorder, table: str, files: Files, caused_by: int) 
     """
     recorder.record("kit", "kit", "observe", "audit", table, "", value="begin", caused_by=caused_by)
     for part in observed(files, table):
-        recorder.record(
-            "kit", "kit", "observe", part.operation, table, part.instant, part.path, part.value, part.error
-        )  # fmt: skip
+        recorder.record("kit", "kit", "observe", part.operation, table, part.instant, part.path, part.value, part.error)

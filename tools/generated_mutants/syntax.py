@@ -147,7 +147,7 @@ class _ModuleChanges:
             for expression in _expressions(statement):
                 yield from self._in_expression(expression, statement, function)
 
-    def _in_expression(self, root: ast.expr, statement: ast.stmt, function: str) -> Iterator[Change]:
+    def _in_expression(self, root: ast.expr, statement: ast.stmt, function: str) -> Iterator[Change]:  # noqa: C901
         for node in ast.walk(root):
             match node:
                 case ast.Compare(ops=[operator], left=left, comparators=[right]) if type(operator) in _NEIGHBOURS:

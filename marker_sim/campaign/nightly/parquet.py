@@ -47,18 +47,24 @@ def write_tables(directory: Path, place: Line, result: Line, rows: Iterable[RunR
     rows = tuple(rows)
     content = {
         "runs": [
-            unit | {name: value for name, value in row._asdict().items() if name != "broken"}
-            | {"violations": len(row.broken)} for row in rows
+            unit
+            | {name: value for name, value in row._asdict().items() if name != "broken"}
+            | {"violations": len(row.broken)}
+            for row in rows
         ],
         "violations": [
-            unit | {"number": row.number, "run": row.run, "seed": row.seed, "mode": row.mode, "storage": row.storage}
-            | dict(zip(BROKEN, broken, strict=True)) for row in rows for broken in row.broken
+            unit
+            | {"number": row.number, "run": row.run, "seed": row.seed, "mode": row.mode, "storage": row.storage}
+            | dict(zip(BROKEN, broken, strict=True))
+            for row in rows
+            for broken in row.broken
         ],
         "coverage": [
             unit | {"first": place["first"], "count": place["count"], "kind": kind, "name": name, "times": times}
-            for kind in COVERAGE for name, times in result.get(kind, {}).items()
+            for kind in COVERAGE
+            for name, times in result.get(kind, {}).items()
         ],
-    }  # fmt: skip
+    }
     for table, lines in content.items():
         folder = directory / FOLDER / table
         make_folder(folder)

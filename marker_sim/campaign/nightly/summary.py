@@ -24,8 +24,17 @@ QUIET_SHARE = 0.75
 _USUAL = tuple(name for stage in SHARES for name in STREAMS[stage])
 _BEFORE = ("night", "began", "verdict", "budget")
 _AFTER = (
-    "runs", "steps", "judged", "faults", "again", "new", "still", "fixed", "not reached", "canary",
-)  # fmt: skip
+    "runs",
+    "steps",
+    "judged",
+    "faults",
+    "again",
+    "new",
+    "still",
+    "fixed",
+    "not reached",
+    "canary",
+)
 _BARS = " ▁▂▃▄▅▆▇█"
 
 

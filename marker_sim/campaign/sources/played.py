@@ -193,9 +193,15 @@ def request_on(sut: str, storage: str, server: ServerOptions, profile: str, seed
     """The request for a system on one storage."""
     target = parse_target(sut)
     return CampaignRequest(
-        target=target, modes=target.can.modes, storages=(storage,), seed=seed, profile=load_profile(profile),
-        budget_s=LONG_S, server=server, report=report,
-    )  # fmt: skip
+        target=target,
+        modes=target.can.modes,
+        storages=(storage,),
+        seed=seed,
+        profile=load_profile(profile),
+        budget_s=LONG_S,
+        server=server,
+        report=report,
+    )
 
 
 class ServerRuns(NumberedPlans):

@@ -95,7 +95,7 @@ class EventReader:
         """The event at which the run begins; earlier ones describe what was there before, which no client requested."""
         return self.phases[0][0] if self.earlier and self.phases else 0
 
-    def _read(self) -> None:
+    def _read(self) -> None:  # noqa: C901
         """Sort all events into the other modules' records. The hot loop: frequent kinds come first, with few calls."""
         open_, arrived, current, put = self._open, self.arrived, self._current, self.rest.put
         effects = not self.reads
@@ -194,7 +194,7 @@ class EventReader:
         if start != first:
             self.arrived[cause] = SEVERAL_LIVES
 
-    def _observe(self, event: Event) -> None:
+    def _observe(self, event: Event) -> None:  # noqa: C901
         index = event.index
         match event.operation:
             case "file" | "raw-file":

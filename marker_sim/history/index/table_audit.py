@@ -173,9 +173,7 @@ class Audit(Instants):
 def _entry(event: Event) -> TableEntry:
     facts = by_word(event.value if isinstance(event.value, tuple) else ())
     action, state = facts.get("action", ("",))[0], facts.get("state", ("",))[0]
-    return TableEntry(
-        event.instant or "", action, state, event.path or "", facts, event.error or "", event=event.index
-    )  # fmt: skip
+    return TableEntry(event.instant or "", action, state, event.path or "", facts, event.error or "", event=event.index)
 
 
 def _with_plans(entries: list[TableEntry]) -> list[TableEntry]:

@@ -135,7 +135,7 @@ def _lost(
     return to, f"{what} and {gone}"
 
 
-def rewrite_atomic(view: HistoryIndex) -> Finding:
+def rewrite_atomic(view: HistoryIndex) -> Finding:  # noqa: C901
     """G23: in the raw view, answered markers that were visible do not vanish."""
     if view.header.layout != "hudi":
         return Finding(guarantee="G23", applicable=False)

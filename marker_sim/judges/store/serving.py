@@ -11,6 +11,7 @@ from marker_sim.judges.causes import Causes
 from marker_sim.judges.findings import Breach, Finding, breach_of
 from marker_sim.judges.store.silence import Silence
 
+_Windows = list[tuple[int, int]]  # In ns, of the faults that are confined to one directory.
 _CHANGES = frozenset({"create", "delete"})
 _STOPS = {"client": "client-died", "pause": "server-unwell", "restart": "server-unwell"}
 _HOLDING = frozenset({"delayed", "duplicated", "slow-link"})  # These cut no connection: the answer is only later.
@@ -300,13 +301,8 @@ def _is_late(view: HistoryIndex, directory: Directory, call: RecordedCall, limit
     return not (_starved(view, call, begin_ns, limit_ns) and view.excuse("no-processor"))
 
 
-def _ended_otherwise(
-    view: HistoryIndex, directory: Directory, call: RecordedCall, windows: list[tuple[int, int]]
-) -> str:
-    """The reason why a call that no event touched may have ended unknown in time, "" for none.
-
-    windows: of the faults that are confined to one directory.
-    """
+def _ended_otherwise(view: HistoryIndex, directory: Directory, call: RecordedCall, windows: _Windows) -> str:
+    """The reason why a call that no event touched may have ended unknown in time, "" for none."""
     reasons = (
         ("waited-too-short", view.timed_out(call)),
         ("listing-failed", call.operation in LISTINGS),
@@ -329,7 +325,7 @@ def _outrun(view: HistoryIndex, directory: Directory, call: RecordedCall) -> boo
     return len(others) > 1 and any((event.path or "").startswith(f"{directory.path}/") for event in inside)
 
 
-def _is_busy_anyway(view: HistoryIndex, windows: list[tuple[int, int]]) -> bool:
+def _is_busy_anyway(view: HistoryIndex, windows: _Windows) -> bool:
     """Whether a call was also answered 503 outside these windows, so that the fault is not the reason."""
     refused_ns = (view.time_ns(call.done) for _, call in view.calls() if view.answered_busy(call))
     return any(not any(since <= at_ns <= over for since, over in windows) for at_ns in refused_ns)

@@ -40,10 +40,17 @@ _CLOSED = "Unlike the plan, this script closes connections where the plan resets
 _DOOR = "Calls of the server on its files stop at a seccomp listener in Python 3, which Linux has since 5.19."
 _FRONT = "The server reaches S3 through a program in Python 3, which refuses the requests that are named above."
 _SCRIPTS = Environment(
-    loader=PackageLoader(__package__, ""), undefined=StrictUndefined, line_statement_prefix="%%",
-    keep_trailing_newline=True, variable_start_string="@{", variable_end_string="}@", comment_start_string="@#",
-    comment_end_string="#@", block_start_string="@%", block_end_string="%@",
-)  # fmt: skip
+    loader=PackageLoader(__package__, ""),
+    undefined=StrictUndefined,
+    line_statement_prefix="%%",
+    keep_trailing_newline=True,
+    variable_start_string="@{",
+    variable_end_string="}@",
+    comment_start_string="@#",
+    comment_end_string="#@",
+    block_start_string="@%",
+    block_end_string="%@",
+)
 _HOW = (
     "It needs bash 5, curl and awk on Linux, listens on 127.0.0.1, works in a new directory (KEEP=1 keeps it) and ends",
     "what it started. Exit codes: 1 violated, 0 held, 3 a step could not be done.",
@@ -118,7 +125,7 @@ def shell_script(failure: StoredPlan) -> str:
         known="\n".join(f"    create {place} {quoted(name)}" for place, name in _known(plan)) or "    :",
         claims=" ".join(by_number(claims)),
         rules=resource("script.awk", __package__).rstrip("\n"),
-    )  # fmt: skip
+    )
 
 
 def door_program() -> str:

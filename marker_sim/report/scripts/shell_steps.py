@@ -47,8 +47,12 @@ _ON_REQUESTS = {
     FaultKind.DELAYED: "",  # The client waits before its request.
 }
 _AT_CALLS = (
-    FaultKind.KILL, FaultKind.TORN_WRITE, FaultKind.IO_ERROR, FaultKind.DISK_FULL, FaultKind.SLOW_STORAGE,
-)  # fmt: skip
+    FaultKind.KILL,
+    FaultKind.TORN_WRITE,
+    FaultKind.IO_ERROR,
+    FaultKind.DISK_FULL,
+    FaultKind.SLOW_STORAGE,
+)
 _CANNOT = "a shell cannot do it"
 _OF_CLIENTS = (*_ON_REQUESTS, FaultKind.PAUSE, FaultKind.DIRECTORY_REMOVED)
 

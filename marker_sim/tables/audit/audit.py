@@ -73,9 +73,13 @@ class TablePart:
     def judge(self, table: TableAtRest, data: DataFiles, enabled: frozenset[str]) -> list[TableFinding]:
         """Everything about it. enabled: the partitions that a metadata table is to have."""
         rules = FileRules(
-            instants=table.instants, settled=self.settled, metadata=self.of_metadata, enabled=enabled,
-            wanted=wanted_of(table), owner=lambda path: log_owner(self.source, self.root + path),
-        )  # fmt: skip
+            instants=table.instants,
+            settled=self.settled,
+            metadata=self.of_metadata,
+            enabled=enabled,
+            wanted=wanted_of(table),
+            owner=lambda path: log_owner(self.source, self.root + path),
+        )
         result = data.judge(rules)
         found = [*judge_entries(table.instants), *result.findings, *_summaries(result)]
         table = replace(table, files=result.pending, stored=result.present, markers=dict(table.markers))
@@ -136,9 +140,12 @@ def audit_table(
         mine = split(files, part.root)
         instants = part.instants(part.reader.settled())
         at_rest = TableAtRest(
-            instants=instants, markers=read_markers(source, part.root, mine), heartbeats=mine.heartbeats,
-            now_s=now_s, stuck_after_s=stuck_after_s,
-        )  # fmt: skip
+            instants=instants,
+            markers=read_markers(source, part.root, mine),
+            heartbeats=mine.heartbeats,
+            now_s=now_s,
+            stuck_after_s=stuck_after_s,
+        )
         judged = listed_files(mine.data) if part.root else data
         of_part = part.judge(at_rest, judged, main.properties.metadata_partitions)
         of_part = [_below(part.root, finding) for finding in of_part]
@@ -198,9 +205,11 @@ def _summaries(result: PartitionResult) -> Iterable[TableFinding]:
         foreign = kind == FOREIGN
         said = "do not have a name of Hudi's" if foreign else f"cannot be decided: {reason}"
         yield TableFinding(
-            kind=kind, level=Level.NOTE if foreign else Level.UNDECIDED, message=f"{len(paths):,} files {said}.",
+            kind=kind,
+            level=Level.NOTE if foreign else Level.UNDECIDED,
+            message=f"{len(paths):,} files {said}.",
             evidence=tuple(sorted(paths)[:_SHOWN]),
-        )  # fmt: skip
+        )
 
 
 def _of_metadata(findings: list[TableFinding], pending: frozenset[str]) -> Iterable[TableFinding]:

@@ -91,9 +91,7 @@ class DataFiles:
 def listed_files(files: tuple[StoredFile, ...]) -> DataFiles:
     """Data files in this process."""
     size = sum(file.size for file in files)
-    return DataFiles(
-        count=len(files), size=size, judge=lambda rules: judge_files(rules, files, rules.instants.claims)
-    )  # fmt: skip
+    return DataFiles(count=len(files), size=size, judge=lambda rules: judge_files(rules, files, rules.instants.claims))
 
 
 def judge_files(rules: FileRules, stored: Iterable[StoredFile], claims: Mapping[str, Claim]) -> PartitionResult:

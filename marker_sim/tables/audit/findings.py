@@ -70,16 +70,21 @@ class TableFinding:
     def as_dict(self) -> dict[str, Any]:
         """The JSON-ready form, as in audit.json."""
         return {
-            "kind": self.kind, "level": self.level.value, "instant": self.instant, "path": self.path,
-            "message": self.message, "next_step": self.next_step, "evidence": list(self.evidence),
-        }  # fmt: skip
+            "kind": self.kind,
+            "level": self.level.value,
+            "instant": self.instant,
+            "path": self.path,
+            "message": self.message,
+            "next_step": self.next_step,
+            "evidence": list(self.evidence),
+        }
 
 
 def damage(kind: str, instant: str, path: str, message: str, evidence: Iterable[str]) -> TableFinding:
     """A finding of certain damage."""
     return TableFinding(
         kind=kind, level=Level.DAMAGE, instant=instant, path=path, message=message, evidence=tuple(evidence)
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,11 +117,18 @@ class TableReport:
     def as_dict(self) -> dict[str, Any]:
         """audit.json."""
         return {
-            "schema": SCHEMA, "verdict": self.verdict, "table": self.table, "table_version": self.version,
-            "table_type": self.kind, "layout": self.layout, "kit_version": self.kit_version,
-            "duration_s": round(self.duration_s, 3), "counts": self.counts,
-            "findings": [finding.as_dict() for finding in self.findings], "not_checked": list(self.not_checked),
-        }  # fmt: skip
+            "schema": SCHEMA,
+            "verdict": self.verdict,
+            "table": self.table,
+            "table_version": self.version,
+            "table_type": self.kind,
+            "layout": self.layout,
+            "kit_version": self.kit_version,
+            "duration_s": round(self.duration_s, 3),
+            "counts": self.counts,
+            "findings": [finding.as_dict() for finding in self.findings],
+            "not_checked": list(self.not_checked),
+        }
 
 
 def ordered(findings: Iterable[TableFinding]) -> tuple[TableFinding, ...]:

@@ -164,9 +164,13 @@ def _rollback(table: TableAtRest, entry: TableEntry, entries: list[TableEntry]) 
 
 def _finding(kind: str, level: Level, action: TableEntry, message: str, evidence: Iterable[str] = ()) -> TableFinding:
     return TableFinding(
-        kind=kind, level=level, instant=action.instant, path=action.path, message=message,
+        kind=kind,
+        level=level,
+        instant=action.instant,
+        path=action.path,
+        message=message,
         evidence=(f"{action.state} {action.action}, {action.size} bytes", *evidence),
-    )  # fmt: skip
+    )
 
 
 def _span(seconds: float) -> str:

@@ -29,9 +29,7 @@ def refused() -> str:
         except (HarnessError, OSError) as error:
             return str(error)
         try:
-            command = door.start(
-                [sys.executable, "-I", "-S", "-c", _WRITES], {}, process="probe", folder=Path(folder)
-            )  # fmt: skip
+            command = door.start([sys.executable, "-I", "-S", "-c", _WRITES], {}, process="probe", folder=Path(folder))
             output, _ = command.popen.communicate(timeout=_END_S)
         except HarnessError as error:
             return str(error)

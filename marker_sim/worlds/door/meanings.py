@@ -19,7 +19,7 @@ from marker_sim.worlds.door.effects import (
     truncate,
     two_paths,
     unlink,
-)  # fmt: skip
+)
 from marker_sim.worlds.door.held import HeldCall, signed
 from marker_sim.worlds.door.open_files import (
     allocate,
@@ -36,7 +36,7 @@ from marker_sim.worlds.door.open_files import (
     sync_system,
     transfer,
     write,
-)  # fmt: skip
+)
 from marker_sim.worlds.door.paths import AT_FDCWD, LeadsNowhere
 
 _CURRENT = (1 << 64) - 1  # The offset of pwritev2 that means the file's own.

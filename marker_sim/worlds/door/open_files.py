@@ -179,7 +179,7 @@ def allocate(held: HeldCall, scope: Scope, mode: int, offset: int, size: int) ->
     words = (mode, offset, size)
     return on_number(
         held, scope, "allocate", lambda file: kernel.system_call("fallocate", file, *words), offset + size, offset
-    )  # fmt: skip
+    )
 
 
 def sync_all(held: HeldCall, scope: Scope) -> Found:

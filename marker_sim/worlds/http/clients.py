@@ -86,7 +86,7 @@ class Requests:
                 return None
             invoke = recorder.record(
                 process, "client", "invoke", operation, *place, path, value, caused_by=server.started
-            )  # fmt: skip
+            )
         if invoke < 0:
             return None  # The history is over: nobody may ask for what it does not have.
 
@@ -102,7 +102,7 @@ class Requests:
             return None
         recorder.record(
             process, "client", outcome.kind, operation, *place, path, outcome.value, outcome.error, caused_by=invoke
-        )  # fmt: skip
+        )
         return outcome
 
 
@@ -207,10 +207,19 @@ class Scripts:
         fault = self._before(process, actor, op)
         self._asked_s = time.monotonic()
         outcome = self._requests.send(
-            process, server, op.kind, self._places[op.directory], op.name, connection, op.request,
-            spelled=op.spelled, form=op.form, fault=fault, arrived=self._faults.arrived,
+            process,
+            server,
+            op.kind,
+            self._places[op.directory],
+            op.name,
+            connection,
+            op.request,
+            spelled=op.spelled,
+            form=op.form,
+            fault=fault,
+            arrived=self._faults.arrived,
             over=lambda: fault is None and self._ended.is_set(),
-        )  # fmt: skip
+        )
         self._asked_s = time.monotonic()
         if outcome is None:
             if fault is None:

@@ -54,16 +54,26 @@ CALLS = {
 OF_REQUESTS = (REQUEST_QUEUED, REPLY)
 OF_CLIENTS = (*BREAKING, FaultKind.PAUSE, FaultKind.DIRECTORY_REMOVED)
 OUTSIDE = "outside"  # What processes are called that change storage beside the servers.
+_EVERYWHERE = (FaultKind.KILL, FaultKind.PAUSE, FaultKind.SECOND_SERVER)
 OF_SERVERS = {
     "s3": (
-        FaultKind.KILL, FaultKind.PAUSE, FaultKind.SECOND_SERVER, FaultKind.THROTTLED, FaultKind.SERVER_ERROR,
-        FaultKind.TIMEOUT_APPLIED, FaultKind.TIMEOUT_LOST, FaultKind.SLOW_STORAGE, FaultKind.ORPHANED,
+        *_EVERYWHERE,
+        FaultKind.THROTTLED,
+        FaultKind.SERVER_ERROR,
+        FaultKind.TIMEOUT_APPLIED,
+        FaultKind.TIMEOUT_LOST,
+        FaultKind.SLOW_STORAGE,
+        FaultKind.ORPHANED,
     ),
     "local": (
-        FaultKind.KILL, FaultKind.PAUSE, FaultKind.SECOND_SERVER, FaultKind.DISK_FULL, FaultKind.TORN_WRITE,
-        FaultKind.IO_ERROR, FaultKind.SLOW_STORAGE, FaultKind.POWER_LOST,
+        *_EVERYWHERE,
+        FaultKind.DISK_FULL,
+        FaultKind.TORN_WRITE,
+        FaultKind.IO_ERROR,
+        FaultKind.SLOW_STORAGE,
+        FaultKind.POWER_LOST,
     ),
-}  # fmt: skip
+}
 _BEHIND_A_PROXY = "a link stays slow or cut only behind a proxy; the faults wire-... are that"
 _REPAIR = "what other programs damage, no server promises to repair"
 # The kinds of faults that cannot strike real servers, and why.

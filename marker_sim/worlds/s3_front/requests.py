@@ -103,7 +103,7 @@ def read_ask(environ: WSGIEnvironment, bucket: str) -> S3Request | Response:
     return _about_bucket(process, method, query, environ)
 
 
-def _about_key(
+def _about_key(  # noqa: C901
     process: str, method: str, key: str, query: dict[str, list[str]], environ: WSGIEnvironment
 ) -> S3Request | Response:
     about = (_ABOUT_KEYS | _PARTS) & query.keys()

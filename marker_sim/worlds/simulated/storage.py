@@ -275,7 +275,7 @@ class SimStorage:
             scheduler.arrive(process, site_of(process.role, process.part, operation, path, after=True))
         return result
 
-    def _apply_fault(self, fault: Fault, path: str, apply: Callable[[], Any], empty: bool, reply_ns: int) -> int:
+    def _apply_fault(self, fault: Fault, path: str, apply: Callable[[], Any], empty: bool, reply_ns: int) -> int:  # noqa: C901
         """The time at which a request under a fault is answered; raises, or never returns, where it has no answer."""
         process, store, scheduler = self._process, self._store, self._scheduler
         now_ns, settings = scheduler.now_ns, fault.settings

@@ -33,7 +33,7 @@ class Rebuilt:
 
     files: dict[str, bytearray] = field(default_factory=dict)
 
-    def applied(self, call: FileCall, outcome: CallOutcome) -> None:
+    def applied(self, call: FileCall, outcome: CallOutcome) -> None:  # noqa: C901
         if not outcome.done:
             return
         match call.operation:
