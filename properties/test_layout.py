@@ -18,7 +18,7 @@ LAYOUT = (
     tokenize.DEDENT,
     tokenize.ENDMARKER,
 )
-TOKENS_MAX = 403_001
+TOKENS_MAX = 403_127
 # The tokens of each folder and module below the package, without comments, docstrings and layout.
 ROOMS = {
     "__init__.py": 235,
@@ -45,7 +45,7 @@ ROOMS = {
     "search": 31_689,
     "serve": 7_821,
     "storages": 4_132,
-    "surroundings": 6_248,
+    "surroundings": 6_374,
     "system.py": 469,
     "tables": 16_296,
     "targets": 17_322,

@@ -270,10 +270,10 @@ def test_shrinking_ends_with_the_budget_or_soon_after_a_search_that_used_it_up(
     system = target.load()
     assert system is not None
     search = SearchState(request=request, progress=lines.append)
-    runs = planned_runs.PlannedRuns(search, system)
-    search.add(explore(Piece(settings=runs._settings, first=0, count=48), Swarm(system, runs._settings)))
-    assert len({kind.guarantee for kind in search.found}) > 2, "several failures share the time"
-    runs.shrink()
+    with planned_runs.PlannedRuns(search, system) as runs:
+        search.add(explore(Piece(settings=runs._settings, first=0, count=48), Swarm(system, runs._settings)))
+        assert len({kind.guarantee for kind in search.found}) > 2, "several failures share the time"
+        runs.shrink()
     assert 0.0 < sum(given) <= 1.0 and all(0.0 < each < 1.0 for each in given)
     first = f"shrinking {next(iter(search.found)).guarantee} (1 of "
     assert lines[0].startswith(first) and len(lines) == len(given)

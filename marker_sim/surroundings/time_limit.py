@@ -3,17 +3,22 @@
 A thread watches the clock. Processes that the kit had started end as when a kit is killed (supervisor.py,
 worker_pool.py).
 Native code that never gives back Python's lock stops that thread too. Then faulthandler's own thread prints the
-positions, and an alarm of the system ends the command by SIGALRM; faulthandler would exit with 1, which means violated.
+positions, and a timer of the system ends the command by SIGVTALRM, where there is one (Linux). faulthandler would exit
+with 1, which means violated; SIGALRM is that of simulated runs (watchdog.py).
 """
 
 from __future__ import annotations
 
+import ctypes
 import faulthandler
+import math
 import os
 import signal
+import struct
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 from marker_sim.errors import EXIT_HARNESS
 
@@ -21,7 +26,7 @@ from marker_sim.errors import EXIT_HARNESS
 REST_S = 300.0
 QUIET_S = 1_200.0  # Without a budget: time without progress; tasks of workers end earlier.
 LOOK_S = 0.25
-DUMP_S = 2.0  # faulthandler comes after the thread, and the alarm after faulthandler.
+DUMP_S = 2.0  # faulthandler comes after the thread, and the timer after faulthandler.
 _SHOW_CURSOR = "\x1b[?25h\n"
 
 
@@ -31,19 +36,29 @@ class TimeLimit:
     def __enter__(self) -> TimeLimit:
         self._limit: tuple[float, float, str] | None = None
         self._over = threading.Event()
+        self._timer = ctypes.c_void_p()
+        self._library: Any = ctypes.CDLL(None)
+        event = struct.pack("qii48x", 0, signal.SIGVTALRM, 0)  # A sigevent (7) that sends the signal.
+        if hasattr(self._library, "timer_create"):
+            self._library.timer_create(time.CLOCK_MONOTONIC, event, ctypes.byref(self._timer))
         threading.Thread(target=self._watch, daemon=True, name="time limit").start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        self._end_after(0)
         faulthandler.cancel_dump_traceback_later()
 
     def set(self, seconds: float, what: str) -> None:
         """Set a new limit: `what` may last so long."""
         self._limit = time.monotonic() + seconds, seconds, " ".join(what.split())
         faulthandler.dump_traceback_later(seconds + DUMP_S, file=2)
-        signal.setitimer(signal.ITIMER_REAL, seconds + 2 * DUMP_S)
+        self._end_after(seconds + 2 * DUMP_S)
+
+    def _end_after(self, seconds: float) -> None:
+        """Let the system end this process after some seconds, 0 for never."""
+        if hasattr(self._library, "timer_settime"):
+            self._library.timer_settime(self._timer, 0, struct.pack("qqqq", 0, 0, math.ceil(seconds), 0), None)
 
     def renewed_by(self, say: Callable[[str], None], seconds: float | None = None) -> Callable[[str], None]:
         """The function `say`, each call of which renews the limit. seconds: until the next call, None for QUIET_S."""

@@ -36,11 +36,7 @@ class Story:
 
     def add(self, kind: Any, operation: str, process: str = "kit", **columns: Any) -> int:
         self.now_ms += self.step_ms
-        role, numbered, _ = process.partition("#")
-        time_ns = self.now_ms * MS
-        self.events.append(
-            Event(len(self.events), time_ns, process, role if numbered else "", kind, operation, **columns)
-        )
+        self.events.append(Event(len(self.events), self.now_ms * MS, process, "", kind, operation, **columns))
         return self.last
 
     def wait(self, duration_ms: int) -> Story:
