@@ -20,6 +20,7 @@ from marker_sim.search.shrinking.candidates import without_one
 from marker_sim.search.shrinking.shrinker import Fails, shrink
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
+from marker_sim.surroundings.worker_pool import TaskPool
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest
 from properties.breaking import fails_with
@@ -262,6 +263,7 @@ def test_shrinking_ends_with_the_budget_or_soon_after_a_search_that_used_it_up(
 
     monkeypatch.setattr(planned_runs, "smaller", slow)
     monkeypatch.setattr(planned_runs, "SHRINK_MIN_S", 1.0)
+    monkeypatch.setattr(planned_runs, "workers", lambda _, jobs, do: TaskPool(do))  # All of it in this process.
     target = parse_target("mutant:ack-before-flush")
     request = CampaignRequest(
         target=target, modes=("timeline",), storages=("s3",), seed=1, profile=load_profile("reference"), budget_s=0.01,
