@@ -258,9 +258,9 @@ def _during(view: HistoryIndex, event: Event) -> str:
                     return f", during the deletion of {which} (event {call.invoke})"
     if not view.steps:
         return ""
-    step = view.writes.acting(process, index)
-    attempts = (each for each in view.writes.of("attempt") if each.process == process and each.surrounds(index))
-    step = next(attempts, None) if step is None else step
+    steps = view.writes.by_process.get(process, [])
+    attempts = (each for each in steps if each.operation == "attempt" and each.surrounds(index))
+    step = view.writes.acting(process, index) or next(attempts, None)
     if step is None:
         return ""
     of = "its attempt" if step.operation == "attempt" else f"the {step.operation} of {step.table}/{step.instant}"

@@ -83,7 +83,7 @@ class ObservedWrite(NamedTuple):
 class WritePathIndex:
     """The actions of write clients. Keys are (table, instant), because two tables may have equal instants.
 
-    files: appearances by owner.
+    by_process: steps, in order of invocation. files: appearances by owner.
     first: the first effect of each owner on each path; last_put: the last one on any.
     began, stated: the first timeline entry of an instant, (event, process), and of each of its states.
     marker_effects: effects in marker directories.
@@ -116,7 +116,9 @@ class WritePathIndex:
         self._pending: dict[Key, dict[str, None]] = {}
         self._attempts: dict[Key, list[WriteStep]] = {}
         self._about: dict[Key, list[WriteStep]] = {}
+        self.by_process: dict[str, list[WriteStep]] = {}
         for step in self.steps:
+            self.by_process.setdefault(step.process, []).append(step)
             self._about.setdefault((step.table, step.instant), []).append(step)
             if step.operation == "attempt":
                 self._attempts.setdefault((step.table, step.path), []).append(step)
@@ -267,13 +269,8 @@ class WritePathIndex:
 
     def acting(self, process: str, index: int) -> WriteStep | None:
         """The innermost step of a driver to which an effect of its process belongs."""
-        found = None
-        for step in self.steps:
-            if step.invoke >= index:
-                break
-            if step.process == process and step.operation != "attempt" and step.may_act(index):
-                found = step
-        return found
+        own = self.by_process.get(process, [])
+        return next((step for step in reversed(own) if step.operation != "attempt" and step.may_act(index)), None)
 
     def _fold(self) -> None:
         for event in self._reading.earlier:
