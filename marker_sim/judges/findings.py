@@ -258,9 +258,7 @@ def _during(view: HistoryIndex, event: Event) -> str:
                     return f", during the deletion of {which} (event {call.invoke})"
     if not view.steps:
         return ""
-    steps = view.writes.by_process.get(process, [])
-    attempts = (each for each in steps if each.operation == "attempt" and each.surrounds(index))
-    step = view.writes.acting(process, index) or next(attempts, None)
+    step = view.writes.acting(process, index) or view.writes.attempting(process, index)
     if step is None:
         return ""
     of = "its attempt" if step.operation == "attempt" else f"the {step.operation} of {step.table}/{step.instant}"

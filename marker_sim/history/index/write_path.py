@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from itertools import accumulate
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
@@ -83,7 +84,7 @@ class ObservedWrite(NamedTuple):
 class WritePathIndex:
     """The actions of write clients. Keys are (table, instant), because two tables may have equal instants.
 
-    by_process: steps, in order of invocation. files: appearances by owner.
+    files: appearances by owner.
     first: the first effect of each owner on each path; last_put: the last one on any.
     began, stated: the first timeline entry of an instant, (event, process), and of each of its states.
     marker_effects: effects in marker directories.
@@ -116,9 +117,11 @@ class WritePathIndex:
         self._pending: dict[Key, dict[str, None]] = {}
         self._attempts: dict[Key, list[WriteStep]] = {}
         self._about: dict[Key, list[WriteStep]] = {}
-        self.by_process: dict[str, list[WriteStep]] = {}
+        self._by_process: dict[tuple[str, bool], list[WriteStep]] = {}  # Attempts and parts of drivers apart.
+        self._ends: dict[str, list[int]] = {}  # Of the attempts of a process, until when any so far lasts.
+        self._shown: dict[int, frozenset[str]] = {}
         for step in self.steps:
-            self.by_process.setdefault(step.process, []).append(step)
+            self._by_process.setdefault((step.process, step.operation == "attempt"), []).append(step)
             self._about.setdefault((step.table, step.instant), []).append(step)
             if step.operation == "attempt":
                 self._attempts.setdefault((step.table, step.path), []).append(step)
@@ -152,10 +155,8 @@ class WritePathIndex:
         return next((step.done for step in reversed(steps) if step.done != NEVER), None)
 
     def marked(self, key: Key, file: str, before: int = NEVER) -> tuple[int, ...]:
-        """The first answered create of a marker for a data file, else the first attempt at the file that ended.
-
-        As invocation and end, which is NEVER of an attempt that is open; empty where there is neither. file: relative
-        to the table. before: the event before which they ended.
+        """Invocation and end of the first answered create of a file's marker, else of the first attempt at it that ended,
+        NEVER for an open one; empty without either. file: relative to the table. before: when they had ended.
         """
         directory = self.directory(key)
         created = [call[:2] for call in (directory.answers if directory else ()) if data_path(call.name) == file]
@@ -233,10 +234,9 @@ class WritePathIndex:
         return sorted(c for c in calls if step.surrounds(c.invoke) and events[c.invoke].process == step.process)
 
     def listed(self, step: WriteStep, file: str = "", answered: bool = False) -> tuple[int, int] | None:
-        """The events at which a step's last round of listings was invoked first and was over, NEVER when it never was.
-
-        A round is the last listing of each kind, so that one which failed and was made again counts once; for a data
-        path only those that can show it; answered: only those that ended ok. None when the step made no such listing.
+        """The events at which a step's last round of listings was invoked first and was over, NEVER when it never was;
+        None without one. A round is the last listing of each kind, so that one which failed and was made again counts
+        once; for a data path only those that can show it; answered: only those that ended ok.
         """
         useless = ""
         if file:
@@ -248,10 +248,8 @@ class WritePathIndex:
         return min(call.invoke for call in last.values()), max(call.done for call in last.values())
 
     def known_from(self, step: WriteStep, file: str, answered: bool = False) -> int:
-        """The event before which a data file must have been stored for a step to know it.
-
-        The answer of its listing for a file whose marker it shows, the invocation of the listing for another one.
-        Without a listing, the step's own invocation.
+        """The event before which a data file must have been stored for a step to know it: the answer of its listing for
+        a file whose marker it shows, the listing's invocation for another one, the step's own without a listing.
         """
         listed = self.listed(step, file, answered)
         if listed is None:
@@ -262,15 +260,24 @@ class WritePathIndex:
     def _shows(self, step: WriteStep, file: str) -> bool:
         for call in self.listings(step):
             if call.outcome == "ok" and isinstance(call.value, tuple):
-                names = map(data_path, call.value) if call.operation == "list" else call.value
-                if file in names:
+                if call.invoke not in self._shown:
+                    names = map(data_path, call.value) if call.operation == "list" else call.value
+                    self._shown[call.invoke] = frozenset(names)
+                if file in self._shown[call.invoke]:
                     return True
         return False
 
     def acting(self, process: str, index: int) -> WriteStep | None:
         """The innermost step of a driver to which an effect of its process belongs."""
-        own = self.by_process.get(process, [])
-        return next((step for step in reversed(own) if step.operation != "attempt" and step.may_act(index)), None)
+        own = self._by_process.get((process, False), [])
+        return next((step for step in reversed(own) if step.may_act(index)), None)
+
+    def attempting(self, process: str, index: int) -> WriteStep | None:
+        """The first attempt of a process that surrounds an event."""
+        own = self._by_process.get((process, True), [])
+        ends = self._ends.get(process) or [*accumulate((step.done for step in own), max)]
+        at = bisect_right(self._ends.setdefault(process, ends), index)
+        return own[at] if at < len(own) and own[at].invoke < index else None
 
     def _fold(self) -> None:
         for event in self._reading.earlier:
