@@ -155,7 +155,7 @@ class WritePathIndex:
         return next((step.done for step in reversed(steps) if step.done != NEVER), None)
 
     def marked(self, key: Key, file: str, before: int = NEVER) -> tuple[int, ...]:
-        """Invocation and end of the first answered create of a file's marker, else of the first attempt at it that ended,
+        """Invocation and end of the first answered create of a file's marker, else of its first attempt that ended,
         NEVER for an open one; empty without either. file: relative to the table. before: when they had ended.
         """
         directory = self.directory(key)
