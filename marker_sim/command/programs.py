@@ -1,5 +1,5 @@
-"""The running programs of one command: each takes a line on standard input and prints lines until it waits for the
-next; a pool hands them to the processes of a run, then ends them or uses them again.
+"""The running programs of one command. Each reads a line from standard input and prints lines until it waits for the
+next one; a pool gives programs to the processes of a run, and ends or reuses them after it.
 """
 
 from __future__ import annotations
