@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,30 @@ COMPLEX = {
     "worlds/s3_front/requests.py": 1,
     "worlds/simulated/storage.py": 1,
 }
+# `verify` of a Python class: the modules of the package that it imports, and those that it never runs.
+IMPORTED_MAX = 177
+NEVER_RUN = tuple(
+    f"marker_sim.{name}"
+    for name in (
+        "cli.replay",
+        "serve",
+        "targets.http",
+        "targets.hudi",
+        "targets.jvm",
+        "worlds.door",
+        "worlds.http",
+        "worlds.processes",
+        "worlds.s3_front",
+        "worlds.spark",
+    )
+)
+VERIFY = """
+import sys
+from marker_sim.cli import main
+words = "verify --sut properties.correct.nested_json:Markers --runs 4 --seed 1 --jobs 1 --report"
+main([*words.split(), sys.argv[1]])
+print(*(name for name in sys.modules if name.split(".")[0] == "marker_sim"), sep="\\n", file=sys.stderr)
+"""
 
 
 def methods(node: ast.ClassDef) -> set[str]:
@@ -54,3 +80,12 @@ def test_code_is_formatted_and_says_where_it_is_complex(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert "fmt: skip" not in text and text.count("fmt: off") == (path.name == "app.py" and path.parent.name == "cli")
     assert text.count("noqa: C901") == COMPLEX.get(path.relative_to(PACKAGE).as_posix(), 0)
+
+
+def test_verify_imports_what_it_runs(tmp_path: Path) -> None:
+    words = (sys.executable, "-c", VERIFY, str(tmp_path / "report"))
+    ended = subprocess.run(words, check=True, capture_output=True, text=True, cwd=PACKAGE.parent)
+    imported = [line for line in ended.stderr.splitlines() if line.startswith("marker_sim")]
+    assert "marker_sim.report.page" in imported and "4 runs" in ended.stdout
+    assert [name for name in imported if name.startswith(NEVER_RUN)] == []
+    assert len(imported) <= IMPORTED_MAX

@@ -14,7 +14,8 @@ import pytest
 from marker_sim.campaign import played_runs
 from marker_sim.campaign.pieces import SearchState
 from marker_sim.campaign.played_runs import PlayedRuns, share_of
-from marker_sim.campaign.played_shrinking import PlayedShrinker, SmallPlan, broken_in
+from marker_sim.campaign.played_shrinking import PlayedShrinker, SmallPlan
+from marker_sim.campaign.runs import broken_in
 from marker_sim.errors import HarnessError
 from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.history import History

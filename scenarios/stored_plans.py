@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from marker_sim.campaign.engine import run_campaign
-from marker_sim.campaign.played_shrinking import broken_in
+from marker_sim.campaign.runs import broken_in
 from marker_sim.plan import Plan, read_plan, write_plan
 from marker_sim.targets.target import CampaignRequest
 from properties.volume import NIGHTLY

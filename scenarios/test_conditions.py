@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign.played_shrinking import broken_in
+from marker_sim.campaign.runs import broken_in
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.outcome import conditions
 from marker_sim.search.seeds import plan_seed

@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 from marker_sim.campaign.engine import run_campaign
-from marker_sim.campaign.played_shrinking import broken_in
+from marker_sim.campaign.runs import broken_in
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import Call, Fault, FaultKind, Site
 from marker_sim.judges.promises.profiles import load_profile

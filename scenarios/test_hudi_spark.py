@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from marker_sim.campaign.engine import run_campaign
-from marker_sim.campaign.played_shrinking import broken_in
+from marker_sim.campaign.runs import broken_in
 from marker_sim.cli.request import parse_request
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.history import History

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign.played_shrinking import broken_in
+from marker_sim.campaign.runs import broken_in
 from marker_sim.faults import FaultKind
 from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from marker_sim.campaign.played_shrinking import broken_in
+from marker_sim.campaign.runs import broken_in
 from marker_sim.cli import main
 from marker_sim.cli.replay import Wanted, run_again
 from marker_sim.faults import Call, Fault, FaultKind, Site, Step

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign.played_shrinking import broken_in
+from marker_sim.campaign.runs import broken_in
 from marker_sim.faults import Fault, FaultKind, Site
 from marker_sim.faults.sites import REPLY
 from marker_sim.history import History

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from marker_sim.campaign.played_shrinking import broken_in
+from marker_sim.campaign.runs import broken_in
 from marker_sim.faults import Call, Fault, FaultKind, Site
 from marker_sim.faults.sites import REPLY
 from marker_sim.judges.promises.profiles import load_profile

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign.played_shrinking import broken_in
+from marker_sim.campaign.runs import broken_in
 from marker_sim.errors import HarnessError
 from marker_sim.faults import Fault, FaultKind, Site
 from marker_sim.faults.sites import REPLY

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign.played_shrinking import broken_in
 from marker_sim.campaign.replay import StoredPlan
+from marker_sim.campaign.runs import broken_in
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import Call, Fault, FaultKind, Step
 from marker_sim.history import History

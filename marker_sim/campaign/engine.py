@@ -11,15 +11,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from marker_sim.campaign.pieces import SearchState
 from marker_sim.campaign.planned_runs import PlannedRuns
-from marker_sim.campaign.played_runs import PlayedRuns
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.history import History
 from marker_sim.outcome.result import Campaign
 from marker_sim.system import System
 from marker_sim.targets.target import CampaignRequest
+
+if TYPE_CHECKING:
+    from marker_sim.campaign.played_runs import PlayedRuns
 
 
 def run_campaign(
@@ -41,7 +44,7 @@ def run_campaign(
     """
     system = request.target.load()
     search = SearchState(request=request, progress=progress)
-    runs = PlayedRuns(search) if system is None else of_plans(search, system)
+    runs = _in_real_time(search) if system is None else of_plans(search, system)
     interrupted = False
     try:
         with runs:
@@ -73,6 +76,13 @@ def run_campaign(
             trouble=search.trouble,
         )
     )
+
+
+def _in_real_time(search: SearchState) -> PlayedRuns:
+    """The runs of a system that is no Python class; simulated runs need nothing of their module."""
+    from marker_sim.campaign.played_runs import PlayedRuns
+
+    return PlayedRuns(search)
 
 
 def _explore(

@@ -23,7 +23,6 @@ from marker_sim.command.messages import PROTOCOL, Hello, ProgramLine, read_hello
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.surroundings import supervisor
 
-PREFIX = "command:"
 FIRST_START_S = 60.0  # The program may be compiled first.
 START_S = 12.0  # Within a run, whose watchdog checks every 15 s.
 TURN_S = 10.0

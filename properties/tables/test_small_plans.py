@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from marker_sim.campaign.played_shrinking import PlayedShrinker, broken_in
+from marker_sim.campaign.played_shrinking import PlayedShrinker
+from marker_sim.campaign.runs import broken_in
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.outcome.failure import Failure
 from marker_sim.plan import Plan, TableShape

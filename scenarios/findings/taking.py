@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from marker_sim.campaign.played_shrinking import broken_in
+from marker_sim.campaign.runs import broken_in
 from marker_sim.cli.handing_over import failure_description
 from marker_sim.cli.stored import failures_at
 from marker_sim.errors import UsageError
