@@ -345,37 +345,10 @@ def test_a_program_that_promises_nothing_is_used_again_as_long_as_that_changes_n
     assert pool.reuse_stopped is (again != "pass")
 
 
-ENDS_WHEN_STARTED_AGAIN = """
-import json, subprocess, sys
-inner = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-starts = 0
-for text in sys.stdin:
-    starts += json.loads(text)["event"] == "start"
-    if starts > 1:
-        inner.kill()
-        sys.exit(1)
-    inner.stdin.write(text)
-    inner.stdin.flush()
-    for text in inner.stdout:
-        line = json.loads(text)
-        line.pop("reset", None)
-        print(json.dumps(line))
-        if line["do"] == "wait":
-            break
-    sys.stdout.flush()
-inner.stdin.close()
-inner.wait()
-"""
-
-
 @pytest.mark.parametrize("language", ["go"], indirect=True)
-def test_the_state_of_a_program_does_not_make_its_two_modes_differ(
-    programs: dict[str, str], language: str, tmp_path: Path
-) -> None:
+def test_the_state_of_a_program_does_not_make_its_two_modes_differ(programs: dict[str, str], language: str) -> None:
     """A plan is run in both modes, and what the program kept of the first run would end the second."""
-    program = tmp_path / "program.py"
-    program.write_text(ENDS_WHEN_STARTED_AGAIN, encoding="utf-8")
-    command = f"{shlex.join([sys.executable, '-S', str(program)])} {programs[language]}"
+    command = f"{sys.executable} -S {SOURCES / 'ends_when_started_again.py'} {programs[language]}"
     system = load_system(f"command:{command}")
     plans = [plan for plan in (make_write_plan(seed, "direct", "s3") for seed in range(6)) if comparable(plan, system)]
     with reusing(system, True):
