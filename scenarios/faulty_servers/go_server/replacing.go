@@ -285,11 +285,14 @@ func (d *replaced) exists() (bool, error) {
 // refresh reads the files unless they are those that were read or written last.
 func (d *replaced) refresh() error {
 	found, err := markerFiles(d.path)
-	// With a defect of reading nothing is remembered, so that it shows at every request.
-	if err != nil || (found.signature == d.signature && *defect != "unreadable-is-absent") {
+	if err != nil {
 		return err
 	}
-	if *defect != "unsynced-adopted" {
+	changed := found.signature != d.signature
+	if !changed && *defect != "unreadable-is-absent" { // It shows at every request, for nothing is remembered.
+		return nil
+	}
+	if changed && *defect != "unsynced-adopted" {
 		if err := d.settle(found); err != nil {
 			return err
 		}
