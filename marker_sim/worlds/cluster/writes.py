@@ -17,6 +17,8 @@ from marker_sim.names import MarkerDirectory
 from marker_sim.plan import Plan, Task, Write
 from marker_sim.worlds.cluster.store import TimelineServers
 from marker_sim.worlds.host import ExecutorLife, Host, WriteDriverLife
+from marker_sim.writer.attempt import Assignment
+from marker_sim.writer.stage import STAGES_MAX
 
 MESSAGE_MS = 0.5
 LOST_EXECUTOR_MS = 20
@@ -41,6 +43,7 @@ class ClusterWrites:
     _driver: Any = None
     _ordinal: int = 0
     _tables: dict[int, None] = field(default_factory=dict)
+    _lost: set[tuple[str, str, int]] = field(default_factory=set)
 
     def play(self, write: Write) -> None:
         """Let the driver perform one write, until it is done, or the driver died and the next one may start."""
@@ -109,8 +112,17 @@ class ClusterWrites:
                 self.host.tell(driver, "speculate", attempt, max(1, fault.settings.attempts), MESSAGE_MS)
             case FaultKind.STAGE_RETRIED if attempt.counted:
                 self._record(process, fault, attempt)
+                if attempt.work.token.stage % 100 < STAGES_MAX - 1:
+                    self._lost.add(_stage_of(attempt.work))
                 self.host.tell(driver, "stage-lost", attempt, None, MESSAGE_MS)
         return None
+
+    def result_lost(self, work: Assignment) -> bool:
+        """Whether the results of an attempt's stage are lost: no driver may use what it sends from then on.
+
+        Those of the last stage that a driver tries are never lost.
+        """
+        return _stage_of(work) in self._lost
 
     def _record(self, process: Any, fault: Fault, attempt: Any) -> None:
         self.host.record(process.name, "nemesis", "fault", fault.kind.value, path=attempt.work.path)
@@ -151,6 +163,10 @@ class ClusterWrites:
     def _follow(self, executor: Any) -> None:
         if executor.alive:
             self.host.exit(executor, "its driver is gone")
+
+
+def _stage_of(work: Assignment) -> tuple[str, str, int]:
+    return work.table, work.instant, work.token.stage
 
 
 def probe_of(table: int, writes: tuple[Write, ...]) -> Write:
