@@ -10,10 +10,9 @@ import subprocess
 import sys
 
 from marker_sim.plan import PLACES
-from marker_sim.search.swarm import make_plan
-from marker_sim.search.writes import make_write_plan
 from marker_sim.system import reference
-from marker_sim.worlds.simulated.cluster import run
+from properties.faces.search import make_plan, make_write_plan
+from properties.faces.worlds import run
 
 
 def digests(seeds: int, first: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -27,6 +28,10 @@ COMPLEX = {
     "worlds/s3_front/requests.py": 1,
     "worlds/simulated/storage.py": 1,
 }
+# Tests import a room's names from properties/faces, so that a room can be changed without its tests. Imports from the
+# modules of rooms that are left: of modules that a test changes, and of names that two modules of a room have.
+DIRECT_IMPORTS_MAX = 52
+ROOM = re.compile(r"marker_sim\.\w+\.\w")
 # `verify` of a Python class: the modules of the package that it imports, and those that it never runs.
 IMPORTED_MAX = 177
 NEVER_RUN = tuple(
@@ -68,6 +73,17 @@ def test_one_class_enumerates_numbered_calls() -> None:
 
 def test_one_pool_performs_tasks_in_parallel() -> None:
     assert [node.name for node in CLASSES if methods(node) >= {"give", "answers"}] == ["TaskPool"]
+
+
+def test_tests_import_the_names_of_rooms_from_faces() -> None:
+    tests = [path for root in ("properties", "scenarios") for path in (PACKAGE.parent / root).rglob("test_*.py")]
+    direct = [
+        f"{path.name}: {node.module}"
+        for path in tests
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ImportFrom) and node.module and ROOM.match(node.module)
+    ]
+    assert len(direct) <= DIRECT_IMPORTS_MAX, direct
 
 
 def test_the_time_limit_needs_no_process() -> None:

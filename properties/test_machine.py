@@ -10,19 +10,15 @@ import pytest
 from hypothesis import Phase
 from hypothesis.database import DirectoryBasedExampleDatabase
 
-from marker_sim.campaign.machine import attack, machine_for
-from marker_sim.campaign.machine_operations import MarkerMachine
-from marker_sim.campaign.machine_rules import WritePathMachine
-from marker_sim.campaign.runs import execute, findings_of
 from marker_sim.cli import main
 from marker_sim.faults import FaultKind, FaultSettings
-from marker_sim.judges.violations import VIOLATIONS, GuaranteeViolation
 from marker_sim.loading import load_system
-from marker_sim.markers.direct import DirectMarkers
-from marker_sim.markers.store import Context, Created
-from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.plan import PLACES, Plan, read_plan
 from marker_sim.system import reference
+from properties.faces.campaign import MarkerMachine, WritePathMachine, attack, execute, findings_of, machine_for
+from properties.faces.judges import VIOLATIONS, GuaranteeViolation
+from properties.faces.markers import Context, Created, DirectMarkers
+from properties.faces.mutants import find_mutant, load_mutant
 from properties.volume import CI_ONLY, volume
 
 # Within how many examples a planted fault is found: this many, from each of two seeds.

@@ -12,15 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign.replay import StoredPlan
-from marker_sim.cli.app import main
-from marker_sim.cli.handing_over import issue_text
 from marker_sim.faults import Call, Fault, FaultKind, Site, Step
 from marker_sim.plan import SPELLINGS, Op, Plan, write_plan
-from marker_sim.report.scripts.shell_script import shell_script
-from marker_sim.report.scripts.shell_steps import quoted
 from marker_sim.targets import hudi
-from marker_sim.targets.target import ServerOptions
+from properties.faces.campaign import StoredPlan
+from properties.faces.cli import issue_text, main
+from properties.faces.report import quoted, shell_script
+from properties.faces.targets import ServerOptions
 from properties.volume import CI_ONLY, volume
 from scenarios.correct_servers import starts as correct_servers
 from scenarios.faulty_servers import starts as faulty_servers
