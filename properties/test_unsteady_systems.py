@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from marker_sim.campaign.engine import run_campaign
-from marker_sim.campaign.nightly.failures import Failures, StoredFailure, read_record
+from marker_sim.campaign.nightly.failures import Failures, read_record
 from marker_sim.campaign.nightly.ledger import NAME, read_lines, writing
 from marker_sim.campaign.nightly.summary import gaps
 from marker_sim.campaign.nightly.totals import Totals
@@ -84,7 +84,7 @@ def test_what_a_system_that_is_not_deterministic_broke_is_stored_and_no_single_r
     assert NOT_REPRODUCED in said and said <= {NOT_REPRODUCED, VIOLATED}
 
 
-def _again(failure: StoredFailure, sut: str) -> NightlyTask:
+def _again(failure: FailureRecord, sut: str) -> NightlyTask:
     return NightlyTask(stream="stored", first=0, count=0, sut=sut, profile="python", until=0.0, failure=failure)
 
 
