@@ -86,6 +86,11 @@ def test_tests_import_the_names_of_rooms_from_faces() -> None:
     assert len(direct) <= DIRECT_IMPORTS_MAX, direct
 
 
+def test_a_failure_is_of_a_run_or_stored_in_one_form() -> None:
+    linked = {node.name: bases(node) for node in CLASSES if "links" in methods(node) or "FailureRecord" in bases(node)}
+    assert linked == {"Failure": set(), "FailureRecord": set()}
+
+
 def test_the_time_limit_needs_no_process() -> None:
     text = (PACKAGE / "surroundings" / "time_limit.py").read_text(encoding="utf-8")
     assert "subprocess" not in text and "fork" not in text

@@ -23,7 +23,6 @@ from properties.faces.campaign import (
     NAME,
     Failures,
     NightlyTask,
-    StoredFailure,
     Totals,
     gaps,
     read_lines,
@@ -91,7 +90,7 @@ def test_what_a_system_that_is_not_deterministic_broke_is_stored_and_no_single_r
     assert NOT_REPRODUCED in said and said <= {NOT_REPRODUCED, VIOLATED}
 
 
-def _again(failure: StoredFailure, sut: str) -> NightlyTask:
+def _again(failure: FailureRecord, sut: str) -> NightlyTask:
     return NightlyTask(stream="stored", first=0, count=0, sut=sut, profile="python", until=0.0, failure=failure)
 
 

@@ -9,15 +9,7 @@ from marker_sim.campaign.hunts import COMBINATIONS, SEARCHES, Found, Kill, Limit
 from marker_sim.campaign.machine import attack, machine_for
 from marker_sim.campaign.machine_operations import MarkerMachine
 from marker_sim.campaign.machine_rules import WritePathMachine
-from marker_sim.campaign.nightly.failures import (
-    ALIKE_MAX,
-    Failures,
-    StoredFailure,
-    name_of,
-    read_record,
-    read_stored,
-    signature,
-)
+from marker_sim.campaign.nightly.failures import ALIKE_MAX, Failures, name_of, read_record, read_stored, signature
 from marker_sim.campaign.nightly.ledger import NAME, read_lines, writing
 from marker_sim.campaign.nightly.opening import SHARES, parse_stages, schedule
 from marker_sim.campaign.nightly.page import write_summary
@@ -100,7 +92,6 @@ __all__ = [
     "ShrinkingSoFar",
     "SmallPlan",
     "Space",
-    "StoredFailure",
     "StoredPlan",
     "Swarm",
     "Totals",

@@ -18,7 +18,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from marker_sim.campaign.nightly.failures import StoredFailure
 from marker_sim.campaign.nightly.ledger import Ledger, Line, read_lines, writing
 from marker_sim.campaign.nightly.opening import (
     ALONE,
@@ -35,7 +34,7 @@ from marker_sim.campaign.nightly.totals import NightTotals, Totals
 from marker_sim.campaign.nightly.units import ROWS, SPACE, NightlyTask, do
 from marker_sim.campaign.pieces import rates_of
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.outcome.failure import CANNOT_RUN, stories
+from marker_sim.outcome.failure import CANNOT_RUN, FailureRecord, stories
 from marker_sim.surroundings.worker_pool import VARIABLE, WAIT_S, Answer, TaskPool, WorkerPool, guarded
 from marker_sim.targets.table import DEFAULT, parse_target
 
@@ -152,7 +151,7 @@ class _Night:
         if self._stages and "swarm" in night.stages:
             yield from self._stage_tasks(workers, NightlyStage(name="swarm", end_s=budget_s, streams=("swarm",)))
 
-    def _waiting(self) -> list[StoredFailure]:
+    def _waiting(self) -> list[FailureRecord]:
         """The open stored failures that were not run in this night yet and can be run here."""
         night, waiting = self._totals.night, []
         for failure in self._totals.failures.open:
@@ -200,7 +199,7 @@ class _Night:
         return f"{points}.{self._digest}.{number}"
 
     def _task(
-        self, stream: str, first: int, count: int, space: str = "", failure: StoredFailure | None = None
+        self, stream: str, first: int, count: int, space: str = "", failure: FailureRecord | None = None
     ) -> NightlyTask:
         self._taken[stream] = self._taken.get(stream, 0.0) + 0.001
         return NightlyTask(
