@@ -122,7 +122,7 @@ def read_stored(path: Path) -> FailureRecord:
             f"{path} has schema {raw['schema']}, this version reads up to {SCHEMA}; use the marker-sim that wrote it"
             f" ({raw.get('kit_version', 'unknown')}) or a later one"
         )
-    lacks = [name for name in OF_A_FILE if not raw.get(name)]
+    lacks = [name for name in OF_A_FILE if name not in raw]
     if lacks:
         raise UsageError(f"{path} is no whole stored failure: {lacks[0]!r} is missing; give the file as it was written")
     known = {each.name for each in fields(FailureRecord)}
