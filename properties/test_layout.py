@@ -18,12 +18,12 @@ LAYOUT = (
     tokenize.DEDENT,
     tokenize.ENDMARKER,
 )
-TOKENS_MAX = 403_359
+TOKENS_MAX = 403_356
 # The tokens of each folder and module below the package, without comments, docstrings and layout.
 ROOMS = {
     "__init__.py": 235,
     "__main__.py": 16,
-    "campaign": 48_820,
+    "campaign": 48_817,
     "cli": 16_886,
     "command": 5_589,
     "errors.py": 36,
