@@ -15,26 +15,21 @@ from pathlib import Path
 import psutil
 import pytest
 
+from marker_sim.campaign.engine import run_campaign
+from marker_sim.campaign.pieces import NumberedRun, PieceResult, SearchSettings
+from marker_sim.campaign.runs import comparable, compare_modes, execute, reusing
+from marker_sim.cli.app import main
 from marker_sim.command import messages, session
 from marker_sim.command import programs as running
+from marker_sim.command.programs import ProgramPool, pool_of
 from marker_sim.errors import HarnessError
+from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.loading import load_system
-from properties.faces.campaign import (
-    NumberedRun,
-    PieceResult,
-    SearchSettings,
-    comparable,
-    compare_modes,
-    execute,
-    reusing,
-    run_campaign,
-)
-from properties.faces.cli import main
-from properties.faces.command import ProgramPool, pool_of
-from properties.faces.judges import load_profile
-from properties.faces.outcome import Campaign
-from properties.faces.search import make_plan, make_write_plan
-from properties.faces.targets import CampaignRequest, parse_target
+from marker_sim.outcome.result import Campaign
+from marker_sim.search.swarm import make_plan
+from marker_sim.search.writes import make_write_plan
+from marker_sim.targets.table import parse_target
+from marker_sim.targets.target import CampaignRequest
 from properties.volume import CI_ONLY, volume
 from scenarios.command.exchange import NAME, lines_of, perform
 from scenarios.command.programs import command_of, lacks
