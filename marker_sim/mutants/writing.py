@@ -97,6 +97,13 @@ WRITING = (
         after="                return ()\n        return listing()\n",
         kills="G14",
     ),
+    _client(
+        name="last-listing-unasked",
+        record="plausible: reconcile gives up one try early, and goes on with an empty list",
+        before="                self._runtime.sleep(ASK_PAUSE_MS)\n        return listing()\n",
+        after="                self._runtime.sleep(ASK_PAUSE_MS)\n        return ()\n",
+        kills="G14",
+    ),
     _reconcile(
         name="markers-deleted-before-commit",
         record="plausible: finalize deletes the markers, for it has used them",
