@@ -18,7 +18,7 @@ LAYOUT = (
     tokenize.DEDENT,
     tokenize.ENDMARKER,
 )
-TOKENS_MAX = 403_301
+TOKENS_MAX = 403_525
 # The tokens of each folder and module below the package, without comments, docstrings and layout.
 ROOMS = {
     "__init__.py": 235,
@@ -33,7 +33,7 @@ ROOMS = {
     "judges": 45_025,
     "loading.py": 588,
     "markers": 7_294,
-    "mutants": 5_756,
+    "mutants": 5_780,
     "names.py": 1_035,
     "options.py": 504,
     "outcome": 12_163,
@@ -42,7 +42,7 @@ ROOMS = {
     "reading.py": 511,
     "report": 24_594,
     "seams.py": 791,
-    "search": 31_679,
+    "search": 31_879,
     "serve": 7_821,
     "storages": 4_132,
     "surroundings": 6_374,
