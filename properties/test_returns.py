@@ -15,7 +15,8 @@ from marker_sim.loading import load_system
 from marker_sim.plan import MODES, Plan
 from properties.faces.markers import Context, Created, DirectMarkers, direct_markers, served_markers
 from properties.faces.targets import EVERY_CALL, try_every_call
-from properties.faces.worlds import ForkServer, run_real
+from properties.faces.worlds import ForkServer
+from properties.real.running import run_real
 
 
 def _changed(method: str, change: Callable[[Any], object]) -> type:

@@ -99,10 +99,16 @@ def _object_store(
 
 
 @contextmanager
-def scratch_directory() -> Iterator[Path]:
-    """A scratch directory for a campaign, removed at its end; HarnessError when it cannot be made."""
+def scratch_directory(named: Path | None = None) -> Iterator[Path]:
+    """A scratch directory for a campaign, removed at its end; HarnessError when it cannot be made.
+
+    named: its path, where one that a killed campaign left is to be deleted; a new path otherwise.
+    """
     try:
-        scratch = Path(tempfile.mkdtemp(prefix="marker-sim-")).resolve()
+        scratch = named or Path(tempfile.mkdtemp(prefix="marker-sim-")).resolve()
+        if named:
+            shutil.rmtree(scratch, ignore_errors=True)
+            scratch.mkdir(mode=0o700)
     except OSError as error:
         raise HarnessError(f"no scratch directory can be made: {error.strerror or error}") from error
     try:

@@ -6,7 +6,7 @@ from marker_sim.campaign.coverage.gaps import RUNS_LEAST, THRESHOLDS, below_thre
 from marker_sim.campaign.coverage.goals import CHANGED, GOALS, LAID_OUT, LOOK_EVERY, SURE, CoverageGoal
 from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.hunts import COMBINATIONS, SEARCHES, Found, Kill, Limit, kill, swarm_of
-from marker_sim.campaign.machine import attack, machine_for
+from marker_sim.campaign.machine import JudgedExample, attack, machine_for
 from marker_sim.campaign.machine_operations import MarkerMachine
 from marker_sim.campaign.machine_rules import WritePathMachine
 from marker_sim.campaign.nightly.failures import ALIKE_MAX, Failures, name_of, read_record, read_stored, signature
@@ -74,6 +74,7 @@ __all__ = [
     "Crashes",
     "Failures",
     "Found",
+    "JudgedExample",
     "Kill",
     "Limit",
     "MarkerMachine",

@@ -28,7 +28,7 @@ from marker_sim.worlds.http.starvation import (
 )
 from marker_sim.worlds.http.world import UNREAD, DirectoryReader, Endpoint, Surroundings, run_reader, within
 from marker_sim.worlds.interceptor import DRIVERS, HEAD, ArmedFault, Interceptor, StorageCall
-from marker_sim.worlds.processes.cluster import run_real
+from marker_sim.worlds.processes.cluster import ProcessCluster
 from marker_sim.worlds.processes.fork_server import FORK_TIMEOUT_S, ForkServer
 from marker_sim.worlds.processes.parquet import PARQUET
 from marker_sim.worlds.processes.seams import ThreadRuntime
@@ -175,6 +175,7 @@ __all__ = [
     "PlayedPlan",
     "ProbeReply",
     "ProbedCapabilities",
+    "ProcessCluster",
     "ProcessorTime",
     "ProcessorUse",
     "Program",
@@ -245,7 +246,6 @@ __all__ = [
     "refused",
     "run",
     "run_reader",
-    "run_real",
     "run_spark",
     "shape_of",
     "starved_ms",

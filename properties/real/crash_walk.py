@@ -14,7 +14,8 @@ from typing import NamedTuple
 from marker_sim.faults import Call, Fault, FaultKind, When
 from marker_sim.history import History
 from marker_sim.plan import Plan
-from properties.faces.worlds import ForkServer, run_real
+from properties.faces.worlds import ForkServer
+from properties.real.running import run_real
 
 WHO = ("driver", "executor", "server")
 TRIES = 5

@@ -17,7 +17,8 @@ from properties.faces.campaign import NightlyTask, Processes, findings_in, proce
 from properties.faces.judges import load_profile
 from properties.faces.markers import Created
 from properties.faces.targets import served
-from properties.faces.worlds import ForkServer, run_real
+from properties.faces.worlds import ForkServer
+from properties.real.running import run_real
 from properties.volume import CI_ONLY
 
 HERE = "properties.real.test_foreign_formats"

@@ -15,8 +15,9 @@ from marker_sim.plan import Plan, Task, Write
 from marker_sim.system import reference
 from marker_sim.unusual_names import PARTITIONS
 from properties.faces.mutants import find_mutant, load_mutant
-from properties.faces.worlds import ForkServer, run, run_real
+from properties.faces.worlds import ForkServer, run
 from properties.real.arms import outcome, sound
+from properties.real.running import run_real
 
 WORLDS = [(mode, storage) for mode in ("direct", "timeline") for storage in ("local", "s3")]
 THREE = (

@@ -33,6 +33,7 @@ class ClusterWrites:
 
     instants: the marker directories of those that began.
     executors: of the driver that there is.
+    lost: the stages whose results no driver may use any more; never the last that a driver tries.
     """
 
     plan: Plan
@@ -40,10 +41,10 @@ class ClusterWrites:
     servers: TimelineServers
     instants: dict[MarkerDirectory, None] = field(default_factory=dict)
     executors: list[Any] = field(default_factory=list)
+    lost: set[tuple[str, str, int]] = field(default_factory=set)
     _driver: Any = None
     _ordinal: int = 0
     _tables: dict[int, None] = field(default_factory=dict)
-    _lost: set[tuple[str, str, int]] = field(default_factory=set)
 
     def play(self, write: Write) -> None:
         """Let the driver perform one write, until it is done, or the driver died and the next one may start."""
@@ -113,16 +114,9 @@ class ClusterWrites:
             case FaultKind.STAGE_RETRIED if attempt.counted:
                 self._record(process, fault, attempt)
                 if attempt.work.token.stage % 100 < STAGES_MAX - 1:
-                    self._lost.add(_stage_of(attempt.work))
+                    self.lost.add(stage_of(attempt.work))
                 self.host.tell(driver, "stage-lost", attempt, None, MESSAGE_MS)
         return None
-
-    def result_lost(self, work: Assignment) -> bool:
-        """Whether the results of an attempt's stage are lost: no driver may use what it sends from then on.
-
-        Those of the last stage that a driver tries are never lost.
-        """
-        return _stage_of(work) in self._lost
 
     def _record(self, process: Any, fault: Fault, attempt: Any) -> None:
         self.host.record(process.name, "nemesis", "fault", fault.kind.value, path=attempt.work.path)
@@ -165,7 +159,8 @@ class ClusterWrites:
             self.host.exit(executor, "its driver is gone")
 
 
-def _stage_of(work: Assignment) -> tuple[str, str, int]:
+def stage_of(work: Assignment) -> tuple[str, str, int]:
+    """The stage of an attempt: table, instant and number."""
     return work.table, work.instant, work.token.stage
 
 
