@@ -9,31 +9,3 @@ from marker_sim.cli.replay import Wanted, run_again
 from marker_sim.cli.request import SECRET_OPTION, SEED_MAX, parse_duration, parse_number, parse_request
 from marker_sim.cli.stored import failures_at
 from marker_sim.cli.verify import CONFIRMED, HELD, NOT_REPRODUCED, SIMULATED_ONLY, UNDECIDED, carry_out, confirm
-
-__all__ = [
-    "COMMANDS",
-    "CONFIRMED",
-    "HELD",
-    "NOT_REPRODUCED",
-    "PAGES",
-    "SECRET_OPTION",
-    "SEED_MAX",
-    "SIMULATED_ONLY",
-    "TOP",
-    "UNDECIDED",
-    "Check",
-    "Progress",
-    "Wanted",
-    "build_app",
-    "carry_out",
-    "confirm",
-    "failure_description",
-    "failures_at",
-    "issue_text",
-    "main",
-    "parse_duration",
-    "parse_number",
-    "parse_request",
-    "read_history",
-    "run_again",
-]

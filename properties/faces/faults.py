@@ -11,16 +11,3 @@ from marker_sim.faults.sites import (
     WORKER_STARTED,
     SiteRow,
 )
-
-__all__ = [
-    "ANSWER_HANDED_OVER",
-    "ANY_CALL",
-    "CHANGES",
-    "LOCK_ASKED",
-    "REPLY",
-    "REQUEST_QUEUED",
-    "SITES",
-    "WORKER_STARTED",
-    "FaultSettings",
-    "SiteRow",
-]

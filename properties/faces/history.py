@@ -3,9 +3,3 @@
 from marker_sim.history.index.calls import life_from_effects
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import PresenceIndex
-
-__all__ = [
-    "HistoryIndex",
-    "PresenceIndex",
-    "life_from_effects",
-]

@@ -1,8 +1,3 @@
 """Names of `marker_sim.interface` that tests use."""
 
 from marker_sim.interface.conformance import judge_place, parse_judging
-
-__all__ = [
-    "judge_place",
-    "parse_judging",
-]

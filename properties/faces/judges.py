@@ -14,28 +14,3 @@ from marker_sim.judges.guarantees import ALL, BY_ID, GUARANTEES
 from marker_sim.judges.promises.profiles import SHIPPED, Profile, load_profile, parse_profile, unshipped
 from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.judges.violations import VIOLATIONS, GuaranteeViolation, format_event, violation
-
-__all__ = [
-    "ALL",
-    "BY_ID",
-    "GUARANTEES",
-    "SHIPPED",
-    "VIOLATIONS",
-    "Breach",
-    "Differences",
-    "Finding",
-    "GuaranteeViolation",
-    "Known",
-    "Profile",
-    "VerdictRow",
-    "compare",
-    "counts_against",
-    "format_event",
-    "load_baseline",
-    "load_profile",
-    "parse_baseline",
-    "parse_profile",
-    "shipped_baselines",
-    "unshipped",
-    "violation",
-]

@@ -6,18 +6,3 @@ from marker_sim.markers.direct import DirectMarkers, direct_markers
 from marker_sim.markers.files import delete_directory
 from marker_sim.markers.server import ServedMarkers, served_markers
 from marker_sim.markers.store import Context, Created, Factory, MarkerStore, Rejected
-
-__all__ = [
-    "Context",
-    "Created",
-    "DirectMarkers",
-    "Factory",
-    "MarkerStore",
-    "Rejected",
-    "ServedMarkers",
-    "TimelineMarkers",
-    "choose_mode",
-    "delete_directory",
-    "direct_markers",
-    "served_markers",
-]

@@ -3,12 +3,3 @@
 from marker_sim.serve.app import decode, parse_query
 from marker_sim.serve.bases import Refusal, locate, parse_base
 from marker_sim.serve.server import WAITING_MAX
-
-__all__ = [
-    "WAITING_MAX",
-    "Refusal",
-    "decode",
-    "locate",
-    "parse_base",
-    "parse_query",
-]

@@ -3,11 +3,3 @@
 from marker_sim.storages.local import LOCK_FILE, LocalStorage
 from marker_sim.storages.locks import HostLocks
 from marker_sim.storages.s3 import S3Storage, StoreAnswered
-
-__all__ = [
-    "LOCK_FILE",
-    "HostLocks",
-    "LocalStorage",
-    "S3Storage",
-    "StoreAnswered",
-]

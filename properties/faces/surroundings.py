@@ -6,22 +6,3 @@ from marker_sim.surroundings.spark_session import said_by, ship
 from marker_sim.surroundings.supervisor import StartedProgram, end_process
 from marker_sim.surroundings.time_limit import TimeLimit
 from marker_sim.surroundings.worker_pool import VARIABLE, Answer, TaskPool, in_order, portable, workers
-
-__all__ = [
-    "CACHE_VARIABLE",
-    "REQUIREMENTS",
-    "VARIABLE",
-    "Answer",
-    "StartedProgram",
-    "TaskPool",
-    "TimeLimit",
-    "end_process",
-    "find_java",
-    "in_order",
-    "portable",
-    "replacing",
-    "said_by",
-    "ship",
-    "spark_home",
-    "workers",
-]

@@ -17,26 +17,3 @@ from marker_sim.tables.sources import (
     TableSource,
     open_source,
 )
-
-__all__ = [
-    "KINDS",
-    "BucketSource",
-    "DirectorySource",
-    "Files",
-    "ObjectFiles",
-    "StoredFile",
-    "TableFinding",
-    "TableReport",
-    "TableSource",
-    "Unreadable",
-    "audit_table",
-    "by_word",
-    "decode",
-    "is_archive",
-    "json_text",
-    "listing_on_spark",
-    "observed",
-    "open_source",
-    "read_rows",
-    "recorded_facts",
-]

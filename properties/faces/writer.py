@@ -6,16 +6,3 @@ from marker_sim.writer.client import WriteClient
 from marker_sim.writer.records import Conflict
 from marker_sim.writer.slices import LINES, RowFormat, table_rows
 from marker_sim.writer.stage import Stage
-
-__all__ = [
-    "LINES",
-    "Backend",
-    "Conflict",
-    "RowFormat",
-    "Stage",
-    "WriteClient",
-    "assigned",
-    "table_rows",
-    "work_of",
-    "write_file",
-]
