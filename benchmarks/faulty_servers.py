@@ -130,18 +130,14 @@ def run(server: Server, seed: int, budget: str, below: str, out: Path) -> Outcom
     log, code = (report.with_name(f"{report.name}{ending}") for ending in (".log", ".code"))
     if not code.exists():
         verify = [*shlex.split(below), sys.executable, "-m", "marker_sim", "verify", "--sut", "http"]
-        words = [
-            "--profile",
-            server.profile,
-            "--storage",
-            server.storage,
-            "--seed",
-            str(seed),
-            "--budget",
-            budget,
-            "--report",
-            str(report),
-        ]
+        settings = {
+            "profile": server.profile,
+            "storage": server.storage,
+            "seed": seed,
+            "budget": budget,
+            "report": report,
+        }
+        words = [word for name, value in settings.items() for word in (f"--{name}", str(value))]
         command = [*verify, "--start", server.start, *words]
         with log.open("w", encoding="utf-8") as output:
             output.write(shlex.join(command) + "\n")

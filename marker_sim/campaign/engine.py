@@ -44,7 +44,9 @@ def run_campaign(
     """
     system = request.target.load()
     search = SearchState(request=request, progress=progress)
-    runs = _in_real_time(search) if system is None else of_plans(search, system)
+    if system is None:
+        from marker_sim.campaign.played_runs import PlayedRuns  # Simulated runs need nothing of it.
+    runs = PlayedRuns(search) if system is None else of_plans(search, system)
     interrupted = False
     try:
         with runs:
@@ -76,13 +78,6 @@ def run_campaign(
             trouble=search.trouble,
         )
     )
-
-
-def _in_real_time(search: SearchState) -> PlayedRuns:
-    """The runs of a system that is no Python class; simulated runs need nothing of their module."""
-    from marker_sim.campaign.played_runs import PlayedRuns
-
-    return PlayedRuns(search)
 
 
 def _explore(

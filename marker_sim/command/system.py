@@ -23,7 +23,7 @@ from marker_sim.command.session import Acts, Line, ProgramSession, make_factory,
 from marker_sim.markers.store import Context
 from marker_sim.names import data_path
 from marker_sim.system import Outside, System
-from marker_sim.timeline import Entry, WriteStat
+from marker_sim.timeline import COMMIT, Entry, WriteStat
 from marker_sim.writer.attempt import (
     Assignment,
     CreateMarker,
@@ -32,7 +32,7 @@ from marker_sim.writer.attempt import (
     rows_of,
     stat_of,
 )
-from marker_sim.writer.client import UNDONE, WriteClient
+from marker_sim.writer.client import UNDONE, Journal, Markers, WriteClient, no_journal
 from marker_sim.writer.slices import LINES, RowFormat
 
 
@@ -44,9 +44,11 @@ class ProgramWriteClient(WriteClient):
         pool: ProgramPool,
         table: str,
         context: Context,
-        *rest: Any,
+        markers: Markers,
+        action: str = COMMIT,
+        journal: Journal = no_journal,
     ) -> None:
-        super().__init__(table, context, *rest)
+        super().__init__(table, context, markers, action, journal)
         self._parts = pool.hello.parts
         self._call = session_of(pool, WRITE, context).call
 

@@ -176,7 +176,7 @@ class FailureRecord:
 
     @property
     def rank(self) -> tuple[bool, bool, bool, bool, int]:
-        """As of a `Failure`; without entries the kit's own requests are enough."""
+        """The order of `Failure.rank`; a plan without entries counts as one that breaks by the kit's own requests."""
         faulty = bool(self.plan.get("faults"))
         return not self.shrunk, self.guarantee == HOSTILE, not self.entries, faulty, self.entries
 

@@ -10,6 +10,7 @@ from marker_sim.plan import Plan, Task, Write
 from marker_sim.search.scenarios import REFUSALS, S3, TRIES, Scenario, at_site, calls_refused
 from marker_sim.search.seeds import Draws
 from marker_sim.unusual_names import PARTITIONS
+from marker_sim.writer.client import ASK_TRIES
 
 
 def refused_deletions(rng: Draws, plan: Plan) -> Plan:
@@ -82,9 +83,8 @@ def unlisted_until_the_last_try(rng: Draws, plan: Plan) -> Plan:
     """The list that ends a write is refused as often as its client asks, or once less; some attempts have lost."""
     tasks = [Task(group=f"f{n}", copies=2) for n in range(rng.randint(1, 3))]
     tasks.append(Task(group="slow", slow_ms=rng.of(60, 900)))  # Gives the losing attempts time to write their files.
-    refused = calls_refused(
-        rng.choice(REFUSALS[plan.storage]), "driver: markers asked for by finalize", 1, TRIES * rng.of(5, 5, 6)
-    )
+    asked = rng.choice(REFUSALS[plan.storage]), "driver: markers asked for by finalize"
+    refused = calls_refused(*asked, 1, TRIES * rng.of(ASK_TRIES - 1, ASK_TRIES - 1, ASK_TRIES))
     return replace(plan, writes=(Write(tasks=tuple(tasks)),), executors=2, faults=tuple(refused))
 
 

@@ -27,11 +27,6 @@ class TargetRow(NamedTuple):
     plans: bool = False
     note: str = ""
 
-    @property
-    def name(self) -> str:
-        """The first word of the targets of this row."""
-        return self.words.partition(":")[0]
-
     def parse(self, text: str) -> Target | None:
         """The target of a text, by the module, which is imported now."""
         found: Target | None = import_module(f"marker_sim.targets.{self.module}").parse(text)
@@ -57,7 +52,8 @@ PLANNED = tuple(row.words for row in TARGETS if row.plans)
 def parse_target(text: str) -> Target:
     """The target with a name; UsageError says what is accepted. The system is neither loaded nor started."""
     name = text.partition(":")[0]
-    for row in (*(row for row in TARGETS if row.name == name), FACTORY):  # Any two words with a colon may be a factory.
+    named = (row for row in TARGETS if row.words.partition(":")[0] == name)
+    for row in (*named, FACTORY):  # Any two words with a colon may be a factory.
         target = row.parse(text)
         if target is not None:
             return target

@@ -34,8 +34,8 @@ from marker_sim.campaign.nightly.units import ROWS, SPACE, NightlyTask, do
 from marker_sim.campaign.pieces import rates_of
 from marker_sim.errors import UsageError
 from marker_sim.outcome.failure import CANNOT_RUN, FailureRecord, stories
+from marker_sim.surroundings.files import scratch_directory
 from marker_sim.surroundings.worker_pool import VARIABLE, WAIT_S, Answer, TaskPool, WorkerPool, guarded
-from marker_sim.targets.run_environment import scratch_directory
 from marker_sim.targets.table import DEFAULT, parse_target
 
 GRACE_S = 5.0

@@ -17,7 +17,6 @@ from marker_sim.names import MarkerDirectory
 from marker_sim.plan import Plan, Task, Write
 from marker_sim.worlds.cluster.store import TimelineServers
 from marker_sim.worlds.host import ExecutorLife, Host, WriteDriverLife
-from marker_sim.writer.attempt import Assignment
 from marker_sim.writer.stage import STAGES_MAX
 
 MESSAGE_MS = 0.5
@@ -33,7 +32,7 @@ class ClusterWrites:
 
     instants: the marker directories of those that began.
     executors: of the driver that there is.
-    lost: the stages whose results no driver may use any more; never the last that a driver tries.
+    lost: the stages whose results no driver may use any more, as in write tokens; never the last that a driver tries.
     """
 
     plan: Plan
@@ -41,7 +40,7 @@ class ClusterWrites:
     servers: TimelineServers
     instants: dict[MarkerDirectory, None] = field(default_factory=dict)
     executors: list[Any] = field(default_factory=list)
-    lost: set[tuple[str, str, int]] = field(default_factory=set)
+    lost: set[int] = field(default_factory=set)
     _driver: Any = None
     _ordinal: int = 0
     _tables: dict[int, None] = field(default_factory=dict)
@@ -113,8 +112,9 @@ class ClusterWrites:
                 self.host.tell(driver, "speculate", attempt, max(1, fault.settings.attempts), MESSAGE_MS)
             case FaultKind.STAGE_RETRIED if attempt.counted:
                 self._record(process, fault, attempt)
-                if attempt.work.token.stage % 100 < STAGES_MAX - 1:
-                    self.lost.add(stage_of(attempt.work))
+                stage = attempt.work.token.stage
+                if stage % 100 < STAGES_MAX - 1:  # It ends with the stage's number in its write.
+                    self.lost.add(stage)
                 self.host.tell(driver, "stage-lost", attempt, None, MESSAGE_MS)
         return None
 
@@ -157,11 +157,6 @@ class ClusterWrites:
     def _follow(self, executor: Any) -> None:
         if executor.alive:
             self.host.exit(executor, "its driver is gone")
-
-
-def stage_of(work: Assignment) -> tuple[str, str, int]:
-    """The stage of an attempt: table, instant and number."""
-    return work.table, work.instant, work.token.stage
 
 
 def probe_of(table: int, writes: tuple[Write, ...]) -> Write:

@@ -15,7 +15,7 @@ from marker_sim.timeline import WriteStat
 from marker_sim.worlds.cluster.environment import ProcessEnvironment
 from marker_sim.worlds.cluster.run import ClusterRun
 from marker_sim.worlds.cluster.work import StageBackend, perform_attempt, perform_operations, perform_write, run_stage
-from marker_sim.worlds.cluster.writes import MESSAGE_MS, stage_of
+from marker_sim.worlds.cluster.writes import MESSAGE_MS
 from marker_sim.worlds.host import ClientLife, ExecutorLife, TimelineServerLife
 from marker_sim.worlds.simulated.runtime import SimHostLocks, SimMailbox, SimRuntime
 from marker_sim.worlds.simulated.scheduler import MS, Process, Scheduler
@@ -101,7 +101,7 @@ class SimulatedEnvironment(ProcessEnvironment):
         ended = perform_attempt(self, attempt.work, mode, attempt.slow_ms)
         del life.running[getcurrent()]
         result = ended.value if ended.error is None else ended.error
-        if stage_of(attempt.work) in self._cluster.writes.lost:
+        if attempt.work.token.stage in self._cluster.writes.lost:
             result = None  # The driver that was notified of it does not look.
         self._cluster.host.tell(driver, "ended", attempt, result, MESSAGE_MS)
 
