@@ -183,8 +183,7 @@ class FailureRecord:
     @property
     def links(self) -> frozenset[Hashable]:
         """The keys that it shares with failures of the same defect: a run, a cause."""
-        where = (self.world, self.mode, self.storage)
-        runs = (("run", *where, seed) for seed in self.seeds or (self.seed,))
+        runs = (("run", self.world, self.mode, self.storage, seed) for seed in self.seeds or (self.seed,))
         return frozenset({*runs, cause_link(self.guarantee, self.cause, self.message)})
 
     @property

@@ -83,8 +83,12 @@ def unlisted_until_the_last_try(rng: Draws, plan: Plan) -> Plan:
     """The list that ends a write is refused as often as its client asks, or once less; some attempts have lost."""
     tasks = [Task(group=f"f{n}", copies=2) for n in range(rng.randint(1, 3))]
     tasks.append(Task(group="slow", slow_ms=rng.of(60, 900)))  # Gives the losing attempts time to write their files.
-    asked = rng.choice(REFUSALS[plan.storage]), "driver: markers asked for by finalize"
-    refused = calls_refused(*asked, 1, TRIES * rng.of(ASK_TRIES - 1, ASK_TRIES - 1, ASK_TRIES))
+    refused = calls_refused(
+        rng.choice(REFUSALS[plan.storage]),
+        "driver: markers asked for by finalize",
+        1,
+        TRIES * (ASK_TRIES - rng.of(1, 1, 0)),
+    )
     return replace(plan, writes=(Write(tasks=tuple(tasks)),), executors=2, faults=tuple(refused))
 
 

@@ -72,8 +72,9 @@ def scratch_directory(named: Path | None = None) -> Iterator[Path]:
             shutil.rmtree(named, ignore_errors=True)
             named.mkdir(mode=0o700)
     except OSError as error:
-        where = named or tempfile.gettempdir()
-        raise HarnessError(f"no scratch directory can be made at {where}: {error.strerror or error}") from error
+        raise HarnessError(
+            f"no scratch directory can be made at {named or tempfile.gettempdir()}: {error.strerror or error}"
+        ) from error
     try:
         yield scratch
     finally:

@@ -51,8 +51,7 @@ PLANNED = tuple(row.words for row in TARGETS if row.plans)
 
 def parse_target(text: str) -> Target:
     """The target with a name; UsageError says what is accepted. The system is neither loaded nor started."""
-    name = text.partition(":")[0]
-    named = (row for row in TARGETS if row.words.partition(":")[0] == name)
+    named = (row for row in TARGETS if row.words.partition(":")[0] == text.partition(":")[0])
     for row in (*named, FACTORY):  # Any two words with a colon may be a factory.
         target = row.parse(text)
         if target is not None:

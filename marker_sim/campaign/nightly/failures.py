@@ -25,7 +25,7 @@ SCHEMA = 1
 FOLDER = "failures"
 ALIKE_MAX = 3
 SEEDS_MAX = 20
-OF_A_FILE = ("name", "sut", "profile", "kit_version", "first_seen", "last_seen", "night")
+OF_A_FILE = ("sut", "profile", "kit_version", "first_seen", "last_seen", "night")
 
 
 @dataclass(slots=True)
@@ -122,9 +122,9 @@ def read_stored(path: Path) -> FailureRecord:
             f"{path} has schema {raw['schema']}, this version reads up to {SCHEMA}; use the marker-sim that wrote it"
             f" ({raw.get('kit_version', 'unknown')}) or a later one"
         )
-    lacks = [name for name in OF_A_FILE if name not in raw]
-    if lacks:
-        raise UsageError(f"{path} is no whole stored failure: {lacks[0]!r} is missing; give the file as it was written")
+    for name in OF_A_FILE:
+        if name not in raw:
+            raise UsageError(f"{path} is no whole stored failure: {name!r} is missing; give the file as it was written")
     known = {each.name for each in fields(FailureRecord)}
     return read_as(FailureRecord, {name: value for name, value in raw.items() if name in known}, str(path))
 

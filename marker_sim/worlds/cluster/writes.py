@@ -32,7 +32,8 @@ class ClusterWrites:
 
     instants: the marker directories of those that began.
     executors: of the driver that there is.
-    lost: the stages whose results no driver may use any more, as in write tokens; never the last that a driver tries.
+    lost: the stages whose results no driver may use any more, by table (two may have one instant), instant and number
+        as in write tokens; never the last that a driver tries.
     """
 
     plan: Plan
@@ -40,7 +41,7 @@ class ClusterWrites:
     servers: TimelineServers
     instants: dict[MarkerDirectory, None] = field(default_factory=dict)
     executors: list[Any] = field(default_factory=list)
-    lost: set[int] = field(default_factory=set)
+    lost: set[tuple[str, str, int]] = field(default_factory=set)
     _driver: Any = None
     _ordinal: int = 0
     _tables: dict[int, None] = field(default_factory=dict)
@@ -112,9 +113,9 @@ class ClusterWrites:
                 self.host.tell(driver, "speculate", attempt, max(1, fault.settings.attempts), MESSAGE_MS)
             case FaultKind.STAGE_RETRIED if attempt.counted:
                 self._record(process, fault, attempt)
-                stage = attempt.work.token.stage
-                if stage % 100 < STAGES_MAX - 1:  # It ends with the stage's number in its write.
-                    self.lost.add(stage)
+                work = attempt.work
+                if work.token.stage % 100 < STAGES_MAX - 1:  # It ends with the stage's number in its write.
+                    self.lost.add((work.table, work.instant, work.token.stage))
                 self.host.tell(driver, "stage-lost", attempt, None, MESSAGE_MS)
         return None
 
