@@ -39,7 +39,8 @@ def main() -> None:
     if arguments.print_digests:
         digests(arguments.seeds, arguments.first)
         return
-    command = [sys.executable, __file__, "--print-digests", f"--seeds={arguments.seeds}", f"--first={arguments.first}"]
+    first = [f"--seeds={arguments.seeds}", f"--first={arguments.first}"]
+    command = [sys.executable, "-m", "properties.same_seed_twice", "--print-digests", *first]
     running = [
         subprocess.Popen(command, env={**os.environ, "PYTHONHASHSEED": seed}, stdout=subprocess.PIPE, text=True)
         for seed in ("1", "4242")

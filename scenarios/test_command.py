@@ -348,7 +348,7 @@ def test_a_program_that_promises_nothing_is_used_again_as_long_as_that_changes_n
 @pytest.mark.parametrize("language", ["go"], indirect=True)
 def test_the_state_of_a_program_does_not_make_its_two_modes_differ(programs: dict[str, str], language: str) -> None:
     """A plan is run in both modes, and what the program kept of the first run would end the second."""
-    command = f"{sys.executable} -S {SOURCES / 'ends_when_started_again.py'} {programs[language]}"
+    command = f"{shlex.join([sys.executable, '-S', str(SOURCES / 'ends_when_started_again.py')])} {programs[language]}"
     system = load_system(f"command:{command}")
     plans = [plan for plan in (make_write_plan(seed, "direct", "s3") for seed in range(6)) if comparable(plan, system)]
     with reusing(system, True):

@@ -1,8 +1,8 @@
 """The reference behind the protocol of HudiJavaWriter.java: what hudi-java's walk plays must not accuse it.
 
-`python reference_driver.py [MUTANT]` answers "open", "write" and "read" as the Java program does, in lives of one
-process. A life is the reference's write client on local files, whose every system call meets the faults that it is
-told: `os` of `marker_sim.storages.local` is `WatchedOs`. Its mutants are wrong on purpose.
+`python -m properties.tables.reference_driver [MUTANT]` answers "open", "write" and "read" as the Java program does, in
+lives of one process. A life is the reference's write client on local files, whose every system call meets the faults
+that it is told: `os` of `marker_sim.storages.local` is `WatchedOs`. Its mutants are wrong on purpose.
 """
 
 from __future__ import annotations

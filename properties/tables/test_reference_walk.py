@@ -25,7 +25,8 @@ from properties.faces.worlds import DRIVER as DRIVER_ROLE
 from properties.faces.worlds import Application, JavaDrivers, Pace, Program, StorageCall, aimed_at, play_table, traits
 from properties.volume import CI_ONLY, volume
 
-DRIVER = Path(__file__).with_name("reference_driver.py")
+DRIVER = "properties.tables.reference_driver"
+ROOT = Path(__file__).parents[2]
 MARKERS = StorageCall("driver-1", DRIVER_ROLE, "list", "t/.hoodie/.temp/20261127091528056")
 PROFILE = load_profile("reference")
 POINTS = volume(1_000, quick=30)  # Of a mode; some 800 are no pairs, on the two tables without a metadata table.
@@ -82,8 +83,8 @@ class ReferenceRuns:
 @contextmanager
 def runs(folder: Path, mode: str, *mutant: str) -> Iterator[ReferenceRuns]:
     """Runs of the reference, or a mutant of it, whose tables are plain ones."""
-    words = [sys.executable, str(DRIVER), *mutant]
-    driver = Application("reference", words, {}, folder / "driver.txt")
+    words = [sys.executable, "-m", DRIVER, *mutant]
+    driver = Application("reference", words, {"PYTHONPATH": str(ROOT)}, folder / "driver.txt")
     walk = TableWalk((mode,), 1)
     walk.bases = [base for base in walk.bases if not traits(base[1])]
     try:
