@@ -15,6 +15,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from marker_sim.history import Event, History, Unanswered
 from marker_sim.history.index.calls import (
@@ -31,9 +32,11 @@ from marker_sim.history.index.calls import (
 )
 from marker_sim.history.index.event_reader import END_OF_RUN, EventReader, content_of
 from marker_sim.history.index.presence import NEVER, PresenceIndex, directory_of
-from marker_sim.history.index.tables import Tables
 from marker_sim.history.index.write_path import WritePathIndex
 from marker_sim.names import TEMP, TYPE_FILE, data_path, is_append
+
+if TYPE_CHECKING:
+    from marker_sim.history.index.tables import Tables
 
 _PRECEDENCE = ("second-server", "outside", "restart", "pause", "storage", "wire", "client")
 
@@ -120,6 +123,8 @@ class HistoryIndex(EventReader):
     @cached_property
     def tables(self) -> Tables:
         """The tables at rest, for histories of a black-box write path."""
+        from marker_sim.history.index.tables import Tables
+
         return Tables(self)
 
     @property
