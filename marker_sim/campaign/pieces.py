@@ -25,7 +25,7 @@ from marker_sim.outcome.failure import NO_TIME, Failure, Kind, failures_in, stor
 from marker_sim.outcome.result import RunRow, run_row
 from marker_sim.outcome.statistics import BOTH, Statistics
 from marker_sim.plan import Plan
-from marker_sim.search.shrinking.shrinker import SMALL
+from marker_sim.search.shrinking import SMALL
 from marker_sim.surroundings.worker_pool import portable
 from marker_sim.system import System
 from marker_sim.targets.target import CampaignRequest

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from marker_sim import __version__
-from marker_sim.campaign.runs import with_curve
 from marker_sim.errors import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_INTERRUPTED, EXIT_VIOLATED
 from marker_sim.judges.promises.profiles import Profile, unshipped
 from marker_sim.judges.verdict_row import VerdictRow
@@ -188,6 +187,8 @@ def with_leading_curve(outcome: VerdictOutcome, system: System) -> VerdictOutcom
     leading = outcome.stories[0][0] if outcome.stories else None
     if leading is None or leading.plan is None:
         return outcome
+    from marker_sim.campaign.simulated_failure import with_curve
+
     measured = with_curve(leading, system, outcome.profile)
     return replace(outcome, failures=tuple(measured if each is leading else each for each in outcome.failures))
 
