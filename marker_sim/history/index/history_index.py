@@ -355,15 +355,6 @@ class HistoryIndex(EventReader):
         """The event at which a call was over; for an open one, the end of the run, when the kit kills its process."""
         return call.done if call.done != NEVER else min(self.phase("end"), self.end - 1)
 
-    def starved_ns(self, begin_ns: int, end_ns: int) -> int:
-        """The longest that a server waited for a processor or the kit's storage between two times, in ns."""
-        lost: Counter[str] = Counter()
-        counted: dict[str, int] = {}  # Waits of several threads may overlap.
-        for process, since_ns, until_ns in self.starved:
-            lost[process] += max(0, min(end_ns, until_ns) - max(begin_ns, since_ns, counted.get(process, 0)))
-            counted[process] = until_ns
-        return max(lost.values(), default=0)
-
     def timed_out(self, call: RecordedCall, *how: Unanswered) -> bool:
         """Whether a call had no answer: it is open, or its client stopped waiting, or it ended in a way of `how`."""
         error = self.events[call.done].error or "" if call.outcome == "info" else ""
