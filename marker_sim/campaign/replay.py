@@ -21,8 +21,8 @@ from marker_sim.campaign.runs import (
     lacking,
     lacks,
     promised_breach,
-    smaller,
 )
+from marker_sim.campaign.simulated_failure import smaller
 from marker_sim.campaign.sources.played import Processes, SparkRuns
 from marker_sim.history import History
 from marker_sim.judges.findings import UNEXPLAINED, Breach, Finding

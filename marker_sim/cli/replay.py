@@ -33,7 +33,7 @@ from marker_sim.campaign.replay import (
     shrink_again,
     world_of,
 )
-from marker_sim.campaign.runs import with_curve
+from marker_sim.campaign.simulated_failure import with_curve
 from marker_sim.cli import options as given
 from marker_sim.cli.output import Progress
 from marker_sim.cli.request import parse_duration, parse_number
@@ -74,7 +74,7 @@ from marker_sim.report.notes import left_out_lines
 from marker_sim.report.table import output_console, print_lines
 from marker_sim.report.words import plan_sentences
 from marker_sim.report.write import note_ended, write_curves, write_smaller
-from marker_sim.search.shrinking.shrinker import SMALL
+from marker_sim.search.shrinking import SMALL
 from marker_sim.surroundings.time_limit import REST_S, TimeLimit
 from marker_sim.targets.table import parse_target
 

@@ -7,19 +7,20 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from marker_sim import __version__
-from marker_sim.campaign.comparison import Comparison
-from marker_sim.campaign.runs import with_curve
 from marker_sim.errors import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_INTERRUPTED, EXIT_VIOLATED
-from marker_sim.judges.baselines.baseline import Differences, Known, compare
 from marker_sim.judges.promises.profiles import Profile, unshipped
 from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.outcome.failure import Failure, stories
 from marker_sim.outcome.result import Campaign
 from marker_sim.outcome.statistics import overall
 from marker_sim.system import System
+
+if TYPE_CHECKING:
+    from marker_sim.campaign.comparison import Comparison
+    from marker_sim.judges.baselines.baseline import Differences, Known
 
 SCHEMA = 1
 SURELY = 3  # exp(-3): what is expected so often is missed once in twenty.
@@ -153,7 +154,11 @@ def judge_campaign(
     """
     judged = (row for row in campaign.statistics.rows(profile) if guarantees is None or row.id in guarantees)
     rows = tuple(_doubted(_decided(row, campaign), campaign) for row in judged)
-    differences = None if baseline is None else compare(rows, baseline, profile, campaign.statistics.faults)
+    differences = None
+    if baseline is not None:
+        from marker_sim.judges.baselines.baseline import compare
+
+        differences = compare(rows, baseline, profile, campaign.statistics.faults)
     verdict = overall(rows, differences)
     blind = campaign.canary is not None and not campaign.canary.caught
     if verdict == "holds" and (campaign.not_reached or campaign.trouble or blind):
@@ -182,6 +187,8 @@ def with_leading_curve(outcome: VerdictOutcome, system: System) -> VerdictOutcom
     leading = outcome.stories[0][0] if outcome.stories else None
     if leading is None or leading.plan is None:
         return outcome
+    from marker_sim.campaign.simulated_failure import with_curve
+
     measured = with_curve(leading, system, outcome.profile)
     return replace(outcome, failures=tuple(measured if each is leading else each for each in outcome.failures))
 

@@ -31,7 +31,8 @@ from marker_sim.campaign.pieces import Piece, PieceResult, SearchSettings, Sourc
 from marker_sim.campaign.planned_runs import hunt_canary
 from marker_sim.campaign.played_shrinking import BESIDE, PlayedShrinker
 from marker_sim.campaign.replay import played, simulated, with_processes
-from marker_sim.campaign.runs import LEFT_OUT, failure_of, smaller
+from marker_sim.campaign.runs import LEFT_OUT, failure_of
+from marker_sim.campaign.simulated_failure import smaller
 from marker_sim.campaign.sources.exhaustive import Crashes, Space
 from marker_sim.campaign.sources.played import CLOSING_S, Processes, ProcessRuns, ServerRuns, SparkRuns
 from marker_sim.errors import HarnessError, UsageError
