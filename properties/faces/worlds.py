@@ -89,5 +89,5 @@ from marker_sim.worlds.spark.plans import (
     task_plan,
     with_faults,
 )
-from marker_sim.worlds.spark.run import run_spark
+from marker_sim.worlds.spark.run import SparkProcesses, run_spark
 from marker_sim.worlds.spark.standalone import HOSTS, Standalone

@@ -27,7 +27,6 @@ from marker_sim.plan import MODES, Plan
 from marker_sim.search.seeds import plan_seed
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
-from marker_sim.surroundings.requirements import find_java, spark_home
 from marker_sim.surroundings.worker_pool import Keeper
 from marker_sim.system import System
 from marker_sim.targets.python import served
@@ -38,7 +37,7 @@ from marker_sim.targets.target import CampaignRequest, PlayedRun, RealRuns, Serv
 if TYPE_CHECKING:
     from marker_sim.worlds.processes.fork_server import ForkServer
     from marker_sim.worlds.spark.outcome import SparkRun
-    from marker_sim.worlds.spark.standalone import Standalone
+    from marker_sim.worlds.spark.run import SparkProcesses
 
 ENTRIES_MAX = 60
 LASTS_MAX_S = 40.0
@@ -151,7 +150,7 @@ class SparkRuns(NumberedPlans):
         self.system = load_system(sut)
         self._sut = sut
         self._seed = seed
-        self._cluster: Standalone | None = None
+        self._processes: SparkProcesses | None = None
 
     def plan(self, number: int) -> Plan:
         """The plan with a number; eight consecutive numbers share a seed."""
@@ -171,22 +170,11 @@ class SparkRuns(NumberedPlans):
 
     def again(self, plan: Plan, deadline: float = 0.0, fresh: bool = False, probing: bool = True) -> SparkRun:
         """The result of a plan run once, however long it takes, with storage, drivers and servers used by it alone."""
-        from marker_sim.worlds.spark.run import run_spark
+        from marker_sim.worlds.spark.run import SparkProcesses, run_spark
 
-        with TemporaryDirectory(prefix="spark-logs-") as logs:
-            return run_spark(plan, self._running(), Path(logs), self._sut)
-
-    def _running(self) -> Standalone:
-        from marker_sim.worlds.door.available import refused
-        from marker_sim.worlds.processes.storages import LocalFront
-        from marker_sim.worlds.spark.standalone import Standalone
-
-        if self._cluster is None:
-            scratch = Path(self._stack.enter_context(TemporaryDirectory(prefix="spark-")))
-            front = None if refused() else self._stack.enter_context(LocalFront(scratch / "files"))
-            cluster = Standalone(scratch / "cluster", java=find_java(), home=spark_home(), door=front)
-            self._cluster = self._stack.enter_context(cluster)
-        return self._cluster
+        if self._processes is None:
+            self._processes = self._stack.enter_context(SparkProcesses())
+        return run_spark(plan, self._processes, self._sut)
 
 
 def request_on(sut: str, storage: str, server: ServerOptions, profile: str, seed: int, report: Path) -> CampaignRequest:
