@@ -83,6 +83,7 @@ from marker_sim.worlds.spark.plans import (
     TASKS,
     driver_kill,
     driver_plan,
+    first_writes,
     phase_of,
     taking_back_fails,
     task_fault,

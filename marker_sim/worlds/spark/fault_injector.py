@@ -23,6 +23,7 @@ from typing import NamedTuple
 import psutil
 
 from marker_sim.faults import Call, Fault, FaultKind
+from marker_sim.plan import Plan
 from marker_sim.surroundings.supervisor import end_process
 from marker_sim.worlds.interceptor import ArmedFault, StorageCall
 from marker_sim.worlds.processes.cluster import ProcessCluster
@@ -76,10 +77,11 @@ class JobFaultInjector(SparkFaultInjector):
     over: the run is; attempts that stand still go on.
     """
 
-    def __init__(self, cluster: ProcessCluster, spark: Standalone) -> None:
+    def __init__(self, cluster: ProcessCluster, plan: Plan, spark: Standalone) -> None:
         super().__init__(cluster.recorder)
         self.over = threading.Event()
         self._cluster = cluster
+        self._plan = plan
         self._spark = spark
         self._taken: set[int] = set()
         self._met: dict[tuple[int, int], set[int]] = {}
@@ -102,7 +104,7 @@ class JobFaultInjector(SparkFaultInjector):
 
     def _of(self, write: int) -> list[tuple[int, Fault]]:
         """The faults of a write, with their numbers; none of the one that the kit adds."""
-        plan = self._cluster.plan
+        plan = self._plan
         return [(number, plan.faults[number]) for each in plan.writes[write - 1 : write] for number in each.faults]
 
     def _arm(self, number: int, fault: Fault) -> None:
@@ -195,7 +197,7 @@ class JobFaultInjector(SparkFaultInjector):
 
     def _await_others(self, write: int) -> None:
         """Wait until all tasks of a write have written their files, `HELD_S` at most, and 1 s for their results."""
-        tasks = len(self._cluster.plan.writes[write - 1].tasks)
+        tasks = len(self._plan.writes[write - 1].tasks)
         with self._turn:
             self._turn.wait_for(lambda: len(self._ended.get(write, ())) >= tasks, HELD_S)
         self.over.wait(1.0)
@@ -233,8 +235,9 @@ class JobFaultInjector(SparkFaultInjector):
         return self._cluster.host.fork_server.lives
 
     def missed(self) -> tuple[Fault, ...]:
-        """The faults of the plan that never struck."""
-        return tuple(fault for number, fault in enumerate(self._cluster.plan.faults) if not self.times(number))
+        """The faults that never struck, of the writes that began."""
+        ordinals = range(1, len(self._cluster.plan.writes) + 1)
+        return tuple(fault for each in ordinals for number, fault in self._of(each) if not self.times(number))
 
 
 class TaskEffect(NamedTuple):

@@ -9,9 +9,11 @@ Storage, coordinator, phases, the last write, what is read at the end and the he
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import threading
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -30,23 +32,26 @@ from marker_sim.worlds.processes.host import ProcessHost
 from marker_sim.worlds.spark.application import driver_words
 from marker_sim.worlds.spark.fault_injector import JobFaultInjector
 from marker_sim.worlds.spark.outcome import SparkRun, left_files
-from marker_sim.worlds.spark.plans import DRIVER, EXECUTOR, SERVER
+from marker_sim.worlds.spark.plans import DRIVER, EXECUTOR, SERVER, first_writes
 from marker_sim.worlds.spark.standalone import Standalone
 
 NOT_FIRED = "fault on Spark that did not fire"
 STRAY = "data file on Spark that no commit names at the end"
 
 
-def run_spark(plan: Plan, processes: SparkProcesses, system: str = "reference") -> SparkRun:
+def run_spark(plan: Plan, processes: SparkProcesses, system: str = "reference", until: float = math.inf) -> SparkRun:
     """Execute a plan on a cluster, on a fresh local directory or behind a fresh S3 front.
 
-    system: as in --sut; a mutant's as well. HarnessError when the kit or Spark fails.
+    system: as in --sut; a mutant's as well.
+    until: from then on (time.monotonic) only the last write begins, which must leave the table in order.
+    HarnessError when the kit or Spark fails.
     """
-    cluster = SparkCluster(plan, system, processes)
+    cluster = SparkCluster(plan, system, processes, until)
     history = cluster.run()
     missed, begun = cluster.injector.missed(), sum(e.kind == "ok" and e.operation == "begin" for e in history.events)
     counts = {NOT_FIRED: len(missed), STRAY: len(left_files(history).strays), "Spark job": begun}
-    return SparkRun(history=history, plan=plan, counts=counts, missed=missed)
+    cut = cluster.plan != plan
+    return SparkRun(history=history, plan=cluster.plan, counts=counts, missed=missed, cut=cut)
 
 
 class SparkProcesses(ForkServer):
@@ -87,15 +92,15 @@ class SparkProcesses(ForkServer):
         with self._forking:
             if self._over:
                 raise CallerIsDead
-            self.lives[worker.name] = worker
             self._watch(worker, pid)
 
     def _watch(self, life: ManagedProcess, pid: int) -> None:
-        """Serve the calls of a process from now on, until it ends."""
+        """Serve the calls of a process from now on, until it ends; OSError when it has ended."""
+        handle = os.pidfd_open(pid)
         life.pid = pid
-        self._by_pid[pid] = life
+        self.lives[life.name] = self._by_pid[pid] = life
         life.forked.set()
-        threading.Thread(target=self._await, args=(life, os.pidfd_open(pid)), daemon=True, name=life.name).start()
+        threading.Thread(target=self._await, args=(life, handle), daemon=True, name=life.name).start()
 
     def _await(self, life: ManagedProcess, handle: int) -> None:
         """Wait for the end of a process, and of a driver for that of its session."""
@@ -124,20 +129,21 @@ class SparkHost(ProcessHost):
     def _record_end(self, process: ManagedProcess, record: Callable[[], int]) -> int:
         """Record an end; a driver's timeline server, which Hudi has in the same process, dies in the same moment."""
         index = record()
-        for server in tuple(self.fork_server.lives.values()) if process.role == DRIVER else ():
-            if server.role == SERVER:
-                self.kill(server, "with-its-driver")
+        for each in tuple(self.fork_server.lives.values()):
+            if process.role == DRIVER and each.role == SERVER:
+                self.kill(each, "with-its-driver")
         return index
 
 
 class SparkCluster(ProcessCluster):
-    """All processes of one run on Spark, from the kit's side."""
+    """All processes of one run on Spark, from the kit's side. until: as for `run_spark`; `plan` has what was done."""
 
     host_type = SparkHost
     world = "spark"
 
-    def __init__(self, plan: Plan, system: str, processes: SparkProcesses) -> None:
+    def __init__(self, plan: Plan, system: str, processes: SparkProcesses, until: float) -> None:
         self._processes = processes
+        self._until = until
         super().__init__(plan, system, processes)
         self.writes.slots = 0  # Spark starts executors.
         self.writes.lasting = True
@@ -152,6 +158,9 @@ class SparkCluster(ProcessCluster):
     def play(self) -> None:
         """Perform the writes of the plan, each with its own faults."""
         for ordinal, write in enumerate(self.plan.writes, 1):
+            if ordinal > 1 and time.monotonic() > self._until:
+                self.plan = first_writes(self.plan, ordinal - 1)
+                break
             self.injector.arm(ordinal)
             self.writes.play(write)
             self.interceptor.disarm()
@@ -162,7 +171,7 @@ class SparkCluster(ProcessCluster):
         super().end()
 
     def _prepared(self, plan: Plan, system: System) -> Plan:
-        self.injector = JobFaultInjector(self, self._processes.cluster)
+        self.injector = JobFaultInjector(self, plan, self._processes.cluster)
         return plan
 
     def _inject(self, armed: ArmedFault, call: StorageCall) -> None:
