@@ -94,7 +94,7 @@ class PlannedRuns(Keeper):
         super().__init__()
         request = search.request
         self._search, self._request, self._system = search, request, system
-        asked = served_places(system, request)
+        asked = served_places(system, request.modes, request.storages)
         tried = {place: lacking(system, try_every_call(system, *place)) for place in asked}
         self._unsupported = {place: why for place, why in tried.items() if why}
         self._settings = SearchSettings(

@@ -23,7 +23,7 @@ from marker_sim.campaign.runs import (
     promised_breach,
 )
 from marker_sim.campaign.simulated_failure import smaller
-from marker_sim.campaign.sources.played import Processes, SparkRuns
+from marker_sim.campaign.sources.played import Processes
 from marker_sim.history import History
 from marker_sim.judges.findings import UNEXPLAINED, Breach, Finding
 from marker_sim.judges.guarantees import BY_ID
@@ -46,9 +46,10 @@ from marker_sim.outcome.failure import (
 from marker_sim.plan import Plan
 from marker_sim.surroundings.requirements import lacking as lacking_here
 from marker_sim.system import System
+from marker_sim.targets.jvm.reference_spark import on_spark
 from marker_sim.targets.python import served, try_every_call
 from marker_sim.targets.table import parse_target
-from marker_sim.targets.target import SERVERS, TABLES, CampaignRequest, RealRuns, ServerOptions
+from marker_sim.targets.target import JOBS, SERVERS, TABLES, CampaignRequest, RealRuns, ServerOptions
 
 LONG_S = 600.0  # Of one run, at most: a Spark application takes minutes where the machine has other work.
 CLOSING_S = 2.0
@@ -142,6 +143,8 @@ def world_of(stored: StoredPlan, system: str) -> str:
     can, plan = parse_target(system).can, stored.plan
     if stored.world == SERVER and can.plans:
         return SIMULATED
+    if stored.world == SERVER and can.world == JOBS:
+        return SPARK
     if stored.guarantee is None and plan is not None and not plan.writes and can.world == SERVERS:
         return SERVER if plan.mode in can.modes and plan.storage in can.storages else stored.world
     return TABLES if stored.world == SERVER and plan is not None and plan.shape is not None else stored.world
@@ -161,6 +164,8 @@ def missing(stored: StoredPlan, system: str) -> str:
         part = {REAL: f"real processes on {plan.storage}", SPARK: SPARK}.get(world)
         why = lacking_here(part) if part else ""
         return f"it needs {why}" if why else ""
+    if world == SPARK and can.world == JOBS:
+        return ""
     if world not in (SERVER, TABLES):
         return f"{system} runs in real time, where a simulated plan does not determine a run"
     if stored.server is None and "start" not in can.refuses:
@@ -288,12 +293,9 @@ def replayed(stored: StoredPlan, system: str, profile: Profile, times: int | Non
 
 
 @contextmanager
-def _real_runs(stored: StoredPlan, sut: str, profile: Profile, budget_s: float) -> Iterator[RealRuns | SparkRuns]:
-    plan, target = stored.own_plan, parse_target(sut)
-    if stored.world == SPARK:
-        with SparkRuns(sut, plan.seed) as jobs:
-            yield jobs
-        return
+def _real_runs(stored: StoredPlan, sut: str, profile: Profile, budget_s: float) -> Iterator[RealRuns]:
+    plan = stored.own_plan
+    target = parse_target(on_spark(sut) if stored.world == SPARK else sut)
     with TemporaryDirectory(prefix="marker-sim-") as scratch:
         request = CampaignRequest(
             target=target,

@@ -34,7 +34,7 @@ from marker_sim.campaign.replay import played, simulated, with_processes
 from marker_sim.campaign.runs import LEFT_OUT, failure_of
 from marker_sim.campaign.simulated_failure import smaller
 from marker_sim.campaign.sources.exhaustive import Crashes, Space
-from marker_sim.campaign.sources.played import CLOSING_S, Processes, ProcessRuns, ServerRuns, SparkRuns
+from marker_sim.campaign.sources.played import CLOSING_S, Processes, ProcessRuns, ServerRuns
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.history import History
 from marker_sim.judges.promises.profiles import load_profile
@@ -46,6 +46,7 @@ from marker_sim.plan import MODES, PLACES, STORAGES, Plan
 from marker_sim.search.seeds import plan_seed
 from marker_sim.surroundings.worker_pool import Keeper
 from marker_sim.system import System
+from marker_sim.targets.jvm.reference_spark import BOTH, on_spark
 from marker_sim.targets.python import served
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest, ServerOptions
@@ -217,14 +218,12 @@ def processes(task: NightlyTask, real: Processes) -> Line:
     return unit(task, ProcessRuns(real, task.seed, REAL[task.stream]), records)
 
 
-def in_real_time(task: NightlyTask, runs: SparkRuns | ServerRuns) -> Line:
+def in_real_time(task: NightlyTask, runs: ServerRuns) -> Line:
     """Plans as Spark applications or on servers, by number; of each kind of failure the 1st, 2nd, 4th ... is shrunk."""
     return unit(task, runs, lambda seen: _made_small(task, runs, seen.found)) | {"goals": list(runs.goals)}
 
 
-def _made_small(
-    task: NightlyTask, runs: SparkRuns | ServerRuns, broken: dict[Kind, Failure]
-) -> Iterable[FailureRecord]:
+def _made_small(task: NightlyTask, runs: ServerRuns, broken: dict[Kind, Failure]) -> Iterable[FailureRecord]:
     """The failures of a unit: the first that is worth shrinking with its small plan, the others as they were seen."""
     small, text, now = dict[Kind, Failure](), "", time.monotonic()
     worth = [kind for kind in broken if worth_shrinking(task.seen.get(kind.place, 0))]
@@ -292,8 +291,8 @@ def _places(system: System) -> list[tuple[str, str]]:
     return [(mode, storage) for mode, storage in PLACES if served(system, mode, storage)]
 
 
-def _servers(task: NightlyTask, storage: str) -> ServerRuns:
-    runs = _kept(ServerRuns, task.sut, storage, task.server, task.profile, task.seed)
+def _servers(task: NightlyTask, storage: str, sut: str = "") -> ServerRuns:
+    runs = _kept(ServerRuns, sut or task.sut, storage, task.server, task.profile, task.seed)
     runs.until = task.until
     return runs
 
@@ -356,7 +355,7 @@ def _done(task: NightlyTask) -> Line:
         case "exhaustive" | "space":
             return exhaustive(task, _kept(space_of, task.sut))
         case "spark":
-            return in_real_time(task, _kept(SparkRuns, task.sut, task.seed))
+            return in_real_time(task, _servers(task, BOTH, on_spark(task.sut)))
         case "real-local" | "real-s3":
             return processes(task, _kept(Processes, task.sut))
     return in_real_time(task, _servers(task, FOREIGN[task.stream]))

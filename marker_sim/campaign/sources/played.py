@@ -2,12 +2,12 @@
 
 Processes      plans of the swarm: driver, executors and server that can be killed, and a run may end differently each
                time; plans that need more than a few seconds are left to the simulated world (`ProcessRuns`)
-SparkRuns      jobs of the system on a cluster of two hosts, with faults of tasks, drivers and servers
-ServerRuns     plans of systems that run in real time alone: servers started by a command, Hudi, its write path on Spark
+ServerRuns     plans of systems that run in real time alone: servers started by a command, Hudi, write paths on Spark
 """
 
 from __future__ import annotations
 
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -27,26 +27,21 @@ from marker_sim.plan import MODES, Plan
 from marker_sim.search.seeds import plan_seed
 from marker_sim.search.swarm import make_plan
 from marker_sim.search.writes import make_write_plan
-from marker_sim.surroundings.requirements import find_java, spark_home
 from marker_sim.surroundings.worker_pool import Keeper
 from marker_sim.system import System
 from marker_sim.targets.python import served
 from marker_sim.targets.table import parse_target
-from marker_sim.targets.target import CampaignRequest, PlayedRun, RealRuns, ServerOptions
+from marker_sim.targets.target import JOBS, CampaignRequest, PlayedRun, RealRuns, ServerOptions
 
 # The worlds are imported when one runs: every command that can confirm or replay a failure imports this module.
 if TYPE_CHECKING:
     from marker_sim.worlds.processes.fork_server import ForkServer
-    from marker_sim.worlds.spark.outcome import SparkRun
-    from marker_sim.worlds.spark.standalone import Standalone
 
 ENTRIES_MAX = 60
 LASTS_MAX_S = 40.0
 TOO_LARGE = "plan too large for real processes"
 TOO_LONG = "plan too long for real processes"
 _OF_PROCESSES = tuple((mode, make) for mode in MODES for make in (make_write_plan, make_plan))
-KILLS = 4  # Limits an application to one or two minutes.
-_OF_SPARK = tuple((mode, storage, kills) for kills in (KILLS, 0) for mode in MODES for storage in ("local", "s3"))
 LONG_S, RUN_S, ALONE_RUN_S = 600.0, 120.0, 240.0  # Limits for a worker's servers, and for one run.
 CLOSING_S, ALONE_MIN_S = 5.0, 15.0
 
@@ -138,64 +133,13 @@ class ProcessRuns(NumberedPlans):
         return NumberedRun(number, plan, self._processes.run(plan))
 
 
-class SparkRuns(NumberedPlans):
-    """Spark applications on one cluster, started with the first; a context manager that ends it."""
-
-    system: System
-    at_once = 1
-    world = SPARK
-    alone = True
-
-    def __init__(self, sut: str, seed: int) -> None:
-        super().__init__()
-        self.system = load_system(sut)
-        self._sut = sut
-        self._seed = seed
-        self._cluster: Standalone | None = None
-
-    def plan(self, number: int) -> Plan:
-        """The plan with a number; eight consecutive numbers share a seed."""
-        from marker_sim.worlds.spark.plans import driver_plan, task_plan
-
-        mode, storage, kills = _OF_SPARK[number % len(_OF_SPARK)]
-        seed = plan_seed(self._seed, number // len(_OF_SPARK))
-        return driver_plan(seed, mode, storage, kills) if kills else task_plan(seed, mode, storage)
-
-    def unfit(self, plan: Plan) -> str:
-        """The reason why a plan is not run."""
-        return "" if served(self.system, plan.mode, plan.storage) else NOT_SERVED
-
-    def run(self, number: int, plan: Plan) -> NumberedRun:
-        """The run of a plan."""
-        return numbered(number, self.again(plan))
-
-    def again(self, plan: Plan, deadline: float = 0.0, fresh: bool = False, probing: bool = True) -> SparkRun:
-        """The result of a plan run once, however long it takes, with storage, drivers and servers used by it alone."""
-        from marker_sim.worlds.spark.run import run_spark
-
-        with TemporaryDirectory(prefix="spark-logs-") as logs:
-            return run_spark(plan, self._running(), Path(logs), self._sut)
-
-    def _running(self) -> Standalone:
-        from marker_sim.worlds.door.available import refused
-        from marker_sim.worlds.processes.storages import LocalFront
-        from marker_sim.worlds.spark.standalone import Standalone
-
-        if self._cluster is None:
-            scratch = Path(self._stack.enter_context(TemporaryDirectory(prefix="spark-")))
-            front = None if refused() else self._stack.enter_context(LocalFront(scratch / "files"))
-            cluster = Standalone(scratch / "cluster", java=find_java(), home=spark_home(), door=front)
-            self._cluster = self._stack.enter_context(cluster)
-        return self._cluster
-
-
 def request_on(sut: str, storage: str, server: ServerOptions, profile: str, seed: int, report: Path) -> CampaignRequest:
     """The request for a system on one storage."""
     target = parse_target(sut)
     return CampaignRequest(
         target=target,
         modes=target.can.modes,
-        storages=(storage,),
+        storages=target.can.storages[storage],
         seed=seed,
         profile=load_profile(profile),
         budget_s=LONG_S,
@@ -216,6 +160,7 @@ class ServerRuns(NumberedPlans):
         self._asked = (sut, storage, server, profile, seed)
         self._target = parse_target(sut)
         self.alone = self._target.can.alone
+        self.world = SPARK if self._target.can.world == JOBS else SERVER
         self.goals = tuple(self._target.goals(storage, server))
         self._runs: RealRuns | None = None
 
@@ -241,7 +186,9 @@ class ServerRuns(NumberedPlans):
             request = request_on(*self._asked, report)
             self._runs = self._stack.enter_context(request.target.real_runs(request, lambda line: None))
         until = now + RUN_S
-        if self.alone:  # Its run ends with the night and reports the plan up to there.
+        if self.world == SPARK:  # Its plan is bounded, and one cut short would meet few of its faults.
+            until = math.inf
+        elif self.alone:  # Its run ends with the night and reports the plan up to there.
             until = min(now + ALONE_RUN_S, max(self.until - CLOSING_S, now + ALONE_MIN_S))
         played = self._runs.again(plan, until, fresh, probing)
         if played.trouble:
