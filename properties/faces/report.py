@@ -3,7 +3,7 @@
 from marker_sim.report.columns import read_parquet, write_parquet
 from marker_sim.report.directory import newest_earlier, open_report
 from marker_sim.report.notes import OWN_DEFECT, notes, walk_line
-from marker_sim.report.page import headline, render_curves, render_page
+from marker_sim.report.page import render_curves, render_page
 from marker_sim.report.pictures.charts import SLICES_MAX, heat_map, load_charts, load_slices
 from marker_sim.report.pictures.picture import LANES_MAX, ROWS_MAX, lane_picture, picture
 from marker_sim.report.scripts.server_script import server_script
