@@ -2,7 +2,7 @@
 
 It needs Python and Linux alone. The script (`server_script.py.j2`) starts the server, makes the requests of the plan,
 does its faults, looks at what is stored, and decides by itself: 1 violated, 0 held, 3 when a step could not be done.
-Where a fault is due at a call of the server on local files, its calls stop at the script (`door.py.j2`). On S3, where
+Where a fault is due at a call of the server on local files, its calls stop at the script (`door.j2`). On S3, where
 an answer of the store is due, the server reaches the store through the script. Plans that a script cannot run are
 refused in a sentence.
 """
@@ -137,7 +137,7 @@ def in_docstring(lines: Iterable[str]) -> list[str]:
 def door_program() -> str:
     """The part of a script at which calls of a program stop, with the numbers of the calls that the door knows."""
     known = {machine.name: (machine.audit, numbers(machine)) for machine in MACHINES}
-    return render_script("door.py.j2", machines=literal(known)).rstrip("\n")
+    return render_script("door.j2", machines=literal(known)).rstrip("\n")
 
 
 def render_script(template: str, **content: Any) -> str:

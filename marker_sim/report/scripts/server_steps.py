@@ -78,7 +78,7 @@ def not_in_a_script(fault: Fault, plan: Plan) -> str:
 
 
 def faults_at_calls(plan: Plan) -> list[dict[str, Any]]:
-    """The faults at calls of a server to its storage, as `door.py.j2` has them."""
+    """The faults at calls of a server to its storage, as `door.j2` has them."""
     found = []
     for fault in filter(at_a_call, plan.faults):
         call, settings, kind = call_of(fault), fault.settings, fault.kind
