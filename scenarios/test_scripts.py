@@ -269,6 +269,19 @@ def test_a_step_that_cannot_be_done_is_no_verdict(tmp_path: Path) -> None:
     assert run(server_script(needy), tmp_path) == (3, "set BUNDLE to the Hudi bundle jar\n")
 
 
+def test_a_script_that_fails_itself_has_no_verdict(tmp_path: Path) -> None:
+    script = server_script(told("G1", plan(create(NAMES[0])), START))
+    whole, client = "    def whole(self):\n", "    def request(self, operation"
+    assert whole in script and client in script
+    done = run_script(script.replace(whole, f"{whole}        raise KeyError(1)\n", 1), tmp_path)
+    assert done.code == 3 and "KeyError" in done.errors
+    crowd = server_script(told("G1", plan(create("p/f{copy}.marker.CREATE", copies=2)), START))
+    done = run_script(
+        crowd.replace("def client_0(do):", "def client_0(do):\n    raise KeyError(1)", 1), tmp_path, TRIES="1"
+    )
+    assert done.code == 3 and "CANNOT: KeyError(1)" in done.lines, "a client of its own is a thread"
+
+
 @pytest.fixture(scope="module")
 def lake() -> Iterator[str]:
     with s3_store() as endpoint:
