@@ -126,7 +126,9 @@ class VerdictOutcome:
             "runs": campaign.runs,
             "guarantees": [row.to_dict() for row in self.rows],
             "failures": [
-                _stored(number, failure, self.again[number], told[number])
+                as_stored(failure)
+                | {"plan": plan_name(number, failure) if failure.plan else "", "replay": self.again[number]}
+                | {"story": told[number]}
                 for number, failure in enumerate(self.failures)
             ],
             "operations": dict(sorted(statistics.operations.items())),
@@ -262,22 +264,16 @@ def _ordered(failures: Iterable[Failure], differences: Differences | None) -> tu
     return tuple(sorted(found, key=lambda each: (each.kind not in new, each.kind not in told)))
 
 
-def _stored(number: int, failure: Failure, again: str, told: int) -> dict[str, Any]:
-    """The JSON form of a failure: its files, and its plan, "" where there is none; told: its story's number."""
-    return (
-        failure.kind._asdict()
-        | {
-            "message": failure.message,
-            "evidence": list(failure.evidence),
-            "confirmed": failure.confirmed,
-            "large": failure.large,
-            "entries_before": failure.entries_before,
-            "plan": plan_name(number, failure) if failure.plan else "",
-            "replay": again,
-            "story": told,
-        }
-        | ({} if failure.curve is None else {"curve": failure.curve.to_dict()})
-    )
+def as_stored(failure: Failure) -> dict[str, Any]:
+    """The JSON form of a failure, but for its place among the others."""
+    content = failure.kind._asdict() | {
+        "message": failure.message,
+        "evidence": list(failure.evidence),
+        "confirmed": failure.confirmed,
+        "large": failure.large,
+        "entries_before": failure.entries_before,
+    }
+    return content | ({} if failure.curve is None else {"curve": failure.curve.to_dict()})
 
 
 def _show(row: VerdictRow, failures: tuple[Failure, ...], commands: tuple[str, ...], again: str) -> VerdictRow:
