@@ -67,6 +67,18 @@ def bases(node: ast.ClassDef) -> set[str]:
     return {base.id for base in node.bases if isinstance(base, ast.Name)}
 
 
+def test_scripts_are_in_python_and_java_and_know_no_number_of_a_system_call() -> None:
+    scripts = PACKAGE / "report" / "scripts"
+    templates = sorted(path.name for path in scripts.iterdir() if path.suffix == ".j2")
+    assert templates == ["door.j2", "server_script.py.j2", "table_script.java.j2", "table_script.py.j2"]
+    assert {path.suffix for path in scripts.iterdir() if path.is_file()} == {".j2", ".py"}
+    architecture = re.compile("0xC000003E", re.IGNORECASE)  # Of x86-64, in the data of a filter.
+    found = [
+        path for path in (*PACKAGE.rglob("*.py"), *scripts.glob("*.j2")) if architecture.search(path.read_text("utf-8"))
+    ]
+    assert found == [PACKAGE / "worlds" / "door" / "table.py"]
+
+
 def test_one_class_enumerates_numbered_calls() -> None:
     walks = {node.name: bases(node) for node in CLASSES if methods(node) >= {"next", "took"}}
     assert walks == {"Walk": {"CallWalk"}, "TableWalk": {"CallWalk"}}

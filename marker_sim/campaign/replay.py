@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from marker_sim.campaign.played_shrinking import PlayedShrinker, SmallPlan
+from marker_sim.campaign.played_shrinking import PlayedShrinker
 from marker_sim.campaign.runs import (
     NO_FACTORY,
     broken_in,
@@ -328,9 +328,10 @@ class ShrinkingSoFar:
 
 def shrink_again(
     stored: StoredPlan, profile: Profile, budget_s: float, watch: ShrinkingSoFar, same_cause: bool = False
-) -> tuple[SmallPlan | None, int]:
-    """The smaller plan found where it failed, None when it did not fail there again; and the number of runs until then.
+) -> tuple[Failure | None, int]:
+    """The failure with the smaller plan, None when it did not fail again; and the number of runs until then.
 
+    `large` says why that is not smaller, "" where nothing was left to try.
     A plan for which nothing was left to try is only run. same_cause: on servers, only plans that break it by the stored
     cause count.
     """
@@ -350,18 +351,19 @@ def shrink_again(
             found = sorted((kind for kind in broken if kind[0] == guarantee), key=lambda kind: kind[3] != stored.cause)
             if same_cause:
                 found = [kind for kind in found if kind.cause == stored.cause]
-            if found and stored.ended:
-                shown = {found[0]: broken[found[0]]}
-                return SmallPlan(plan=plan, broken=shown, told=found[0], failed=1, runs=runs_made), runs_made
-            if found:
-                shrinker = PlayedShrinker(runs.again, profile, runs.at_once, watch, stored.cause if same_cause else "")
-                return shrinker.shrink(found[0], [broken[found[0]]], until), runs_made
+            if not found:
+                continue
+            seen = broken[found[0]]
+            if stored.ended:
+                return replace(seen, confirmed=f"breaks in 1 of {runs_made} runs"), runs_made
+            shrinker = PlayedShrinker(runs.again, profile, runs.at_once, watch, stored.cause if same_cause else "")
+            return shrinker.shrink(found[0], [seen], until).failure(seen), runs_made
     return None, runs_made
 
 
 def _shrink_simulated(
     stored: StoredPlan, guarantee: str, profile: Profile, budget_s: float, watch: ShrinkingSoFar
-) -> SmallPlan | None:
+) -> Failure | None:
     """The smaller plan found in the simulated world, where one run decides."""
     plan, system, began = stored.own_plan, load_system(stored.sut), time.monotonic()
     seen = failure_of(Kind(guarantee, plan.mode, plan.storage, stored.cause), plan, system, profile)
@@ -375,8 +377,7 @@ def _shrink_simulated(
         small, why = failure_of(kind, watch.plan, system, profile) or seen, INTERRUPTED
     kind, late = kind._replace(cause=small.breach.cause), time.monotonic() - began >= budget_s
     why = why or (NO_TIME if late else NONE_SMALLER if small.plan == plan else "")
-    broken = {kind: replace(small, kind=kind)}
-    return SmallPlan(plan=small.own_plan, broken=broken, told=kind, failed=0, runs=0, stopped=why)
+    return replace(small, kind=kind, large=why)
 
 
 def _undecided(

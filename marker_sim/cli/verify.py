@@ -28,7 +28,6 @@ from marker_sim.judges.promises.profiles import Profile
 from marker_sim.outcome.result import Campaign
 from marker_sim.plan import Plan
 from marker_sim.report.directory import open_report
-from marker_sim.report.page import headline
 from marker_sim.report.table import output_console, print_outcome
 from marker_sim.report.verdict import judge_campaign, with_leading_curve
 from marker_sim.report.write import write_junit, write_outcome
@@ -156,7 +155,7 @@ def _verify(request: CampaignRequest, as_json: bool, junit: Path | None, limit: 
         print(json.dumps(outcome.to_dict(), indent=1))
     else:
         where = "" if trouble else f"report: {request.report / 'report.html'}"
-        print_outcome(outcome, output_console(), where, headline(outcome), verbose)
+        print_outcome(outcome, output_console(), where, verbose)
     if trouble:
         say(trouble)
         return EXIT_VIOLATED if outcome.verdict == "violated" else EXIT_HARNESS
