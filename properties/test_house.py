@@ -94,6 +94,12 @@ def test_one_function_takes_the_fields_of_an_event() -> None:
     assert receivers == {"Scheduler", "Recorder", "CoordinatorClient", "Host"}
 
 
+def test_one_cluster_plays_the_writes_of_the_reference_in_every_world() -> None:
+    clusters = {node.name: bases(node) for node in CLASSES if bases(node) & {"ClusterRun", "ProcessCluster"}}
+    assert clusters == {"Cluster": {"ClusterRun"}, "ProcessCluster": {"ClusterRun"}, "SparkCluster": {"ProcessCluster"}}
+    assert [path.name for path in MODULES if " Coordinator(" in path.read_text(encoding="utf-8")] == ["fork_server.py"]
+
+
 def test_tests_import_the_names_of_rooms_from_faces() -> None:
     tests = [path for root in ("properties", "scenarios") for path in (PACKAGE.parent / root).rglob("test_*.py")]
     direct = [

@@ -85,8 +85,7 @@ class Place:
 def injector(*faults: Fault, warm: bool = True) -> JavaFaultInjector:
     made = JavaFaultInjector(Recorder(), "t0", warm=warm)
     made.driver = Named()  # type: ignore[assignment]
-    made._faults = faults
-    made._armed = {ArmedFault(aimed_at(fault, "t0").fault, ""): number for number, fault in enumerate(faults)}
+    made._armed = [ArmedFault(aimed_at(fault, "t0").fault, "") for fault in faults]
     return made
 
 
@@ -123,7 +122,7 @@ def test_a_process_fails_its_own_calls_and_dies_by_the_door() -> None:
     assert [fault["effect"] for fault in made.told()] == ["error"] and made.told()[0]["calls"] == 4
     made.took(answer({"op": "list", "path": f"t0/.hoodie/.temp/{INSTANT}", "result": "error"}, struck=(1,)))
     assert [event.kind for event in made.recorder.events] == ["fault"], "the door records the effects"
-    assert made.times(0) == 1 and not made.deadly
+    assert made.fired == 1 and not made.deadly
 
 
 class Lingering:

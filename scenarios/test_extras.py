@@ -64,6 +64,7 @@ class Played:
 FIRST = "marker-sim verify --sut mutant:exists-from-memory --mode timeline --storage s3 --runs 120 --seed 2"
 HTTP = "marker-sim verify --sut http --start './server --port {port} --dir {storage}' --storage local"
 ON_SPARK = "marker-sim verify --sut hudi-spark:1.0.2 --storage local --budget 15m"
+OF_JOBS = "marker-sim verify --sut reference-spark --budget 10m"
 BY_JAVA = "marker-sim verify --sut hudi-java:1.2.0 --mode direct --budget 15m"
 BUILT = "marker-sim verify --sut hudi:./hudi-spark3.5-bundle_2.12-1.3.0-SNAPSHOT.jar"
 TWO = "marker-sim verify --sut hudi:1.2.0 --against hudi:1.1.1"
@@ -93,6 +94,7 @@ PLAYED = {  # The first one makes the report of others.
         makes=f": hudi:{tools.HUDI}, ",
     ),
     ON_SPARK: Played(extras="spark", elsewhere="scenarios/test_hudi_spark.py"),
+    OF_JOBS: Played(extras="spark", elsewhere="scenarios/test_spark.py"),
     BY_JAVA: Played(extras="spark", elsewhere="scenarios/test_hudi_java.py"),
     BUILT: Played(extras="spark", elsewhere="scenarios/test_hudi_built.py"),
     "--expect hudi-1.0.2-s3": Played(words="marker-sim verify {readme} --runs 10"),

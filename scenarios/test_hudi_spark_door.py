@@ -126,7 +126,7 @@ def test_behind_a_door_it_is_the_executor_that_made_the_call_which_dies(tmp_path
         call = StorageCall(f"executor-{HOSTS[1]}", "executor", "close", f"t0/{DATA_FILE}")
         assert aimed_at(killed, "t0", "executor").fits(call)
         assert not aimed_at(killed, "t0", "executor").fits(call._replace(process="driver-1"))
-        assert injector.strike(0, killed, call)
+        assert injector.strike(killed, call)
         assert started[HOSTS[1]].wait(20.0) == -9
         assert started[HOSTS[0]].poll() is None
         (event,) = injector.recorder.events

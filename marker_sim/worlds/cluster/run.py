@@ -10,7 +10,6 @@ end      every process is killed, what was under way arrives, and a fresh reader
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from marker_sim.faults import Fault
@@ -80,8 +79,7 @@ class ClusterRun:
         self._phase("end")
         self.host.end_all()
         self.host.settle()
-        host, seen = self.host, (self.marker_directories(), self.writes.tables, self.rows_as)
-        observe(host.record, host.mark(), host.files(), host.now_ns(), self.settings, *seen)
+        self._observe()
 
     def _lay_out(self) -> None:
         """Store and record the earlier instants of every table; their markers only in a format known to the kit."""
@@ -108,33 +106,24 @@ class ClusterRun:
     def _phase(self, name: str) -> None:
         self.host.record("kit", "kit", "observe", "phase", value=name)
 
+    def _observe(self) -> None:
+        """Record every file and marker directory, and the rows that readers of completed commits find in each table.
 
-def observe(
-    record: Callable[..., int],
-    began: int,
-    files: Mapping[str, bytes],
-    now_ns: int,
-    settings: ClusterSettings,
-    directories: Iterable[MarkerDirectory],
-    tables: Iterable[str],
-    rows_as: RowFormat,
-) -> None:
-    """Record every file and marker directory, and the rows that readers of completed commits find in each table.
-
-    began: the index of the last event before storage is read. now_ns: the clock of the run.
-    In a format that judges cannot read themselves a fresh instance of the system lists the directories.
-    """
-    plan, mode = settings.plan, settings.choice.mode
-    fresh = FreshReader(settings.system, mode, plan.storage, settings.options, files, now_ns)
-    for path in sorted(files):
-        record("kit", "kit", "observe", "file", path=path, value=files[path])
-    for place in directories:
-        names = fresh.names(place.path)
-        record("kit", "kit", "observe", "snapshot", *place, place.path, names, caused_by=began)
-    for table in tables:
-        value, error = None, None
-        try:
-            value = tuple(f"{key}={row}" for key, row in sorted(table_rows(table, files, rows_as).items()))
-        except ValueError as unreadable:
-            error = str(unreadable)
-        record("kit", "kit", "observe", "rows", table, value=value, error=error)
+        In a format that judges cannot read themselves a fresh instance of the system lists the directories.
+        """
+        host, settings = self.host, self.settings
+        began, files, record = host.mark(), host.files(), host.record
+        mode, storage = self.choice.mode, self.plan.storage
+        fresh = FreshReader(self.system, mode, storage, settings.options, files, host.now_ns())
+        for path in sorted(files):
+            record("kit", "kit", "observe", "file", path=path, value=files[path])
+        for place in self.marker_directories():
+            names = fresh.names(place.path)
+            record("kit", "kit", "observe", "snapshot", *place, place.path, names, caused_by=began)
+        for table in self.writes.tables:
+            value, error = None, None
+            try:
+                value = tuple(f"{key}={row}" for key, row in sorted(table_rows(table, files, self.rows_as).items()))
+            except ValueError as unreadable:
+                error = str(unreadable)
+            record("kit", "kit", "observe", "rows", table, value=value, error=error)

@@ -41,45 +41,33 @@ HELD_S = 30.0  # At most, for an attempt that waits for something.
 
 
 class SparkFaultInjector(ABC):
-    """Injects faults at storage calls: deaths and pauses itself; calls fail by whoever holds them, as everywhere.
-
-    struck: how often each fault had its effect, by number; those that fail calls are counted by `times` alone.
-    """
+    """Injects faults at storage calls: deaths and pauses itself; calls fail by whoever holds them, as everywhere."""
 
     def __init__(self, recorder: Recorder) -> None:
-        self.struck: Counter[int] = Counter()
         self.recorder = recorder
-        self._armed: dict[ArmedFault, int] = {}
 
     @abstractmethod
-    def strike(self, number: int, fault: Fault, call: StorageCall) -> bool:
+    def strike(self, fault: Fault, call: StorageCall) -> bool:
         """Kill or pause a process at a call, with the recorder's lock held; returns whether one was affected."""
 
     def inject(self, due: ArmedFault, call: StorageCall) -> None:
-        """Inject a fault that is due at a call: kill or pause. Lock held."""
-        number = self._armed.get(due)
-        if number is not None:
-            self.struck[number] += self.strike(number, due.fault, call)
-
-    def times(self, number: int) -> int:
-        """How often a fault had its effect: for failing calls, each time it was due; for processes, if it hit one."""
-        met = sum(aimed.fired for aimed, n in self._armed.items() if n == number and not _is_of_processes(aimed.fault))
-        return self.struck[number] + met
-
-
-def _is_of_processes(fault: Fault) -> bool:
-    return fault.kind is FaultKind.PAUSE or fault.kind.row.kills
+        """Inject a fault that is due at a call: kill or pause; it has fired if it hit a process. Lock held."""
+        if not self.strike(due.fault, call):
+            due.fired -= 1
 
 
 class JobFaultInjector(SparkFaultInjector):
     """Injects the faults of one run of the reference's jobs, until its cluster is healed.
 
+    struck: how often each fault that is due at no storage call had its effect, by number.
     over: the run is; attempts that stand still go on.
     """
 
     def __init__(self, cluster: ProcessCluster, plan: Plan, spark: Standalone) -> None:
         super().__init__(cluster.recorder)
+        self.struck: Counter[int] = Counter()
         self.over = threading.Event()
+        self._armed: dict[int, ArmedFault] = {}
         self._cluster = cluster
         self._plan = plan
         self._spark = spark
@@ -108,11 +96,10 @@ class JobFaultInjector(SparkFaultInjector):
         return [(number, plan.faults[number]) for each in plan.writes[write - 1 : write] for number in each.faults]
 
     def _arm(self, number: int, fault: Fault) -> None:
-        aimed = armed(fault)
-        self._armed[aimed] = number
-        self._cluster.interceptor.arm(aimed)
+        self._armed[number] = armed(fault)
+        self._cluster.interceptor.arm(self._armed[number])
 
-    def strike(self, number: int, fault: Fault, call: StorageCall) -> bool:
+    def strike(self, fault: Fault, call: StorageCall) -> bool:
         """Kill the driver, whichever process made the call, or else the caller; returns whether it was still alive."""
         if phase := phase_of(fault):
             return self.kill_driver(fault, phase, call.path)
@@ -127,7 +114,7 @@ class JobFaultInjector(SparkFaultInjector):
             if phase.site:
                 self.struck[number] += self.kill_driver(fault, name, None)
                 raise CallerIsDead
-            if number not in self._armed.values():
+            if number not in self._armed:
                 self._arm(number, fault)
 
     def kill_driver(self, fault: Fault, phase: str, path: str | None) -> bool:
@@ -237,7 +224,11 @@ class JobFaultInjector(SparkFaultInjector):
     def missed(self) -> tuple[Fault, ...]:
         """The faults that never struck, of the writes that began."""
         ordinals = range(1, len(self._cluster.plan.writes) + 1)
-        return tuple(fault for each in ordinals for number, fault in self._of(each) if not self.times(number))
+        return tuple(fault for each in ordinals for number, fault in self._of(each) if not self._times(number))
+
+    def _times(self, number: int) -> int:
+        """How often a fault had its effect."""
+        return self._armed[number].fired if number in self._armed else self.struck[number]
 
 
 class TaskEffect(NamedTuple):
@@ -276,8 +267,8 @@ class TableFaultInjector(SparkFaultInjector):
         self.driver: Driver | None = None
         self.calls: list[StorageCall] = []  # Of the last write, where the driver or the storage tells them.
         self.cluster: Standalone | None = None
+        self._armed: list[ArmedFault] = []
         self._table = table
-        self._faults: tuple[Fault, ...] = ()
         self._word = ""
         self._place: TableStorage | None = None
         self._stopped: dict[psutil.Process, tuple[str, threading.Timer]] = {}
@@ -290,13 +281,9 @@ class TableFaultInjector(SparkFaultInjector):
 
     def arm(self, step: TableStep | None, place: TableStorage) -> None:
         """Arm the faults of a step, None for none, for the write that begins; they stay armed until `end`."""
-        self.struck.clear()
-        self._armed, self.calls = {}, []
-        self._faults, self._word = ((), "") if step is None else (step.faults, step.word)
-        self._place = place
-        for number, fault in enumerate(self._faults):
-            aimed = aimed_at(fault, self._table, place.caller(fault.target, self.process))
-            self._armed[aimed] = number
+        self.calls, self._place = [], place
+        faults, self._word = ((), "") if step is None else (step.faults, step.word)
+        self._armed = [aimed_at(fault, self._table, place.caller(fault.target, self.process)) for fault in faults]
         place.interceptor.arm(*(aimed for aimed in self._armed if self.at_storage(aimed.fault)))
 
     def at_storage(self, fault: Fault) -> bool:
@@ -315,19 +302,19 @@ class TableFaultInjector(SparkFaultInjector):
     @property
     def fired(self) -> int:
         """The number of effects that the step's faults had."""
-        return sum(self.times(number) for number in range(len(self._faults)))
+        return sum(aimed.fired for aimed in self._armed)
 
     @property
     def met(self) -> bool:
         """Whether the step's last fault had its effect."""
-        return bool(self._faults) and self.times(len(self._faults) - 1) > 0
+        return bool(self._armed) and self._armed[-1].fired > 0
 
     @property
     def deadly(self) -> bool:
         """Whether a fault of the step killed the driver."""
-        return any(fault.target == DRIVER and self.struck[number] for number, fault in enumerate(self._faults))
+        return any(aimed.fault.target == DRIVER and aimed.kind.row.kills and aimed.fired for aimed in self._armed)
 
-    def strike(self, number: int, fault: Fault, call: StorageCall) -> bool:
+    def strike(self, fault: Fault, call: StorageCall) -> bool:
         """Kill the driver, or kill or stop the executor that made the call; on S3, where all executors sign as their
         driver, one that is drawn by the path.
         """

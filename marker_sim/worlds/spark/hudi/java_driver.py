@@ -200,8 +200,6 @@ class JavaFaultInjector(TableFaultInjector):
         kinds = {effect_of(aimed.fault): aimed.kind for aimed in own}
         for aimed, fired in zip(own, answer["struck"], strict=True):
             aimed.fired = fired
-            if aimed.kind.row.kills:
-                self.struck[self._armed[aimed]] += fired
         if self._warm:
             self.calls = [
                 StorageCall(
