@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import psutil
 
@@ -26,7 +26,6 @@ from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.plan import Plan
 from marker_sim.surroundings.supervisor import end_process
 from marker_sim.worlds.interceptor import ArmedFault, StorageCall
-from marker_sim.worlds.processes.cluster import ProcessCluster
 from marker_sim.worlds.processes.faults import CallerIsDead
 from marker_sim.worlds.processes.fork_server import ManagedProcess
 from marker_sim.worlds.recorder import Recorder
@@ -35,6 +34,9 @@ from marker_sim.worlds.spark.hudi.steps import TableStep, aimed_at
 from marker_sim.worlds.spark.hudi.table_storage import TableStorage
 from marker_sim.worlds.spark.plans import DRIVER, EXECUTOR, MOMENTS, PHASES, armed, phase_of
 from marker_sim.worlds.spark.standalone import Standalone, host_of
+
+if TYPE_CHECKING:
+    from marker_sim.worlds.processes.cluster import ProcessCluster
 
 SLOW_S = 6.0  # Makes Spark start a copy of an attempt.
 HELD_S = 30.0  # At most, for an attempt that waits for something.
