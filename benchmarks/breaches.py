@@ -32,11 +32,7 @@ from properties.faces.search import make_plan, make_write_plan
 from properties.judges.sentences import create_of, life, untrue
 from properties.mutant_turns import FIRST_TURNS, SEARCH
 
-_OF_STRANGERS = "scenarios.strangers.faulty_memory"
-CLASSES = (
-    *(f"{_OF_STRANGERS}:{name}" for name in ("StripsLines", "BucketIsThere", "ListingKept", "AppendAnywhere")),
-    *(f"properties.judges.forgetful_stores:{name}" for name in ("TakesNeighbours", "Forgets", "NeverStores")),
-)
+CLASSES = tuple(f"properties.judges.forgetful_stores:{name}" for name in ("TakesNeighbours", "Forgets", "NeverStores"))
 OF_A_GROUP = 40
 OF_A_GUARANTEE = 6
 

@@ -7,66 +7,78 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from properties.real.served import Served, serving
 from properties.volume import volume
-from scenarios.fuzz.file_fuzz import FileFuzzer
-from scenarios.fuzz.ledger import Broken
-from scenarios.fuzz.subject import Subject, serve_command
+from scenarios.fuzz.file_fuzz import FileTrials
+from scenarios.fuzz.file_inputs import DIRECTORIES, JSONS, TIMELINES, Damage
+from scenarios.fuzz.known import KNOWN_FILES, KNOWN_TIMELINES
 
-pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
-
-INPUTS = volume(1_500, quick=400)
-# How many kinds of damage 400 inputs may lack: 8 times so many lacked none five times, one twice and two once.
-RARE = volume(0, quick=4)
-INPUTS_TO_CATCH = 4_000
-KINDS = {"file", "link", "fifo", "socket", "directory", "full-directory", "denied", "huge-line", "many", "instead"}
-ENDS = {("list_all", "ok"), ("list_all", "PathRefused"), ("begin", "ok"), ("begin", "ValueError")}
-FAULTS = {"follows-links": "touched outside", "skips-what-fails": "short of|after a create"}
+TRIALS = volume(400, quick=100)
+CAUGHT = r"touched outside|short of|is not stored"
+FAULTS = {"follows-links": "a link to a directory outside", "skips-what-fails": "a link to what never ends"}
 
 
 @contextmanager
-def server(root: Path, fault: str = "") -> Iterator[Subject]:
-    base = root / "base"
-    base.mkdir()
-    words = serve_command(str(base))
-    if fault:
-        words = [words[0], "-m", "scenarios.fuzz.faulty", fault, *words[words.index("serve") :]]
-    subject = Subject(words, root / "server.log")
-    try:
-        yield subject
-    finally:
-        subject.end()
+def server(root: Path, fault: str = "") -> Iterator[Served]:
+    (root / "base").mkdir()
+    program = ("scenarios.fuzz.faulty", fault) if fault else ("marker_sim",)
+    with serving("--base", str(root / "base"), "--batch-interval-ms", "2", program=program) as served:
+        yield served
 
 
-def test_every_known_damage_is_withstood(tmp_path: Path) -> None:
-    fuzzer = FileFuzzer(tmp_path)
-    fuzzer.run_known()
-    assert fuzzer.statistics.touched == 0
+@pytest.fixture(scope="module", params=["in this process", "by a server"])
+def trials(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FileTrials]:
+    root = tmp_path_factory.mktemp("damaged")
+    if request.param == "in this process":
+        yield FileTrials(root)
+        return
+    with server(root) as served:
+        yield FileTrials(root, served.port)
+        served.process.terminate()
+        assert served.process.communicate() == ("", "")
 
 
-@pytest.mark.draws(runs=INPUTS, one_in=INPUTS // 3)
-def test_readers_and_writers_withstand_damaged_files(tmp_path: Path, chaos_seed: int) -> None:
-    fuzzer = FileFuzzer(tmp_path)
-    fuzzer.run(INPUTS, chaos_seed)
-    statistics = fuzzer.statistics
-    assert statistics.inputs.total() >= INPUTS and len(KINDS - set(statistics.inputs)) <= RARE
-    assert len(ENDS - set(statistics.calls)) <= RARE // 4, statistics.calls
+@pytest.mark.parametrize("name", KNOWN_FILES)
+def test_every_known_damage_of_a_marker_directory_is_withstood(trials: FileTrials, name: str) -> None:
+    trials.directory_trial(KNOWN_FILES[name])
 
 
-@pytest.mark.draws(runs=INPUTS // 4, one_in=INPUTS // 12)
-def test_the_server_withstands_damaged_files(tmp_path: Path, chaos_seed: int) -> None:
-    with server(tmp_path) as subject:
-        fuzzer = FileFuzzer(tmp_path, port=subject.port)
-        fuzzer.run_known()
-        fuzzer.run(INPUTS // 4, chaos_seed)
-        assert fuzzer.statistics.calls["server /all", "200"] and fuzzer.statistics.calls["server /create", "200"]
-        assert subject.alive() and not subject.alarms()
+@settings(max_examples=TRIALS)
+@given(DIRECTORIES)
+def test_readers_and_writers_withstand_damaged_files(trials: FileTrials, damages: list[Damage]) -> None:
+    trials.directory_trial(damages)
 
 
-@pytest.mark.draws(runs=INPUTS_TO_CATCH, one_in=400, fails=5e-5)
+@pytest.mark.parametrize("name", KNOWN_TIMELINES)
+def test_every_known_damage_of_a_timeline_is_withstood(tmp_path: Path, name: str) -> None:
+    FileTrials(tmp_path).timeline_trial(KNOWN_TIMELINES[name])
+
+
+@settings(max_examples=TRIALS)
+@given(damages=TIMELINES)
+def test_a_recovery_withstands_a_damaged_timeline(
+    tmp_path_factory: pytest.TempPathFactory, damages: list[Damage]
+) -> None:
+    FileTrials(tmp_path_factory.mktemp("timeline")).timeline_trial(damages)
+
+
+@pytest.mark.parametrize("data", JSONS, ids=lambda data: repr(data[:40]))
+def test_odd_json_is_decoded_or_refused(tmp_path: Path, data: bytes) -> None:
+    FileTrials(tmp_path).codec_trial(data)
+
+
+@given(data=st.binary(max_size=40))
+def test_bytes_are_decoded_or_refused(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    FileTrials(tmp_path_factory.mktemp("codec")).codec_trial(data)
+
+
 @pytest.mark.parametrize("fault", sorted(FAULTS))
-def test_a_faulty_server_is_caught(fault: str, tmp_path: Path, chaos_seed: int) -> None:
-    with server(tmp_path, fault) as subject, pytest.raises(Broken, match=FAULTS[fault]):
-        fuzzer = FileFuzzer(tmp_path, port=subject.port, shrink=False)
-        fuzzer.run_known()
-        fuzzer.run(INPUTS_TO_CATCH, chaos_seed)
+def test_a_faulty_server_is_caught(fault: str, tmp_path: Path) -> None:
+    with (
+        server(tmp_path, fault) as served,
+        pytest.raises(AssertionError, match=CAUGHT),
+    ):
+        FileTrials(tmp_path, served.port).directory_trial(KNOWN_FILES[FAULTS[fault]])

@@ -11,7 +11,8 @@ from marker_sim.judges import judge
 from properties.faces.cli import read_history
 from properties.faces.history import life_from_effects
 
-ACCUSED = Path(__file__).parents[2] / "scenarios" / "strangers" / "plans" / "falsely-accused.jsonl"
+# Of a correct server, which G12 accused once: the first reading began before a create that ended during it.
+ACCUSED = Path(__file__).with_name("falsely-accused.jsonl")
 
 
 def test_a_create_that_ended_before_a_reading_was_over_may_be_what_the_next_reading_shows() -> None:

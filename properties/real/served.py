@@ -7,7 +7,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from urllib.parse import quote, urlencode
 
 BASE_PATH = "/v1/hoodie/marker"
 ANSWER_TIMEOUT_S = 30.0
+PROGRAM = ("marker_sim",)
 
 
 class Answer(NamedTuple):
@@ -84,9 +85,9 @@ def read_answer(connection: socket.socket) -> Answer:
 
 
 @contextmanager
-def serving(*arguments: str, **environment: str) -> Iterator[Served]:
+def serving(*arguments: str, program: Sequence[str] = PROGRAM, **environment: str) -> Iterator[Served]:
     """A server for a block; whatever became of it, it is gone afterwards."""
-    process = start(*arguments, **environment)
+    process = start(*arguments, program=program, **environment)
     try:
         yield ready(process)
     finally:
@@ -94,10 +95,10 @@ def serving(*arguments: str, **environment: str) -> Iterator[Served]:
         process.communicate()
 
 
-def start(*arguments: str, **environment: str) -> subprocess.Popen[str]:
-    """Start a server."""
+def start(*arguments: str, program: Sequence[str] = PROGRAM, **environment: str) -> subprocess.Popen[str]:
+    """Start a server. program: the module that does what `marker-sim` does, and words before the command."""
     return subprocess.Popen(
-        [sys.executable, "-m", "marker_sim", "serve", "--port", "0", *arguments],
+        [sys.executable, "-m", *program, "serve", "--port", "0", *arguments],
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -29,7 +29,6 @@ class Start:
     storage: str = "local"
 
 
-_CAT = "sh -c 'cat \"$0\"/%s 2>/dev/null || true' {dir}"
 SERVERS = {
     "go-hex-files": Start(
         needs="go",
@@ -45,17 +44,10 @@ SERVERS = {
         needs="node",
         source="journal.mjs",
         command="node {source} {port} {storage}",
-        reader=_CAT % "e[0-9]*",
+        reader="sh -c 'cat \"$0\"/e[0-9]* 2>/dev/null || true' {dir}",
     ),
     "node-alone": Start(needs="node", source="alone.mjs", command="node {source} {port} {storage}"),
     "node-claimed": Start(needs="node", source="claimed.mjs", command="node {source} {port} {storage}"),
-    "java-buckets": Start(
-        needs="java",
-        source="Buckets.java",
-        command="java -Xshare:auto -XX:TieredStopAtLevel=1 {source} {port} {storage}",
-        reader=_CAT % "bucket-[0-9]",
-    ),
-    "rust-leaves": Start(needs="rustc", source="leaves.rs", command="{built} {port} {storage} {threads}"),
     "python-sqlite": Start(
         needs="python",
         source="in_sqlite.py",
@@ -83,6 +75,7 @@ SERVERS = {
             "aside": "",
             "crash-only": "",
             "exchange": "",
+            "leaves": " {threads}",
             "linked": " {threads}",
             "patient": "",
             "versions": "",
@@ -112,8 +105,8 @@ def start(name: str, out: Path) -> tuple[str, str]:
     server = SERVERS[name]
     source = HERE / server.source
     built = out / name
-    if server.needs in BUILDS:
-        BUILDS[server.needs](source, built)
+    if server.needs == "go":
+        build_go(source, built)
     values = {"{built}": built, "{source}": source, "{python}": sys.executable}
     texts = [server.command, server.reader]
     for key, path in values.items():
@@ -125,14 +118,6 @@ def build_go(source: Path, built: Path) -> None:
     """One file and the standard library: no module, and nothing is fetched."""
     command = ["go", "build", "-o", str(built), source.name]
     subprocess.run(command, check=True, cwd=source.parent, timeout=BUILD_S)
-
-
-def build_rust(source: Path, built: Path) -> None:
-    """One file and the standard library (1.89 or later, which has locks of files)."""
-    subprocess.run(["rustc", "-O", "--edition", "2021", "-o", str(built), str(source)], check=True, timeout=BUILD_S)
-
-
-BUILDS = {"go": build_go, "rustc": build_rust}
 
 
 def words(name: str, out: Path) -> list[str]:

@@ -15,10 +15,8 @@ import os
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Protocol
 
 from scenarios.fuzz.http_inputs import INSTANTS, TABLES
-from scenarios.fuzz.rules import Base
 
 _PLACE = re.compile(r"(?P<table>.*?)/\.hoodie/\.temp/(?P<instant>[^/]+)(?:/(?P<inner>.*))?\Z", re.DOTALL)
 _DIRECT = re.compile(r".+\.marker\.(CREATE|MERGE|APPEND)\Z", re.DOTALL)
@@ -27,20 +25,6 @@ _TYPE = "MARKERS.type"
 _LOCK = ".markers.lock"
 Facts = tuple[str, int, int, int, str]
 Stored = dict[str, Counter[str]]
-
-
-class Ground(Protocol):
-    """Where a server keeps markers. Paths of marker directories are without a scheme, as in `rules.Base.path`.
-
-    stored    how often each name is stored, by marker directory. touched: what changed that nobody may change.
-    """
-
-    base: Base
-    out: str
-
-    def stored(self) -> Stored: ...
-    def touched(self) -> list[str]: ...
-    def uri(self, directory: str) -> str: ...
 
 
 def names_in(files: dict[str, bytes]) -> Counter[str]:
@@ -80,25 +64,20 @@ def plant(root: Path) -> None:
     (base / "dangling" / ".hoodie").symlink_to(root / "nowhere")
 
 
-class LocalGround:
+class Ground:
     """A tree on this host."""
 
-    def __init__(self, root: Path, uri: str = "") -> None:
-        root = root.resolve()
-        plant(root)
-        self.root = root
-        self.base = Base(uri + str(root / "base"), str(root / "base"))
-        self.out = str(root / "outside")
+    def __init__(self, root: Path) -> None:
+        self.root = root.resolve()
+        plant(self.root)
+        self.base = str(self.root / "base")
+        self.out = str(self.root / "outside")
         self._before = self._facts()
-
-    def uri(self, directory: str) -> str:
-        """A marker directory as requests spell it."""
-        return self.base.uri + directory[len(self.base.path) :]
 
     def stored(self) -> Stored:
         """Read every marker directory below the base, without following links."""
         found: dict[str, dict[str, bytes]] = {}
-        for folder, folders, names in os.walk(self.base.path):
+        for folder, folders, names in os.walk(self.base):
             folders[:] = [name for name in folders if not os.path.islink(f"{folder}/{name}")]
             for name in sorted(names):
                 place = _PLACE.match(f"{folder}/{name}")

@@ -43,6 +43,11 @@ class Input(NamedTuple):
     requests: tuple[tuple[bytes, bytes], ...] = ()
     plain: bool = False
 
+    def filled(self, scene: Scene) -> Input:
+        """The input for a server of a place."""
+        parts = tuple((method, scene.fill(target)) for method, target in self.requests)
+        return self._replace(pieces=tuple(map(scene.fill, self.pieces)), requests=parts)
+
 
 class Part(NamedTuple):
     """A method and a target."""

@@ -1,6 +1,6 @@
 """Inputs that are tried before any other: each broke a server once, this one or one that was made faulty on purpose.
 
-A row is what the fuzzer prints when a property breaks; `{base}` and `{out}` are filled in.
+`{base}` and `{out}` are filled in.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from scenarios.fuzz.rules import Due, name_due
+from scenarios.fuzz.rules import good_name
 
 _BATCH = re.compile(r"MARKERS(?:0|[1-9][0-9]*)\Z")
 _DIRECT = re.compile(r"(?:.*/)?[^/]+\.marker\.(?:CREATE|MERGE|APPEND)\Z", re.DOTALL)
@@ -36,11 +36,11 @@ def read_plainly(directory: Path) -> Plain:
             for line in path.read_bytes().split(b"\n")[:-1]:
                 text = line.decode("utf-8", "surrogateescape")
                 possible.add(text)
-                if name_due(text) is Due.ACCEPT:
+                if good_name(text):
                     good.add(text)
         elif _DIRECT.match(name) and (path.is_symlink() or not path.is_dir()):
             possible.add(name)
-            if regular and name_due(name) is Due.ACCEPT:
+            if regular and good_name(name):
                 good.add(name)
         elif (_BATCH.match(name) or name == _TYPE) and (path.is_symlink() or not path.is_dir()) and not readable:
             unreadable = True

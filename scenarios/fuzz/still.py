@@ -11,7 +11,6 @@ from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 from marker_sim.seams import Mailbox
-from scenarios.fuzz.ledger import Broken
 
 T = TypeVar("T")
 
@@ -61,7 +60,7 @@ class _Queue:
 
 
 def within(bound_s: float, what: str, call: Callable[[], T]) -> T | Exception:
-    """The result of a call or the exception that it raised; Broken when it does not end within the bound."""
+    """The result of a call or the exception that it raised; AssertionError when it does not end within the bound."""
     results: list[T | Exception] = []
 
     def run() -> None:
@@ -74,5 +73,5 @@ def within(bound_s: float, what: str, call: Callable[[], T]) -> T | Exception:
     thread.start()
     thread.join(bound_s)
     if not results:
-        raise Broken(f"{what} does not end within {bound_s:.0f} s")
+        raise AssertionError(f"{what} does not end within {bound_s:.0f} s")
     return results[0]
