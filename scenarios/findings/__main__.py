@@ -5,7 +5,7 @@
     python -m scenarios.findings --take REPORT/failures/PLAN.json           store a failure of a report for its story
     python -m scenarios.findings STORY --count 4 [--on 1.2.0-local]         run the plans, and store how often they fail
 
-A script runs where its plan was found, and where it ran before; --on names more. It needs Java, curl, bash 5 and Hudi's
+A script runs where its plan was found, and where it ran before; --on names more. It needs Java and Hudi's
 bundle, and moto for what was found on S3.
 """
 

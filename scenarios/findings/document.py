@@ -71,7 +71,7 @@ def _story(stored: StoredFinding) -> str:
         return "\n".join((*lines, f"No script: {stored.no_script}."))
     if not stored.ran:
         return "\n".join((*lines, "Its script was not run yet."))
-    lines += ["Its script, in a shell without the kit:", "", "| Hudi | storage | exit code | |", "|---|---|---|---|"]
+    lines += ["Its script, without the kit:", "", "| Hudi | storage | exit code | |", "|---|---|---|---|"]
     lines += [f"| {run.sut.partition(':')[2]} | {run.storage} | {run.code} | {_last(run)} |" for run in stored.ran]
     return "\n".join((*lines, "", "```", *map(_cut, stored.transcript), "```"))
 
@@ -113,7 +113,7 @@ def _table(stored: Sequence[StoredFinding], titles: dict[str, str]) -> str:
             continue
         plan, run = Plan.from_dict(each.plan), each.ran[0] if each.ran else None
         origin = "by hand" if each.by_hand else "a walk" if "walk" in each.command else "a campaign"
-        shown = "the shell cannot" if each.no_script else _last(run) if run else "not run"
+        shown = "no script can" if each.no_script else _last(run) if run else "not run"
         often = "; ".join(f"{how} ({', '.join(_versions(each, how))})" for how in dict.fromkeys(each.counts.values()))
         lines.append(f"| {link} | {origin}, {each.version} {plan.storage} | {plan.entries} | {often} | {shown} |")
     return "\n".join(lines)

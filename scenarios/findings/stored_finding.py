@@ -25,7 +25,7 @@ _STEPS = re.compile(r"(?:#|//) -+ the steps -+\n(.*?)\n *(?:#|//) -+ how a step 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptRun:
-    """A script that was run in a shell without the kit.
+    """A script that was run without the kit.
 
     sut: "hudi:VERSION"; storage: "local" or "s3".
     code: its exit code; last: its last line.
