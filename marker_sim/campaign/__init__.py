@@ -7,8 +7,8 @@ played_shrinking.py       a failing plan made smaller against a real server, whe
 pieces.py                 its unit of work, done by this process or by a worker, and all that was found so far
 runs.py                   one plan run and judged
 comparison.py             two systems on the same plans
-replay.py                 runs a stored plan again
-sources/                  where numbered runs come from: the swarm, crashes, processes, Spark, servers
+replay.py                 runs a stored plan again; stored_plan.py: what it is
+sources/                  where numbered runs come from: the swarm, crashes, processes, Spark
 machine*.py               the Hypothesis state machines, and campaigns of their examples
 hunts.py                  campaigns against mutants: which judge kills each, and how soon
 coverage/                 conditions for a guarantee to hold

@@ -14,11 +14,11 @@ from pathlib import Path
 from marker_sim import __version__
 from marker_sim.campaign.nightly.ledger import SCHEMA, Ledger, read_lines
 from marker_sim.campaign.nightly.totals import Totals
-from marker_sim.campaign.sources.played import request_on
 from marker_sim.errors import HarnessError, UsageError
+from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.surroundings.requirements import find_java, lacking
 from marker_sim.targets.table import DEFAULT, parse_target
-from marker_sim.targets.target import ServerOptions
+from marker_sim.targets.target import CampaignRequest, ServerOptions
 from marker_sim.worlds.door.available import refused
 
 SHARES = {"swarm": 50.0, "exhaustive": 20.0, "real": 20.0, "spark": 10.0}
@@ -204,6 +204,20 @@ def same_system(one: str, other: str) -> bool:
         return True
     target, known = parse_target(one), parse_target(other)
     return not target.can.plans and type(target) is type(known)
+
+
+def request_on(sut: str, storage: str, server: ServerOptions, profile: str, seed: int, report: Path) -> CampaignRequest:
+    """The request for a system in real time on one storage."""
+    target = parse_target(sut)
+    return CampaignRequest(
+        target=target,
+        modes=target.can.modes,
+        storages=(storage,),
+        seed=seed,
+        profile=load_profile(profile),
+        server=server,
+        report=report,
+    )
 
 
 def missing(totals: Totals, request: NightRequest) -> dict[str, str]:

@@ -7,7 +7,8 @@ quiet                   why the unit alone would be inconclusive
 sightings               FailureRecord, at most one for each guarantee, mode, storage and cause
 trouble                 why the kit could not finish the unit, "" when it did; it is not run again
 
-Failures of servers and of Spark are shrunk there at once, those of real processes in the simulated world.
+A unit of a foreign system is a campaign, so its failures are shrunk there at once, as those of Spark are; those of real
+processes are shrunk in the simulated world.
 `ROWS`, a row of each run where that is wanted, is no part of the line: it goes to the tables (parquet.py).
 """
 
@@ -20,26 +21,35 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
-from marker_sim.campaign.coverage.canary import draw, find_false_statement
+from marker_sim.campaign.coverage.canary import draw
 from marker_sim.campaign.engine import run_campaign
-from marker_sim.campaign.nightly.failures import plan_of
+from marker_sim.campaign.nightly.failures import stored_plan
 from marker_sim.campaign.nightly.ledger import Line
-from marker_sim.campaign.nightly.opening import FOREIGN
-from marker_sim.campaign.pieces import Piece, PieceResult, SearchSettings, Source, collected_by_hand, explore
+from marker_sim.campaign.nightly.opening import FOREIGN, request_on
+from marker_sim.campaign.pieces import (
+    Piece,
+    PieceResult,
+    SearchSettings,
+    Source,
+    collected_by_hand,
+    explore,
+    worth_shrinking,
+)
 from marker_sim.campaign.planned_runs import hunt_canary
-from marker_sim.campaign.played_shrinking import BESIDE, PlayedShrinker
-from marker_sim.campaign.replay import played, simulated, with_processes
+from marker_sim.campaign.played_shrinking import PlayedShrinker
+from marker_sim.campaign.replay import replayed, with_processes
 from marker_sim.campaign.runs import LEFT_OUT, failure_of, smaller
 from marker_sim.campaign.sources.exhaustive import Crashes, Space
-from marker_sim.campaign.sources.played import CLOSING_S, Processes, ProcessRuns, ServerRuns, SparkRuns
+from marker_sim.campaign.sources.played import Processes, ProcessRuns, SparkRuns
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.history import History
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.loading import load_system
-from marker_sim.outcome.failure import Failure, FailureRecord, Kind, record_of
-from marker_sim.outcome.result import RunRow
+from marker_sim.outcome.failure import SERVER, SPARK, Failure, FailureRecord, Kind, record_of
+from marker_sim.outcome.result import Canary, RunRow
 from marker_sim.outcome.statistics import RunCounts
 from marker_sim.plan import MODES, PLACES, STORAGES, Plan
 from marker_sim.search.seeds import plan_seed
@@ -55,10 +65,16 @@ ROWS = "rows"
 SHRINK_S, SHRINKS_S = 5.0, 300.0  # Limits for one violation, and for all violations of a unit.
 CANARY_S = 60.0
 REAL = {"real-local": "local", "real-s3": "s3"}
-# Time for shrinking in real time: a maximum, and a share of the rest of the night.
-SERVER_SHRINK_S = 30.0
-ALONE_SHRINK_S = 300.0
+# Time for shrinking on Spark: a maximum, and a share of the rest of the night.
+SPARK_SHRINK_S = 300.0
 SHRINK_SHARE = 0.25
+# Time of a campaign in real time: a maximum for servers, one for systems that have the machine for themselves, and a
+# share of the rest of the night.
+SERVER_UNIT_S = 60.0
+ALONE_UNIT_S = 600.0
+UNIT_SHARE = 0.5
+LEAST_S = 15.0
+CLOSING_S = 5.0
 # How often a plan that failed is run again.
 REAL_TIMES = 2
 SERVER_TIMES = 5
@@ -90,14 +106,6 @@ class NightlyTask:
     listing: bool = False
     space: str = ""
     server: ServerOptions = field(default_factory=ServerOptions)
-
-
-def worth_shrinking(seen: int) -> bool:
-    """Whether the next violation of a kind that occurred `seen` times is shrunk: the 1st, 2nd, 4th, 8th and so on.
-
-    So a frequent defect costs little, and another one of its kind is still found.
-    """
-    return seen & (seen + 1) == 0
 
 
 def unit(task: NightlyTask, source: Source, records: Callable[[PieceResult], Iterable[FailureRecord]]) -> Line:
@@ -216,85 +224,83 @@ def processes(task: NightlyTask, real: Processes) -> Line:
     return unit(task, ProcessRuns(real, task.seed, REAL[task.stream]), records)
 
 
-def in_real_time(task: NightlyTask, runs: SparkRuns | ServerRuns) -> Line:
-    """Plans as Spark applications or on servers, by number; of each kind of failure the 1st, 2nd, 4th ... is shrunk."""
-    return unit(task, runs, lambda seen: _made_small(task, runs, seen.found)) | {"goals": list(runs.goals)}
+def spark(task: NightlyTask, runs: SparkRuns) -> Line:
+    """Plans as Spark applications, by number; of each kind of failure the 1st, 2nd, 4th ... is shrunk."""
+    return unit(task, runs, lambda seen: _made_small(task, runs, seen.found))
 
 
-def _made_small(
-    task: NightlyTask, runs: SparkRuns | ServerRuns, broken: dict[Kind, Failure]
-) -> Iterable[FailureRecord]:
+def _made_small(task: NightlyTask, runs: SparkRuns, broken: dict[Kind, Failure]) -> Iterable[FailureRecord]:
     """The failures of a unit: the first that is worth shrinking with its small plan, the others as they were seen."""
     small, text, now = dict[Kind, Failure](), "", time.monotonic()
     worth = [kind for kind in broken if worth_shrinking(task.seen.get(kind.place, 0))]
-    most_s = ALONE_SHRINK_S if runs.alone else SERVER_SHRINK_S
-    until = now + min(most_s, (task.until - CLOSING_S - now) * SHRINK_SHARE)
+    until = now + min(SPARK_SHRINK_S, (task.until - CLOSING_S - now) * SHRINK_SHARE)
     if worth and until > now:
         first = min(worth, key=lambda kind: broken[kind].breach.under != "none")
-        shrinker = PlayedShrinker(runs.again, load_profile(task.profile), 1 if runs.alone else BESIDE)
-        made = shrinker.shrink(first, [broken[first]], until)
+        made = PlayedShrinker(runs.again, load_profile(task.profile), 1).shrink(first, [broken[first]], until)
         small, text = ({} if made.told is None else made.broken), f"\n{made.sentence}"
     entries = max((failure.entries for failure in broken.values()), default=0)
     for kind, seen in {**broken, **small}.items():
-        record = record_of(seen, runs.world, shrunk=kind in small)
+        record = record_of(seen, SPARK, shrunk=kind in small)
         said = record.text + text if kind in small else record.text
         yield replace(record, entries_before=entries, text=said, deterministic=False)
 
 
-def canary(task: NightlyTask) -> Line:
-    """The result of a planted defect: of the mutant that seed and number draw, or of a false statement about a run.
+def foreign(task: NightlyTask) -> Line:
+    """A campaign of plans by number against a system in real time, which makes its failures small at once.
 
-    A JSON-ready dict; caught: by which guarantee, "" when by none.
+    It has fewer plans than the task asked for where their time was over.
     """
-    if parse_target(task.sut).can.plans:
-        system, profile = load_system(task.sut), load_profile(task.profile)
-        seed = plan_seed(task.seed, task.first)
-        drawn = draw(seed, _places(system), None, profile)
-        planted = drawn and hunt_canary(*drawn, seed, profile, time.monotonic() + CANARY_S)
-    else:
-        runs = _servers(task, FOREIGN[task.space])
-        plan = runs.plan(task.first)
-        plan = replace(plan, writes=plan.writes[:1])  # One step of a table's run is enough here.
-        planted = find_false_statement(runs.again(plan).history)
-    if planted is None:
+    with TemporaryDirectory(prefix="marker-sim-logs-") as logs:
+        request = request_on(task.sut, FOREIGN[task.stream], task.server, task.profile, task.seed, Path(logs))
+        most_s = ALONE_UNIT_S if request.target.can.alone else SERVER_UNIT_S
+        left_s = task.until - time.monotonic()
+        budget_s = min(most_s, max(LEAST_S, left_s * UNIT_SHARE), left_s)
+        request = replace(request, first=task.first, runs=task.count, budget_s=budget_s, seen=task.seen)
+        campaign = run_campaign(request, lambda _: None)
+    records = [_of_server(failure) for failure in campaign.failures]
+    counts, planted = campaign.statistics.by_profile(request.profile), campaign.canary
+    return _line(task, counts, records, ()) | {
+        "count": task.count if campaign.trouble else campaign.runs,
+        "goals": list(request.target.goals(request)),
+        "trouble": campaign.trouble,
+        "canary": {} if planted is None else _planted(planted),
+    }
+
+
+def _of_server(failure: Failure) -> FailureRecord:
+    record = record_of(failure, SERVER, shrunk=bool(failure.confirmed))
+    said = f"{record.text}\n{failure.confirmed}" if failure.confirmed else record.text
+    return replace(record, text=said, deterministic=False)
+
+
+def canary(task: NightlyTask) -> Line:
+    """The result of a planted defect, the mutant that seed and number draw, in a JSON-ready dict."""
+    system, profile = load_system(task.sut), load_profile(task.profile)
+    seed = plan_seed(task.seed, task.first)
+    drawn = draw(seed, _places(system), None, profile)
+    if drawn is None:
         return {"mutant": "", "caught": "", "plans": 0, "trouble": ""}
-    caught = planted.guarantee if planted.caught else ""
-    return {"mutant": planted.mutant, "caught": caught, "plans": planted.plans, "trouble": ""}
+    return _planted(hunt_canary(*drawn, seed, profile, time.monotonic() + CANARY_S)) | {"trouble": ""}
+
+
+def _planted(canary: Canary) -> Line:
+    """caught: by which guarantee, "" when by none."""
+    return {"mutant": canary.mutant, "caught": canary.guarantee if canary.caught else "", "plans": canary.plans}
 
 
 def stored(task: NightlyTask) -> Line:
-    """The status of a stored failure after more runs, in real time until it fails.
-
-    In real time a run without a violation is no trouble.
-    """
-    failure = task.failure
-    assert failure is not None
-    plan, profile, guarantee = plan_of(failure), load_profile(failure.profile), failure.guarantee
-    if failure.world == "simulated":
-        steady, system = failure.deterministic, load_system(failure.sut)
-        again = simulated(plan, system, guarantee, failure.cause, profile, steady=steady)
-        return {"status": again.status, "trouble": again.why}
-    if parse_target(task.sut).can.plans:
-        again = with_processes(_kept(Processes, task.sut), plan, guarantee, profile, REAL_TIMES + 1)
-    else:
-        runs = _servers(task, failure.storage)
-
-        def run(fresh: bool) -> History:
-            return runs.again(plan, fresh=fresh).history
-
-        profile = load_profile(task.profile)
-        again = played(run, plan, profile, guarantee, failure.cause, SERVER_TIMES, enough=1)
-    return {"status": again.status, "trouble": ""}
+    """The status of a stored failure after more runs, in real time until it fails, by the system of the night."""
+    assert task.failure is not None
+    plan = stored_plan(task.failure)
+    on_server = plan.server is not None
+    if on_server:
+        plan = replace(plan, server=task.server)
+    again = replayed(plan, task.sut, load_profile(task.profile), SERVER_TIMES if on_server else None, enough=1)
+    return {"status": again.status, "trouble": again.why}
 
 
 def _places(system: System) -> list[tuple[str, str]]:
     return [(mode, storage) for mode, storage in PLACES if served(system, mode, storage)]
-
-
-def _servers(task: NightlyTask, storage: str) -> ServerRuns:
-    runs = _kept(ServerRuns, task.sut, storage, task.server, task.profile, task.seed)
-    runs.until = task.until
-    return runs
 
 
 class _Shelf(Keeper):
@@ -355,7 +361,7 @@ def _done(task: NightlyTask) -> Line:
         case "exhaustive" | "space":
             return exhaustive(task, _kept(space_of, task.sut))
         case "spark":
-            return in_real_time(task, _kept(SparkRuns, task.sut, task.seed))
+            return spark(task, _kept(SparkRuns, task.sut, task.seed))
         case "real-local" | "real-s3":
             return processes(task, _kept(Processes, task.sut))
-    return in_real_time(task, _servers(task, FOREIGN[task.stream]))
+    return foreign(task)
