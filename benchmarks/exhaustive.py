@@ -16,7 +16,7 @@ from itertools import groupby
 from math import isqrt
 
 from marker_sim.campaign.pieces import Piece, SearchSettings, explore
-from marker_sim.campaign.runs import smaller
+from marker_sim.campaign.simulated_failure import smaller
 from marker_sim.campaign.sources.exhaustive import COVERED, NAMES, Case, Crashes, Part, Space
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import MODES, STORAGES

@@ -22,8 +22,7 @@ from marker_sim.judges import judge
 from properties.faces.judges import load_profile
 from properties.faces.outcome import failures_in
 from properties.faces.search import plan_seed
-from properties.faces.surroundings import find_java, spark_home
-from properties.faces.worlds import DRIVER, LocalFront, Standalone, driver_plan, run_spark, task_plan
+from properties.faces.worlds import DRIVER, SparkProcesses, driver_plan, run_spark, task_plan
 from scenarios.spark_counts import SparkCounts, count
 
 PROFILE = load_profile("reference")
@@ -45,10 +44,7 @@ def main() -> int:
     plans = tuple(PLANS) if given.plan == "both" else (given.plan,)
     scratch = Path(tempfile.mkdtemp(prefix="marker-sim-spark-jobs-"))
     bad = 0
-    with (
-        LocalFront(scratch / "files") as front,
-        Standalone(scratch / "cluster", java=find_java(), home=spark_home(), door=front) as cluster,
-    ):
+    with SparkProcesses() as cluster:
         for kind in plans:
             for mode in modes:
                 for storage in storages:
@@ -58,14 +54,13 @@ def main() -> int:
     return 1 if bad else 0
 
 
-def _row(kind: str, mode: str, storage: str, given: argparse.Namespace, cluster: Standalone, scratch: Path) -> int:
+def _row(kind: str, mode: str, storage: str, given: argparse.Namespace, cluster: SparkProcesses, scratch: Path) -> int:
     total, drivers, began = SparkCounts(), 0, time.monotonic()
     broken: list[str] = []
     missed: list[object] = []
     for number in range(given.rounds):
         plan = PLANS[kind](plan_seed(given.seed, number), mode, storage)
-        logs = scratch / f"{kind}-{mode}-{storage}-{number}"
-        run = run_spark(plan, cluster, logs, given.sut)
+        run = run_spark(plan, cluster, given.sut)
         counts = count(run.history)
         total.add(counts)
         drivers += len({event.process for event in run.history.events if event.role == DRIVER})
@@ -76,8 +71,9 @@ def _row(kind: str, mode: str, storage: str, given: argparse.Namespace, cluster:
         ]
         broken += found
         if found or counts.strays:
-            write_jsonl(run.history, logs / "history.jsonl")
-            print(f"   seed {plan.seed}: history in {logs / 'history.jsonl'}")
+            history = scratch / f"{kind}-{mode}-{storage}-{number}.jsonl"
+            write_jsonl(run.history, history)
+            print(f"   seed {plan.seed}: history in {history}")
     took = time.monotonic() - began
     print(
         f"{kind} {mode} {storage}: {total.jobs} jobs, {total.completed} completed, {drivers} drivers, {total.rollbacks}"

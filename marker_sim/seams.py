@@ -145,6 +145,16 @@ class Capabilities:
         return "put-if-unchanged" if expected is not None and not self.put_if_unchanged else ""
 
 
+LOCAL = Capabilities(
+    scheme="local",
+    put_if_absent=True,
+    put_if_unchanged=False,
+    atomic_replace=True,
+    host_lock=True,
+    batched_markers=True,
+)
+
+
 class Storage(Protocol):
     """Objects by path ("a/b/c", no leading slash, relative to the storage root). Safe to call from any thread.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign import planned_runs
+from marker_sim.campaign import planned_runs, simulated_failure
 from marker_sim.faults import Fault, FaultKind, FaultSettings, Site, Step
 from marker_sim.loading import load_system
 from marker_sim.plan import Op, Plan, Task, Write
@@ -255,7 +255,7 @@ def test_shrinking_ends_with_the_budget_or_soon_after_a_search_that_used_it_up(
         given.append(budget_s)
         time.sleep(budget_s)
 
-    monkeypatch.setattr(planned_runs, "smaller", slow)
+    monkeypatch.setattr(simulated_failure, "smaller", slow)
     monkeypatch.setattr(planned_runs, "SHRINK_MIN_S", 1.0)
     monkeypatch.setattr(planned_runs, "workers", lambda _, jobs, do: TaskPool(do))  # All of it in this process.
     target = parse_target("mutant:ack-before-flush")

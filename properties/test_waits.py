@@ -70,7 +70,8 @@ ALLOWED = {
     "worlds/s3_front/consistency_probe.py ProbeEndpoint.race.run": "the barrier has a time-out",
     "worlds/simulated/environment.py SimulatedBackend.receive": OF_THE_WORLD,
     "worlds/spark/application.py Application._listen": DAEMON,
-    "worlds/spark/driver.py DriverChild._keep_server": CHILD,
+    "worlds/spark/driver.py _listen": CHILD,
+    "worlds/spark/driver.py drive": CHILD,
     "worlds/spark/session.py answer_kit": CHILD,
     "worlds/spark/tasks.py WriteTasks.__call__": "no wait: the context of a task of Spark",
 }

@@ -21,6 +21,7 @@ from marker_sim.report.words import printable
 from marker_sim.surroundings.requirements import spark_home
 from marker_sim.targets import hudi, hudi_java
 
+PYTHON = str(Path(sys.base_prefix) / "bin" / "python3")  # Without the environment's packages.
 PATH = "/usr/local/bin:/usr/bin:/bin"
 _OWN = (  # What differs from run to run: where, by which, and when.
     (re.compile(r"(?:/[\w.-]+)*/tmp\.\w+(?:/\d+)?"), "DIR"),
@@ -40,18 +41,22 @@ class ShellRun:
     left: tuple[int, ...]
 
 
-def run_script(script: str, folder: Path, timeout_s: float = 300, language: str = "bash", **settings: str) -> ShellRun:
+def run_script(
+    script: str, folder: Path, timeout_s: float = 300, language: str = "python", **settings: str
+) -> ShellRun:
     """Run a script in a folder, with these settings in its environment; bytes that are no text are shown as \\xNN.
 
-    language: "bash", or "java", where CLASSPATH has the class path.
+    language: "python", or "java", where CLASSPATH has the class path.
     Raises subprocess.TimeoutExpired.
     """
-    file = folder / ("script.java" if language == "java" else "script.sh")
+    java = language == "java"
+    file = folder / ("script.java" if java else "script.py")
     file.write_text(script, encoding="utf-8")
     environment = {"PATH": PATH, "TMPDIR": str(folder), **settings}
+    words = ["java"] if java else [PYTHON, "-I", "-S"]
     done = subprocess.run(
-        [language, str(file)], capture_output=True, env=environment, cwd=folder, timeout=timeout_s, check=False,
-    )  # fmt: skip
+        [*words, str(file)], capture_output=True, env=environment, cwd=folder, timeout=timeout_s, check=False
+    )
     left = tuple(
         each.pid
         for each in psutil.process_iter(["environ"])

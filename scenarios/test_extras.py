@@ -101,8 +101,8 @@ PLAYED = {  # The first one makes the report of others.
     "marker-sim replay marker-sim-report": Played(makes="STILL VIOLATED"),
     "marker-sim replay marker-sim-report/plan.json curve.html --curve": Played(makes="curve.html"),
     "marker-sim shrink marker-sim-report --budget 5m": Played(words="marker-sim shrink marker-sim-report --budget 2s"),
-    "marker-sim replay marker-sim-report/plan.json --script show.sh": Played(
-        words="marker-sim replay glued.json --script show.sh", makes="show.sh"
+    "marker-sim replay marker-sim-report/plan.json --script show.py": Played(
+        words="marker-sim replay glued.json --script show.py", makes="show.py"
     ),
     "--markdown issue.md": Played(words="marker-sim replay glued.json {readme}", makes="issue.md"),
     "marker-sim judge marker-sim-report": Played(),

@@ -17,9 +17,8 @@ from properties import tools
 from properties.faces.campaign import broken_in
 from properties.faces.judges import load_profile
 from properties.faces.outcome import failures_in
-from properties.faces.surroundings import find_java, spark_home
 from properties.faces.targets import KILLED, JavaRuns
-from properties.faces.worlds import TASKS, LocalFront, Standalone, run_spark, task_fault, with_faults
+from properties.faces.worlds import TASKS, SparkProcesses, run_spark, task_fault, with_faults
 from properties.volume import PROFILE, volume
 from scenarios.findings.stored_finding import read_findings
 from scenarios.quick_spark import use_quick_settings
@@ -45,11 +44,8 @@ def test_on_spark_a_killed_executor_and_a_speculative_attempt_leave_each_row_onc
         (1, task_fault(FaultKind.EXECUTOR_KILLED, 1, "file")),
         (2, task_fault(FaultKind.SPECULATIVE, 2, "marker")),
     )
-    with (
-        LocalFront(tmp_path / "files") as front,
-        Standalone(tmp_path / "cluster", java=find_java(), home=spark_home(), door=front) as cluster,
-    ):
-        run = run_spark(with_faults(plan, faults), cluster, tmp_path)
+    with SparkProcesses() as cluster:
+        run = run_spark(with_faults(plan, faults), cluster)
     assert not run.missed
     assert not failures_in(run.history, judge(run.history), load_profile("reference"))
     counts = count(run.history)

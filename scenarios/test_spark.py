@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -19,13 +18,11 @@ from marker_sim.plan import Plan, Task, Write
 from properties.faces.judges import load_profile
 from properties.faces.outcome import failures_in
 from properties.faces.search import plan_seed
-from properties.faces.surroundings import find_java, spark_home
 from properties.faces.worlds import (
     STORAGE,
     TASKS,
-    LocalFront,
+    SparkProcesses,
     SparkRun,
-    Standalone,
     driver_kill,
     driver_plan,
     phase_of,
@@ -47,11 +44,8 @@ SOME = (ALL, ALL) if NIGHTLY else ([("direct", "local"), ("timeline", "s3")], [(
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
-    with (
-        LocalFront(tmp_path_factory.mktemp("files")) as front,
-        Standalone(tmp_path_factory.mktemp("cluster"), java=find_java(), home=spark_home(), door=front) as one,
-    ):
+def cluster() -> Iterator[SparkProcesses]:
+    with SparkProcesses() as one:
         yield one
 
 
@@ -59,9 +53,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
 @pytest.mark.parametrize("number", range(ROUNDS))
 @pytest.mark.parametrize(("mode", "storage"), SOME[0])
 def test_whatever_befalls_tasks_server_and_storage_each_row_is_there_once_and_no_file_is_left(
-    mode: str, storage: str, number: int, cluster: Standalone, tmp_path: Path, chaos_seed: int
+    mode: str, storage: str, number: int, cluster: SparkProcesses, chaos_seed: int
 ) -> None:
-    run = run_spark(task_plan(plan_seed(chaos_seed, number), mode, storage), cluster, tmp_path)
+    run = run_spark(task_plan(plan_seed(chaos_seed, number), mode, storage), cluster)
     counts = _sound(run)
     assert counts.completed == counts.jobs
     assert counts.copies, "no copy of a task succeeded beside it"
@@ -75,22 +69,22 @@ def test_whatever_befalls_tasks_server_and_storage_each_row_is_there_once_and_no
 @pytest.mark.parametrize("number", range(ROUNDS))
 @pytest.mark.parametrize(("mode", "storage"), SOME[1])
 def test_wherever_a_driver_dies_the_next_write_leaves_the_table_in_order(
-    mode: str, storage: str, number: int, cluster: Standalone, tmp_path: Path, chaos_seed: int
+    mode: str, storage: str, number: int, cluster: SparkProcesses, chaos_seed: int
 ) -> None:
     plan = driver_plan(plan_seed(chaos_seed, number), mode, storage, KILLS)
-    run = run_spark(plan, cluster, tmp_path)
+    run = run_spark(plan, cluster)
     counts = _sound(run)
     assert counts.kills.total() == sum(bool(phase_of(fault)) for fault in plan.faults) == KILLS
     assert counts.rollbacks, "nothing was rolled back"
 
 
-def test_a_late_attempt_asks_again_when_storage_refuses_to_delete_its_file(cluster: Standalone, tmp_path: Path) -> None:
+def test_a_late_attempt_asks_again_when_storage_refuses_to_delete_its_file(cluster: SparkProcesses) -> None:
     tasks = tuple(Task(partition="p", group=f"g{number}", kind="MERGE") for number in range(TASKS))
     writes = (Write(tasks=tasks), Write(tasks=tasks))
     plan = Plan(mode="timeline", storage="s3", directories=(), writes=writes)
     late = task_fault(FaultKind.LATE_ATTEMPT, 1, "file")
     refused = taking_back_fails(FaultKind.THROTTLED, calls=2)
-    counts = _sound(run_spark(with_faults(plan, ((1, late), (2, refused))), cluster, tmp_path))
+    counts = _sound(run_spark(with_faults(plan, ((1, late), (2, refused))), cluster))
     assert counts.late, "no attempt outlived its instant"
 
 
@@ -103,12 +97,12 @@ def test_a_late_attempt_asks_again_when_storage_refuses_to_delete_its_file(clust
     ],
 )
 def test_a_planted_defect_is_seen(
-    mutant: str, guarantee: str, fault: tuple[int, Fault] | None, cluster: Standalone, tmp_path: Path
+    mutant: str, guarantee: str, fault: tuple[int, Fault] | None, cluster: SparkProcesses
 ) -> None:
     tasks = tuple(Task(partition="p", group=f"g{number}", kind="APPEND") for number in range(TASKS))
     writes = (Write(tasks=tasks), Write(tasks=tasks))
     plan = Plan(mode="direct", storage="local", directories=(), writes=writes, merge_on_read=True)
-    run = run_spark(with_faults(plan, (fault,) if fault else ()), cluster, tmp_path, f"mutant:{mutant}")
+    run = run_spark(with_faults(plan, (fault,) if fault else ()), cluster, f"mutant:{mutant}")
     assert not run.missed
     assert guarantee in {finding.guarantee for finding in judge(run.history) if finding.breaches}
 

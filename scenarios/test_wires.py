@@ -21,7 +21,7 @@ from properties import tools
 from properties.drawn import BATCHES
 from properties.faces.campaign import StoredPlan, broken_in
 from properties.faces.judges import load_profile
-from properties.faces.report import plan_sentences, shell_script
+from properties.faces.report import plan_sentences, server_script
 from properties.faces.search import HELD_UP, kinds_of, make_wire_plan
 from properties.faces.targets import INTERVALS_MS, ServerOptions, decided_by, open_ground, plan_for_servers, wires_on
 from properties.faces.worlds import BROKEN, OF_PLANS, STORAGE_WIRE, WIRE, PlayedPlan
@@ -182,7 +182,7 @@ def test_a_script_refuses_faults_of_connections_in_a_sentence_and_a_reader_gets_
     plan = Plan(storage="local", ops=(ASKED,), faults=(HELD_UP,))
     failure = StoredPlan(guarantee="G6", plan=plan, sut="http", server=ServerOptions(start="serve {port}"))
     with pytest.raises(UsageError, match="a script has no proxy to make connections fail"):
-        shell_script(failure)
+        server_script(failure)
     assert plan_sentences(plan)[-1] == (
         "At step 24 of the server, for 1000 ms, of connections between clients and servers: what they carry is 250 ms"
         " late."

@@ -23,8 +23,6 @@ from marker_sim.plan import Plan
 from marker_sim.system import System
 from marker_sim.targets.target import CampaignRequest
 
-# Share of a budget in seconds for each campaign; the rest is for the plans of one system on the other.
-CAMPAIGN_SHARE = 0.4
 SERVER_TIMES = 5
 CROSSED_MAX = 12
 RUN_S = 60.0  # Limit for one run when the time is over.
@@ -101,11 +99,6 @@ class Comparison:
                 for each in self.crossed
             ],
         }
-
-
-def its_share(request: CampaignRequest, runs: int | None = None) -> CampaignRequest:
-    """The request for one of the two campaigns. runs: how many the other one made, where they can be counted."""
-    return replace(request, budget_s=request.budget_s * CAMPAIGN_SHARE, runs=request.runs or runs)
 
 
 def compare(first: Campaign, second: Campaign, request: CampaignRequest, until: float) -> Comparison:

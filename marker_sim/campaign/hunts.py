@@ -28,7 +28,8 @@ from hypothesis import Phase, Verbosity
 from marker_sim.campaign.machine import attack, machine_for
 from marker_sim.campaign.machine_rules import WritePathMachine
 from marker_sim.campaign.pieces import Piece, PieceResult, SearchSettings, Source, explore
-from marker_sim.campaign.runs import MODES_AGREE, comparable, compare_modes, execute, promised_breach, smaller
+from marker_sim.campaign.runs import MODES_AGREE, comparable, compare_modes, execute, promised_breach
+from marker_sim.campaign.simulated_failure import smaller
 from marker_sim.campaign.sources.exhaustive import Crashes, Space
 from marker_sim.campaign.sources.swarm import Swarm
 from marker_sim.judges import judge

@@ -19,7 +19,8 @@ from marker_sim.campaign.machine_operations import MarkerMachine
 from marker_sim.campaign.machine_rules import WritePathMachine
 from marker_sim.campaign.pieces import COLLECT_EVERY, NumberedRun, PieceResult, SearchState
 from marker_sim.campaign.planned_runs import NOT_DETERMINISTIC, PlannedRuns
-from marker_sim.campaign.runs import execute, smaller
+from marker_sim.campaign.runs import execute
+from marker_sim.campaign.simulated_failure import smaller
 from marker_sim.errors import UsageError
 from marker_sim.history import History
 from marker_sim.outcome.result import Campaign

@@ -14,22 +14,24 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from marker_sim.campaign.runs import compare_modes, digest, lacking, reusing, same_again
 from marker_sim.history import History
 from marker_sim.judges import judge, modes_agree
-from marker_sim.judges.baselines.baseline import Known, counts_against
 from marker_sim.judges.findings import UNEXPLAINED, Finding, by_number
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.outcome.failure import NO_TIME, Failure, Kind, failures_in, stories
 from marker_sim.outcome.result import RunRow, run_row
 from marker_sim.outcome.statistics import BOTH, Statistics
 from marker_sim.plan import Plan
-from marker_sim.search.shrinking.shrinker import SMALL
+from marker_sim.search.shrinking import SMALL
 from marker_sim.surroundings.worker_pool import portable
 from marker_sim.system import System
 from marker_sim.targets.target import CampaignRequest
+
+if TYPE_CHECKING:
+    from marker_sim.judges.baselines.baseline import Known
 
 PIECE = 48
 RECHECK_EVERY = 20
@@ -239,6 +241,8 @@ def stops(statistics: Statistics, found: Mapping[Kind, Failure], settings: Searc
     """Whether a violation was found that is not in the baseline."""
     if settings.baseline is None or not found:
         return bool(found)
+    from marker_sim.judges.baselines.baseline import counts_against
+
     return counts_against(statistics.rows(settings.profile), settings.baseline, settings.profile)
 
 

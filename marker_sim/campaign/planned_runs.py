@@ -50,7 +50,6 @@ from marker_sim.campaign.runs import (
     lacks,
     reusing,
     same_again,
-    smaller,
 )
 from marker_sim.campaign.sources.swarm import Swarm
 from marker_sim.errors import HarnessError
@@ -62,7 +61,7 @@ from marker_sim.outcome.failure import NONE_SMALLER, Failure, Kind, stories
 from marker_sim.outcome.result import Campaign, Canary
 from marker_sim.outcome.statistics import BOTH
 from marker_sim.plan import Plan
-from marker_sim.search.shrinking.shrinker import RUNS_MAX
+from marker_sim.search.shrinking import RUNS_MAX
 from marker_sim.surroundings.worker_pool import Keeper, TaskPool, WorkerPool, in_order, workers
 from marker_sim.system import System
 from marker_sim.targets.python import LoadedTarget, served, served_places, try_every_call
@@ -95,7 +94,7 @@ class PlannedRuns(Keeper):
         super().__init__()
         request = search.request
         self._search, self._request, self._system = search, request, system
-        asked = served_places(system, request)
+        asked = served_places(system, request.modes, request.storages)
         tried = {place: lacking(system, try_every_call(system, *place)) for place in asked}
         self._unsupported = {place: why for place, why in tried.items() if why}
         self._settings = SearchSettings(
@@ -149,7 +148,7 @@ class PlannedRuns(Keeper):
 
         The small plan of another one mostly breaks what one of the first does, and shows that it has the same defect.
         """
-        if not self._request.shrinking:
+        if not (self._request.shrinking and self._search.found):
             return
         first: dict[str, Kind] = {}
         for kind in self._search.found:
@@ -163,6 +162,8 @@ class PlannedRuns(Keeper):
 
     def _shrink_each(self, kinds: Iterable[Kind]) -> None:
         """Shrink one failure after the other; those for which no time is left stay as they are."""
+        from marker_sim.campaign.simulated_failure import smaller
+
         search = self._search
         plans = {kind: plan for kind in kinds if (plan := search.found[kind].plan) is not None}
 

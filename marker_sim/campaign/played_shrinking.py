@@ -70,6 +70,11 @@ class SmallPlan:
         seldom = "" if self.failed else "; the evidence is of a run that had its timing"
         return f"breaks in {self.failed} of {self.runs} runs{seldom}"
 
+    def failure(self, given: Failure) -> Failure:
+        """The failure that it shows, with its plan; given: the one that was made small, where it shows none."""
+        shown = given if self.told is None else self.broken[self.told]
+        return replace(shown, plan=self.plan, confirmed=self.sentence, large=self.stopped)
+
 
 class PlayedShrinker:
     """Shrinks plans by playing smaller ones several times.

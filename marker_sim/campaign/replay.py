@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from marker_sim.campaign.played_shrinking import PlayedShrinker, SmallPlan
+from marker_sim.campaign.played_shrinking import PlayedShrinker
 from marker_sim.campaign.runs import (
     NO_FACTORY,
     broken_in,
@@ -21,9 +21,9 @@ from marker_sim.campaign.runs import (
     lacking,
     lacks,
     promised_breach,
-    smaller,
 )
-from marker_sim.campaign.sources.played import Processes, SparkRuns
+from marker_sim.campaign.simulated_failure import smaller
+from marker_sim.campaign.sources.played import Processes
 from marker_sim.campaign.stored_plan import REAL, SIMULATED, StoredPlan
 from marker_sim.history import History
 from marker_sim.judges.findings import Breach, Finding
@@ -46,9 +46,10 @@ from marker_sim.outcome.failure import (
 from marker_sim.plan import Plan
 from marker_sim.surroundings.requirements import lacking as lacking_here
 from marker_sim.system import System
+from marker_sim.targets.jvm.reference_spark import on_spark
 from marker_sim.targets.python import served, try_every_call
 from marker_sim.targets.table import parse_target
-from marker_sim.targets.target import SERVERS, TABLES, CampaignRequest, RealRuns, ServerOptions
+from marker_sim.targets.target import JOBS, SERVERS, TABLES, CampaignRequest, RealRuns, ServerOptions
 
 LONG_S = 600.0  # Of one run, at most: a Spark application takes minutes where the machine has other work.
 CLOSING_S = 2.0
@@ -66,6 +67,8 @@ def world_of(stored: StoredPlan, system: str) -> str:
     can, plan = parse_target(system).can, stored.plan
     if stored.world == SERVER and can.plans:
         return SIMULATED
+    if stored.world == SERVER and can.world == JOBS:
+        return SPARK
     if stored.guarantee is None and plan is not None and not plan.writes and can.world == SERVERS:
         return SERVER if plan.mode in can.modes and plan.storage in can.storages else stored.world
     return TABLES if stored.world == SERVER and plan is not None and plan.shape is not None else stored.world
@@ -85,6 +88,8 @@ def missing(stored: StoredPlan, system: str) -> str:
         part = {REAL: f"real processes on {plan.storage}", SPARK: SPARK}.get(world)
         why = lacking_here(part) if part else ""
         return f"it needs {why}" if why else ""
+    if world == SPARK and can.world == JOBS:
+        return ""
     if world not in (SERVER, TABLES):
         return f"{system} runs in real time, where a simulated plan does not determine a run"
     if stored.server is None and "start" not in can.refuses:
@@ -217,12 +222,9 @@ def replayed(
 
 
 @contextmanager
-def _real_runs(stored: StoredPlan, sut: str, profile: Profile, budget_s: float) -> Iterator[RealRuns | SparkRuns]:
-    plan, target = stored.own_plan, parse_target(sut)
-    if stored.world == SPARK:
-        with SparkRuns(sut, plan.seed) as jobs:
-            yield jobs
-        return
+def _real_runs(stored: StoredPlan, sut: str, profile: Profile, budget_s: float) -> Iterator[RealRuns]:
+    plan = stored.own_plan
+    target = parse_target(on_spark(sut) if stored.world == SPARK else sut)
     with TemporaryDirectory(prefix="marker-sim-") as scratch:
         request = CampaignRequest(
             target=target,
@@ -255,9 +257,10 @@ class ShrinkingSoFar:
 
 def shrink_again(
     stored: StoredPlan, profile: Profile, budget_s: float, watch: ShrinkingSoFar, same_cause: bool = False
-) -> tuple[SmallPlan | None, int]:
-    """The smaller plan found where it failed, None when it did not fail there again; and the number of runs until then.
+) -> tuple[Failure | None, int]:
+    """The failure with the smaller plan, None when it did not fail again; and the number of runs until then.
 
+    `large` says why that is not smaller, "" where nothing was left to try.
     A plan for which nothing was left to try is only run. same_cause: on servers, only plans that break it by the stored
     cause count.
     """
@@ -277,18 +280,19 @@ def shrink_again(
             found = sorted((kind for kind in broken if kind[0] == guarantee), key=lambda kind: kind[3] != stored.cause)
             if same_cause:
                 found = [kind for kind in found if kind.cause == stored.cause]
-            if found and stored.ended:
-                shown = {found[0]: broken[found[0]]}
-                return SmallPlan(plan=plan, broken=shown, told=found[0], failed=1, runs=runs_made), runs_made
-            if found:
-                shrinker = PlayedShrinker(runs.again, profile, runs.at_once, watch, stored.cause if same_cause else "")
-                return shrinker.shrink(found[0], [broken[found[0]]], until), runs_made
+            if not found:
+                continue
+            seen = broken[found[0]]
+            if stored.ended:
+                return replace(seen, confirmed=f"breaks in 1 of {runs_made} runs"), runs_made
+            shrinker = PlayedShrinker(runs.again, profile, runs.at_once, watch, stored.cause if same_cause else "")
+            return shrinker.shrink(found[0], [seen], until).failure(seen), runs_made
     return None, runs_made
 
 
 def _shrink_simulated(
     stored: StoredPlan, guarantee: str, profile: Profile, budget_s: float, watch: ShrinkingSoFar
-) -> SmallPlan | None:
+) -> Failure | None:
     """The smaller plan found in the simulated world, where one run decides."""
     plan, system, began = stored.own_plan, load_system(stored.sut), time.monotonic()
     seen = failure_of(Kind(guarantee, plan.mode, plan.storage, stored.cause), plan, system, profile)
@@ -302,8 +306,7 @@ def _shrink_simulated(
         small, why = failure_of(kind, watch.plan, system, profile) or seen, INTERRUPTED
     kind, late = kind._replace(cause=small.breach.cause), time.monotonic() - began >= budget_s
     why = why or (NO_TIME if late else NONE_SMALLER if small.plan == plan else "")
-    broken = {kind: replace(small, kind=kind)}
-    return SmallPlan(plan=small.own_plan, broken=broken, told=kind, failed=0, runs=0, stopped=why)
+    return replace(small, kind=kind, large=why)
 
 
 def _undecided(

@@ -79,7 +79,7 @@ PAGES = {
     "replay": Page(
         groups={"What is run": "sut all times real keep", "Instead of a run": "curve script markdown"},
         examples=(("marker-sim replay marker-sim-report", "is it fixed?"),
-                  ("marker-sim replay marker-sim-report --script show.sh", "of a server: a script without marker-sim")),
+                  ("marker-sim replay marker-sim-report --script show.py", "of a server: a script without marker-sim")),
         exits=_AGAIN, more="docs/handing-over.md",
     ),
     "shrink": Page(

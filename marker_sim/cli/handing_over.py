@@ -20,14 +20,14 @@ from marker_sim.faults import FAULT_CLASSES
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.outcome.failure import SERVER
-from marker_sim.report.scripts.shell_script import versions_of
+from marker_sim.report.scripts.server_script import versions_of
 from marker_sim.report.scripts.table_script import script_of
 from marker_sim.report.words import in_context, plan_sentences, printable
 from marker_sim.report.write import write_text
 from marker_sim.targets.table import parse_target
 
-SCRIPT_MAX = 60_000  # GitHub accepts up to 65,536 characters.
-ENDINGS = {"bash": ".sh", "python": ".py", "java": ".java", "markdown": ".md"}
+ISSUE_MAX = 65_000  # GitHub accepts up to 65,536 characters.
+ENDINGS = {"python": ".py", "java": ".java", "markdown": ".md"}
 AROUND = 1  # Events shown before and after the evidence.
 
 
@@ -147,10 +147,10 @@ def issue_text(failure: StoredPlan) -> str:
         script, language = script_of(failure)
     except UsageError as error:
         return "\n".join((*lines, f"{error}.", ""))
-    if len(script) > SCRIPT_MAX:
-        lines += ["It is long; attach what `marker-sim replay --script` writes.", ""]
-        return "\n".join(lines)
-    return "\n".join((*lines, *_fenced(script.rstrip("\n"), language), ""))
+    text = "\n".join((*lines, *_fenced(script.rstrip("\n"), language), ""))
+    if len(text) > ISSUE_MAX:
+        return "\n".join((*lines, "It is long; attach what `marker-sim replay --script` writes.", ""))
+    return text
 
 
 def _fenced(text: str, language: str = "") -> tuple[str, str, str]:

@@ -19,7 +19,6 @@ from marker_sim.outcome.result import Campaign
 from marker_sim.outcome.statistics import Statistics
 from marker_sim.report.columns import read_parquet
 from marker_sim.report.directory import newest_earlier
-from marker_sim.report.page import headline
 from marker_sim.report.table import output_console, print_outcome
 from marker_sim.report.verdict import judge_campaign
 
@@ -56,7 +55,7 @@ def judge(
     if as_json:
         print(json.dumps(outcome.to_dict(), indent=1))
     else:
-        print_outcome(outcome, output_console(), "", headline(outcome), verbose)
+        print_outcome(outcome, output_console(), "", verbose)
     return outcome.exit_code()
 
 

@@ -20,7 +20,6 @@ from typing import Annotated, NamedTuple
 import typer
 from rich.console import Console
 
-from marker_sim.campaign.played_shrinking import SmallPlan
 from marker_sim.campaign.replay import (
     LONG_S,
     TIMES,
@@ -30,7 +29,7 @@ from marker_sim.campaign.replay import (
     shrink_again,
     world_of,
 )
-from marker_sim.campaign.runs import with_curve
+from marker_sim.campaign.simulated_failure import with_curve
 from marker_sim.campaign.stored_plan import REAL, SIMULATED, StoredPlan
 from marker_sim.cli import options as given
 from marker_sim.cli.output import Progress
@@ -72,7 +71,7 @@ from marker_sim.report.notes import left_out_lines
 from marker_sim.report.table import output_console, print_lines
 from marker_sim.report.words import plan_sentences
 from marker_sim.report.write import note_ended, write_curves, write_smaller
-from marker_sim.search.shrinking.shrinker import SMALL
+from marker_sim.search.shrinking import SMALL
 from marker_sim.surroundings.time_limit import REST_S, TimeLimit
 from marker_sim.targets.table import parse_target
 
@@ -353,34 +352,21 @@ def _shrink_one(
         again = "`marker-sim replay` says whether it is fixed"
         print_lines(console, f"NOT REPRODUCED, 0 of {runs}: {stored.name}: {stored.sut}; {again}")
         return NOT_REPRODUCED
-    before, after = plan.entries, small.plan.entries
-    said = f"; {small.sentence}" if small.sentence else ""
-    if small.told is None or after >= before:
-        why = NOTHING_LEFT if stored.ended else small.stopped or NONE_SMALLER
-        print_lines(console, f"NO SMALLER: {stored.name}: {before} entries: {why}{said}")
-        if small.stopped == NONE_SMALLER and not same_cause:
+    before, after, why = plan.entries, small.entries, small.large
+    said = f"; {small.confirmed}" if small.confirmed else ""
+    if after >= before:
+        left = NOTHING_LEFT if stored.ended else why or NONE_SMALLER
+        print_lines(console, f"NO SMALLER: {stored.name}: {before} entries: {left}{said}")
+        if why == NONE_SMALLER and not same_cause:
             note_ended(stored.report, stored.plan_name)
-        return _status(small)
-    broken = small.broken[small.told]
-    seen = {
-        "guarantee": small.told.guarantee,
-        "cause": small.told.cause,
-        "message": broken.breach.message,
-        "evidence": list(broken.breach.evidence),
-        "confirmed": small.sentence,
-        "entries_before": max(before, stored.entries_before),
-        "large": small.stopped if after > SMALL else "",
-        "ended": not (small.stopped or same_cause),
-    }
-    aside = write_smaller(stored.report, stored.plan_name, replace(broken, plan=small.plan), profile, seen)
-    print_lines(console, f"SMALLER: {stored.name}: {before} entries before, {after} now{said}")
-    print_lines(console, "\n".join(plan_sentences(small.plan)), indent="  ")
-    rest = f"; it may become smaller yet: {small.stopped}" if seen["large"] else ""
-    print_lines(console, f"the earlier plan is in {aside}{rest}", indent="  ")
-    return _status(small)
-
-
-def _status(small: SmallPlan) -> str:
-    if small.stopped == INTERRUPTED:
+    else:
+        large, most = why if after > SMALL else "", max(before, stored.entries_before)
+        smaller = replace(small, entries_before=most, large=large)
+        aside = write_smaller(stored.report, stored.plan_name, smaller, profile, not (why or same_cause))
+        print_lines(console, f"SMALLER: {stored.name}: {before} entries before, {after} now{said}")
+        print_lines(console, "\n".join(plan_sentences(small.own_plan)), indent="  ")
+        rest = f"; it may become smaller yet: {large}" if large else ""
+        print_lines(console, f"the earlier plan is in {aside}{rest}", indent="  ")
+    if why == INTERRUPTED:
         raise KeyboardInterrupt
     return VIOLATED

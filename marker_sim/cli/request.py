@@ -9,10 +9,9 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from marker_sim.errors import UsageError
-from marker_sim.judges.baselines.baseline import load_baseline
 from marker_sim.judges.guarantees import parse_guarantees
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.reading import either
@@ -21,6 +20,9 @@ from marker_sim.surroundings.worker_pool import cores
 from marker_sim.targets.server_settings import FORMS, THREADS_MAX, parse_endpoint
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import SERVER_OPTIONS, CampaignRequest, ServerOptions, Target
+
+if TYPE_CHECKING:
+    from marker_sim.judges.baselines.baseline import Known
 
 MODES = {"both": ("direct", "timeline"), "direct": ("direct",), "timeline": ("timeline",)}
 SECRET_OPTION = "--s3-secret-key"
@@ -63,6 +65,14 @@ def _written(option: str) -> str:
     return f"--{option.replace('_', '-')}"
 
 
+def _baseline(expect: str | None) -> frozenset[Known] | None:
+    if expect is None:
+        return None
+    from marker_sim.judges.baselines.baseline import load_baseline
+
+    return load_baseline(expect)
+
+
 def parse_request(
     *,
     sut: str,
@@ -101,7 +111,7 @@ def parse_request(
         seed=parse_seed(seed),
         guarantees=None if guarantees is None else parse_guarantees(guarantees),
         profile=load_profile(target.can.profile if profile is None else profile),
-        baseline=None if expect is None else load_baseline(expect),
+        baseline=_baseline(expect),
         server=server,
         report=Path(report),
         argv=without_option(argv, SECRET_OPTION),

@@ -14,10 +14,10 @@ import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
-from marker_sim.campaign.comparison import Comparison, compare, its_share
 from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.runs import MODES_AGREE
 from marker_sim.cli import options as given
@@ -28,7 +28,6 @@ from marker_sim.judges.promises.profiles import Profile
 from marker_sim.outcome.result import Campaign
 from marker_sim.plan import Plan
 from marker_sim.report.directory import open_report
-from marker_sim.report.page import headline
 from marker_sim.report.table import output_console, print_outcome
 from marker_sim.report.verdict import judge_campaign, with_leading_curve
 from marker_sim.report.write import write_junit, write_outcome
@@ -37,8 +36,12 @@ from marker_sim.surroundings.time_limit import REST_S, TimeLimit
 from marker_sim.targets.table import DEFAULT
 from marker_sim.targets.target import REAL_STORAGES, CampaignRequest
 
+if TYPE_CHECKING:
+    from marker_sim.campaign.comparison import Comparison
+
 REPORT = "marker-sim-report"
 # A run with real processes takes seconds, too long for a search of a few seconds.
+CAMPAIGN_SHARE = 0.4  # Of a budget in seconds, for each of two campaigns; the rest is for plans of one on the other.
 CONFIRM_FROM_S = 30.0
 CONFIRM_SHARE = 0.1  # Of the budget, which real processes need beyond it.
 CONFIRMED = "confirmed with real processes"
@@ -100,7 +103,7 @@ def carry_out(request: CampaignRequest, as_json: bool, junit: Path | None = None
         with open_report(request.report, request.argv) as earlier:
             if earlier is not None:
                 say(f"the earlier report in {request.report} was moved to {earlier}")
-            if short := request.target.forecast(request if request.against is None else its_share(request)):
+            if short := request.target.forecast(request if request.against is None else _its_share(request)):
                 say(short)
             return _verify(request, as_json, junit, limit, verbose)
 
@@ -118,7 +121,7 @@ def _verify(request: CampaignRequest, as_json: bool, junit: Path | None, limit: 
             if request.against is None:
                 campaign = _run(request, progress)
             else:
-                campaign = _run(its_share(request), progress)
+                campaign = _run(_its_share(request), progress)
                 if not campaign.interrupted and not campaign.trouble:
                     comparison = _compared(campaign, request, progress, began + request.budget_s)
     except (UsageError, HarnessError):
@@ -152,21 +155,28 @@ def _verify(request: CampaignRequest, as_json: bool, junit: Path | None, limit: 
         print(json.dumps(outcome.to_dict(), indent=1))
     else:
         where = "" if trouble else f"report: {request.report / 'report.html'}"
-        print_outcome(outcome, output_console(), where, headline(outcome), verbose)
+        print_outcome(outcome, output_console(), where, verbose)
     if trouble:
         say(trouble)
         return EXIT_VIOLATED if outcome.verdict == "violated" else EXIT_HARNESS
     return outcome.exit_code()
 
 
+def _its_share(request: CampaignRequest, runs: int | None = None) -> CampaignRequest:
+    """The request for one of two campaigns. runs: how many the other one made, where they can be counted."""
+    return replace(request, budget_s=request.budget_s * CAMPAIGN_SHARE, runs=request.runs or runs)
+
+
 def _compared(
     campaign: Campaign, request: CampaignRequest, progress: Callable[[str], None], until: float
 ) -> Comparison:
     """The comparison: the same plans on the system of `--against`, then each one's small plans on the other."""
+    from marker_sim.campaign.comparison import compare
+
     assert request.against is not None
     progress(f"the same plans on {request.against.target.sut}")
     runs = campaign.runs if request.target.can.plans else None
-    second = run_campaign(its_share(request.against, runs), progress)
+    second = run_campaign(_its_share(request.against, runs), progress)
     progress("the plans of each system on the other")
     return compare(campaign, second, request, until)
 

@@ -18,7 +18,6 @@ from marker_sim.outcome.failure import Failure
 from marker_sim.plan import Plan
 from marker_sim.report.directory import open_report
 from marker_sim.report.notes import notes
-from marker_sim.report.page import headline
 from marker_sim.report.pictures.picture import lane_picture
 from marker_sim.report.table import print_outcome
 from marker_sim.report.templates import render
@@ -126,11 +125,11 @@ class Verdict:
 
     def __str__(self) -> str:
         out = StringIO()
-        print_outcome(self.outcome, Console(file=out, width=TEXT_WIDTH), "", headline(self.outcome), stored=False)
+        print_outcome(self.outcome, Console(file=out, width=TEXT_WIDTH), "", stored=False)
         return out.getvalue().rstrip("\n")
 
     def __repr__(self) -> str:
-        return f"<Verdict {printable(headline(self.outcome))}>"
+        return f"<Verdict {printable(self.outcome.headline)}>"
 
     def _repr_html_(self) -> str:
         """The headline, and the first failure with the picture of its run."""
@@ -138,7 +137,6 @@ class Verdict:
         return render(
             "report/templates/verdict.html.j2",
             verdict=self,
-            headline=headline(self.outcome),
             first=first,
             picture=first and lane_picture(first.history, first.evidence, first.curve),
         )

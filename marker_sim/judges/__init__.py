@@ -18,6 +18,7 @@ A new guarantee has a row in `guarantees.GUARANTEES`, which names its judges.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from marker_sim.history import History
@@ -32,8 +33,13 @@ __all__ = ["Breach", "Finding", "HistoryIndex", "judge", "modes_agree"]
 def judge(history: History, guarantees: frozenset[str] | None = None) -> tuple[Finding, ...]:
     """Judge a history by some guarantees (ids), by default all; one finding for each, in the order of the table."""
     view = HistoryIndex(history)
-    asked = [each for each in GUARANTEES if each.judge is not None and (guarantees is None or each.id in guarantees)]
-    findings = tuple(_finding(view, each.id, each.black_box if view.black_box else each.judge) for each in asked)
+    judges: Mapping[str, Judge | None] = {each.id: each.judge for each in GUARANTEES if each.judge}
+    if view.black_box:
+        from marker_sim.judges.black_box import JUDGES  # Histories with recorded steps need nothing of it.
+
+        judges = {name: JUDGES.get(name) for name in judges}
+    asked = judges if guarantees is None else [name for name in judges if name in guarantees]
+    findings = tuple(_finding(view, name, judges[name]) for name in asked)
     vars(view).clear()  # Its cached parts refer to it; without this cycle the history is freed with its last reference.
     return findings
 

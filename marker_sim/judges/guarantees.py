@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from marker_sim.errors import UsageError
 from marker_sim.history.index.history_index import HistoryIndex
-from marker_sim.judges.black_box import ends, files, refusals, rollbacks, rows
 from marker_sim.judges.findings import Finding
 from marker_sim.judges.store.durability import (
     acked_marker_survives,
@@ -40,8 +39,8 @@ class Guarantee:
     id: its name in files.
     slug: its name on the command line.
     sentence: quoted by every violation.
-    judge: of histories that record the steps of the write path; None for G21, which is judged over a pair of them.
-    black_box: of histories of a write path without recorded steps; None where such a history cannot be judged.
+    judge: of histories that record the steps of the write path, None for G21, which is judged over a pair of them;
+        `black_box.JUDGES` has those of histories without recorded steps.
     judged_least: how often it must have been judged in a run of its mode and storage; None where not every run has a
         case.
     """
@@ -50,7 +49,6 @@ class Guarantee:
     slug: str
     sentence: str
     judge: Judge | None = None
-    black_box: Judge | None = None
     judged_least: float | None = None
 
 
@@ -151,7 +149,6 @@ GUARANTEES: tuple[Guarantee, ...] = (
         slug="marker-before-data",
         sentence="Before a write first touches one of its data files, a marker that names the file has been stored.",
         judge=marker_before_data,
-        black_box=ends.marker_before_data,
         judged_least=1.0,
     ),
     Guarantee(
@@ -160,7 +157,6 @@ GUARANTEES: tuple[Guarantee, ...] = (
         sentence="A completed commit names files that exist and continue to exist, of one attempt for each task; every"
         " other data file that the instant had when finalize listed its markers is gone by then.",
         judge=reconcile_exact,
-        black_box=files.reconcile_exact,
         judged_least=0.2,
     ),
     Guarantee(
@@ -169,7 +165,6 @@ GUARANTEES: tuple[Guarantee, ...] = (
         sentence="After a rollback no data file is left that its instant had when the markers were listed, and the"
         " rollback removed or changed nothing that is committed.",
         judge=rollback_complete,
-        black_box=files.rollback_complete,
         judged_least=0.04,
     ),
     Guarantee(
@@ -177,7 +172,6 @@ GUARANTEES: tuple[Guarantee, ...] = (
         slug="rollback-retryable",
         sentence="A rollback that was interrupted anywhere can be run again and has the same result.",
         judge=rollback_retryable,
-        black_box=rollbacks.rollback_retryable,
         judged_least=0.01,
     ),
     Guarantee(
@@ -194,7 +188,6 @@ GUARANTEES: tuple[Guarantee, ...] = (
         sentence="When an instant is finished and its attempts have ended, the next write without a fault leaves"
         " nothing of its marker directory, and a write without a fault leaves nothing of its own.",
         judge=no_residue,
-        black_box=ends.no_residue,
         judged_least=0.15,
     ),
     Guarantee(
@@ -202,7 +195,6 @@ GUARANTEES: tuple[Guarantee, ...] = (
         slug="rollback-first",
         sentence="A write touches data only after every instant that was left behind when it began is rolled back.",
         judge=rollback_first,
-        black_box=ends.rollback_first,
         judged_least=0.04,
     ),
     Guarantee(
@@ -238,7 +230,6 @@ GUARANTEES: tuple[Guarantee, ...] = (
         sentence="A reader of the completed commits finds the rows of every completed write, each key as its last"
         " write left it.",
         judge=rows_survive,
-        black_box=rows.rows_survive,
         judged_least=1.0,
     ),
     Guarantee(
@@ -247,7 +238,6 @@ GUARANTEES: tuple[Guarantee, ...] = (
         sentence="A write without faults completes; a driver ends by itself, or hangs, only when its faults explain"
         " it; after the last fault the next write completes within its bound.",
         judge=writes_go_on,
-        black_box=refusals.writes_go_on,
         judged_least=0.3,
     ),
 )

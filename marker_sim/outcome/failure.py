@@ -8,14 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from marker_sim.history import History
 from marker_sim.judges.findings import UNEXPLAINED, Breach, Finding, by_number
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.judges.violations import violation
-from marker_sim.outcome.curve import LikelihoodCurve
 from marker_sim.plan import Plan
+
+if TYPE_CHECKING:
+    from marker_sim.outcome.curve import LikelihoodCurve
 
 # Results of running a stored plan again.
 VIOLATED = "still-violated"

@@ -10,16 +10,18 @@ from collections.abc import Iterable, Mapping, Set
 from copy import deepcopy
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from marker_sim.faults import FAULT_CLASSES
 from marker_sim.history import History
-from marker_sim.judges.baselines.baseline import Differences
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.guarantees import BY_ID, GUARANTEES
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.outcome.process_phase import NO_FAULT, PhaseWalk
+
+if TYPE_CHECKING:
+    from marker_sim.judges.baselines.baseline import Differences
 
 BOTH = "both"
 _COMPLETIONS = ("ok", "fail", "info")

@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from marker_sim.campaign.comparison import Comparison
-from marker_sim.judges.baselines.baseline import Differences, Known
 from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.outcome.failure import Kind
 from marker_sim.outcome.result import KEPT, NO_ANSWER, NOT_MET, OF_STORY, UNCONFIRMED, WalkedCall
 from marker_sim.report.verdict import VerdictOutcome, would_do
 from marker_sim.report.words import counted
+
+if TYPE_CHECKING:
+    from marker_sim.campaign.comparison import Comparison
+    from marker_sim.judges.baselines.baseline import Differences, Known
 
 REFERENCE = "reference"
 SHOWN_MAX = 3  # Of coverage goals that were missed, and of calls of a walk that broke something.

@@ -22,14 +22,12 @@ from marker_sim.report.pictures.picture import EVENTS_MAX, lane_picture, picture
 from marker_sim.report.steps import steps_of
 from marker_sim.report.table import merged
 from marker_sim.report.templates import render
-from marker_sim.report.verdict import VerdictOutcome
+from marker_sim.report.verdict import VERDICTS, VerdictOutcome
 from marker_sim.report.words import counted
 
 EVENTS_OF_ALL = 8_000
 _EVENTS_LEAST = 60
 KINDS_SAID_MAX = 4
-# Most severe first; a row of several modes and storages has the most severe verdict of its parts.
-VERDICTS = ("violated", "inconclusive", "not-promised", "holds", "not-applicable")
 _SHOWN = ("violated", "inconclusive", "holds", "not-promised", "not-applicable")
 
 
@@ -68,7 +66,6 @@ def render_page(outcome: VerdictOutcome) -> str:
         kit_version=__version__,
         outcome=outcome,
         campaign=campaign,
-        headline=headline(outcome),
         tried=_tried(outcome),
         notes=notes(outcome),
         causes=causes,
@@ -117,28 +114,6 @@ def _most(counts: Counter[str], what: str) -> str:
     more = [f"{len(kinds) - KINDS_SAID_MAX} more kinds"] if len(kinds) > KINDS_SAID_MAX else []
     said = ", ".join(kinds[:KINDS_SAID_MAX] + more)
     return counted(counts.total(), what) + (f" ({said})" if said else "")
-
-
-def headline(outcome: VerdictOutcome) -> str:
-    """The verdict as one sentence."""
-    sut, stories = outcome.campaign.sut, outcome.stories
-    ids = {
-        verdict: list(dict.fromkeys(row.id for row in outcome.rows if row.verdict == verdict)) for verdict in VERDICTS
-    }
-    many = counted(len({row.id for row in outcome.rows if row.verdict != "not-applicable"}), "guarantee")
-    broken, undecided = ids["violated"], len(ids["inconclusive"])
-    match outcome.verdict:
-        case "violated" if broken:
-            defects = f"; most likely {counted(len(stories), 'defect')}" if stories else ""
-            return f"{sut} breaks {len(broken)} of {many}: {', '.join(broken)}{defects}"
-        case "violated":
-            return f"{sut} does not agree with its baseline"
-        case "inconclusive":
-            which = f"{undecided} of {many} are undecided" if undecided else "the campaign is incomplete"
-            return f"{sut}: no promise was violated, but {which}"
-    if broken:
-        return f"{sut} has only violations that its baseline lists: {', '.join(broken)}"
-    return f"{sut} keeps its promises: {len(ids['holds'])} of {many} promised, and none of them violated"
 
 
 def summaries(rows: Iterable[VerdictRow]) -> list[GuaranteeSummary]:

@@ -108,7 +108,7 @@ def _added(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
 
 
 def print_outcome(
-    outcome: VerdictOutcome, console: Console, where: str, headline: str, verbose: bool = False, stored: bool = True
+    outcome: VerdictOutcome, console: Console, where: str, verbose: bool = False, stored: bool = True
 ) -> None:
     """Print the verdict in a sentence, the stories of failures, what qualifies the verdict, and what was run.
 
@@ -117,7 +117,7 @@ def print_outcome(
     """
     campaign, stories, decides = outcome.campaign, outcome.stories, outcome.campaign.deciding
     verdict = (outcome.verdict, STYLES[outcome.verdict])
-    _say(console, verdict, f": {headline}")
+    _say(console, verdict, f": {outcome.headline}")
     for number, story in enumerate(stories):
         if verbose or number < STORIES_TOLD_MAX:
             console.print()

@@ -7,22 +7,26 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from marker_sim import __version__
-from marker_sim.campaign.comparison import Comparison
-from marker_sim.campaign.runs import with_curve
 from marker_sim.errors import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_INTERRUPTED, EXIT_VIOLATED
-from marker_sim.judges.baselines.baseline import Differences, Known, compare
 from marker_sim.judges.promises.profiles import Profile, unshipped
 from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.outcome.failure import Failure, stories
 from marker_sim.outcome.result import Campaign
 from marker_sim.outcome.statistics import overall
+from marker_sim.report.words import counted
 from marker_sim.system import System
+
+if TYPE_CHECKING:
+    from marker_sim.campaign.comparison import Comparison
+    from marker_sim.judges.baselines.baseline import Differences, Known
 
 SCHEMA = 1
 SURELY = 3  # exp(-3): what is expected so often is missed once in twenty.
+# Most severe first; a row of several modes and storages has the most severe verdict of its parts.
+VERDICTS = ("violated", "inconclusive", "not-promised", "holds", "not-applicable")
 MINUTES = (1, 2, 5, 10, 20, 60, 120, 480)
 
 
@@ -59,6 +63,25 @@ class VerdictOutcome:
         if any(each.trouble for each in campaigns):
             return EXIT_HARNESS
         return EXIT_INCONCLUSIVE if self.verdict == "inconclusive" else EXIT_HOLDS
+
+    @property
+    def headline(self) -> str:
+        """The verdict as one sentence."""
+        ids = {name: list(dict.fromkeys(row.id for row in self.rows if row.verdict == name)) for name in VERDICTS}
+        many = counted(len({row.id for row in self.rows if row.verdict != "not-applicable"}), "guarantee")
+        sut, broken, undecided = self.campaign.sut, ids["violated"], len(ids["inconclusive"])
+        match self.verdict:
+            case "violated" if broken:
+                defects = f"; most likely {counted(len(self.stories), 'defect')}" if self.failures else ""
+                return f"{sut} breaks {len(broken)} of {many}: {', '.join(broken)}{defects}"
+            case "violated":
+                return f"{sut} does not agree with its baseline"
+            case "inconclusive":
+                which = f"{undecided} of {many} are undecided" if undecided else "the campaign is incomplete"
+                return f"{sut}: no promise was violated, but {which}"
+        if broken:
+            return f"{sut} has only violations that its baseline lists: {', '.join(broken)}"
+        return f"{sut} keeps its promises: {len(ids['holds'])} of {many} promised, and none of them violated"
 
     def unfinished(self, failure: Failure) -> str:
         """The sentence that a failure's plan was not shrunk, why, and how to continue; "" for one that was."""
@@ -104,7 +127,9 @@ class VerdictOutcome:
             "runs": campaign.runs,
             "guarantees": [row.to_dict() for row in self.rows],
             "failures": [
-                _stored(number, failure, self.again[number], told[number])
+                as_stored(failure)
+                | {"plan": plan_name(number, failure) if failure.plan else "", "replay": self.again[number]}
+                | {"story": told[number]}
                 for number, failure in enumerate(self.failures)
             ],
             "operations": dict(sorted(statistics.operations.items())),
@@ -153,7 +178,11 @@ def judge_campaign(
     """
     judged = (row for row in campaign.statistics.rows(profile) if guarantees is None or row.id in guarantees)
     rows = tuple(_doubted(_decided(row, campaign), campaign) for row in judged)
-    differences = None if baseline is None else compare(rows, baseline, profile, campaign.statistics.faults)
+    differences = None
+    if baseline is not None:
+        from marker_sim.judges.baselines.baseline import compare
+
+        differences = compare(rows, baseline, profile, campaign.statistics.faults)
     verdict = overall(rows, differences)
     blind = campaign.canary is not None and not campaign.canary.caught
     if verdict == "holds" and (campaign.not_reached or campaign.trouble or blind):
@@ -182,6 +211,8 @@ def with_leading_curve(outcome: VerdictOutcome, system: System) -> VerdictOutcom
     leading = outcome.stories[0][0] if outcome.stories else None
     if leading is None or leading.plan is None:
         return outcome
+    from marker_sim.campaign.simulated_failure import with_curve
+
     measured = with_curve(leading, system, outcome.profile)
     return replace(outcome, failures=tuple(measured if each is leading else each for each in outcome.failures))
 
@@ -240,22 +271,16 @@ def _ordered(failures: Iterable[Failure], differences: Differences | None) -> tu
     return tuple(sorted(found, key=lambda each: (each.kind not in new, each.kind not in told)))
 
 
-def _stored(number: int, failure: Failure, again: str, told: int) -> dict[str, Any]:
-    """The JSON form of a failure: its files, and its plan, "" where there is none; told: its story's number."""
-    return (
-        failure.kind._asdict()
-        | {
-            "message": failure.message,
-            "evidence": list(failure.evidence),
-            "confirmed": failure.confirmed,
-            "large": failure.large,
-            "entries_before": failure.entries_before,
-            "plan": plan_name(number, failure) if failure.plan else "",
-            "replay": again,
-            "story": told,
-        }
-        | ({} if failure.curve is None else {"curve": failure.curve.to_dict()})
-    )
+def as_stored(failure: Failure) -> dict[str, Any]:
+    """The JSON form of a failure, but for its place among the others."""
+    content = failure.kind._asdict() | {
+        "message": failure.message,
+        "evidence": list(failure.evidence),
+        "confirmed": failure.confirmed,
+        "large": failure.large,
+        "entries_before": failure.entries_before,
+    }
+    return content | ({} if failure.curve is None else {"curve": failure.curve.to_dict()})
 
 
 def _show(row: VerdictRow, failures: tuple[Failure, ...], commands: tuple[str, ...], again: str) -> VerdictRow:

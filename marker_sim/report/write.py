@@ -36,7 +36,7 @@ from marker_sim.report.columns import write_parquet
 from marker_sim.report.directory import EARLIER, hold, new_folder, writing
 from marker_sim.report.page import render_curves, render_page
 from marker_sim.report.templates import render
-from marker_sim.report.verdict import VerdictOutcome, plan_name
+from marker_sim.report.verdict import VerdictOutcome, as_stored, plan_name
 from marker_sim.surroundings.files import replacing
 
 JSONL_EVENTS_MAX = 10_000
@@ -63,10 +63,10 @@ def write_outcome(outcome: VerdictOutcome, directory: Path) -> dict[str, Any]:
     return content
 
 
-def write_smaller(directory: Path, name: str, broken: Failure, profile: Profile, seen: Mapping[str, Any]) -> Path:
+def write_smaller(directory: Path, name: str, broken: Failure, profile: Profile, ended: bool) -> Path:
     """Replace a stored failure's plan, run and texts by those of a smaller plan.
 
-    name: of the plan in verdict.json; seen: what changes in its entry there. Returns the place of the earlier files.
+    name: of the plan in verdict.json; ended: whether nothing is left to try. Returns the place of the earlier files.
     """
     plan = directory / name
     runs = [directory / f"history.{kind}" for kind in ("jsonl", "parquet")]
@@ -81,9 +81,10 @@ def write_smaller(directory: Path, name: str, broken: Failure, profile: Profile,
         for entry in _entries(content, name):
             for row in content["guarantees"]:
                 if row["replay"] == entry["replay"]:
-                    row.update(message=seen["message"], evidence=seen["evidence"])
+                    row.update(message=broken.message, evidence=list(broken.evidence))
             entry.pop("curve", None)  # Of the run that is replaced.
-            entry.update(seen)
+            place = {part: entry[part] for part in ("mode", "storage")}  # "both" modes of a pair, for a plan of one.
+            entry.update(as_stored(broken) | place, ended=ended)
         with replacing(plan) as beside:
             write_plan(broken.own_plan, beside)
         _write_history(broken.history, profile, *runs)

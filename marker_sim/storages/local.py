@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from marker_sim.seams import (
-    Capabilities,
+    LOCAL,
     Condition,
     Content,
     DiskFull,
@@ -47,14 +47,6 @@ from marker_sim.seams import (
 LOCK_FILE = ".markers.lock"
 PATH_SIZE_MAX_BYTES = 8192
 RACES_MAX = 1000
-CAPABILITIES = Capabilities(
-    scheme="local",
-    put_if_absent=True,
-    put_if_unchanged=False,
-    atomic_replace=True,
-    host_lock=True,
-    batched_markers=True,
-)
 _TEMPORARY = (".marker-sim-", ".tmp")
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -71,7 +63,7 @@ class LocalStorage:
     """
 
     def __init__(self, root: Path, fsync: bool = False) -> None:
-        self.capabilities = CAPABILITIES
+        self.capabilities = LOCAL
         self._sync: Callable[[int], object] = os.fsync if fsync else lambda file: None
         self._root = os.path.realpath(root)
         # Directories in which a list saw temporary files: only there a deletion looks for them, since looking at each

@@ -64,6 +64,8 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "hudi on s3": (*_FOREIGN, "pyspark", *_S3),
     "hudi-java on local": ("fastavro", "hudi", "pyspark"),
     "hudi-java on s3": ("fastavro", "hudi", "pyspark", *_S3),
+    "reference-spark on local": ("pyspark",),
+    "reference-spark on s3": ("pyspark", *_S3),
     "hudi-spark on local": (*_FOREIGN, "fastavro", "hudi", "pyspark"),
     "hudi-spark on s3": (*_FOREIGN, "fastavro", "hudi", "pyspark", *_S3),
     "real processes on local": (*_SERVE, "urllib3"),

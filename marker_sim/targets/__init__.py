@@ -10,5 +10,5 @@ hudi_java.py        Hudi's write path by its Java client; hudi_java_runs.py: its
 hudi_spark.py       Hudi's write path on Spark; hudi_spark_runs.py: its runs
 server_settings.py  settings of a foreign server: batching, storage, S3 endpoint
 run_environment.py  scratch files, storage and limits of a campaign
-jvm/                jars, and Java servers that start quickly
+jvm/                what needs a JVM: jars, Java servers that start quickly, the write client as jobs of Spark
 """

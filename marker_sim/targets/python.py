@@ -49,7 +49,7 @@ class PythonTarget(Target):
     def prepare(self, request: CampaignRequest, progress: Callable[[str], None]) -> None:
         """Import the system and make every call once without faults, in each requested place with a factory."""
         system = self.load()
-        for place in served_places(system, request):
+        for place in served_places(system, request.modes, request.storages):
             try_every_call(system, *place)
 
 
@@ -87,15 +87,12 @@ def served(system: System, mode: str, storage: str) -> bool:
     return system.factory(system.chosen(mode, CAPABILITIES[storage]).mode) is not None
 
 
-def served_places(system: System, request: CampaignRequest) -> tuple[tuple[str, str], ...]:
-    """The modes and storages of a request that a system has factories for; UsageError when there are none."""
-    asked = [(mode, storage) for mode in request.modes for storage in request.storages]
-    places = tuple(place for place in asked if served(system, *place))
+def served_places(system: System, modes: tuple[str, ...], storages: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """The pairs of these modes and storages that a system has factories for; UsageError when there are none."""
+    places = tuple((mode, storage) for mode in modes for storage in storages if served(system, mode, storage))
     if not places:
-        raise UsageError(
-            f"{request.target.sut} has no factory for {' or '.join(request.modes)} markers on"
-            f" {', '.join(request.storages)}; give it one"
-        )
+        asked = f"{' or '.join(modes)} markers on {', '.join(storages)}"
+        raise UsageError(f"{system.name} has no factory for {asked}; give it one")
     return places
 
 

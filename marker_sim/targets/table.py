@@ -43,6 +43,8 @@ TARGETS = (
     TargetRow("hudi:VERSION|PATH", "hudi"),
     TargetRow("hudi-spark:VERSION|PATH", "hudi_spark"),
     TargetRow("hudi-java:VERSION|PATH", "hudi_java"),
+    TargetRow("reference-spark", "jvm.reference_spark"),
+    TargetRow("reference-spark:SYSTEM", "jvm.reference_spark"),
 )
 DEFAULT = "reference"
 NAMES = tuple(row.words for row in TARGETS)

@@ -42,6 +42,7 @@ SERVER_OPTIONS = (
 )
 SERVERS = "real servers"  # The world of timeline servers.
 TABLES = "Spark"  # The world of targets that write tables.
+JOBS = "jobs of Spark"  # The world of the write client on Spark.
 REAL_STORAGES: Mapping[str, tuple[str, ...]] = {"local": ("local",), "s3": ("s3",)}
 
 

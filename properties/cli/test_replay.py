@@ -324,7 +324,7 @@ def test_a_plan_that_somebody_wrote_is_for_servers_where_the_system_is_one(
 
 
 def test_a_failure_that_chaos_stored_is_handed_over_as_one_of_a_report(tmp_path: Path) -> None:
-    stored, script = ROOT / "docs" / "tutorial" / "code" / "glued.json", tmp_path / "show.sh"
+    stored, script = ROOT / "docs" / "tutorial" / "code" / "glued.json", tmp_path / "show.py"
     assert main(["replay", str(stored), "--script", str(script)]) == 0
     text = script.read_text(encoding="utf-8")
     assert "G3 acked-marker-survives" in text and "hudi:1.2.0" in text and "d.parquet.marker.CREATE" in text
@@ -359,7 +359,7 @@ def test_a_stored_finding_is_opened_with_its_guarantee_and_system(
         )
         assert found.plan == Plan.from_dict(raw["plan"], "test")
     glued = folder / "names-glued-together-after-a-restart.json"
-    assert main(["replay", str(glued), "--script", str(tmp_path / "show.sh")]) == 0
+    assert main(["replay", str(glued), "--script", str(tmp_path / "show.py")]) == 0
     assert main(["replay", str(glued), "--sut", "reference"]) == 0
     assert "FIXED: G2 exists-is-durable, names-glued-together-after-a-restart.json" in capsys.readouterr().out
     (tmp_path / "half.json").write_text(json.dumps({"name": "half", "plan": {"ops": []}}))

@@ -30,7 +30,6 @@ from properties.faces.judges import BY_ID, Breach, Finding, Known, VerdictRow, l
 from properties.faces.outcome import Campaign, stories
 from properties.faces.report import (
     OWN_DEFECT,
-    headline,
     judge_campaign,
     merged,
     plan_sentences,
@@ -203,7 +202,7 @@ def test_the_browser_runs_the_one_script_of_the_page_and_nothing_else(tmp_path: 
 def test_the_terminal_shows_sentence_plan_and_replay_and_with_v_evidence_and_table(verbose: bool) -> None:
     out = StringIO()
     outcome = judge_campaign(campaign(), REFERENCE, None, Path("report"), ARGV)
-    print_outcome(outcome, Console(file=out, width=140), "report: report/report.html", headline(outcome), verbose)
+    print_outcome(outcome, Console(file=out, width=140), "report: report/report.html", verbose)
     text = out.getvalue()
     assert text.startswith("violated: ") and "breaks 1 of" in text.splitlines()[0], "the verdict first, in words"
     assert BY_ID["G1"].sentence in text
@@ -222,7 +221,7 @@ def test_stories_that_are_no_block_are_a_line_and_what_is_undecided_has_one_reas
     for guarantee in ("G3", "G4"):
         made.statistics.add(history(), (Finding(guarantee=guarantee, applicable=True),))
     outcome = judge_campaign(replace(made, failures=failures), REFERENCE, None, Path("report"), ARGV)
-    print_outcome(outcome, Console(file=out, width=140), "report: report/report.html", headline(outcome))
+    print_outcome(outcome, Console(file=out, width=140), "report: report/report.html")
     lines = out.getvalue().splitlines()
     assert "most likely 12 defects" in lines[0]
     assert sum("it broke" in line for line in lines) == 9 and sum("replay: " in line for line in lines) == 3
@@ -264,7 +263,7 @@ def test_a_violation_of_the_reference_is_called_a_defect_of_the_kit(sut: str, vi
     out = StringIO()
     made = replace(campaign(violated=violated), sut=sut)
     outcome = judge_campaign(made, REFERENCE, None, Path("report"), ARGV)
-    print_outcome(outcome, Console(file=out, width=140), "", headline(outcome))
+    print_outcome(outcome, Console(file=out, width=140), "")
     assert (OWN_DEFECT in out.getvalue().replace("\n", " ").replace("  ", " ")) is own
 
 
@@ -273,9 +272,9 @@ def test_violations_that_the_profile_allows_are_explained() -> None:
     breach = Breach(message="the type file is missing", evidence=(1,), under="second-server")
     made.statistics.add(history(), (Finding(guarantee="G9", applicable=True, judged=2, breaches=(breach,)),))
     outcome = judge_campaign(made, REFERENCE, None, Path("report"), ARGV)
-    print_outcome(outcome, Console(file=out, width=140), "", headline(outcome))
+    print_outcome(outcome, Console(file=out, width=140), "")
     assert "not promised, and violated: G9 type-recorded (1)\n" in out.getvalue()
-    print_outcome(outcome, Console(file=out, width=140), "", headline(outcome), verbose=True)
+    print_outcome(outcome, Console(file=out, width=140), "", verbose=True)
     where = "G9 type-recorded, timeline mode on s3, holds"
     assert f"{where}: the profile does not promise it under second-server (1)" in out.getvalue()
 
@@ -289,7 +288,7 @@ def test_a_long_plan_is_in_the_report_and_on_a_terminal_with_v(verbose: bool) ->
     outcome = judge_campaign(
         replace(made, failures=(replace(failure, plan=plan),)), REFERENCE, None, Path("report"), ARGV
     )
-    print_outcome(outcome, Console(file=out, width=140), "report: report/report.html", headline(outcome), verbose)
+    print_outcome(outcome, Console(file=out, width=140), "report: report/report.html", verbose)
     text = out.getvalue()
     assert all((each in text) is verbose for each in plan_sentences(plan))
     assert ("plan (seed 9, 61 entries, shrunk from 40), in the report" in text) is not verbose

@@ -69,7 +69,7 @@ def alone() -> str:
         pytest.param(
             f"{FIRST_FAILURE}; replay marker-sim-report/plan.json curve.html --curve", 1, "curve.html", marks=CI_ONLY
         ),
-        (f"replay {GLUED} --script show.sh", 0, "show.sh"),
+        (f"replay {GLUED} --script show.py", 0, "show.py"),
         ("--help", 0, "verify"),
         ("verify --help", 0, "--sut"),
         ("replay --help", 0, "--times"),

@@ -36,17 +36,15 @@ from marker_sim.campaign.runs import (
     broken_in,
     comparable,
     compare_modes,
-    curve_of,
     digest,
     execute,
     failure_of,
     findings_in,
     findings_of,
     lacking,
-    make_small,
     promised_breach,
-    with_curve,
 )
+from marker_sim.campaign.simulated_failure import curve_of, make_small, with_curve
 from marker_sim.campaign.sources.exhaustive import COVERED, Case, Crashes, Space
 from marker_sim.campaign.sources.played import Processes
 from marker_sim.campaign.sources.swarm import WRITES_EVERY, Swarm

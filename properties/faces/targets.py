@@ -18,6 +18,7 @@ from marker_sim.targets.hudi_spark import HudiSparkTarget
 from marker_sim.targets.hudi_spark_runs import open_runs
 from marker_sim.targets.jvm.bundles import ADAPTER, CLIENT, REPOSITORY_VARIABLE, SERVICE, Jars
 from marker_sim.targets.jvm.java_start import ARCHIVE, archived, quick_start
+from marker_sim.targets.jvm.reference_spark import BOTH, ReferenceSparkTarget, on_spark
 from marker_sim.targets.python import EVERY_CALL, served, try_every_call
 from marker_sim.targets.run_environment import open_ground, wires_on
 from marker_sim.targets.server_settings import INTERVALS_MS, THREADS, THREADS_MAX, batching, check_keys

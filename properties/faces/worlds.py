@@ -83,11 +83,12 @@ from marker_sim.worlds.spark.plans import (
     TASKS,
     driver_kill,
     driver_plan,
+    first_writes,
     phase_of,
     taking_back_fails,
     task_fault,
     task_plan,
     with_faults,
 )
-from marker_sim.worlds.spark.run import run_spark
+from marker_sim.worlds.spark.run import SparkProcesses, run_spark
 from marker_sim.worlds.spark.standalone import HOSTS, Standalone

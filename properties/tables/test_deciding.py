@@ -14,7 +14,7 @@ import pytest
 
 from marker_sim.worlds.spark.hudi.steps import PHASES
 from properties.cli.campaigns import campaign, history
-from properties.faces.judges import GUARANTEES, Breach, Finding, VerdictRow, load_profile
+from properties.faces.judges import JUDGES, Breach, Finding, VerdictRow, load_profile
 from properties.faces.outcome import Campaign, Deciding, Statistics
 from properties.faces.report import VerdictOutcome, judge_campaign, notes
 from properties.faces.targets import PLANS_DECIDE
@@ -88,7 +88,7 @@ def test_every_place_and_trouble_has_a_row_and_every_row_is_one() -> None:
     for phase in PHASES:
         assert [each.mode for each in TABLE if each.step == phase.name] == [phase.mode]
     assert {step.name for step in executor_troubles(rng, 4, "s3")} == EXECUTOR_STEPS
-    judged = {each.id for each in GUARANTEES if each.black_box} - {"G25"}
+    judged = set(JUDGES) - {"G25"}
     assert {name for each in TABLE for name in each.guarantees} == judged
     for mode in MODES:
         for storage in ("local", "s3"):

@@ -212,7 +212,7 @@ def request_on(sut: str, storage: str, server: ServerOptions, profile: str, seed
     return CampaignRequest(
         target=target,
         modes=target.can.modes,
-        storages=(storage,),
+        storages=target.can.storages[storage],
         seed=seed,
         profile=load_profile(profile),
         server=server,

@@ -40,11 +40,11 @@ from marker_sim.campaign.pieces import (
     worth_shrinking,
 )
 from marker_sim.campaign.planned_runs import hunt_canary
-from marker_sim.campaign.played_shrinking import PlayedShrinker
 from marker_sim.campaign.replay import replayed, with_processes
-from marker_sim.campaign.runs import LEFT_OUT, failure_of, smaller
+from marker_sim.campaign.runs import LEFT_OUT, failure_of
+from marker_sim.campaign.simulated_failure import smaller
 from marker_sim.campaign.sources.exhaustive import Crashes, Space
-from marker_sim.campaign.sources.played import Processes, ProcessRuns, SparkRuns
+from marker_sim.campaign.sources.played import Processes, ProcessRuns
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.loading import load_system
@@ -55,9 +55,10 @@ from marker_sim.plan import MODES, PLACES, STORAGES, Plan
 from marker_sim.search.seeds import plan_seed
 from marker_sim.surroundings.worker_pool import Keeper
 from marker_sim.system import System
+from marker_sim.targets.jvm.reference_spark import BOTH, on_spark
 from marker_sim.targets.python import served
 from marker_sim.targets.table import parse_target
-from marker_sim.targets.target import CampaignRequest, ServerOptions
+from marker_sim.targets.target import JOBS, CampaignRequest, ServerOptions
 
 # The stream of the unit that counts the crash points of the exhaustive search (`points`).
 SPACE = "space"
@@ -65,16 +66,12 @@ ROWS = "rows"
 SHRINK_S, SHRINKS_S = 5.0, 300.0  # Limits for one violation, and for all violations of a unit.
 CANARY_S = 60.0
 REAL = {"real-local": "local", "real-s3": "s3"}
-# Time for shrinking on Spark: a maximum, and a share of the rest of the night.
-SPARK_SHRINK_S = 300.0
-SHRINK_SHARE = 0.25
 # Time of a campaign in real time: a maximum for servers, one for systems that have the machine for themselves, and a
 # share of the rest of the night.
 SERVER_UNIT_S = 60.0
 ALONE_UNIT_S = 600.0
 UNIT_SHARE = 0.5
 LEAST_S = 15.0
-CLOSING_S = 5.0
 # How often a plan that failed is run again.
 REAL_TIMES = 2
 SERVER_TIMES = 5
@@ -224,40 +221,26 @@ def processes(task: NightlyTask, real: Processes) -> Line:
     return unit(task, ProcessRuns(real, task.seed, REAL[task.stream]), records)
 
 
-def spark(task: NightlyTask, runs: SparkRuns) -> Line:
-    """Plans as Spark applications, by number; of each kind of failure the 1st, 2nd, 4th ... is shrunk."""
-    return unit(task, runs, lambda seen: _made_small(task, runs, seen.found))
-
-
-def _made_small(task: NightlyTask, runs: SparkRuns, broken: dict[Kind, Failure]) -> Iterable[FailureRecord]:
-    """The failures of a unit: the first that is worth shrinking with its small plan, the others as they were seen."""
-    small, text, now = dict[Kind, Failure](), "", time.monotonic()
-    worth = [kind for kind in broken if worth_shrinking(task.seen.get(kind.place, 0))]
-    until = now + min(SPARK_SHRINK_S, (task.until - CLOSING_S - now) * SHRINK_SHARE)
-    if worth and until > now:
-        first = min(worth, key=lambda kind: broken[kind].breach.under != "none")
-        made = PlayedShrinker(runs.again, load_profile(task.profile), 1).shrink(first, [broken[first]], until)
-        small, text = ({} if made.told is None else made.broken), f"\n{made.sentence}"
-    entries = max((failure.entries for failure in broken.values()), default=0)
-    for kind, seen in {**broken, **small}.items():
-        record = record_of(seen, SPARK, shrunk=kind in small)
-        said = record.text + text if kind in small else record.text
-        yield replace(record, entries_before=entries, text=said, deterministic=False)
-
-
-def foreign(task: NightlyTask) -> Line:
+def in_real_time(task: NightlyTask, sut: str, storage: str) -> Line:
     """A campaign of plans by number against a system in real time, which makes its failures small at once.
 
     It has fewer plans than the task asked for where their time was over.
     """
+    left_s = task.until - time.monotonic()
     with TemporaryDirectory(prefix="marker-sim-logs-") as logs:
-        request = request_on(task.sut, FOREIGN[task.stream], task.server, task.profile, task.seed, Path(logs))
+        request = request_on(sut, storage, task.server, task.profile, task.seed, Path(logs))
         most_s = ALONE_UNIT_S if request.target.can.alone else SERVER_UNIT_S
-        left_s = task.until - time.monotonic()
-        budget_s = min(most_s, max(LEAST_S, left_s * UNIT_SHARE), left_s)
-        request = replace(request, first=task.first, runs=task.count, budget_s=budget_s, seen=task.seen)
+        request = replace(
+            request,
+            first=task.first,
+            runs=task.count,
+            budget_s=min(most_s, max(LEAST_S, left_s * UNIT_SHARE), left_s),
+            seen=task.seen,
+            canaries=task.stream in FOREIGN,
+        )
         campaign = run_campaign(request, lambda _: None)
-    records = [_of_server(failure) for failure in campaign.failures]
+    world = SPARK if request.target.can.world == JOBS else SERVER
+    records = [_of_campaign(failure, world) for failure in campaign.failures]
     counts, planted = campaign.statistics.by_profile(request.profile), campaign.canary
     return _line(task, counts, records, ()) | {
         "count": task.count if campaign.trouble else campaign.runs,
@@ -267,8 +250,8 @@ def foreign(task: NightlyTask) -> Line:
     }
 
 
-def _of_server(failure: Failure) -> FailureRecord:
-    record = record_of(failure, SERVER, shrunk=bool(failure.confirmed))
+def _of_campaign(failure: Failure, world: str) -> FailureRecord:
+    record = record_of(failure, world, shrunk=bool(failure.confirmed))
     said = f"{record.text}\n{failure.confirmed}" if failure.confirmed else record.text
     return replace(record, text=said, deterministic=False)
 
@@ -361,7 +344,7 @@ def _done(task: NightlyTask) -> Line:
         case "exhaustive" | "space":
             return exhaustive(task, _kept(space_of, task.sut))
         case "spark":
-            return spark(task, _kept(SparkRuns, task.sut, task.seed))
+            return in_real_time(task, on_spark(task.sut), BOTH)
         case "real-local" | "real-s3":
             return processes(task, _kept(Processes, task.sut))
-    return foreign(task)
+    return in_real_time(task, task.sut, FOREIGN[task.stream])

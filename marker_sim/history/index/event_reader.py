@@ -6,6 +6,8 @@ Between indices the order is that of the history, so a world records an effect b
 
 from __future__ import annotations
 
+from collections import Counter
+
 from marker_sim.errors import UsageError
 from marker_sim.faults import FAULT_CLASS
 from marker_sim.history import Event, History, Value
@@ -89,6 +91,15 @@ class EventReader:
         self._spans: list[tuple[Event, int]] = []
         self._deaths: dict[str, int] = {}
         self._read()
+
+    def starved_ns(self, begin_ns: int, end_ns: int) -> int:
+        """The longest that a server waited for a processor or the kit's storage between two times, in ns."""
+        lost: Counter[str] = Counter()
+        counted: dict[str, int] = {}  # Waits of several threads may overlap.
+        for process, since_ns, until_ns in self.starved:
+            lost[process] += max(0, min(end_ns, until_ns) - max(begin_ns, since_ns, counted.get(process, 0)))
+            counted[process] = until_ns
+        return max(lost.values(), default=0)
 
     @property
     def start(self) -> int:

@@ -15,6 +15,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from marker_sim.history import Event, History, Unanswered
 from marker_sim.history.index.calls import (
@@ -31,9 +32,11 @@ from marker_sim.history.index.calls import (
 )
 from marker_sim.history.index.event_reader import END_OF_RUN, EventReader, content_of
 from marker_sim.history.index.presence import NEVER, PresenceIndex, directory_of
-from marker_sim.history.index.tables import Tables
 from marker_sim.history.index.write_path import WritePathIndex
 from marker_sim.names import TEMP, TYPE_FILE, data_path, is_append
+
+if TYPE_CHECKING:
+    from marker_sim.history.index.tables import Tables
 
 _PRECEDENCE = ("second-server", "outside", "restart", "pause", "storage", "wire", "client")
 
@@ -120,6 +123,8 @@ class HistoryIndex(EventReader):
     @cached_property
     def tables(self) -> Tables:
         """The tables at rest, for histories of a black-box write path."""
+        from marker_sim.history.index.tables import Tables
+
         return Tables(self)
 
     @property
@@ -349,15 +354,6 @@ class HistoryIndex(EventReader):
     def awaited_until(self, call: RecordedCall) -> int:
         """The event at which a call was over; for an open one, the end of the run, when the kit kills its process."""
         return call.done if call.done != NEVER else min(self.phase("end"), self.end - 1)
-
-    def starved_ns(self, begin_ns: int, end_ns: int) -> int:
-        """The longest that a server waited for a processor or the kit's storage between two times, in ns."""
-        lost: Counter[str] = Counter()
-        counted: dict[str, int] = {}  # Waits of several threads may overlap.
-        for process, since_ns, until_ns in self.starved:
-            lost[process] += max(0, min(end_ns, until_ns) - max(begin_ns, since_ns, counted.get(process, 0)))
-            counted[process] = until_ns
-        return max(lost.values(), default=0)
 
     def timed_out(self, call: RecordedCall, *how: Unanswered) -> bool:
         """Whether a call had no answer: it is open, or its client stopped waiting, or it ended in a way of `how`."""

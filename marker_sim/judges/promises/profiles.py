@@ -19,7 +19,7 @@ from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.guarantees import ALL, parse_guarantees
 from marker_sim.reading import read_as
 
-SHIPPED = ("reference", "python", "http", "http-one-server", "http-power-loss", "hudi", "hudi-spark")
+SHIPPED = ("reference", "python", "http", "http-one-server", "http-power-loss", "hudi", "hudi-spark", "reference-spark")
 _POWER = "power-loss"
 _NAMED = "docs/guarantees.md, profiles: under a loss of power only what a rule says of it is promised"
 _MODES = frozenset({"direct", "timeline", "both"})

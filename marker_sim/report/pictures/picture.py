@@ -17,16 +17,18 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from marker_sim.history import Event, History
 from marker_sim.history.index.calls import FaultSpan
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER
 from marker_sim.judges.violations import format_event
-from marker_sim.outcome.curve import LikelihoodCurve
 from marker_sim.report.pictures.stored import answered_names, stored_files
 from marker_sim.report.words import clipped, printable
+
+if TYPE_CHECKING:
+    from marker_sim.outcome.curve import LikelihoodCurve
 
 EVENTS_MAX = 800
 LANES_MAX = 14

@@ -15,7 +15,6 @@ need more than a local directory, and on Spark more than the death of a driver, 
 from __future__ import annotations
 
 import json
-import pprint
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -23,7 +22,14 @@ from marker_sim.campaign.stored_plan import StoredPlan
 from marker_sim.errors import UsageError
 from marker_sim.faults import Fault, FaultKind
 from marker_sim.plan import Plan
-from marker_sim.report.scripts.shell_script import door_program, head_of, render_script, shell_script
+from marker_sim.report.scripts.server_script import (
+    door_program,
+    head_of,
+    in_docstring,
+    literal,
+    render_script,
+    server_script,
+)
 from marker_sim.report.words import printable
 from marker_sim.tables.entries import WRITE_KEY
 from marker_sim.targets.hudi_java import NAME as HUDI_JAVA
@@ -56,7 +62,7 @@ _HOW_IN_JAVA = (
 def script_of(failure: StoredPlan) -> tuple[str, str]:
     """The script of a failure and its language; UsageError says what it cannot do."""
     if failure.own_plan.shape is None:
-        return shell_script(failure), "bash"
+        return server_script(failure), "python"
     in_java = failure.sut.partition(":")[0] == HUDI_JAVA
     problem = _problem(failure, in_java)
     if problem:
@@ -109,7 +115,7 @@ def _python_script(failure: StoredPlan) -> str:
     ]
     return render_script(
         "table_script.py.j2",
-        head=[printable(line).replace('"""', "'''") for line in (*head_of(failure), "", *_HOW)],
+        head=in_docstring((*head_of(failure), "", *_HOW)),
         title=failure.title,
         jvm=JVM,
         door=door_program(),
@@ -117,7 +123,7 @@ def _python_script(failure: StoredPlan) -> str:
         seed=plan.seed,
         rows_min=ROWS_MIN,
         rows_max=ROWS_MAX,
-        **{name: _literal(value) for name, value in (table | {"writes": writes}).items()},
+        **{name: literal(value) for name, value in (table | {"writes": writes}).items()},
     )
 
 
@@ -125,11 +131,6 @@ def _kill(fault: Fault) -> dict[str, Any]:
     call = call_of(fault)
     when = "within" if fault.kind is FaultKind.TORN_WRITE else call.when
     return {"path": f"^{call.pattern}", "n": call.n, "operations": list(call.operations), "kill": when}
-
-
-def _literal(value: object) -> str:
-    """The value as a Python literal."""
-    return pprint.pformat(value, width=110, compact=True, sort_dicts=False)
 
 
 def _java_program(failure: StoredPlan) -> str:

@@ -19,8 +19,7 @@ from marker_sim.outcome.failure import breaks_besides
 from marker_sim.report.words import clipped, plan_sentences, printable
 
 SIGNS = {"violated": "✗", "inconclusive": "?", "not-promised": "○", "holds": "✓", "not-applicable": "–"}
-# Worlds whose failures can be shown without the kit: of a server, and of a job on Spark.
-SCRIPTS = {"foreign": "show.sh", "spark": "show.py"}
+SCRIPTS = ("foreign", "spark")  # Worlds whose failures can be shown without the kit: of a server, of a job on Spark.
 _EVENT = re.compile(r"\bevent (\d{1,18})\b")
 
 

@@ -6,3 +6,8 @@ jobs.py        the same for tables that a released Hudi writes, where a try cost
 by_history.py  what happened in the failing run: its calls in order, those that met each other, or what the evidence
                of a breach speaks of
 """
+
+from __future__ import annotations
+
+RUNS_MAX = 4_000  # Of candidates while one failure is shrunk.
+SMALL = 3  # Plans with at most this many entries are not made smaller by leaving out parts at once.

@@ -28,6 +28,7 @@ from itertools import islice
 
 from marker_sim.errors import HarnessError
 from marker_sim.plan import Plan
+from marker_sim.search.shrinking import RUNS_MAX, SMALL
 from marker_sim.search.shrinking.candidates import (
     Path,
     Variants,
@@ -53,7 +54,6 @@ from marker_sim.search.shrinking.jobs import smaller as smaller_jobs
 
 Fails = Callable[[Plan], bool]
 Watch = Callable[[Plan, bool], None]  # Receives each plan that was tried, and whether it failed.
-RUNS_MAX = 4_000
 DELAYS_MS = (5, 12, 25, 50, 62, 75, 100)
 JITTERS = range(6)
 # By how much earlier faults are tried when an operation, a write or a task is gone.
@@ -66,7 +66,6 @@ CROWD = 24  # Plans with more operations are first tried in parts.
 FEW_OPS = 16  # Up to this number of operations, faults are tried at earlier steps when one is removed.
 FEW = 9  # Up to this number of entries, any two are removed together as well.
 MINIATURES = 3  # Miniatures get this part (one third) of the rest of the budget.
-SMALL = 3  # No miniatures for plans with at most this many entries.
 SCANNED = 6  # Largest plan whose faults are tried at every earlier step.
 
 

@@ -31,6 +31,8 @@ class ClusterWrites:
     """The writes of one cluster, from the cluster manager's side.
 
     instants: the marker directories of those that began.
+    slots: how many executors a driver has.
+    lasting: whether its application goes on when all is healed, because a new one would start slowly.
     executors: of the driver that there is.
     lost: the stages whose results no driver may use any more, by table (two may have one instant), instant and number
         as in write tokens; never the last that a driver tries.
@@ -40,11 +42,16 @@ class ClusterWrites:
     host: Host
     servers: TimelineServers
     instants: dict[MarkerDirectory, None] = field(default_factory=dict)
+    slots: int = field(init=False)
+    lasting: bool = False
     executors: list[Any] = field(default_factory=list)
     lost: set[tuple[str, str, int]] = field(default_factory=set)
     _driver: Any = None
     _ordinal: int = 0
     _tables: dict[int, None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.slots = self.plan.executors
 
     def play(self, write: Write) -> None:
         """Let the driver perform one write, until it is done, or the driver died and the next one may start."""
@@ -58,8 +65,10 @@ class ClusterWrites:
             self._leave(driver, NOT_GETTING_ON, 0)
 
     def probe(self, writes: tuple[Write, ...]) -> None:
-        """Let a new driver write to each table after everything is healed; these writes must complete."""
-        if self._driver is not None and self._tables:
+        """Let a driver, a new one unless `lasting`, write to each table after everything is healed; these writes must
+        complete.
+        """
+        if self._driver is not None and self._tables and not self.lasting:
             self._leave(self._driver, APPLICATION_ENDED, self.host.linger_ms)
         for table in list(self._tables):
             self.play(probe_of(table, writes))
@@ -130,7 +139,7 @@ class ClusterWrites:
 
     def _start_driver(self) -> Any:
         driver = self._driver = self.host.start("driver", "driver", WriteDriverLife())
-        self.executors = [self._new_executor(driver, slot) for slot in range(self.plan.executors)]
+        self.executors = [self._new_executor(driver, slot) for slot in range(self.slots)]
         self.host.ready(driver, *self.executors)
         return driver
 

@@ -10,15 +10,16 @@ import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from marker_sim.errors import HarnessError
-from marker_sim.faults import Call, FaultKind
+from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.history import History
 from marker_sim.loading import load_system
 from marker_sim.names import MarkerDirectory
 from marker_sim.plan import PROBE, Plan
 from marker_sim.surroundings.requirements import lacking
+from marker_sim.system import System
 from marker_sim.worlds.cluster.run import ClusterRun
 from marker_sim.worlds.cluster.writes import LOST_EXECUTOR_MS, Instruction
 from marker_sim.worlds.host import ClientLife, ExecutorLife
@@ -34,9 +35,15 @@ from marker_sim.worlds.simulated.cluster import by_steps
 
 
 class ProcessCluster(ClusterRun):
-    """All processes of one run, from the kit's side."""
+    """All processes of one run, from the kit's side.
+
+    world: as headers name it.
+    host_type: of its processes.
+    """
 
     host: ProcessHost
+    host_type = ProcessHost
+    world: Literal["real", "spark"] = "real"
     rows_as = PARQUET
 
     def __init__(self, plan: Plan, system: str, fork_server: ForkServer) -> None:
@@ -45,20 +52,18 @@ class ProcessCluster(ClusterRun):
         if why:
             raise HarnessError(f"real processes need {why}")
         loaded = load_system(system)
-        plan = by_steps(plan, loaded)
         self.recorder = Recorder()
         self.interceptor = Interceptor(self.recorder, self._inject)
-        possible = [(n, fault) for n, fault in enumerate(plan.faults) if not why_not(fault, plan.storage)]
-        self.interceptor.arm(*(ArmedFault(fault) for _, fault in possible if isinstance(fault.trigger, Call)))
-        self._at_steps = tuple(each for each in possible if not isinstance(each[1].trigger, Call))
+        self._at_steps: tuple[tuple[int, Fault], ...] = ()
+        plan = self._prepared(plan, loaded)
         self._scratch = Path(tempfile.mkdtemp(prefix="run-", dir=fork_server.scratch))
         self.storage = open_storage(plan.storage, self.interceptor, self._scratch / "storage", fork_server.front)
-        host = ProcessHost(
+        host = self.host_type(
             fork_server,
             self.storage,
             self.interceptor,
             self._specification,
-            lambda process: self.faults.died(process, None),
+            self._exited,
             bool(plan.faults),
         )
         super().__init__(plan, loaded, host)
@@ -76,6 +81,18 @@ class ProcessCluster(ClusterRun):
             dead=lambda name: name in lives and lives[name].kill_sent,
         )
 
+    def _prepared(self, plan: Plan, system: System) -> Plan:
+        """The plan as it is run, after the faults that are known by calls are armed."""
+        plan = by_steps(plan, system)
+        possible = [(n, fault) for n, fault in enumerate(plan.faults) if not why_not(fault, plan.storage)]
+        self.interceptor.arm(*(ArmedFault(fault) for _, fault in possible if isinstance(fault.trigger, Call)))
+        self._at_steps = tuple(each for each in possible if not isinstance(each[1].trigger, Call))
+        return plan
+
+    def _exited(self, process: ManagedProcess) -> None:
+        """Do what follows when a process ended by itself."""
+        self.faults.died(process, None)
+
     def run(self) -> History:
         """Play the phases and close the history; no process is left."""
         with ExitStack() as last_first:
@@ -88,7 +105,7 @@ class ProcessCluster(ClusterRun):
             self.play()
             self.end()
         events = self.recorder.close()
-        return History(self.settings.header("real", self.plan, events, self._identity), events)
+        return History(self.settings.header(self.world, self.plan, events, self._identity), events)
 
     def _specification(self, process: ManagedProcess) -> dict[str, Any]:
         actor, life = process.actor, process.life

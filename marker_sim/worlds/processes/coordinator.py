@@ -38,7 +38,6 @@ class Coordinator:
         self._arrived = threading.Condition()
         self._sending = threading.Lock()
         self._dead: Callable[[str], bool] = lambda process: False
-        self._left: Callable[[str], object] = lambda process: None
         self._closed = False
         self._listener = Listener(self.address, "AF_UNIX", backlog=512)
         self._threads = [threading.Thread(target=self._listen, daemon=True, name="hub")]
@@ -50,19 +49,16 @@ class Coordinator:
         answers: Mapping[str, Answer],
         failed: Callable[[BaseException], None],
         dead: Callable[[str], bool],
-        left: Callable[[str], object] = lambda process: None,
     ) -> None:
         """A run begins.
 
         answers: by what is asked, called with the child's name and the arguments.
         failed: hears what went wrong while a child was answered.
         dead: whether a child was killed: what it had still sent is not recorded.
-        left: hears of each connection that a child closed, which its end does too.
         """
         self.interceptor = interceptor
         self._failed = failed
         self._dead = dead
-        self._left = left
         self._answers.update(answers)
         with self._arrived:
             for process in [name for name in self._inboxes if name != TEMPLATE]:
@@ -129,8 +125,6 @@ class Coordinator:
                     connection.send(self._answers[what](process, *arguments))
         except (EOFError, OSError):
             connection.close()
-            if process:
-                self._left(process)
         except Exception as error:
             # Whoever asked gets no answer, and the run must not be judged as if nothing had happened.
             self._failed(error)

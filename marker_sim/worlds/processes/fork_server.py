@@ -37,6 +37,7 @@ class ManagedProcess:
     actor: its name in the plan, over all lives.
     started: index of a server's first event. port: where it listens, 0 until it does.
     kill_sent: the kit ended it, or knows why it ends.
+    program: what it leads, None for a process alone.
     follow: what follows from its death, None where nothing does.
     """
 
@@ -50,6 +51,7 @@ class ManagedProcess:
     kill_sent: bool = False
     paused: bool = False
     follow: Callable[[], None] | None = None
+    program: supervisor.StartedProgram | None = None
 
     def __post_init__(self) -> None:
         self.ready, self.forked, self.gone = threading.Event(), threading.Event(), threading.Event()
@@ -65,8 +67,12 @@ class ManagedProcess:
         return not self.kill_sent and not self.gone.is_set()
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal; a process that is gone is fine."""
-        if self.pid and not self.gone.is_set():
+        """Send a signal; a process that is gone is fine. A program that it leads is killed, whatever the signal."""
+        if self.gone.is_set():
+            return
+        if self.program is not None:
+            self.program.kill()
+        elif self.pid:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
@@ -85,7 +91,7 @@ class ForkServer:
         self.scratch = Path(tempfile.mkdtemp(prefix="marker-sim-")).resolve()
         self.coordinator = Coordinator(self.scratch / "hub", {"forked": self._forked, "gone": self._ended})
         self.lives: dict[str, ManagedProcess] = {}
-        self.on_gone: Callable[[ManagedProcess, int], None] = lambda life, code: None
+        self.on_gone: Callable[[ManagedProcess, int | None], None] = lambda life, code: None
         self._forking = threading.Lock()
         self._over = False
         self._counts: Counter[str] = Counter()
@@ -114,7 +120,7 @@ class ForkServer:
         self._log.close()
         shutil.rmtree(self.scratch, ignore_errors=True)
 
-    def begin(self, on_gone: Callable[[ManagedProcess, int], None]) -> None:
+    def begin(self, on_gone: Callable[[ManagedProcess, int | None], None]) -> None:
         """A run begins: no life of an earlier one is known any more."""
         self.lives, self._counts, self.on_gone = {}, Counter(), on_gone
         self._over = False
@@ -152,8 +158,8 @@ class ForkServer:
         self._by_pid[pid] = life
         life.forked.set()
 
-    def _ended(self, pid: int, code: int) -> None:
-        """The template says that a child is gone; what follows from it is done elsewhere, in order."""
+    def _ended(self, pid: int, code: int | None) -> None:
+        """A process is gone, with an exit code if that is known; what follows from it is done elsewhere, in order."""
         life = self._by_pid.pop(pid, None)
         if life is not None:
             life.gone.set()

@@ -24,7 +24,6 @@ from marker_sim.worlds.interceptor import Interceptor
 from marker_sim.worlds.processes.fork_server import ForkServer, ManagedProcess
 from marker_sim.worlds.processes.storages import ClusterStorage
 
-READY_S = 20.0
 GONE_S = 20.0
 
 
@@ -48,10 +47,12 @@ class ProcessHost:
     specification: what a child has to know besides its name, role and life.
     exited: hears of a process that ended and nobody had ended it.
     settles: whether anything can be on its way to storage when faults are over.
+    ready_s: how long a process may take until it works.
     """
 
     limit_ms = 120_000
     linger_ms = 200
+    ready_s = 20.0
 
     fork_server: ForkServer
     storage: ClusterStorage
@@ -85,14 +86,25 @@ class ProcessHost:
     def ready(self, *processes: ManagedProcess) -> None:
         """Wait until children are at work, or dead; HarnessError when they are neither in time."""
         for process in processes:
-            deadline = time.monotonic() + READY_S
+            deadline = time.monotonic() + self.ready_s
             while not process.ready.wait(0.02) and process.alive:
                 if time.monotonic() > deadline:
                     raise HarnessError(f"{process.name} did not get ready: {self.fork_server.last_words()}")
 
-    def kill(self, process: ManagedProcess, value: str | None = None, follow: Callable[[], None] | None = None) -> None:
-        """SIGKILL, recorded in the same moment; nothing of the process is recorded after it."""
-        self._end(process, follow, partial(self.record, process.name, process.role, "fault", "kill", value=value))
+    def kill(
+        self,
+        process: ManagedProcess,
+        value: str | None = None,
+        follow: Callable[[], None] | None = None,
+        path: str | None = None,
+        error: str | None = None,
+    ) -> None:
+        """SIGKILL, recorded in the same moment; nothing of the process is recorded after it.
+
+        path, error: of the event: at which file and where in a write, if that is known.
+        """
+        killed = partial(self.record, process.name, process.role, "fault", "kill")
+        self._end(process, follow, partial(killed, path=path, value=value, error=error))
 
     def exit(self, process: ManagedProcess, why: str) -> None:
         """End a process, recorded as one that exits by itself."""
@@ -109,7 +121,7 @@ class ProcessHost:
         if follow is None:
             process.gone.wait(GONE_S)
 
-    def _gone(self, argument: tuple[ManagedProcess, int]) -> None:
+    def _gone(self, argument: tuple[ManagedProcess, int | None]) -> None:
         """Do what follows from a process's death; one that was not killed is recorded as exited."""
         process, code = argument
         if process.kill_sent:
@@ -117,7 +129,7 @@ class ProcessHost:
                 process.follow()
             return
         process.kill_sent = True
-        said = f"exit code {code}: {self.fork_server.last_words()[-200:]}"
+        said = "its executor ended it" if code is None else f"exit code {code}: {self.fork_server.last_words()[-200:]}"
         self.record(process.name, process.role, "observe", "exited", error=said)
         self.exited(process)
 

@@ -32,6 +32,7 @@ from marker_sim.faults.sites import site_of
 from marker_sim.history import UNSUPPORTED
 from marker_sim.names import place_of
 from marker_sim.seams import (
+    LOCAL,
     Capabilities,
     Condition,
     Conflicted,
@@ -45,7 +46,6 @@ from marker_sim.seams import (
     Throttled,
     Unsupported,
 )
-from marker_sim.storages import local
 from marker_sim.worlds.simulated.scheduler import MS, Process, Scheduler
 
 STORAGE_TIMEOUT_MS = 1_000
@@ -67,7 +67,7 @@ CAPABILITIES = {
     "s3-unconditional": replace(
         _S3, scheme="s3-unconditional", put_if_absent=False, put_if_unchanged=False, late_effect_ms=0
     ),
-    "local": local.CAPABILITIES,
+    "local": LOCAL,
     "hdfs": Capabilities(
         scheme="hdfs",
         put_if_absent=True,

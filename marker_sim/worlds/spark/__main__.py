@@ -1,4 +1,4 @@
-"""A process of a driver's session: `python -m marker_sim.worlds.spark jobs SPEC`, `hudi SPEC` or `server SPEC NAME`."""
+"""A driver: `python -m marker_sim.worlds.spark jobs SPEC` of the reference's jobs, `hudi SPEC` of Hudi's."""
 
 import sys
 
@@ -12,7 +12,3 @@ if __name__ == "__main__":
             from marker_sim.worlds.spark.driver import drive
 
             drive(spec)
-        case ["server", spec, name]:
-            from marker_sim.worlds.spark.driver import embed
-
-            embed(spec, name)

@@ -7,19 +7,19 @@
 The second shuffle keeps the stats on the executors until all are there, as Hudi's persisted write statuses are: an
 executor that is lost in between takes them along, and Spark computes those tasks again, files and all.
 
-The kit asks for one write after another: {"number": N} is answered with {"error": ...}, "" for none. The timeline
-server that a driver starts is a process of the driver's session, so that it dies with it.
+The kit gives one write after another. The timeline server is started when a write needs one, as in worlds/processes.
 """
 
 from __future__ import annotations
 
 import os
 import pickle
-import subprocess
-import sys
+import signal
 import threading
 from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from marker_sim.names import MarkerDirectory
@@ -27,9 +27,8 @@ from marker_sim.plan import Task, Write
 from marker_sim.timeline import WriteStat
 from marker_sim.worlds.cluster.environment import ProcessEnvironment
 from marker_sim.worlds.cluster.work import perform_write, record_part
-from marker_sim.worlds.processes.children import Child, serve
-from marker_sim.worlds.spark.plans import DRIVER, SERVER
-from marker_sim.worlds.spark.session import SETTINGS, SPECULATION, Respond, answer_kit, open_session
+from marker_sim.worlds.processes.children import Child
+from marker_sim.worlds.spark.session import SETTINGS, SPECULATION, open_session
 from marker_sim.worlds.spark.tasks import WriteTasks
 from marker_sim.writer.attempt import assigned
 from marker_sim.writer.client import WriteClient
@@ -63,15 +62,13 @@ class SparkDriver:
         self._session = session
         self._spec = spec
 
-    def write(self, asked: dict[str, Any]) -> dict[str, Any]:
-        """The outcome of the write with the number (from 0) asked for: its error in up to 2,000 characters, or ""."""
-        write, ordinal = self._child.plan.writes[asked["number"]], asked["number"] + 1
+    def write(self, write: Write, ordinal: int) -> None:
+        """Perform a write; one that fails is recorded and does not end the driver. ordinal: of it, from 1."""
         note_part = partial(self._note_part, ordinal)
         why = perform_write(self._child, write, ordinal, partial(self._run, write, ordinal), note_part)[:2000]
         if why:
             me = self._child.me
             self._child.link.record(me.name, me.role, "observe", "job-failed", error=why)
-        return {"error": why}
 
     def _run(self, write: Write, ordinal: int, client: WriteClient, instant: str, mode: str) -> tuple[WriteStat, ...]:
         """The write stats of a stage, one for each task, which Spark performs in as many attempts as it needs."""
@@ -102,45 +99,25 @@ class SparkDriver:
         return result
 
 
-class DriverChild(Child):
-    """The driver's process, which starts its timeline server when one is needed, and again whenever it dies."""
-
-    def __init__(self, spec: dict[str, Any], spec_path: str) -> None:
-        super().__init__(spec)
-        self._spec_path = spec_path
-        self._thread: threading.Thread | None = None
-
-    def need_server(self) -> None:
-        """Start the timeline server on first use, and wait until one serves."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._keep_server, daemon=True, name="embedded-server")
-            self._thread.start()
-        self.link.ask("server-ready")
-
-    def _keep_server(self) -> None:
-        while True:
-            name = self.link.ask("new-server")
-            words = [sys.executable, "-m", "marker_sim.worlds.spark", "server", self._spec_path, name]
-            code = subprocess.Popen(words, stdin=subprocess.DEVNULL).wait()
-            self.link.ask("server-gone", name, code)
-
-
 def drive(spec_path: str) -> None:
-    """Perform the writes that the kit asks for until it is gone."""
+    """Perform the writes that the kit gives until it is gone."""
     raw = Path(spec_path).read_bytes()
     spec = pickle.loads(raw)
+    child, writes = Child(spec), SimpleQueue[tuple[Write, int]]()
+    inbox = child.link.connect("inbox")
+    threading.Thread(target=_listen, args=(inbox, writes), daemon=True).start()
+    driver = SparkDriver(child, open_session(OWN_SETTINGS | spec["settings"]), raw)
+    child.link.ask("ready")
+    while True:
+        driver.write(*writes.get())
+        child.link.ask("through", "")
 
-    def begin() -> Respond:
-        child = DriverChild({**spec, "process": spec["driver"], "role": DRIVER}, spec_path)
-        child.link.ask("hello", DRIVER, os.getpid(), "127.0.0.1")
-        return SparkDriver(child, open_session(OWN_SETTINGS | spec["settings"]), raw).write
 
-    answer_kit(begin)
-
-
-def embed(spec_path: str, name: str) -> None:
-    """Run a timeline server under a name until the process ends."""
-    spec = pickle.loads(Path(spec_path).read_bytes())
-    child = Child({**spec, "process": name, "role": SERVER})
-    child.link.ask("hello", SERVER, os.getpid(), "")
-    serve(child, spec["storage"])
+def _listen(inbox: Connection, writes: SimpleQueue[tuple[Write, int]]) -> None:
+    """Take what the kit gives; when it is gone, kill the whole session, whatever it is doing."""
+    try:
+        while True:
+            _, write, ordinal = inbox.recv()
+            writes.put((write, ordinal))
+    except (EOFError, OSError):
+        os.killpg(0, signal.SIGKILL)

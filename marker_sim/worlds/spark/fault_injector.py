@@ -12,21 +12,21 @@ in the history.
 from __future__ import annotations
 
 import random
-import signal
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import psutil
 
 from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.plan import Plan
 from marker_sim.surroundings.supervisor import end_process
-from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
+from marker_sim.worlds.interceptor import ArmedFault, StorageCall
+from marker_sim.worlds.processes.cluster import ProcessCluster
 from marker_sim.worlds.processes.faults import CallerIsDead
 from marker_sim.worlds.processes.fork_server import ManagedProcess
 from marker_sim.worlds.recorder import Recorder
@@ -71,28 +71,18 @@ def _is_of_processes(fault: Fault) -> bool:
     return fault.kind is FaultKind.PAUSE or fault.kind.row.kills
 
 
-class StrikableRun(Protocol):
-    """The parts of a run (run.py) that a JobFaultInjector uses."""
-
-    plan: Plan
-    cluster: Standalone
-    recorder: Recorder
-    interceptor: Interceptor
-    lives: dict[str, ManagedProcess]
-    server: ManagedProcess | None
-    over: threading.Event
-
-    def driver_life(self) -> ManagedProcess | None: ...
-    def kill_application(self) -> None: ...
-
-
 class JobFaultInjector(SparkFaultInjector):
-    """Injects the faults of one run of the reference's jobs. healed: nothing strikes any more."""
+    """Injects the faults of one run of the reference's jobs, until its cluster is healed.
 
-    def __init__(self, jobs: StrikableRun) -> None:
-        super().__init__(jobs.recorder)
-        self.healed = False
-        self._jobs = jobs
+    over: the run is; attempts that stand still go on.
+    """
+
+    def __init__(self, cluster: ProcessCluster, plan: Plan, spark: Standalone) -> None:
+        super().__init__(cluster.recorder)
+        self.over = threading.Event()
+        self._cluster = cluster
+        self._plan = plan
+        self._spark = spark
         self._taken: set[int] = set()
         self._met: dict[tuple[int, int], set[int]] = {}
         self._ended: dict[int, set[int]] = {}
@@ -100,58 +90,50 @@ class JobFaultInjector(SparkFaultInjector):
         self._turn = threading.Condition()
 
     def arm(self, write: int) -> None:
-        """Arm the faults of a write (from 1) that is about to begin, except the driver's death, which `step` arms, and
-        let the late attempts of the write before go on.
-        """
+        """Begin a write (from 1), with its faults armed except the driver's death, which `step` arms."""
         for number, fault in self._of(write):
             if not phase_of(fault) and isinstance(fault.trigger, Call):
                 self._arm(number, fault)
+        self.begin(write)
+
+    def begin(self, write: int) -> None:
+        """A write (from 1) begins: the late attempts of the one before go on."""
         with self._turn:
             self._begun = write
             self._turn.notify_all()
 
     def _of(self, write: int) -> list[tuple[int, Fault]]:
-        """The faults of a write, with their numbers."""
-        plan = self._jobs.plan
-        return [(number, plan.faults[number]) for number in plan.writes[write - 1].faults]
+        """The faults of a write, with their numbers; none of the one that the kit adds."""
+        plan = self._plan
+        return [(number, plan.faults[number]) for each in plan.writes[write - 1 : write] for number in each.faults]
 
     def _arm(self, number: int, fault: Fault) -> None:
         aimed = armed(fault)
         self._armed[aimed] = number
-        self._jobs.interceptor.arm(aimed)
+        self._cluster.interceptor.arm(aimed)
 
     def strike(self, number: int, fault: Fault, call: StorageCall) -> bool:
         """Kill the driver, whichever process made the call, or else the caller; returns whether it was still alive."""
         if phase := phase_of(fault):
-            return self.kill_driver(phase, call.path)
-        return self._kill(self._jobs.lives[call.process], call.path)
+            return self.kill_driver(fault, phase, call.path)
+        return self._kill(self._lives[call.process], fault, call.path)
 
     def step(self, _: str, name: str, write: int) -> None:
         """Take the report of a driver that is between two steps of a write; CallerIsDead when it is killed there."""
         for number, fault in self._of(write):
             phase = PHASES.get(phase_of(fault))
-            if self.healed or self.struck[number] or phase is None or phase.step != name:
+            if self._cluster.faults.healed or self.struck[number] or phase is None or phase.step != name:
                 continue
             if phase.site:
-                self.struck[number] += self.kill_driver(name, None)
+                self.struck[number] += self.kill_driver(fault, name, None)
                 raise CallerIsDead
             if number not in self._armed.values():
                 self._arm(number, fault)
 
-    def kill_driver(self, phase: str, path: str | None) -> bool:
+    def kill_driver(self, fault: Fault, phase: str, path: str | None) -> bool:
         """Kill the driver's session with its timeline server; returns False when no driver is left to kill."""
-        jobs = self._jobs
-        with self.recorder.lock:
-            driver, server = jobs.driver_life(), jobs.server
-            if driver is None or driver.kill_sent:
-                return False
-            driver.kill_sent = True
-            self.recorder.record(driver.name, DRIVER, "fault", "kill", path=path, error=phase)
-            if server is not None and not server.kill_sent:
-                server.kill_sent = True
-                self.recorder.record(server.name, server.role, "fault", "kill", value="with-its-driver")
-            jobs.kill_application()
-            return True
+        drivers = (life for life in list(self._lives.values()) if life.role == DRIVER and life.ready.is_set())
+        return any(self._kill(driver, fault, path, phase) for driver in drivers)
 
     def moment(self, name: str, moment: str, write: int, task: int, attempt: int) -> str | None:
         """The order for an attempt at a moment: "fail", or None to go on, perhaps late; CallerIsDead if killed."""
@@ -160,7 +142,7 @@ class JobFaultInjector(SparkFaultInjector):
                 self._ended.setdefault(write, set()).add(task)
                 self._turn.notify_all()
         for number, fault in self._of(write):
-            if (fault.target, fault.site) != (f"task-{task}", MOMENTS[moment]) or self.healed:
+            if (fault.target, fault.site) != (f"task-{task}", MOMENTS[moment]) or self._cluster.faults.healed:
                 continue
             if fault.kind is FaultKind.SPECULATIVE:
                 self._meet(number, (write, task), name, attempt)
@@ -169,39 +151,39 @@ class JobFaultInjector(SparkFaultInjector):
                 first = number not in self._taken
                 self._taken.add(number)
             if first:
-                return self._task(number, fault.kind, write, self._jobs.lives[name])
+                return self._task(number, fault, write, self._lives[name])
         return None
 
-    def _task(self, number: int, kind: FaultKind, write: int, life: ManagedProcess) -> str | None:
-        self.recorder.record(life.name, "nemesis", "fault", kind.value)
-        effect = TASK_EFFECTS[kind]
-        self.struck[number] += effect.act(self, write, life)
-        self._jobs.over.wait(effect.held_s)
+    def _task(self, number: int, fault: Fault, write: int, life: ManagedProcess) -> str | None:
+        self.recorder.record(life.name, "nemesis", "fault", fault.kind.value)
+        effect = TASK_EFFECTS[fault.kind]
+        self.struck[number] += effect.act(self, fault, write, life)
+        self.over.wait(effect.held_s)
         if effect.dies:
             raise CallerIsDead
         return effect.order
 
-    def hit(self, write: int, life: ManagedProcess) -> int:
+    def hit(self, fault: Fault, write: int, life: ManagedProcess) -> int:
         """Nothing but the order to the attempt."""
         return 1
 
-    def await_next(self, write: int, life: ManagedProcess) -> int:
+    def await_next(self, fault: Fault, write: int, life: ManagedProcess) -> int:
         """Hold the attempt until the next write has begun, `HELD_S` at most."""
         with self._turn:
             return self._turn.wait_for(lambda: self._begun > write, HELD_S)
 
-    def kill_worker(self, write: int, life: ManagedProcess) -> int:
+    def kill_worker(self, fault: Fault, write: int, life: ManagedProcess) -> int:
         """Kill the Python worker of the attempt."""
-        return self._kill(life, None)
+        return self._kill(life, fault)
 
-    def kill_executor(self, write: int, life: ManagedProcess) -> int:
+    def kill_executor(self, fault: Fault, write: int, life: ManagedProcess) -> int:
         """Kill the executors of the attempt's host."""
-        return self._kill_executors(life.actor)
+        return self._kill_executors(life.actor, fault)
 
-    def lose_shuffle(self, write: int, life: ManagedProcess) -> int:
+    def lose_shuffle(self, fault: Fault, write: int, life: ManagedProcess) -> int:
         """Kill the executors of the other hosts when all tasks of the write have results."""
         self._await_others(write)
-        return sum(self._kill_executors(host) for host in self._jobs.cluster.executors() if host != life.actor)
+        return sum(self._kill_executors(host, fault) for host in self._spark.executors() if host != life.actor)
 
     def _meet(self, number: int, task: tuple[int, int], name: str, attempt: int) -> None:
         """Hold an attempt at a moment until another attempt of its task is there too, `HELD_S` at most."""
@@ -215,16 +197,16 @@ class JobFaultInjector(SparkFaultInjector):
 
     def _await_others(self, write: int) -> None:
         """Wait until all tasks of a write have written their files, `HELD_S` at most, and 1 s for their results."""
-        tasks = len(self._jobs.plan.writes[write - 1].tasks)
+        tasks = len(self._plan.writes[write - 1].tasks)
         with self._turn:
             self._turn.wait_for(lambda: len(self._ended.get(write, ())) >= tasks, HELD_S)
-        self._jobs.over.wait(1.0)
+        self.over.wait(1.0)
 
-    def _kill_executors(self, host: str) -> int:
+    def _kill_executors(self, host: str, fault: Fault) -> int:
         """Kill the executors of a host, each with its Python workers; returns how many were killed."""
-        jobs, killed = self._jobs, 0
+        killed = 0
         with self.recorder.lock:
-            for jvm in jobs.cluster.executors()[host]:
+            for jvm in self._spark.executors()[host]:
                 try:
                     below = jvm.children(recursive=True)
                     jvm.kill()
@@ -232,27 +214,30 @@ class JobFaultInjector(SparkFaultInjector):
                     continue
                 killed += 1
                 pids = {process.pid for process in below}
-                for life in list(jobs.lives.values()):
+                for life in list(self._lives.values()):
                     if life.role == EXECUTOR and life.pid in pids:
-                        self._kill(life, None)
+                        self._kill(life, fault)
                 for process in below:
                     with suppress(psutil.NoSuchProcess):  # It may end with its JVM.
                         process.kill()
         return killed
 
-    def _kill(self, life: ManagedProcess, path: str | None) -> bool:
-        """Kill one process and record it; returns False when it was killed before."""
+    def _kill(self, life: ManagedProcess, fault: Fault, path: str | None = None, phase: str | None = None) -> bool:
+        """Kill one process; returns False when it was dead before."""
+        cluster = self._cluster
         with self.recorder.lock:
-            if life.kill_sent:
-                return False
-            life.kill_sent = True
-            self.recorder.record(life.name, life.role, "fault", FaultKind.KILL.value, path=path)
-            life.signal(signal.SIGKILL)
-            return True
+            alive = life.alive
+            cluster.host.kill(life, None, partial(cluster.faults.died, life, fault), path, phase)
+            return alive
+
+    @property
+    def _lives(self) -> dict[str, ManagedProcess]:
+        return self._cluster.host.fork_server.lives
 
     def missed(self) -> tuple[Fault, ...]:
-        """The faults of the plan that never struck."""
-        return tuple(fault for number, fault in enumerate(self._jobs.plan.faults) if not self.times(number))
+        """The faults that never struck, of the writes that began."""
+        ordinals = range(1, len(self._cluster.plan.writes) + 1)
+        return tuple(fault for each in ordinals for number, fault in self._of(each) if not self.times(number))
 
 
 class TaskEffect(NamedTuple):
@@ -262,7 +247,7 @@ class TaskEffect(NamedTuple):
     held_s: how long the attempt stands still after it.
     """
 
-    act: Callable[[JobFaultInjector, int, ManagedProcess], int]
+    act: Callable[[JobFaultInjector, Fault, int, ManagedProcess], int]
     order: str | None = None
     dies: bool = False
     held_s: float = 0.0

@@ -130,6 +130,13 @@ def with_faults(plan: Plan, faults: Iterable[tuple[int, Fault]]) -> Plan:
     return replace(plan, writes=writes, faults=tuple(fault for _, fault in placed))
 
 
+def first_writes(plan: Plan, count: int) -> Plan:
+    """The plan without its later writes and their faults."""
+    numbers = ((ordinal, index) for ordinal, write in enumerate(plan.writes[:count], 1) for index in write.faults)
+    kept = [(ordinal, plan.faults[index]) for ordinal, index in numbers]
+    return with_faults(replace(plan, writes=plan.writes[:count]), kept)
+
+
 def task_plan(seed: int, mode: str, storage: str) -> Plan:
     """A plan with every fault but the driver's, each in a separate write, in an order drawn from the seed."""
     rng = random.Random(seed)

@@ -142,6 +142,7 @@ def child_of(spec: bytes) -> Child:
     """
     host = os.environ.get("SPARK_LOCAL_IP", "127.0.0.1")
     name = f"{EXECUTOR}-{host.rpartition('.')[2]}-{os.getpid()}"
-    child = Child({**pickle.loads(spec), "process": name, "role": EXECUTOR})
-    child.link.ask("hello", EXECUTOR, os.getpid(), host)
+    told = pickle.loads(spec)
+    child = Child({**told, "process": name, "role": EXECUTOR})
+    child.link.ask("hello", os.getpid(), host, told["counters"])
     return child

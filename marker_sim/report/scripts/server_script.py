@@ -1,16 +1,16 @@
-"""A stored plan as a shell script that shows the violation without the kit: bash with curl, kill and cat.
+"""A stored plan of a timeline server as a Python script that shows the violation without the kit.
 
-The script starts the server, makes the requests of the plan, does its faults, looks at what is stored, and decides by
-itself (`script.awk`): 1 violated, 0 held, 3 when a step could not be done. Where a fault is due at a call of the server
-on local files, the server is started through `servers_door.py.j2`, at which its calls stop. Plans that a script cannot
-run, mostly with a fault at a request to S3, are refused in a sentence.
+It needs Python and Linux alone. The script (`server_script.py.j2`) starts the server, makes the requests of the plan,
+does its faults, looks at what is stored, and decides by itself: 1 violated, 0 held, 3 when a step could not be done.
+Where a fault is due at a call of the server on local files, its calls stop at the script (`door.j2`). On S3, where
+an answer of the store is due, the server reaches the store through the script. Plans that a script cannot run are
+refused in a sentence.
 """
 
 from __future__ import annotations
 
-import json
-import re
-import shlex
+import pprint
+from collections.abc import Iterable
 from importlib.resources import files
 from typing import Any
 
@@ -18,16 +18,15 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from marker_sim.campaign.stored_plan import StoredPlan
 from marker_sim.errors import UsageError
-from marker_sim.faults import FaultKind
 from marker_sim.judges.findings import by_number
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.plan import COPY, Op, Plan
-from marker_sim.report.scripts.shell_steps import faults_at_calls, not_in_a_shell, quoted, steps_of
-from marker_sim.report.templates import resource
+from marker_sim.report.scripts.server_steps import faults_at_calls, not_in_a_script, steps_of
 from marker_sim.report.words import plan_sentences, printable
 from marker_sim.targets.hudi import NAME as HUDI
 from marker_sim.targets.hudi import SETTINGS, launcher_of, service_command
 from marker_sim.targets.target import ServerOptions
+from marker_sim.worlds.door.table import MACHINES, numbers
 
 BOUND_S = 15
 CLIENTS_S = 8
@@ -35,10 +34,6 @@ TRIES, ENOUGH = 10, 3  # For a plan that depends on timing: number of tries, and
 WAITING = frozenset(("G6", "G7"))  # A try that shows one of them takes long.
 LOST = frozenset(("G1", "G2", "G3", "G4", "G11"))  # A lost name breaks one of them, depending on when it is noticed.
 JUDGED = tuple(f"G{number}" for number in range(1, 13))
-_NO_NAME = "\0\1\2"  # The log has 1 for a line break and 2 for a tab.
-_CLOSED = "Unlike the plan, this script closes connections where the plan resets them; a shell cannot reset one."
-_DOOR = "Calls of the server on its files stop at a seccomp listener in Python 3, which Linux has since 5.19."
-_FRONT = "The server reaches S3 through a program in Python 3, which refuses the requests that are named above."
 _SCRIPTS = Environment(
     loader=PackageLoader(__package__, ""),
     undefined=StrictUndefined,
@@ -52,9 +47,11 @@ _SCRIPTS = Environment(
     block_end_string="%@",
 )
 _HOW = (
-    "It needs bash 5, curl and awk on Linux, listens on 127.0.0.1, works in a new directory (KEEP=1 keeps it) and ends",
-    "what it started. Exit codes: 1 violated, 0 held, 3 a step could not be done.",
+    "It needs Python 3.11 on Linux, and nothing else. It listens on 127.0.0.1, works in a new directory (KEEP=1 keeps",
+    "it) and ends what it started. Exit codes: 1 violated, 0 held, 3 a step could not be done.",
 )
+_AT_FILES = "Calls of the server on its files stop at this script, by a seccomp listener, which Linux has since 5.19."
+_AT_S3 = "The server reaches S3 through this script, which refuses the requests that are named above."
 
 
 def versions_of(failure: StoredPlan) -> str:
@@ -78,8 +75,8 @@ def head_of(failure: StoredPlan) -> tuple[str, ...]:
     )
 
 
-def shell_script(failure: StoredPlan) -> str:
-    """The script; UsageError says which part of the plan a shell cannot do."""
+def server_script(failure: StoredPlan) -> str:
+    """The script; UsageError says which part of the plan a script cannot do."""
     plan, server = failure.own_plan, failure.server or ServerOptions()
     problem = _problem(failure)
     if problem:
@@ -89,73 +86,81 @@ def shell_script(failure: StoredPlan) -> str:
     claims |= LOST if claims & LOST else set()
     hudi, s3 = failure.sut.partition(":")[0] == HUDI, plan.storage == "s3"
     faults_ms = sum(fault.settings.for_ms + max(0, fault.settings.restart_ms) for fault in plan.faults)
-    at_calls = faults_at_calls(plan)
-    template = "servers_front.py.j2" if s3 else "servers_door.py.j2"
-    program = render_script(template, door=door_program()).rstrip("\n")
-    at_answers = bool(claims & {"G1", "G2"}) and not server.reader
+    start, prepared = _start_of_hudi(failure.version, s3) if hudi else (server.start, {})
+    values = {
+        "guarantee": failure.guarantee,
+        "title": failure.title,
+        "claims": by_number(claims),
+        "places": list(plan.directories),
+        "start": start,
+        "files": prepared,
+        "reader": server.reader,
+        "at_answers": bool(claims & {"G1", "G2"}) and not server.reader,
+        "scheme": server.dir_format or "s3a",
+        "form": "file:" if server.dir_format == "file" else "",
+        "known": _known(plan),
+        "due": list(steps.due),
+        "at_calls": faults_at_calls(plan),
+    }
     return render_script(
-        "script.sh.j2",
-        head=[printable(line) for line in _head(failure, hudi, s3)],
-        guarantee=failure.guarantee,
-        title=failure.title,
+        "server_script.py.j2",
+        head=in_docstring(_head(failure, hudi, s3)),
         tries=1 if steps.alone else TRIES,
         enough=1 if claims <= WAITING else ENOUGH,
         threads=plan.num_threads,
         interval_ms=plan.interval_ms,
         bound_ms=BOUND_S * 1000,
         wait_s=BOUND_S + 2 + faults_ms // 1000,
-        places=" ".join(map(quoted, plan.directories)),
-        hudi=_prepared(failure.version, s3) if hudi else "",
-        start="" if hudi else quoted(_plain(server.start)),
-        reader=quoted(server.reader) if server.reader else "",
-        s3=s3,
-        scheme=server.dir_format or "s3a",
-        form="file:" if server.dir_format == "file" else "",
-        due="".join(f"\n{line}" for line in steps.due),
-        at_request=any(line.startswith("request ") for line in steps.due),
-        steps=steps.text,
-        uses=steps.uses,
-        at_answers=at_answers,
-        stops=at_answers or "pause_server" in steps.uses,
         clients_s=CLIENTS_S,
-        door=0 if s3 else len(at_calls),
-        front=len(at_calls) if s3 else 0,
-        door_faults=quoted(json.dumps(at_calls)),
-        door_program=program,
-        known="\n".join(f"    create {place} {quoted(name)}" for place, name in _known(plan)) or "    :",
-        claims=" ".join(by_number(claims)),
-        rules=resource("script.awk", __package__).rstrip("\n"),
+        hudi=hudi,
+        s3=s3,
+        steps=steps.text,
+        door="" if s3 or not values["at_calls"] else door_program(),
+        front=s3 and bool(values["at_calls"]),
+        **{name: literal(value) for name, value in values.items()},
     )
 
 
+def literal(value: object) -> str:
+    """The value as a Python literal in ASCII."""
+    if isinstance(value, str):
+        return ascii(value)
+    text = pprint.pformat(value, width=110, compact=True, sort_dicts=False)
+    return "".join(letter if letter.isascii() else ascii(letter)[1:-1] for letter in text)
+
+
+def in_docstring(lines: Iterable[str]) -> list[str]:
+    """The lines as they may stand in the docstring of a script."""
+    return [printable(line).replace('"""', "'''") for line in lines]
+
+
 def door_program() -> str:
-    """The part of a script in Python at which calls of a program stop."""
-    return resource("door.py.j2", __package__).rstrip("\n")
+    """The part of a script at which calls of a program stop, with the numbers of the calls that the door knows."""
+    known = {machine.name: (machine.audit, numbers(machine)) for machine in MACHINES}
+    return render_script("door.j2", machines=literal(known)).rstrip("\n")
 
 
 def render_script(template: str, **content: Any) -> str:
-    """A script from its template. Nothing is escaped: shell words are quoted one by one."""
+    """A script from its template, in which values are literals already."""
     return _SCRIPTS.get_template(template).render(**content)
 
 
 def _problem(failure: StoredPlan) -> str:
-    """The reason why a shell cannot do the plan, "" when it can."""
+    """The reason why a script cannot do the plan, "" when it can."""
     plan = failure.own_plan
     if failure.guarantee not in JUDGED:
         return f"it judges {JUDGED[0]} to {JUDGED[-1]}, what clients and the storage of a timeline server see"
     if plan.mode != "timeline" or plan.writes or plan.storage not in ("local", "s3"):
         return "it needs more than requests to a timeline server on a directory or on S3"
     for fault in plan.faults:
-        why = not_in_a_shell(fault, plan)
+        why = not_in_a_script(fault, plan)
         if why:
             return f"{why} ({fault.kind.value} of {fault.target or 'any process'})"
-    if any(set(op.name) & set(_NO_NAME) for op in plan.ops):
-        return "a name has one of the bytes 0, 1 and 2, which no word of a shell or no line of its log can have"
     return ""
 
 
 def _head(failure: StoredPlan, hudi: bool, s3: bool) -> list[str]:
-    """The comment at the beginning of the script."""
+    """The text at the beginning of the script."""
     settings = [
         "Set BUNDLE to the Hudi bundle jar (hudi-spark3.5-bundle_2.12-VERSION.jar), JARS to the class path of Spark's"
         " own jars (for example '.../pyspark/jars/*'); java, 17 or later, is taken from PATH."
@@ -171,34 +176,21 @@ def _head(failure: StoredPlan, hudi: bool, s3: bool) -> list[str]:
         )
     return [
         *head_of(failure),
-        *([_CLOSED] if any(fault.kind is FaultKind.RESET for fault in failure.own_plan.faults) else []),
         "",
         *settings,
         f"TRIES is how often the steps are tried, or until {ENOUGH} tries showed it; {TRIES} where luck is needed.",
         *_HOW,
-        *([_FRONT if s3 else _DOOR] if faults_at_calls(failure.own_plan) else []),
+        *([_AT_S3 if s3 else _AT_FILES] if faults_at_calls(failure.own_plan) else []),
     ]
 
 
-def _plain(start: str) -> str:
-    """The command in a form that bash reads in the same way as `shlex`."""
-    return shlex.join(shlex.split(start)) if re.search(r"[$`*?\[~;&|<>()#!]", start) else start
-
-
-def _prepared(version: str, s3: bool) -> str:
-    """The lines that make what a Hudi server is started with, in the script's directory."""
+def _start_of_hudi(version: str, s3: bool) -> tuple[str, dict[str, str]]:
+    """The command of a Hudi server, and the texts of the files that it needs, by their names in {folder}."""
     launcher, folder = launcher_of(version, s3), files("marker_sim.targets.jvm")
-    start = service_command("java", "CLASSES", f"FOLDER/{launcher}")
-    start = start.replace("CLASSES", "'$CLASSES'").replace("FOLDER", "$WORK")
-    lines = [_written(launcher, (folder / launcher).read_text(encoding="utf-8")), "CLASSES=$BUNDLE:$JARS"]
+    texts = {launcher: (folder / launcher).read_text(encoding="utf-8")}
     if s3:
-        settings = (folder / SETTINGS / "core-site.xml").read_text(encoding="utf-8")
-        lines += [_written("core-site.xml", settings), '[ -z "$ENDPOINT" ] || CLASSES=$BUNDLE:$WORK:$S3A:$JARS']
-    return "\n".join((*lines, f'START="{start}"'))
-
-
-def _written(name: str, text: str) -> str:
-    return f"cat > \"$WORK/{name}\" <<'END'\n{text.rstrip()}\nEND"
+        texts["core-site.xml"] = (folder / SETTINGS / "core-site.xml").read_text(encoding="utf-8")
+    return service_command("java", "{classes}", f"{{folder}}/{launcher}"), texts
 
 
 def _known(plan: Plan) -> list[tuple[int, str]]:
