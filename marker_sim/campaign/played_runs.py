@@ -22,7 +22,6 @@ from marker_sim.targets.target import PlayedRun, RealRuns
 
 SHRINK_SHARE, WAITING_SHARE = 0.5, 0.7  # Shares of the budget; the second if each run waits for an answer.
 CLOSING_S = 2.0
-RUN_S = 240.0  # The limit of a plan by number, which servers that never answer reach.
 AGAIN_SHARE, AGAIN_LEAST = 0.4, 0.2  # Of the time that shrinking left, if that is so much of the budget.
 FIRST_SHARE = 0.7  # Share of the remaining time for the next failure, which often is the only cause.
 
@@ -166,7 +165,7 @@ class PlayedRuns(Keeper):
         if not isinstance(drawn, PlanByNumber):
             return self._runs.play(drawn)
         until = self._search.began + self._search.request.budget_s - CLOSING_S
-        return self._runs.again(drawn.plan, min(until, time.monotonic() + RUN_S))
+        return self._runs.again(drawn.plan, until)
 
     def _say(self) -> None:
         self._search.progress(f"{self._search.line(*self._runs.counts)}; {self._drawn}")

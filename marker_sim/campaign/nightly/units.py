@@ -18,12 +18,10 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeVar
 
 from marker_sim.campaign.coverage.canary import draw
 from marker_sim.campaign.engine import run_campaign
@@ -49,11 +47,10 @@ from marker_sim.errors import HarnessError, UsageError
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.loading import load_system
 from marker_sim.outcome.failure import SERVER, SPARK, Failure, FailureRecord, Kind, record_of
-from marker_sim.outcome.result import Canary, RunRow
+from marker_sim.outcome.result import Campaign, Canary, RunRow
 from marker_sim.outcome.statistics import RunCounts
 from marker_sim.plan import MODES, PLACES, STORAGES, Plan
 from marker_sim.search.seeds import plan_seed
-from marker_sim.surroundings.worker_pool import Keeper
 from marker_sim.system import System
 from marker_sim.targets.jvm.reference_spark import BOTH, on_spark
 from marker_sim.targets.python import served
@@ -66,17 +63,16 @@ ROWS = "rows"
 SHRINK_S, SHRINKS_S = 5.0, 300.0  # Limits for one violation, and for all violations of a unit.
 CANARY_S = 60.0
 REAL = {"real-local": "local", "real-s3": "s3"}
-# Time of a campaign in real time: a maximum for servers, one for systems that have the machine for themselves, and a
-# share of the rest of the night.
-SERVER_UNIT_S = 60.0
+# Limits of a campaign in real time: one for systems that have the machine for themselves; for servers a maximum, and a
+# share of the rest of the night, but no less than a few runs take.
 ALONE_UNIT_S = 600.0
+SERVER_UNIT_S = 60.0
 UNIT_SHARE = 0.5
 LEAST_S = 15.0
 # How often a plan that failed is run again.
 REAL_TIMES = 2
 SERVER_TIMES = 5
 _FOREVER_S = 1e9
-Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,13 +135,16 @@ def swarm(task: NightlyTask) -> Line:
         listing=task.listing,
     )
     campaign = run_campaign(request, lambda _: None)
-    counts = campaign.statistics.by_profile(profile)
-    records = _simulated(task, campaign.failures, system, not counts.differences)
-    return _line(task, counts, records, campaign.listed) | {
+    records = _simulated(task, campaign.failures, system, not campaign.statistics.differences)
+    return _of_campaign(task, campaign, records) | {
         "not_goals": list(campaign.not_applicable),
         "quiet": [gap.sentence for gap in campaign.gaps],
-        "trouble": campaign.trouble,
     }
+
+
+def _of_campaign(task: NightlyTask, campaign: Campaign, records: Iterable[FailureRecord]) -> Line:
+    counts = campaign.statistics.by_profile(load_profile(task.profile))
+    return _line(task, counts, records, campaign.listed) | {"trouble": campaign.trouble}
 
 
 def exhaustive(task: NightlyTask, space: Space) -> Line:
@@ -229,28 +228,27 @@ def in_real_time(task: NightlyTask, sut: str, storage: str) -> Line:
     left_s = task.until - time.monotonic()
     with TemporaryDirectory(prefix="marker-sim-logs-") as logs:
         request = request_on(sut, storage, task.server, task.profile, task.seed, Path(logs))
-        most_s = ALONE_UNIT_S if request.target.can.alone else SERVER_UNIT_S
+        alone = request.target.can.alone
+        own_s = ALONE_UNIT_S if alone else min(SERVER_UNIT_S, max(LEAST_S, left_s * UNIT_SHARE))
         request = replace(
             request,
             first=task.first,
             runs=task.count,
-            budget_s=min(most_s, max(LEAST_S, left_s * UNIT_SHARE), left_s),
+            budget_s=min(own_s, left_s),
             seen=task.seen,
             canaries=task.stream in FOREIGN,
         )
         campaign = run_campaign(request, lambda _: None)
     world = SPARK if request.target.can.world == JOBS else SERVER
-    records = [_of_campaign(failure, world) for failure in campaign.failures]
-    counts, planted = campaign.statistics.by_profile(request.profile), campaign.canary
-    return _line(task, counts, records, ()) | {
+    records = [_real_record(failure, world) for failure in campaign.failures]
+    return _of_campaign(task, campaign, records) | {
         "count": task.count if campaign.trouble else campaign.runs,
         "goals": list(request.target.goals(request)),
-        "trouble": campaign.trouble,
-        "canary": {} if planted is None else _planted(planted),
+        "canary": {} if campaign.canary is None else _planted(campaign.canary),
     }
 
 
-def _of_campaign(failure: Failure, world: str) -> FailureRecord:
+def _real_record(failure: Failure, world: str) -> FailureRecord:
     record = record_of(failure, world, shrunk=bool(failure.confirmed))
     said = f"{record.text}\n{failure.confirmed}" if failure.confirmed else record.text
     return replace(record, text=said, deterministic=False)
@@ -286,38 +284,16 @@ def _places(system: System) -> list[tuple[str, str]]:
     return [(mode, storage) for mode, storage in PLACES if served(system, mode, storage)]
 
 
-class _Shelf(Keeper):
-    """What units of one kind share in a process; that of the previous kind is closed."""
-
-    key: tuple[Any, ...] = ()
-    kept: Any = None
-
-    def get(self, key: tuple[Any, ...]) -> Any:
-        """What the first of `key` makes of the rest."""
-        if self.key != key:
-            self._stack.close()
-            self.key, make = (), key[0]
-            self.kept = make(*key[1:])
-            if isinstance(self.kept, AbstractContextManager):
-                self._stack.enter_context(self.kept)
-            self.key = key
-        return self.kept
-
-
 @cache
-def _shelf() -> _Shelf:
-    return _Shelf()
-
-
-def _kept(make: Callable[..., Kept], *of: Any) -> Kept:
-    """The expensive resource that units of one kind share."""
-    kept: Kept = _shelf().get((make, *of))
-    return kept
-
-
 def space_of(sut: str) -> Space:
     """The exhaustive search of a system."""
     return Space(load_system(sut))
+
+
+@cache
+def _processes(sut: str) -> Processes:
+    """What all units with real processes share; it ends with the worker."""
+    return Processes(sut)
 
 
 def do(task: NightlyTask) -> Line:
@@ -342,9 +318,9 @@ def _done(task: NightlyTask) -> Line:
         case "swarm":
             return swarm(task)
         case "exhaustive" | "space":
-            return exhaustive(task, _kept(space_of, task.sut))
+            return exhaustive(task, space_of(task.sut))
         case "spark":
             return in_real_time(task, on_spark(task.sut), BOTH)
         case "real-local" | "real-s3":
-            return processes(task, _kept(Processes, task.sut))
+            return processes(task, _processes(task.sut))
     return in_real_time(task, task.sut, FOREIGN[task.stream])
