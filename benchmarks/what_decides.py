@@ -62,8 +62,7 @@ def play(storage: str, seed: int, plans: int, folder: Path) -> None:
 
 def play_one(runs: RealRuns, request: CampaignRequest, folder: Path, number: int) -> None:
     """One plan by its number, and its history in a file."""
-    plan = request.target.plan_of(request.seed, number, request.storage, request.server)
-    assert plan is not None
+    plan = request.target.plan_of(request, number)
     write_jsonl(runs.again(plan, time.monotonic() + PLAN_S).history, folder / f"{number:03}.jsonl")
 
 

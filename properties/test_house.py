@@ -88,6 +88,14 @@ def test_one_pool_performs_tasks_in_parallel() -> None:
     assert [node.name for node in CLASSES if methods(node) >= {"give", "answers"}] == ["TaskPool"]
 
 
+def test_one_executor_plays_campaigns_in_real_time() -> None:
+    calling = {
+        path.relative_to(PACKAGE).as_posix() for path in MODULES if ".real_runs(" in path.read_text(encoding="utf-8")
+    }
+    # A campaign, of `verify` or of a night; one stored plan again; the other one of two systems on the same plans.
+    assert calling == {"campaign/played_runs.py", "campaign/replay.py", "campaign/comparison.py"}
+
+
 def test_one_function_takes_the_fields_of_an_event() -> None:
     assert [node.name for node in CLASSES if "record" in methods(node)] == ["Events"]
     receivers = {node.name for node in CLASSES if "Events" in bases(node)}

@@ -18,13 +18,13 @@ LAYOUT = (
     tokenize.DEDENT,
     tokenize.ENDMARKER,
 )
-TOKENS_MAX = 402_869
+TOKENS_MAX = 402_354
 # The tokens of each folder and module below the package, without comments, docstrings and layout.
 ROOMS = {
     "__init__.py": 235,
     "__main__.py": 16,
-    "campaign": 48_421,
-    "cli": 16_852,
+    "campaign": 48_080,
+    "cli": 16_716,
     "command": 5_589,
     "errors.py": 36,
     "faults": 5_438,
@@ -48,7 +48,7 @@ ROOMS = {
     "surroundings": 6_498,
     "system.py": 469,
     "tables": 16_295,
-    "targets": 18_271,
+    "targets": 18_233,
     "timeline.py": 1_560,
     "unusual_names.py": 638,
     "worlds": 110_539,

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from marker_sim.errors import UsageError
-from properties.faces.targets import BOTH, ReferenceSparkTarget, ServerOptions, on_spark, parse_target
+from properties.faces.campaign import request_on
+from properties.faces.targets import (
+    BOTH,
+    CampaignRequest,
+    ReferenceSparkTarget,
+    ServerOptions,
+    on_spark,
+    parse_target,
+)
 from properties.faces.worlds import driver_plan, first_writes
 
-ASKED = ServerOptions()
+
+def _request(sut: str, storage: str) -> CampaignRequest:
+    return request_on(sut, storage, ServerOptions(), "reference-spark", 1, Path())
 
 
 @pytest.mark.parametrize(
@@ -28,16 +40,17 @@ def test_the_name_says_whose_markers_the_jobs_use(text: str, system: str) -> Non
 
 
 def test_plans_visit_each_place_with_and_without_deaths_of_drivers() -> None:
-    target = parse_target("reference-spark")
-    plans = [target.plan_of(1, number, BOTH, ASKED) for number in range(8)]
-    places = [(plan.mode, plan.storage) for plan in plans if plan is not None]
+    request = _request("reference-spark", BOTH)
+    plans = [request.target.plan_of(request, number) for number in range(8)]
+    places = [(plan.mode, plan.storage) for plan in plans]
     assert len(set(places)) == 4 and places[:4] == places[4:]
-    assert plans == [target.plan_of(1, number, BOTH, ASKED) for number in range(8)]
+    assert plans == [request.target.plan_of(request, number) for number in range(8)]
 
 
 def test_an_unknown_system_is_wrong_usage() -> None:
+    request = _request("reference-spark:nowhere", "local")
     with pytest.raises(UsageError):
-        parse_target("reference-spark:nowhere").plan_of(1, 0, "local", ASKED)
+        request.target.plan_of(request, 0)
 
 
 def test_the_first_writes_of_a_plan_keep_their_own_faults() -> None:

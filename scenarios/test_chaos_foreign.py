@@ -26,7 +26,7 @@ def test_a_night_against_a_broken_server_that_is_killed_loses_nothing_and_leaves
     start = f"{START} --broken memory-only"
     words = ("--sut", "http", "--start", start, "--budget", "60s", "--jobs", "2", "--dir", str(directory))
     process = _start(*words, "--seed", "3", cwd=tmp_path)
-    _wait("no plan was run", partial(_has_more, directory, 1), TIMEOUT_S)  # The first unit is the canary.
+    _wait("no plan was run", partial(_has_more, directory, 0), TIMEOUT_S)
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=TIMEOUT_S)
     _wait("something outlives a chaos that was killed", lambda: not _marked(directory))
@@ -73,7 +73,7 @@ def test_a_directory_takes_other_versions_of_a_server_and_no_other_system(
     assert main(["chaos", "--profile", "http-power-loss", *directory, then]) == 2
     assert "is judged by --profile http; give another --dir" in capsys.readouterr().err
     nights = json.loads((tmp_path / "chaos" / "summary.json").read_text())["nights"]
-    assert set(nights[0]["stream_runs"]) <= {"canary", "foreign-local"}, "its command says nothing of S3"
+    assert set(nights[0]["stream_runs"]) <= {"foreign-local"}, "its command says nothing of S3"
 
 
 @pytest.mark.parametrize(

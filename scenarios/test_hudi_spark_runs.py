@@ -15,6 +15,7 @@ import pytest
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.plan import Plan, read_plan, write_plan
 from marker_sim.worlds.spark.hudi.steps import PHASES
+from properties.faces.campaign import request_on
 from properties.faces.cli import main
 from properties.faces.tables import DirectorySource, Unreadable
 from properties.faces.targets import ServerOptions, parse_target
@@ -380,8 +381,9 @@ def test_a_plan_of_a_table_is_run_by_hudi_alone_and_hudi_runs_no_other(
 def test_the_plans_of_a_night_meet_every_place_in_turn_and_depend_on_their_number_alone() -> None:
     target = parse_target("hudi-spark:1.0.2")
     for storage in ("local", "s3"):
-        plans = [target.plan_of(7, number, storage, ServerOptions()) for number in range(24)]
-        assert plans[5] == target.plan_of(7, 5, storage, ServerOptions())
-        met = {in_mode(step.name, plan.mode) for plan in plans if plan is not None for step in steps_of(plan)}
-        assert set(target.goals(storage, ServerOptions())) <= met
-        assert all(plan is not None and plan.storage == storage and plan.shape is not None for plan in plans)
+        request = request_on(target.sut, storage, ServerOptions(), "hudi-spark", 7, Path())
+        plans = [target.plan_of(request, number) for number in range(24)]
+        assert plans[5] == target.plan_of(request, 5)
+        met = {in_mode(step.name, plan.mode) for plan in plans for step in steps_of(plan)}
+        assert set(target.goals(request)) <= met
+        assert all(plan.storage == storage and plan.shape is not None for plan in plans)

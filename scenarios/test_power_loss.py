@@ -124,7 +124,7 @@ def test_power_is_lost_in_drawn_plans_where_that_is_promised(tmp_path: Path, pro
     request = replace(asked(tmp_path, SERVE, runs=30), profile=PROMISES if promised else PROMISES_NOT)
     with opened(request) as runs:
         assert isinstance(runs, ServerPlans)
-        plans = [drawn.plan for _ in range(30) if (drawn := runs.draw({})) is not None]
+        plans = [request.target.plan_of(request, number) for number in range(1, 31)]
         lost = [fault for plan in plans for fault in plan.faults if fault.kind is FaultKind.POWER_LOST]
         assert len(plans) == 30 and len(lost) >= 30 * promised and bool(lost) == promised
         assert (POWER_LOST in runs._decided_by()) == promised

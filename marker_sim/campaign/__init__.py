@@ -8,8 +8,8 @@ pieces.py                 its unit of work, done by this process or by a worker,
 runs.py                   one plan run and judged
 simulated_failure.py      its smallest plan, and the event that decides it
 comparison.py             two systems on the same plans
-replay.py                 runs a stored plan again
-sources/                  where numbered runs come from: the swarm, crashes, processes, Spark, servers
+replay.py                 runs a stored plan again; stored_plan.py: what it is
+sources/                  where numbered runs come from: the swarm, crashes, processes
 machine*.py               the Hypothesis state machines, and campaigns of their examples
 hunts.py                  campaigns against mutants: which judge kills each, and how soon
 coverage/                 conditions for a guarantee to hold

@@ -229,6 +229,14 @@ def explore(piece: Piece, source: Source) -> PieceResult:
     return seen
 
 
+def worth_shrinking(seen: int) -> bool:
+    """Whether the next violation of a kind that occurred `seen` times is shrunk: the 1st, 2nd, 4th, 8th and so on.
+
+    So a frequent defect costs little, and another one of its kind is still found.
+    """
+    return seen & (seen + 1) == 0
+
+
 def stops(statistics: Statistics, found: Mapping[Kind, Failure], settings: SearchSettings | CampaignRequest) -> bool:
     """Whether a violation was found that is not in the baseline."""
     if settings.baseline is None or not found:
@@ -294,6 +302,10 @@ class SearchState:
         broken = ", ".join(by_number(kind.guarantee for kind in self.found))
         said = f"{causes} cause{'' if causes == 1 else 's'} so far: {broken}" if broken else "none violated"
         return f"{statistics.runs:,}{of} {runs}; {rates}; {sum(statistics.faults.values()):,} faults{budget}; {said}"
+
+    def shrinks(self, kind: Kind) -> bool:
+        """Whether a failure is made small."""
+        return self.request.shrinking and worth_shrinking(self.request.seen.get(kind.place, 0))
 
     def add(self, piece: PieceResult) -> dict[Kind, Failure]:
         """Add the next piece; returns the kinds of violation that are new, or have a plan now."""

@@ -1,11 +1,14 @@
-"""The runs of a campaign in real time: drawn one by one, judged, a few played at the same time."""
+"""The runs of a campaign in real time: drawn one by one, judged, a few played at the same time.
+
+A number of runs asks for plans by number, which do not depend on what other runs met; else the target draws.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from marker_sim.campaign.coverage.canary import find_false_statement
 from marker_sim.campaign.pieces import NumberedRun, PieceResult, SearchState, stops
@@ -13,6 +16,7 @@ from marker_sim.campaign.played_shrinking import WAITING, PlayedShrinker
 from marker_sim.errors import HarnessError
 from marker_sim.outcome.failure import Failure, Kind
 from marker_sim.outcome.result import Campaign
+from marker_sim.plan import Plan
 from marker_sim.surroundings.worker_pool import Keeper, TaskPool, as_done
 from marker_sim.targets.target import PlayedRun, RealRuns
 
@@ -20,6 +24,18 @@ SHRINK_SHARE, WAITING_SHARE = 0.5, 0.7  # Shares of the budget; the second if ea
 CLOSING_S = 2.0
 AGAIN_SHARE, AGAIN_LEAST = 0.4, 0.2  # Of the time that shrinking left, if that is so much of the budget.
 FIRST_SHARE = 0.7  # Share of the remaining time for the next failure, which often is the only cause.
+
+
+class PlanByNumber(NamedTuple):
+    """A plan that its number determines."""
+
+    number: int
+    plan: Plan
+
+    @property
+    def line(self) -> str:
+        """The progress line of the plan."""
+        return f"plan {self.number}"
 
 
 class PlayedRuns(Keeper):
@@ -31,6 +47,7 @@ class PlayedRuns(Keeper):
         super().__init__()
         self._search = search
         self._number = 0
+        self._begun = 0
         self._resumed = 0
         self._drawn = ""
         self._reserved = 0.0
@@ -51,7 +68,8 @@ class PlayedRuns(Keeper):
         try:
             for drawn, played in self._ended():
                 piece, broken = self._judged(played)
-                self._runs.took(drawn, played, broken)
+                if not isinstance(drawn, PlanByNumber):
+                    self._runs.took(drawn, played, broken)
                 yield piece
         except OSError as error:
             raise HarnessError(f"the kit's own files failed: {error.strerror or error} ({error.filename})") from error
@@ -60,7 +78,7 @@ class PlayedRuns(Keeper):
         """Take in a counted run: show the progress."""
         search = self._search
         self._say()
-        if search.request.shrinking and any(each.plan is not None for each in new.values()):
+        if any(search.shrinks(kind) and each.plan is not None for kind, each in new.items()):
             waits = self._runs.at_once > 1 and any(kind[0] in WAITING for kind in new)
             self._reserved = max(self._reserved, WAITING_SHARE if waits else SHRINK_SHARE)
             self._runs.reserve(self._reserved)
@@ -83,7 +101,7 @@ class PlayedRuns(Keeper):
         shrinker = PlayedShrinker(self._runs.again, request.profile, self._runs.at_once)
         until = search.began + request.budget_s - CLOSING_S
         found = ((kind, broken) for kind, broken in search.found.items() if kind not in search.large)
-        planned = [(kind, broken) for kind, broken in found if broken.plan is not None]
+        planned = [(kind, broken) for kind, broken in found if broken.plan is not None and search.shrinks(kind)]
         left = [kind for kind, broken in sorted(planned, key=lambda each: each[1].breach.under != "none")]
         unseen: dict[Kind, str] = {}
         while left and time.monotonic() < until:
@@ -126,11 +144,28 @@ class PlayedRuns(Keeper):
         search = self._search
         if search.request.stop_at_first and stops(search.statistics, search.found, search.request):
             return None
-        drawn = self._runs.draw(search.statistics.reached)
+        drawn = self._runs.draw(search.statistics.reached) if search.request.runs is None else self._by_number()
         if drawn is not None:
             self._drawn = drawn.line
             self._say()
         return drawn
+
+    def _by_number(self) -> PlanByNumber | None:
+        """The plan with the next number; None when all were given, or no time is left for one that takes as long."""
+        search, request = self._search, self._search.request
+        spent_s, until_s = time.monotonic() - search.began, request.budget_s * (1 - self._reserved) - CLOSING_S
+        each_s = spent_s * self._runs.lanes / max(1, self._number)
+        if self._begun == request.runs or (self._begun and spent_s + each_s > until_s):
+            return None
+        self._begun += 1
+        number = request.first + self._begun
+        return PlanByNumber(number, request.target.plan_of(request, number))
+
+    def _play(self, drawn: Any) -> PlayedRun:
+        if not isinstance(drawn, PlanByNumber):
+            return self._runs.play(drawn)
+        until = self._search.began + self._search.request.budget_s - CLOSING_S
+        return self._runs.again(drawn.plan, until)
 
     def _say(self) -> None:
         self._search.progress(f"{self._search.line(*self._runs.counts)}; {self._drawn}")
@@ -142,7 +177,7 @@ class PlayedRuns(Keeper):
         which the pool waits for.
         """
         runs = self._runs
-        with TaskPool(runs.play, runs.lanes if runs.lanes > 1 else 0) as pool:
+        with TaskPool(self._play, runs.lanes if runs.lanes > 1 else 0) as pool:
             try:
                 yield from as_done(self._next, pool)
             except BaseException:

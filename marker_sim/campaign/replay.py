@@ -24,10 +24,10 @@ from marker_sim.campaign.runs import (
 )
 from marker_sim.campaign.simulated_failure import smaller
 from marker_sim.campaign.sources.played import Processes
+from marker_sim.campaign.stored_plan import REAL, SIMULATED, StoredPlan
 from marker_sim.history import History
-from marker_sim.judges.findings import UNEXPLAINED, Breach, Finding
-from marker_sim.judges.guarantees import BY_ID
-from marker_sim.judges.promises.profiles import Profile, load_profile
+from marker_sim.judges.findings import Breach, Finding
+from marker_sim.judges.promises.profiles import Profile
 from marker_sim.loading import load_system
 from marker_sim.outcome.failure import (
     FIXED,
@@ -54,84 +54,8 @@ from marker_sim.targets.target import JOBS, SERVERS, TABLES, CampaignRequest, Re
 LONG_S = 600.0  # Of one run, at most: a Spark application takes minutes where the machine has other work.
 CLOSING_S = 2.0
 SEEN_SHARE = 0.3  # Share of the time for shrinking in which the failure is reproduced.
-SIMULATED, REAL = "simulated", "real"
 # How often a plan is run again in each world; in the simulated one a run decides.
 TIMES = {SIMULATED: 1, REAL: 3, SPARK: 3, SERVER: 10, TABLES: 3}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredPlan:
-    """A stored failure, whatever file it was read from: what it is, how it runs again, and what a script says of it.
-
-    name: its name on the terminal.
-    guarantee: None when only a plan is known.
-    cause: of its breach, "" for unknown.
-    plan: None when there is none to run; hint says then what can be done.
-    report: the report directory that it is a failure of; plan_name: its plan there.
-    profile: None for the one that is shipped for the system.
-    story: in a report, the number of the failure that represents its story, "" if unknown.
-    world: "simulated", "real" or "spark"; "server" for a plan run against a foreign server, or by Hudi on Spark.
-    server: how that is started.
-    deterministic: whether a repeated run was the same.
-    also: what else its story breaks.
-    message: what was seen; evidence: the events that prove it, of the history in a file; lines: the same as text.
-    source: the document with the promise, "" where it is not known.
-    often: how often its plan breaks it, "" if this was not counted.
-    entries_before: of the plan that it was made small from, 0 where it was not.
-    ended: whether `shrink` had nothing left to try for its plan.
-    version: of the system; kit_version: of the kit that found it; "" for unknown.
-    """
-
-    sut: str
-    guarantee: str | None
-    plan: Plan | None
-    name: str = ""
-    cause: str = ""
-    story: str = ""
-    hint: str = ""
-    report: Path | None = None
-    plan_name: str = ""
-    profile: Profile | None = None
-    world: str = SIMULATED
-    server: ServerOptions | None = None
-    deterministic: bool = True
-    also: tuple[str, ...] = ()
-    message: str = ""
-    evidence: tuple[int, ...] = ()
-    history: Path | None = None
-    lines: tuple[str, ...] = ()
-    source: str = ""
-    often: str = ""
-    entries_before: int = 0
-    ended: bool = False
-    version: str = ""
-    kit_version: str = ""
-
-    @property
-    def own_plan(self) -> Plan:
-        """Its plan; AssertionError where it has none."""
-        assert self.plan is not None, self.hint
-        return self.plan
-
-    @property
-    def title(self) -> str:
-        """The guarantee's id and name, "" where only a plan is known."""
-        known = BY_ID.get(self.guarantee or "")
-        return f"{known.id} {known.slug}" if known else self.guarantee or ""
-
-    def profile_for(self, system: str) -> Profile:
-        """The profile to judge a system by: for its own the one stored with the failure, else the one shipped."""
-        if system == self.sut and self.profile is not None:
-            return self.profile
-        return load_profile(parse_target(system).can.profile)
-
-    @property
-    def defect(self) -> tuple[str, str]:
-        """The key that it shares with failures that most likely have the same cause."""
-        if self.story:
-            return ("story", self.story)
-        cause = "" if self.cause == UNEXPLAINED else self.cause
-        return (self.guarantee, cause) if self.guarantee else ("", self.name)
 
 
 def world_of(stored: StoredPlan, system: str) -> str:
@@ -273,8 +197,13 @@ def with_processes(real: Processes, plan: Plan, guarantee: str, profile: Profile
     return played(lambda _: real.run(plan), plan, profile, guarantee, "", times, system=real.system)
 
 
-def replayed(stored: StoredPlan, system: str, profile: Profile, times: int | None = None) -> Replayed:
-    """The result of running a stored plan again in its world. times: how often, None for as often as `TIMES` has it."""
+def replayed(
+    stored: StoredPlan, system: str, profile: Profile, times: int | None = None, enough: int | None = None
+) -> Replayed:
+    """The result of running a stored plan again in its world.
+
+    times: how often, None for as often as `TIMES` has it. enough: as of `played`.
+    """
     plan, guarantee, world = stored.own_plan, stored.guarantee, world_of(stored, system)
     times = times or TIMES[world]
     if world == SIMULATED:
@@ -289,7 +218,7 @@ def replayed(stored: StoredPlan, system: str, profile: Profile, times: int | Non
         def run(fresh: bool) -> History:
             return runs.again(plan, time.monotonic() + LONG_S, fresh).history
 
-        return played(run, plan, profile, guarantee, stored.cause, times)
+        return played(run, plan, profile, guarantee, stored.cause, times, enough)
 
 
 @contextmanager

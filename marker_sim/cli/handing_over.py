@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from marker_sim.campaign.replay import StoredPlan
+from marker_sim.campaign.stored_plan import StoredPlan
 from marker_sim.cli.judge import read_history
 from marker_sim.cli.output import say
 from marker_sim.cli.stored import failure_of_chaos, failures_at, stored_files

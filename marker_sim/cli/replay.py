@@ -22,17 +22,15 @@ from rich.console import Console
 
 from marker_sim.campaign.replay import (
     LONG_S,
-    REAL,
-    SIMULATED,
     TIMES,
     ShrinkingSoFar,
-    StoredPlan,
     missing,
     replayed,
     shrink_again,
     world_of,
 )
 from marker_sim.campaign.simulated_failure import with_curve
+from marker_sim.campaign.stored_plan import REAL, SIMULATED, StoredPlan
 from marker_sim.cli import options as given
 from marker_sim.cli.output import Progress
 from marker_sim.cli.request import parse_duration, parse_number

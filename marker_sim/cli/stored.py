@@ -10,17 +10,16 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from marker_sim.campaign.nightly.failures import FOLDER, is_stored, plan_of, read_stored
+from marker_sim.campaign.nightly.failures import FOLDER, is_stored, read_stored, stored_plan
 from marker_sim.campaign.nightly.ledger import NAME, read_lines, writing
 from marker_sim.campaign.nightly.page import write_summary
 from marker_sim.campaign.nightly.totals import Totals
-from marker_sim.campaign.replay import SIMULATED, StoredPlan
+from marker_sim.campaign.stored_plan import SIMULATED, StoredPlan
 from marker_sim.cli.judge import HISTORIES, read_history, see
 from marker_sim.errors import UsageError
 from marker_sim.judges.findings import UNEXPLAINED
@@ -31,39 +30,10 @@ from marker_sim.report.verdict import SCHEMA
 from marker_sim.targets.table import DEFAULT
 from marker_sim.targets.target import ServerOptions
 
-# What files of failures call by the same names as `StoredPlan`.
-_SAME = (
-    "sut",
-    "guarantee",
-    "cause",
-    "world",
-    "deterministic",
-    "message",
-    "often",
-    "entries_before",
-    "ended",
-    "version",
-    "kit_version",
-)
-
-
-def _stored(raw: Mapping[str, Any], where: str, **own: Any) -> StoredPlan:
-    """The failure in a JSON object. where: the end of its name; own: what `raw` calls otherwise."""
-    stored = StoredPlan(**{name: raw[name] for name in _SAME if name in raw} | own)
-    return replace(stored, name=stored.title + where)
-
 
 def failure_of_chaos(file: Path) -> StoredPlan:
     """A failure that `chaos` stored; UsageError when this version cannot read it."""
-    failure = read_stored(file)
-    return _stored(
-        asdict(failure),
-        f", {file.name}",
-        plan=plan_of(failure, str(file)) if failure.plan else None,
-        hint=f"it was found in rounds that cannot be repeated; look again: marker-sim verify --sut {failure.sut}",
-        profile=load_profile(failure.profile),
-        server=ServerOptions.from_dict(failure.server) if failure.world == SERVER else None,
-    )
+    return stored_plan(read_stored(file), file)
 
 
 def readable(file: Path) -> StoredPlan:
@@ -115,7 +85,7 @@ def _finding_at(path: Path) -> StoredPlan | None:
     if lacks:
         raise UsageError(f"{path} is no whole finding: {lacks[0]!r} is missing or wrong; give a report or a plan")
     plan, also = Plan.from_dict(raw["plan"], f"the plan in {path}"), tuple(raw.get("also", ()))
-    return _stored(raw, f", {path.name}", plan=plan, also=also, world=SERVER, server=ServerOptions())
+    return StoredPlan.parse(raw, f", {path.name}", plan=plan, also=also, world=SERVER, server=ServerOptions())
 
 
 def _failures_in_report(directory: Path) -> tuple[StoredPlan, ...]:
@@ -139,7 +109,7 @@ def _in_report(entry: dict[str, Any], verdict: dict[str, Any], plan: Plan | None
     file = directory / (entry["plan"] or "none")
     of_first = [directory / f"history{suffix}" for suffix in HISTORIES]
     histories = of_first if file.name == "plan.json" else [file.with_suffix(".jsonl")]
-    return _stored(
+    return StoredPlan.parse(
         entry,
         f" in {entry['mode']} mode on {entry['storage']}{cause}",
         story=str(entry["story"]),

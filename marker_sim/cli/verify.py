@@ -221,7 +221,8 @@ def confirm(plan: Plan, sut: str, guarantee: str, profile: Profile, times: int =
     why = _not_playable(plan, guarantee)
     if why:
         return f"{SIMULATED_ONLY} {why}"
-    from marker_sim.campaign.replay import REAL, StoredPlan, replayed  # Real processes: after a violation alone.
+    from marker_sim.campaign.replay import replayed  # Real processes: after a violation alone.
+    from marker_sim.campaign.stored_plan import REAL, StoredPlan
 
     try:
         again = replayed(StoredPlan(sut=sut, guarantee=guarantee, plan=plan, world=REAL), sut, profile, times)

@@ -79,23 +79,24 @@ class HttpTarget(Target):
         start = self.command(request, progress)
         return open_plans(start, request, self.version, self.startup_s, self.at_once, self.ahead)
 
-    def plan_of(self, seed: int, number: int, storage: str, server: ServerOptions) -> Plan | None:
+    def plan_of(self, request: CampaignRequest, number: int) -> Plan:
         """The plan that a campaign with this seed has with this number."""
-        from marker_sim.targets.http_plans import plan_for_servers
+        from marker_sim.targets.http_plans import loses_power, names_tell, plan_for_servers
         from marker_sim.targets.run_environment import wires_on
 
-        told = server.start or self.start or COMPOSED
-        batches, wires = batching(told, server.batch_threads), wires_on(storage, server.endpoint)
-        named = storage != "local" or not server.reader
-        return plan_for_servers(number, plan_seed(seed, number), storage, batches, wires, named)
+        storage, server = request.storage, request.server
+        batches = batching(server.start or self.start or COMPOSED, server.batch_threads)
+        wires, seed = wires_on(storage, server.endpoint), plan_seed(request.seed, number)
+        return plan_for_servers(number, seed, storage, batches, wires, names_tell(request), power=loses_power(request))
 
-    def goals(self, storage: str, server: ServerOptions) -> tuple[str, ...]:
+    def goals(self, request: CampaignRequest) -> tuple[str, ...]:
         """The events that decide the guarantees in plans."""
-        from marker_sim.targets.http_plans import decided_by
+        from marker_sim.targets.http_plans import decided_by, loses_power
         from marker_sim.targets.run_environment import wires_on
         from marker_sim.worlds.http.planned_run import OF_PLANS
 
-        decided = decided_by(storage, server, wires_on(storage, server.endpoint))
+        storage, server = request.storage, request.server
+        decided = decided_by(storage, server, wires_on(storage, server.endpoint), loses_power(request))
         return tuple(OF_PLANS + name for name in decided)
 
     def command(self, request: CampaignRequest, progress: Callable[[str], None]) -> str:

@@ -161,7 +161,7 @@ def open_plans(
 
 
 class ServerPlans:
-    """The plans of one campaign, as many as are requested and fit into the budget, each estimated by earlier ones.
+    """The plans of one campaign, as many as fit into the budget, each estimated by earlier ones.
 
     `targets.target.RealRuns` says what each method is for.
     """
@@ -187,7 +187,7 @@ class ServerPlans:
         self._plans, self._walked = _Pace(), _Pace()
         self._number = 0  # Of the last plan.
         quick = min(batches.threads), min(batches.intervals_ms)
-        self._power = request.storage == "local" and request.profile.survives_power_loss("timeline", request.storage)
+        self._power = loses_power(request)
         self._walk = Walk(request.storage, *quick, request.seed, power=self._power)
         self._slots: LifoQueue[ServerSlot] = LifoQueue()
         for number in range(max(self.lanes, at_once)):
@@ -195,8 +195,6 @@ class ServerPlans:
 
     def draw(self, reached: Mapping[str, int]) -> NumberedPlan | None:
         """The next plan, None when none fits into the budget; the first always does."""
-        if self._request.runs is not None and self._plans.drawn + self._walked.drawn >= self._request.runs:
-            return None
         walked = self._walks(reached) and self._fits(self._walked)
         plan = self._walk.next() if walked else None
         if plan is None:
@@ -210,11 +208,11 @@ class ServerPlans:
 
     def _next(self, reached: Mapping[str, int]) -> Plan:
         request = self._request
-        named = request.storage != "local" or not request.server.reader
+        named = names_tell(request)
         kind = partial(kind_of, wires=self._ground.wires, named=named, power=self._power)
         unmet = {MET_BY.get(name, "deaths") for name in self._missing(reached)}
         numbers = count(self._number + 1)
-        due = request.runs is None and self._plans.drawn % DUE_FIRST == 0 and unmet
+        due = self._plans.drawn % DUE_FIRST == 0 and unmet
         self._number = number = next(each for each in numbers if not due or kind(each) in unmet)
         seed, settings = plan_seed(request.seed, number), (self._ground.wires, named, self._small, self._power)
         return plan_for_servers(number, seed, request.storage, self._batches, *settings)
@@ -223,8 +221,6 @@ class ServerPlans:
     def _small(self) -> bool:
         """Whether plans are small: if large ones take so long that too few would fit into the budget, or before it is
         known how long they take."""
-        if self._request.runs is not None:
-            return False
         few = self._plans.next_s * PLANS_MIN > self._request.budget_s * self.lanes
         return few or not self._plans.next_s or not self._fits(self._plans)
 
@@ -233,9 +229,8 @@ class ServerPlans:
         return bool(self._missing(reached)) and time.monotonic() + self._plans.least_s <= self._until
 
     def _walks(self, reached: Mapping[str, int]) -> bool:
-        """Whether the walk goes on, which needs time instead of a number of runs, and storage whose calls are seen."""
-        request = self._request
-        if not self._plans.drawn or request.runs is not None or request.server.endpoint is not None:
+        """Whether the walk goes on, which needs storage whose calls are seen."""
+        if not self._plans.drawn or self._request.server.endpoint is not None:
             return False
         spent_s = self._plans.spent_s + self._walked.spent_s
         return self._walked.spent_s <= (WALK_SHARE if self._missing(reached) else WALK_SHARE_MET) * spent_s
@@ -322,6 +317,16 @@ class ServerPlans:
             batching=self._system.batching,
             server=self._request.server.to_dict(),
         )
+
+
+def loses_power(request: CampaignRequest) -> bool:
+    """Whether power is lost in plans: on local storage, where that is promised to be survived."""
+    return request.storage == "local" and request.profile.survives_power_loss("timeline", request.storage)
+
+
+def names_tell(request: CampaignRequest) -> bool:
+    """Whether the names of files on storage say what is in them."""
+    return request.storage != "local" or not request.server.reader
 
 
 def decided_by(storage: str, server: ServerOptions, wires: tuple[str, ...], power: bool = False) -> tuple[str, ...]:

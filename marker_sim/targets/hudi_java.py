@@ -23,7 +23,6 @@ from marker_sim.targets.target import (
     TABLES,
     CampaignRequest,
     RealRuns,
-    ServerOptions,
     Target,
     TargetCapabilities,
 )
@@ -47,11 +46,11 @@ class HudiJavaTarget(Target):
         find_java()
         self._jars(request.storage, progress)
 
-    def plan_of(self, seed: int, number: int, storage: str, server: ServerOptions) -> Plan | None:
+    def plan_of(self, request: CampaignRequest, number: int) -> Plan:
         """The plan of a number: a table with a few deaths, drawn."""
         from marker_sim.targets.hudi_java_walk import draw_deaths
 
-        return draw_deaths(self.can.modes, storage, seed, number)
+        return draw_deaths(self.can.modes, request.storage, request.seed, number)
 
     def real_runs(self, request: CampaignRequest, progress: Callable[[str], None]) -> AbstractContextManager[RealRuns]:
         """The runs of writes, each on a fresh table."""

@@ -14,7 +14,6 @@ from marker_sim.targets.target import (
     TABLES,
     CampaignRequest,
     RealRuns,
-    ServerOptions,
     Target,
     TargetCapabilities,
 )
@@ -44,18 +43,18 @@ class HudiSparkTarget(Target):
 
         return forecast(self.version, request.modes, request.storage, request.seed, request.budget_s).sentence
 
-    def plan_of(self, seed: int, number: int, storage: str, server: ServerOptions) -> Plan | None:
+    def plan_of(self, request: CampaignRequest, number: int) -> Plan:
         """The plan of a run number, as if every earlier run had met its aims."""
         from marker_sim.worlds.spark.hudi.choices import plan_of_number
 
-        return plan_of_number(self.version, self.can.modes, storage, seed, number)
+        return plan_of_number(self.version, self.can.modes, request.storage, request.seed, number)
 
-    def goals(self, storage: str, server: ServerOptions) -> tuple[str, ...]:
+    def goals(self, request: CampaignRequest) -> tuple[str, ...]:
         """The goals: each step in its mode."""
         from marker_sim.worlds.spark.hudi.steps import places_of
         from marker_sim.worlds.spark.hudi.table_run import in_mode
 
-        return tuple(in_mode(each.step, mode) for mode in self.can.modes for each in places_of(mode, storage))
+        return tuple(in_mode(each.step, mode) for mode in self.can.modes for each in places_of(mode, request.storage))
 
     def real_runs(self, request: CampaignRequest, progress: Callable[[str], None]) -> AbstractContextManager[RealRuns]:
         """The runs of writes, each on a fresh table."""

@@ -111,13 +111,14 @@ class CampaignRequest:
 
     modes, storages: storage models in the simulated world, one real storage elsewhere.
     budget_s: seconds; infinite with `runs`.
-    runs: a number of plans, None for as many as fit.
-    first: the turn of the seed to begin with.
+    runs: a number of plans, None for as many as fit. In real time these are plans by number (`Target.plan_of`).
+    first: the turn of the seed to begin with; in real time, how many plans by number come before.
     jobs: worker processes.
     guarantees: None for all.
     baseline: what is known already, None without one.
     stop_at_first: whether the first violation that is not in the baseline ends it.
     shrinking: whether failing plans are made small.
+    seen: how often each kind of failure (`Kind.place`) was seen before, in the larger campaign that this is a part of.
     canaries: whether the kit has to see a planted defect; a piece of a larger campaign needs neither.
     listing: whether there is to be a row of each run of a plan.
     report: where the report goes, and the logs of processes.
@@ -138,6 +139,7 @@ class CampaignRequest:
     baseline: frozenset[Known] | None = None
     stop_at_first: bool = False
     shrinking: bool = True
+    seen: Mapping[str, int] = field(default_factory=dict)
     canaries: bool = True
     listing: bool = False
     server: ServerOptions = field(default_factory=ServerOptions)
@@ -237,11 +239,11 @@ class Target:
         """The system that runs plans; UsageError when it cannot be loaded, None when it runs in real time."""
         return None
 
-    def plan_of(self, seed: int, number: int, storage: str, server: ServerOptions) -> Plan | None:
-        """The plan with a number, in the search with a seed; None for a system whose plans are simulated."""
-        return None
+    def plan_of(self, request: CampaignRequest, number: int) -> Plan:
+        """The plan with a number, from 1 on, in the search with the request's seed."""
+        raise AssertionError(f"the runs of {self.sut} are drawn by the kit")
 
-    def goals(self, storage: str, server: ServerOptions) -> tuple[str, ...]:
+    def goals(self, request: CampaignRequest) -> tuple[str, ...]:
         """The goals that such plans must reach before a guarantee without violation holds."""
         return ()
 

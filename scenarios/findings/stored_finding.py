@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from marker_sim.campaign.replay import StoredPlan
+from marker_sim.campaign.stored_plan import StoredPlan
 from marker_sim.errors import UsageError
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import Plan

@@ -15,11 +15,14 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from marker_sim.campaign.stored_plan import StoredPlan
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.outcome.failure import FIXED, VIOLATED, FailureRecord
+from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.outcome.failure import FIXED, SERVER, VIOLATED, FailureRecord
 from marker_sim.plan import Plan
 from marker_sim.reading import read_as
 from marker_sim.surroundings.files import replacing
+from marker_sim.targets.target import ServerOptions
 
 SCHEMA = 1
 FOLDER = "failures"
@@ -163,6 +166,14 @@ def signature(record: FailureRecord) -> tuple[frozenset[str], ...]:
     )
 
 
-def plan_of(failure: FailureRecord, origin: str = "") -> Plan:
-    """The plan to run again; UsageError when this version cannot read it."""
-    return Plan.from_dict(failure.plan, origin or failure.name)
+def stored_plan(failure: FailureRecord, file: Path | None = None) -> StoredPlan:
+    """The failure to run again; UsageError when this version cannot read its plan. file: from which it was read."""
+    name = failure.name if file is None else file.name
+    return StoredPlan.parse(
+        asdict(failure),
+        f", {name}",
+        plan=Plan.from_dict(failure.plan, str(file or name)) if failure.plan else None,
+        hint=f"it was found in rounds that cannot be repeated; look again: marker-sim verify --sut {failure.sut}",
+        profile=load_profile(failure.profile),
+        server=ServerOptions.from_dict(failure.server) if failure.world == SERVER else None,
+    )

@@ -20,6 +20,7 @@ from typing import Any
 from marker_sim.campaign.nightly.ledger import Ledger, Line, read_lines, writing
 from marker_sim.campaign.nightly.opening import (
     ALONE,
+    FOREIGN,
     NightlyStage,
     NightRequest,
     check_place,
@@ -45,6 +46,8 @@ SUMMARY_EVERY_S = 60.0
 ALONE_MIN_S = 40.0  # A run takes a minute: with less time left, none is started.
 # A unit of the swarm has this many turns for each SEEDS_EVERY_S of the budget, so that the ledger stays small.
 SEEDS, SEEDS_EVERY_S, SEEDS_FACTOR_MAX = 12, 450.0, 32
+# A unit in real time has so many plans, two at a time where a run does not need the machine for itself.
+PLANS, PLANS_ALONE, LANES = 8, 4, 2
 SINGLES_A_UNIT, ROOTS_A_UNIT = 100, 2  # Of the exhaustive search: single crashes, first crashes of pairs.
 # On Spark a unit takes some seconds: long compared with its start, and short enough to lose.
 SEEDS_ON_SPARK, EXHAUSTIVE_FACTOR_ON_SPARK = 60, 5
@@ -93,11 +96,12 @@ class _Night:
         can = parse_target(totals.sut).can
         self.foreign = not can.plans
         self._alone = can.alone
-        self.jobs = 1 if can.alone else request.jobs
+        self.jobs = 1 if can.alone else request.jobs if can.plans else (request.jobs + 1) // LANES
         self._stages, _ = schedule(totals.night.stages, request.budget_s, missing(totals, request))
         factor = min(SEEDS_FACTOR_MAX, max(1, int(request.budget_s / SEEDS_EVERY_S)))
         on_spark = request.spark_master is not None
-        self._swarm_size = SEEDS_ON_SPARK if on_spark else SEEDS * factor
+        plans = PLANS_ALONE if can.alone else PLANS
+        self._sizes = {"swarm": SEEDS_ON_SPARK if on_spark else SEEDS * factor, **dict.fromkeys(FOREIGN, plans)}
         self._exhaustive_factor = EXHAUSTIVE_FACTOR_ON_SPARK if on_spark else 1
         self._taken = dict[str, float]()
         self._died = set[tuple[str, str, int, str | None]]()
@@ -134,8 +138,8 @@ class _Night:
     def _tasks(self, workers: TaskPool) -> Iterator[NightlyTask | None]:
         """The canary, stored failures, the stages, and the swarm for the rest; None to wait for the next answer."""
         budget_s, night = self._request.budget_s, self._totals.night
-        if night.canary is None and self.clock_s < budget_s and (self._stages or not self.foreign):
-            yield self._task("canary", night.number, 1, self._stages[0].streams[0] if self.foreign else "")
+        if night.canary is None and self.clock_s < budget_s and not self.foreign:
+            yield self._task("canary", night.number, 1)
         end_s = self.clock_s + budget_s * STORED_SHARE
         for failure in self._waiting():
             if self.clock_s < end_s:
@@ -183,7 +187,7 @@ class _Night:
         if self._alone and self._request.budget_s - self.clock_s < ALONE_MIN_S:
             return None
         if stream != "exhaustive":
-            part = self._totals.ranges(stream).take(self._swarm_size if stream == "swarm" else 1)
+            part = self._totals.ranges(stream).take(self._sizes.get(stream, 1))
             return None if part is None else (*part, "")
         points, factor = self._points or 0, self._exhaustive_factor
         ranges = self._totals.ranges(stream, self._space)
@@ -254,7 +258,8 @@ class _Night:
 
     def _record(self, task: NightlyTask, seconds: float, result: Line) -> None:
         """Write a unit's table files, then its line of the ledger."""
-        place: dict[str, Any] = {"stream": task.stream, "first": task.first, "count": task.count}
+        count = result.pop("count", task.count)
+        place: dict[str, Any] = {"stream": task.stream, "first": task.first, "count": count}
         place |= {"space": task.space} if task.space else {}
         rows = result.pop(ROWS, None)
         if rows is not None:

@@ -14,11 +14,12 @@ from pathlib import Path
 from marker_sim import __version__
 from marker_sim.campaign.nightly.ledger import SCHEMA, Ledger, read_lines
 from marker_sim.campaign.nightly.totals import Totals
-from marker_sim.campaign.sources.played import request_on
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.surroundings.requirements import find_java, lacking
+from marker_sim.judges.promises.profiles import load_profile
+from marker_sim.surroundings.requirements import lacking
+from marker_sim.targets.jvm.reference_spark import BOTH, on_spark
 from marker_sim.targets.table import DEFAULT, parse_target
-from marker_sim.targets.target import ServerOptions
+from marker_sim.targets.target import CampaignRequest, ServerOptions
 from marker_sim.worlds.door.available import refused
 
 SHARES = {"swarm": 50.0, "exhaustive": 20.0, "real": 20.0, "spark": 10.0}
@@ -31,7 +32,7 @@ STREAMS = {
     "spark": ("spark",),
     "foreign": tuple(FOREIGN),
 }
-_PARTS = {"real-local": "real processes on local", "real-s3": "real processes on s3", "spark": "spark"}
+_PARTS = {"real-local": "real processes on local", "real-s3": "real processes on s3"}
 # The stages that a night on Spark leaves out, with the reason.
 ON_SPARK = dict.fromkeys(
     (*STREAMS["real"], *STREAMS["spark"]),
@@ -206,41 +207,46 @@ def same_system(one: str, other: str) -> bool:
     return not target.can.plans and type(target) is type(known)
 
 
+def request_on(sut: str, storage: str, server: ServerOptions, profile: str, seed: int, report: Path) -> CampaignRequest:
+    """The request for a system in real time on one storage."""
+    target = parse_target(sut)
+    return CampaignRequest(
+        target=target,
+        modes=target.can.modes,
+        storages=target.can.storages[storage],
+        seed=seed,
+        profile=load_profile(profile),
+        server=server,
+        report=report,
+    )
+
+
 def missing(totals: Totals, request: NightRequest) -> dict[str, str]:
-    """The kinds of work that cannot be done on this machine, each with the reason."""
+    """The streams that cannot run here, with the reason; fetches what the others need."""
     if request.spark_master is not None:
         return ON_SPARK
-    if parse_target(totals.sut).can.plans:
-        return _missing_here()
-    return _missing_on_servers(totals)
-
-
-def _missing_here() -> dict[str, str]:
-    """The missing requirements of each stream, and how to get them."""
+    if not parse_target(totals.sut).can.plans:
+        left_out = {stream: "--storage leaves it out" for stream in FOREIGN if FOREIGN[stream] not in totals.storages}
+        asked = {stream: storage for stream, storage in FOREIGN.items() if stream not in left_out}
+        return left_out | _unprepared(totals, totals.sut, asked)
     found = {stream: f"it needs {why}" for stream, part in _PARTS.items() if (why := lacking(part))}
     if why := refused():
         for stream in ("real-local", "spark"):  # The plans of the second are of both storages.
             found.setdefault(stream, f"storage calls on local files cannot be watched here: {why}")
-    try:
-        java = bool(find_java())
-    except HarnessError:
-        java = False
-    if not java:
-        found.setdefault("spark", "without Java; `marker-sim doctor` says which and how to get it")
-    return found
+    return _unprepared(totals, on_spark(totals.sut), {"spark": BOTH}) | found
 
 
-def _missing_on_servers(totals: Totals) -> dict[str, str]:
-    """The streams that cannot run here, with the reason; fetches what the others need. UsageError: no storage fits."""
-    found: dict[str, str] = {}
-    for stream, storage in FOREIGN.items():
-        if storage not in totals.storages:
-            found[stream] = "--storage leaves it out"
-            continue
-        scratch = Path(tempfile.gettempdir())
-        request = request_on(totals.sut, storage, totals.server, totals.profile, 0, scratch)
+def _unprepared(totals: Totals, sut: str, storages: Mapping[str, str]) -> dict[str, str]:
+    """Why a system is not ready for streams. storages: by stream. UsageError for that of the night."""
+    found, scratch = dict[str, str](), Path(tempfile.gettempdir())
+    for stream, storage in storages.items():
+        request = request_on(sut, storage, totals.server, totals.profile, 0, scratch)
         try:
             request.target.prepare(request, lambda line: None)
         except HarnessError as error:
             found[stream] = str(error)
+        except UsageError as error:
+            if sut == totals.sut:
+                raise
+            found[stream] = str(error)  # The other stages may suit it.
     return found

@@ -7,7 +7,8 @@ quiet                   why the unit alone would be inconclusive
 sightings               FailureRecord, at most one for each guarantee, mode, storage and cause
 trouble                 why the kit could not finish the unit, "" when it did; it is not run again
 
-Failures of servers and of Spark are shrunk there at once, those of real processes in the simulated world.
+A unit of a foreign system is a campaign, so its failures are shrunk there at once, as those of Spark are; those of real
+processes are shrunk in the simulated world.
 `ROWS`, a row of each run where that is wanted, is no part of the line: it goes to the tables (parquet.py).
 """
 
@@ -17,39 +18,44 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
-from typing import Any, TypeVar
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from marker_sim.campaign.coverage.canary import draw, find_false_statement
+from marker_sim.campaign.coverage.canary import draw
 from marker_sim.campaign.engine import run_campaign
-from marker_sim.campaign.nightly.failures import plan_of
+from marker_sim.campaign.nightly.failures import stored_plan
 from marker_sim.campaign.nightly.ledger import Line
-from marker_sim.campaign.nightly.opening import FOREIGN
-from marker_sim.campaign.pieces import Piece, PieceResult, SearchSettings, Source, collected_by_hand, explore
+from marker_sim.campaign.nightly.opening import FOREIGN, request_on
+from marker_sim.campaign.pieces import (
+    Piece,
+    PieceResult,
+    SearchSettings,
+    Source,
+    collected_by_hand,
+    explore,
+    worth_shrinking,
+)
 from marker_sim.campaign.planned_runs import hunt_canary
-from marker_sim.campaign.played_shrinking import BESIDE, PlayedShrinker
-from marker_sim.campaign.replay import played, simulated, with_processes
+from marker_sim.campaign.replay import replayed, with_processes
 from marker_sim.campaign.runs import LEFT_OUT, failure_of
 from marker_sim.campaign.simulated_failure import smaller
 from marker_sim.campaign.sources.exhaustive import Crashes, Space
-from marker_sim.campaign.sources.played import CLOSING_S, Processes, ProcessRuns, ServerRuns
+from marker_sim.campaign.sources.played import Processes, ProcessRuns
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.history import History
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.loading import load_system
-from marker_sim.outcome.failure import Failure, FailureRecord, Kind, record_of
-from marker_sim.outcome.result import RunRow
+from marker_sim.outcome.failure import SERVER, SPARK, Failure, FailureRecord, Kind, record_of
+from marker_sim.outcome.result import Campaign, Canary, RunRow
 from marker_sim.outcome.statistics import RunCounts
 from marker_sim.plan import MODES, PLACES, STORAGES, Plan
 from marker_sim.search.seeds import plan_seed
-from marker_sim.surroundings.worker_pool import Keeper
 from marker_sim.system import System
 from marker_sim.targets.jvm.reference_spark import BOTH, on_spark
 from marker_sim.targets.python import served
 from marker_sim.targets.table import parse_target
-from marker_sim.targets.target import CampaignRequest, ServerOptions
+from marker_sim.targets.target import JOBS, CampaignRequest, ServerOptions
 
 # The stream of the unit that counts the crash points of the exhaustive search (`points`).
 SPACE = "space"
@@ -57,15 +63,16 @@ ROWS = "rows"
 SHRINK_S, SHRINKS_S = 5.0, 300.0  # Limits for one violation, and for all violations of a unit.
 CANARY_S = 60.0
 REAL = {"real-local": "local", "real-s3": "s3"}
-# Time for shrinking in real time: a maximum, and a share of the rest of the night.
-SERVER_SHRINK_S = 30.0
-ALONE_SHRINK_S = 300.0
-SHRINK_SHARE = 0.25
+# Limits of a campaign in real time: one for systems that have the machine for themselves; for servers a maximum, and a
+# share of the rest of the night, but no less than a few runs take.
+ALONE_UNIT_S = 600.0
+SERVER_UNIT_S = 60.0
+UNIT_SHARE = 0.5
+LEAST_S = 15.0
 # How often a plan that failed is run again.
 REAL_TIMES = 2
 SERVER_TIMES = 5
 _FOREVER_S = 1e9
-Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,14 +99,6 @@ class NightlyTask:
     listing: bool = False
     space: str = ""
     server: ServerOptions = field(default_factory=ServerOptions)
-
-
-def worth_shrinking(seen: int) -> bool:
-    """Whether the next violation of a kind that occurred `seen` times is shrunk: the 1st, 2nd, 4th, 8th and so on.
-
-    So a frequent defect costs little, and another one of its kind is still found.
-    """
-    return seen & (seen + 1) == 0
 
 
 def unit(task: NightlyTask, source: Source, records: Callable[[PieceResult], Iterable[FailureRecord]]) -> Line:
@@ -136,13 +135,16 @@ def swarm(task: NightlyTask) -> Line:
         listing=task.listing,
     )
     campaign = run_campaign(request, lambda _: None)
-    counts = campaign.statistics.by_profile(profile)
-    records = _simulated(task, campaign.failures, system, not counts.differences)
-    return _line(task, counts, records, campaign.listed) | {
+    records = _simulated(task, campaign.failures, system, not campaign.statistics.differences)
+    return _of_campaign(task, campaign, records) | {
         "not_goals": list(campaign.not_applicable),
         "quiet": [gap.sentence for gap in campaign.gaps],
-        "trouble": campaign.trouble,
     }
+
+
+def _of_campaign(task: NightlyTask, campaign: Campaign, records: Iterable[FailureRecord]) -> Line:
+    counts = campaign.statistics.by_profile(load_profile(task.profile))
+    return _line(task, counts, records, campaign.listed) | {"trouble": campaign.trouble}
 
 
 def exhaustive(task: NightlyTask, space: Space) -> Line:
@@ -218,117 +220,80 @@ def processes(task: NightlyTask, real: Processes) -> Line:
     return unit(task, ProcessRuns(real, task.seed, REAL[task.stream]), records)
 
 
-def in_real_time(task: NightlyTask, runs: ServerRuns) -> Line:
-    """Plans as Spark applications or on servers, by number; of each kind of failure the 1st, 2nd, 4th ... is shrunk."""
-    return unit(task, runs, lambda seen: _made_small(task, runs, seen.found)) | {"goals": list(runs.goals)}
+def in_real_time(task: NightlyTask, sut: str, storage: str) -> Line:
+    """A campaign of plans by number against a system in real time, which makes its failures small at once.
+
+    It has fewer plans than the task asked for where their time was over.
+    """
+    left_s = task.until - time.monotonic()
+    with TemporaryDirectory(prefix="marker-sim-logs-") as logs:
+        request = request_on(sut, storage, task.server, task.profile, task.seed, Path(logs))
+        alone = request.target.can.alone
+        own_s = ALONE_UNIT_S if alone else min(SERVER_UNIT_S, max(LEAST_S, left_s * UNIT_SHARE))
+        request = replace(
+            request,
+            first=task.first,
+            runs=task.count,
+            budget_s=min(own_s, left_s),
+            seen=task.seen,
+            canaries=task.stream in FOREIGN,
+        )
+        campaign = run_campaign(request, lambda _: None)
+    world = SPARK if request.target.can.world == JOBS else SERVER
+    records = [_real_record(failure, world) for failure in campaign.failures]
+    return _of_campaign(task, campaign, records) | {
+        "count": task.count if campaign.trouble else campaign.runs,
+        "goals": list(request.target.goals(request)),
+        "canary": {} if campaign.canary is None else _planted(campaign.canary),
+    }
 
 
-def _made_small(task: NightlyTask, runs: ServerRuns, broken: dict[Kind, Failure]) -> Iterable[FailureRecord]:
-    """The failures of a unit: the first that is worth shrinking with its small plan, the others as they were seen."""
-    small, text, now = dict[Kind, Failure](), "", time.monotonic()
-    worth = [kind for kind in broken if worth_shrinking(task.seen.get(kind.place, 0))]
-    most_s = ALONE_SHRINK_S if runs.alone else SERVER_SHRINK_S
-    until = now + min(most_s, (task.until - CLOSING_S - now) * SHRINK_SHARE)
-    if worth and until > now:
-        first = min(worth, key=lambda kind: broken[kind].breach.under != "none")
-        shrinker = PlayedShrinker(runs.again, load_profile(task.profile), 1 if runs.alone else BESIDE)
-        made = shrinker.shrink(first, [broken[first]], until)
-        small, text = ({} if made.told is None else made.broken), f"\n{made.sentence}"
-    entries = max((failure.entries for failure in broken.values()), default=0)
-    for kind, seen in {**broken, **small}.items():
-        record = record_of(seen, runs.world, shrunk=kind in small)
-        said = record.text + text if kind in small else record.text
-        yield replace(record, entries_before=entries, text=said, deterministic=False)
+def _real_record(failure: Failure, world: str) -> FailureRecord:
+    record = record_of(failure, world, shrunk=bool(failure.confirmed))
+    said = f"{record.text}\n{failure.confirmed}" if failure.confirmed else record.text
+    return replace(record, text=said, deterministic=False)
 
 
 def canary(task: NightlyTask) -> Line:
-    """The result of a planted defect: of the mutant that seed and number draw, or of a false statement about a run.
-
-    A JSON-ready dict; caught: by which guarantee, "" when by none.
-    """
-    if parse_target(task.sut).can.plans:
-        system, profile = load_system(task.sut), load_profile(task.profile)
-        seed = plan_seed(task.seed, task.first)
-        drawn = draw(seed, _places(system), None, profile)
-        planted = drawn and hunt_canary(*drawn, seed, profile, time.monotonic() + CANARY_S)
-    else:
-        runs = _servers(task, FOREIGN[task.space])
-        plan = runs.plan(task.first)
-        plan = replace(plan, writes=plan.writes[:1])  # One step of a table's run is enough here.
-        planted = find_false_statement(runs.again(plan).history)
-    if planted is None:
+    """The result of a planted defect, the mutant that seed and number draw, in a JSON-ready dict."""
+    system, profile = load_system(task.sut), load_profile(task.profile)
+    seed = plan_seed(task.seed, task.first)
+    drawn = draw(seed, _places(system), None, profile)
+    if drawn is None:
         return {"mutant": "", "caught": "", "plans": 0, "trouble": ""}
-    caught = planted.guarantee if planted.caught else ""
-    return {"mutant": planted.mutant, "caught": caught, "plans": planted.plans, "trouble": ""}
+    return _planted(hunt_canary(*drawn, seed, profile, time.monotonic() + CANARY_S)) | {"trouble": ""}
+
+
+def _planted(canary: Canary) -> Line:
+    """caught: by which guarantee, "" when by none."""
+    return {"mutant": canary.mutant, "caught": canary.guarantee if canary.caught else "", "plans": canary.plans}
 
 
 def stored(task: NightlyTask) -> Line:
-    """The status of a stored failure after more runs, in real time until it fails.
-
-    In real time a run without a violation is no trouble.
-    """
-    failure = task.failure
-    assert failure is not None
-    plan, profile, guarantee = plan_of(failure), load_profile(failure.profile), failure.guarantee
-    if failure.world == "simulated":
-        steady, system = failure.deterministic, load_system(failure.sut)
-        again = simulated(plan, system, guarantee, failure.cause, profile, steady=steady)
-        return {"status": again.status, "trouble": again.why}
-    if parse_target(task.sut).can.plans:
-        again = with_processes(_kept(Processes, task.sut), plan, guarantee, profile, REAL_TIMES + 1)
-    else:
-        runs = _servers(task, failure.storage)
-
-        def run(fresh: bool) -> History:
-            return runs.again(plan, fresh=fresh).history
-
-        profile = load_profile(task.profile)
-        again = played(run, plan, profile, guarantee, failure.cause, SERVER_TIMES, enough=1)
-    return {"status": again.status, "trouble": ""}
+    """The status of a stored failure after more runs, in real time until it fails, by the system of the night."""
+    assert task.failure is not None
+    plan = stored_plan(task.failure)
+    on_server = plan.server is not None
+    if on_server:
+        plan = replace(plan, server=task.server)
+    again = replayed(plan, task.sut, load_profile(task.profile), SERVER_TIMES if on_server else None, enough=1)
+    return {"status": again.status, "trouble": again.why}
 
 
 def _places(system: System) -> list[tuple[str, str]]:
     return [(mode, storage) for mode, storage in PLACES if served(system, mode, storage)]
 
 
-def _servers(task: NightlyTask, storage: str, sut: str = "") -> ServerRuns:
-    runs = _kept(ServerRuns, sut or task.sut, storage, task.server, task.profile, task.seed)
-    runs.until = task.until
-    return runs
-
-
-class _Shelf(Keeper):
-    """What units of one kind share in a process; that of the previous kind is closed."""
-
-    key: tuple[Any, ...] = ()
-    kept: Any = None
-
-    def get(self, key: tuple[Any, ...]) -> Any:
-        """What the first of `key` makes of the rest."""
-        if self.key != key:
-            self._stack.close()
-            self.key, make = (), key[0]
-            self.kept = make(*key[1:])
-            if isinstance(self.kept, AbstractContextManager):
-                self._stack.enter_context(self.kept)
-            self.key = key
-        return self.kept
-
-
 @cache
-def _shelf() -> _Shelf:
-    return _Shelf()
-
-
-def _kept(make: Callable[..., Kept], *of: Any) -> Kept:
-    """The expensive resource that units of one kind share."""
-    kept: Kept = _shelf().get((make, *of))
-    return kept
-
-
 def space_of(sut: str) -> Space:
     """The exhaustive search of a system."""
     return Space(load_system(sut))
+
+
+@cache
+def _processes(sut: str) -> Processes:
+    """What all units with real processes share; it ends with the worker."""
+    return Processes(sut)
 
 
 def do(task: NightlyTask) -> Line:
@@ -353,9 +318,9 @@ def _done(task: NightlyTask) -> Line:
         case "swarm":
             return swarm(task)
         case "exhaustive" | "space":
-            return exhaustive(task, _kept(space_of, task.sut))
+            return exhaustive(task, space_of(task.sut))
         case "spark":
-            return in_real_time(task, _servers(task, BOTH, on_spark(task.sut)))
+            return in_real_time(task, on_spark(task.sut), BOTH)
         case "real-local" | "real-s3":
-            return processes(task, _kept(Processes, task.sut))
-    return in_real_time(task, _servers(task, FOREIGN[task.stream]))
+            return processes(task, _processes(task.sut))
+    return in_real_time(task, task.sut, FOREIGN[task.stream])

@@ -2,7 +2,7 @@
 
 swarm.py         plans drawn from a seed, round modes and storages
 exhaustive.py    every crash point of short workloads, and pairs of them
-played.py        plans run in real time: by real processes, on a Spark cluster, by servers
+played.py        plans run by real processes
 
 The examples of a state machine are no source: Hypothesis makes them and hands them over, one by one.
 """

@@ -16,7 +16,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from marker_sim.campaign.replay import StoredPlan
+from marker_sim.campaign.stored_plan import StoredPlan
 from marker_sim.errors import UsageError
 from marker_sim.judges.findings import by_number
 from marker_sim.judges.guarantees import BY_ID

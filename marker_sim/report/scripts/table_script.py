@@ -18,7 +18,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from marker_sim.campaign.replay import StoredPlan
+from marker_sim.campaign.stored_plan import StoredPlan
 from marker_sim.errors import UsageError
 from marker_sim.faults import Fault, FaultKind
 from marker_sim.plan import Plan

@@ -26,7 +26,6 @@ from marker_sim.targets.target import (
     REAL_STORAGES,
     CampaignRequest,
     RealRuns,
-    ServerOptions,
     Target,
     TargetCapabilities,
 )
@@ -61,9 +60,9 @@ class ReferenceSparkTarget(Target):
         find_java("Spark")
         served_places(load_system(self.system), request.modes, request.storages)
 
-    def plan_of(self, seed: int, number: int, storage: str, server: ServerOptions) -> Plan | None:
+    def plan_of(self, request: CampaignRequest, number: int) -> Plan:
         """The plan with a number: those with deaths of the driver first, then the others, each in all places."""
-        return plan_of_number(load_system(self.system), self.can.modes, self.can.storages[storage], seed, number)
+        return plan_of_number(load_system(self.system), request.modes, request.storages, request.seed, number)
 
     def real_runs(self, request: CampaignRequest, progress: Callable[[str], None]) -> AbstractContextManager[RealRuns]:
         """The runs, each with storage and drivers of its own, on one cluster."""
