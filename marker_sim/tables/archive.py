@@ -177,6 +177,7 @@ def _of_row(row: Mapping[str, Any], path: str) -> TableEntry:
         facts={},
         error=error,
         archived=True,
+        completion=row.get("completionTime") or "",
     )
     return _with_facts(entry, record, planned)
 

@@ -49,6 +49,7 @@ class TableEntry(NamedTuple):
     error: why it cannot be read, "" when it can.
     size: -1 of an archived one.
     event: where a history has it.
+    completion: the time when it was completed, "" where layout 1 does not say it.
     """
 
     instant: str
@@ -61,6 +62,7 @@ class TableEntry(NamedTuple):
     modified_s: float = 0.0
     archived: bool = False
     event: int = -1
+    completion: str = ""
 
     @property
     def done(self) -> bool:

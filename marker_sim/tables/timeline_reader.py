@@ -118,4 +118,5 @@ def _active(entry: Entry, file: StoredFile, content: bytes) -> TableEntry:
         error=error[:ERROR_MAX],
         size=file.size,
         modified_s=file.modified_s,
+        completion=entry.completion,
     )

@@ -133,6 +133,7 @@ def audit_table(
     if content is not None:
         parts.append(TablePart(source, parse_properties(content), METADATA))
     files, data = (listing or list_here)(source)
+    unknown = 0
     pending: frozenset[str] = frozenset()
     seen = 0
     for part in parts:
@@ -150,6 +151,7 @@ def audit_table(
         of_part = [_below(part.root, finding) for finding in of_part]
         findings += _of_metadata(of_part, pending) if part.of_metadata else of_part
         pending = frozenset(instants.unfinished)
+        unknown += sum(claim.file is None for claim in instants.claims.values())
         seen += len({entry.instant for entry in instants.entries})
     return TableReport(
         table=table,
@@ -160,17 +162,19 @@ def audit_table(
         duration_s=time.monotonic() - begun,
         counts={"files": data.count, "bytes": data.size, "instants": seen, "requests": source.requests},
         findings=ordered(findings),
-        not_checked=_not_checked(parts),
+        not_checked=_not_checked(parts, unknown),
     )
 
 
-def _not_checked(parts: list[TablePart]) -> tuple[str, ...]:
+def _not_checked(parts: list[TablePart], unknown: int) -> tuple[str, ...]:
+    """unknown: the number of committed files whose names are none of Hudi's."""
     main = parts[0].properties
     return (
         *NOT_CHECKED,
         *(NOT_CHECKED_METADATA if any(part.of_metadata for part in parts) else ()),
         *(NOT_CHECKED_ALONE if main.metadata else ()),
         *(NOT_CHECKED_BOOTSTRAP if main.bootstrapped else ()),
+        *([f"{unknown:,} files that commits name have no name of Hudi's and may be gone."] if unknown else ()),
     )
 
 

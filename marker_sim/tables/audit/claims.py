@@ -17,15 +17,16 @@ from typing import NamedTuple
 from marker_sim.tables.entries import TableEntry
 from marker_sim.tables.instants import Instants
 from marker_sim.tables.timeline_reader import TableTimeline
-from marker_sim.timeline import COMMITS, UNDOING
+from marker_sim.timeline import COMMITS, UNDOING, DataFile, stored_path
 
 
 class Claim(NamedTuple):
-    """What a commit says of a file it wrote. size: -1 when unknown."""
+    """What a commit says of a file it wrote. size: -1 when unknown; file: None where the name is none of Hudi's."""
 
     instant: str
     size: int
     archived: bool
+    file: DataFile | None
 
 
 class AuditedInstants(Instants):
@@ -65,16 +66,20 @@ class AuditedInstants(Instants):
 
     @cached_property
     def claims(self) -> dict[str, Claim]:
-        """The files that completed commits wrote; of several commits the newest, and the largest of their sizes."""
+        """The files that completed commits wrote, by the path where they are stored; of several commits the newest,
+        and the largest of their sizes.
+        """
         found: dict[str, Claim] = {}
         for instant in sorted(self.completed):
             for entry in self.completed[instant]:
                 if entry.action not in COMMITS:
                     continue
                 sizes = {**entry.numbers("least"), **entry.numbers("size")}
-                for path in entry.of("wrote"):
+                for named in entry.of("wrote"):
+                    path = stored_path(named)
                     before = found[path].size if path in found else -1
-                    found[path] = Claim(instant, max(before, int(sizes.get(path, -1))), entry.archived)
+                    size = max(before, int(sizes.get(named, -1)))
+                    found[path] = Claim(instant, size, entry.archived, self.parse(named))
         return found
 
     @cached_property
@@ -87,9 +92,15 @@ class AuditedInstants(Instants):
                 found[instant] = paths
         return found
 
-    def deleted(self, path: str) -> bool:
-        """Whether a clean, a rollback or a restore deleted a file, or may be deleting it by its plan."""
-        return path in self.saying("deleted") or path in self.saying("will-delete")
+    def deleting(self, path: str, claim: Claim) -> TableEntry | None:
+        """The newest clean, rollback or restore that says it deleted a file of a commit, or that plans to."""
+        dropped = self.saying("dropped").get(claim.file.partition if claim.file else "", ())
+        found = [
+            *(entry for entry in dropped if entry.instant > claim.instant),
+            *self.saying("will-delete").get(path, ()),
+            *self.saying("deleted").get(path, ()),
+        ]
+        return found[-1] if found else None
 
     def replaced(self, group: tuple[str, str]) -> str:
         """The newest instant that replaced a file group, by partition and file id; "" when none did."""
@@ -100,12 +111,36 @@ class AuditedInstants(Instants):
     def newest_base(self) -> dict[tuple[str, str], str]:
         """The instant of the newest committed base file of a file group, by partition and file id."""
         found: dict[tuple[str, str], str] = {}
-        for path in self.claims:
-            file = self.parse(path)
+        for claim in self.claims.values():
+            file = claim.file
             if file is not None and not file.log:
                 group = file.partition, file.file_id
                 found[group] = max(file.instant, found.get(group, ""))
         return found
+
+    @cached_property
+    def completions(self) -> dict[str, str]:
+        """The times when commits were completed, by instant, as far as they are known."""
+        return {instant: entry.completion for instant, entry in self.committed.items() if entry.completion}
+
+    def is_current(self, file: DataFile) -> bool:
+        """Whether a committed file is in the newest slice of its group, as far as commits can be read.
+
+        A log file that bears its own instant is in the newest slice whose base file was begun before the log file's
+        commit was completed (HoodieFileGroup of 1.2.0).
+        """
+        own = file.log and not self.bears_base(file)
+        time = self.completions.get(file.instant, file.instant) if own else file.instant
+        return time >= self.newest_base.get(file[:2], "") and not self.replaced(file[:2]) >= file.instant
+
+    def convicts(self, claim: Claim) -> bool:
+        """Whether the active timeline proves that readers need the file of a commit, whatever was recorded of it.
+
+        Not where a later commit cannot be read, which may have made a newer slice, nor where entries between may be
+        gone, as behind a savepoint.
+        """
+        known = not claim.archived and self.covers(claim.instant) and max(self.unread, default="") <= claim.instant
+        return known and claim.file is not None and self.is_current(claim.file)
 
     @cached_property
     def command_groups(self) -> frozenset[tuple[str, str]]:

@@ -10,8 +10,10 @@ that partitions can be judged anywhere.
       owner pending        belongs to the pending instant
       owner unknown        damage where the timeline reaches back to it, else undecided
     named, and not stored
+      latest file slice    damage, also where a record says that it was deleted: none may. Not where the slice is not
+                           certain, for its commit is archived or a later one cannot be read, nor in a metadata table
       deleted by record    a clean, rollback or restore names it in its plan or its record
-      current or saved     damage: the latest file slice, which no clean touches, or a savepoint's
+      saved                damage: a savepoint keeps it
       older                damage where its commit is active and every record of a clean is readable, else undecided
     stored and shorter than its commit says: damage
 """
@@ -183,21 +185,18 @@ def _judge_owner(rules: FileRules, file: StoredFile, name: DataFile, owner: str,
 
 
 def _judge_missing(rules: FileRules, path: str, claim: Claim, result: PartitionResult) -> None:
-    instants = rules.instants
-    name = parse_table_file(path)
-    if instants.deleted(path) or claim.instant in instants.rolled_back or name is None:
+    instants, file = rules.instants, claim.file
+    if file is None or (rules.metadata and file.partition not in rules.enabled):
         return
-    if name.partition in instants.saying("dropped") and claim.instant < max(instants.completed):
-        return
-    if rules.metadata and name.partition not in rules.enabled:
-        return
-    group = name.partition, name.file_id
-    newest = instants.newest_base.get(group, "")
-    replaced = instants.replaced(group) >= claim.instant
-    current = not replaced and name.instant >= newest
-    if path in instants.saying("saved"):
+    record = instants.deleting(path, claim)
+    if record is not None:  # It acquits itself where nothing proves that it must not have deleted the file.
+        if not rules.metadata and instants.convicts(claim):
+            said = "says that it deleted it" if record.done else "plans to delete it"
+            why = f"it is in the latest file slice of its group, although the {record.action} {record.instant} {said}"
+            _missing(path, claim, why, result, f"{record.action} {record.instant}: {record.path}")
+    elif path in instants.saying("saved"):
         _missing(path, claim, "a savepoint keeps it", result)
-    elif current and (not claim.archived or not instants.archive_error):
+    elif instants.is_current(file) and (not claim.archived or not instants.archive_error):
         _missing(path, claim, "it is in the latest file slice of its group, and nothing deleted it", result)
     elif rules.metadata:
         return
@@ -208,7 +207,7 @@ def _judge_missing(rules: FileRules, path: str, claim: Claim, result: PartitionR
         _missing(path, claim, "no clean, rollback or restore names it", result)
 
 
-def _missing(path: str, claim: Claim, why: str, result: PartitionResult) -> None:
+def _missing(path: str, claim: Claim, why: str, result: PartitionResult, *proof: str) -> None:
     message = f"The commit {claim.instant} names the file, and it is not there: {why}."
-    proof = f"commit {claim.instant}: {claim.size} bytes"
-    result.findings.append(damage("missing-file", claim.instant, path, message, (proof,)))
+    proof = (f"commit {claim.instant}: {claim.size} bytes", *proof)
+    result.findings.append(damage("missing-file", claim.instant, path, message, proof))

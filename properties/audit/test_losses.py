@@ -1,0 +1,114 @@
+"""What was lost is named, although a record excuses it, a log file is older than its slice, or a name is unusual."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from properties.audit.hand_table import HandTable, by_partition, commit_content, of_kind
+
+
+@pytest.fixture(params=[6, 8], ids=["layout-1", "layout-2"])
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> HandTable:
+    """Two commits, the second of which rewrites the file of the first."""
+    made = HandTable(tmp_path / "t", request.param)
+    made.commit(1, made.base(1))
+    made.commit(2, made.base(2))
+    return made
+
+
+def test_a_rollback_that_deleted_a_file_of_a_completed_commit_is_no_excuse(table: HandTable) -> None:
+    (table.root / table.base(2)).unlink()
+    table.rollback(3, 2, table.base(2))
+    [finding] = of_kind(table.audit(), "missing-file")
+    assert (finding.level, finding.path) == ("damage", table.base(2))
+    assert f"rollback {table.instant(3)}" in finding.message
+
+
+def test_a_rollback_of_another_instant_is_no_excuse(table: HandTable) -> None:
+    (table.root / table.base(2)).unlink()
+    table.rollback(4, 3, table.base(2))
+    assert table.found() == [("missing-file", "damage", table.base(2))]
+
+
+@pytest.mark.parametrize("pending", [False, True])
+def test_a_clean_of_the_newest_slice_is_no_excuse(table: HandTable, pending: bool) -> None:
+    if pending:
+        plan = {"filePathsToBeDeletedPerPartition": {"p": [{"filePath": f"/x/{table.base(2)}"}]}}
+        table.entry(3, "clean", "requested", plan)
+        (table.root / table.base(2)).unlink()
+    else:
+        table.clean(3, table.base(2))
+    assert table.found() == [("missing-file", "damage", table.base(2))]
+
+
+def test_a_clean_of_a_replaced_group_may_delete_its_newest_slice(table: HandTable) -> None:
+    table.commit(3, table.base(3, "f1"), action="replacecommit", replaced={"p": ["f0"]})
+    table.clean(4, table.base(1), table.base(2))
+    assert table.found() == []
+
+
+def test_a_clean_is_an_excuse_where_a_later_commit_cannot_be_read(table: HandTable) -> None:
+    """That commit may have made the newest slice."""
+    table.entry(3, "commit", "completed", b'{"partitionToWriteStats": {')
+    table.clean(4, table.base(2))
+    assert of_kind(table.audit(), "missing-file") == []
+
+
+def test_a_log_file_belongs_to_the_slice_that_its_completion_falls_into(tmp_path: Path) -> None:
+    """A delta commit that began before a compaction and completed after it is not in what was compacted."""
+    table = HandTable(tmp_path / "t", 8, "MERGE_ON_READ")
+    table.commit(1, table.base(1))
+    late, early = table.log(1, 2), table.log(1, 3, version=2)
+    for path in (late, early):
+        table.store(path)
+    table.begin(2, "deltacommit")
+    table.begin(3, "deltacommit")
+    table.entry(3, "deltacommit", "completed", commit_content([early]))
+    table.commit(4, table.base(4))
+    done = table.entry(2, "deltacommit", "completed", commit_content([late]))
+    done.rename(done.with_name(f"{table.instant(2)}_{table.instant(5)}.deltacommit"))
+    table.entry(6, "clean", "completed", {"partitionMetadata": by_partition([early, late], "deletePathPatterns")})
+    (table.root / early).unlink()
+    assert table.found() == []
+    (table.root / late).unlink()
+    assert table.found() == [("missing-file", "damage", late)]
+
+
+NAMES = ["f7_0-1-0-2_{}.parquet", "f7_abc_{}.orc", ".f7_{}.log.1_0-1-0-2"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_of_any_name_that_hudi_accepts_is_missed(table: HandTable, name: str) -> None:
+    path = f"p/{name.format(table.instant(3))}"
+    table.commit(3, path)
+    assert table.found() == []
+    (table.root / path).unlink()
+    assert table.found() == [("missing-file", "damage", path)]
+
+
+@pytest.mark.parametrize("name", NAMES[:2])
+def test_an_orphan_of_any_name_that_hudi_accepts_is_found(table: HandTable, name: str) -> None:
+    path = f"p/{name.format(table.instant(2))}"
+    table.store(path)
+    assert table.found() == [("unnamed-data-file", "damage", path)]
+
+
+@pytest.mark.parametrize(("suffix", "folder"), [("", ""), ("_fg%3Da%2Fb", "a/b/")])
+def test_a_file_that_another_writer_made_is_stored_under_its_own_name(
+    table: HandTable, suffix: str, folder: str
+) -> None:
+    path = f"p/{folder}part_0.parquet"
+    table.commit(3, f"p/part_0.parquet_{table.instant(3)}{suffix}_hudiext", stored=False)
+    table.store(path)
+    assert table.found() == []
+    (table.root / path).unlink()
+    assert table.found() == [("missing-file", "damage", path)]
+
+
+def test_committed_files_whose_group_is_not_known_are_not_checked(table: HandTable) -> None:
+    table.commit(3, "p/whatever.parquet", stored=False)
+    report = table.audit()
+    assert report.findings == ()
+    assert any("1 " in line and "name" in line for line in report.not_checked[-1:])
