@@ -25,7 +25,7 @@ WRITE_KEY = "marker_sim.write"
 # Errors from reading the records of a damaged table.
 MALFORMED = (ValueError, KeyError, TypeError, AttributeError, EOFError, IndexError, OverflowError, RecursionError)
 # The facts that a history leaves out.
-AUDITED_WORDS = frozenset({"least", "beside", "saved", "dropped"})
+AUDITED_WORDS = frozenset({"least", "beside", "saved", "dropped", "needs"})
 _BASE_FILE = ".parquet"
 # The facts in `partitionMetadata` of an action, with the fields that list their files.
 _OF_PARTITIONS = {
@@ -179,7 +179,10 @@ def completed_facts(action: str, record: Mapping[str, Any]) -> Iterator[str]:
 
 
 def planned_facts(action: str, plan: Mapping[str, Any]) -> Iterator[str]:
-    """The facts of the plan of a rollback or a clean, also of one from an archive."""
+    """The facts of the plan of a rollback or a clean, also of one from an archive; and those of a compaction's.
+
+    needs PATH    a compaction is going to read a base file
+    """
     if action == "rollback":
         yield f"rolled-back {_text(plan['instantToRollback']['commitTime'])}"
         for request in plan.get("RollbackRequests") or ():
@@ -190,6 +193,10 @@ def planned_facts(action: str, plan: Mapping[str, Any]) -> Iterator[str]:
             yield from (f"will-delete {file_path(partition, file['filePath'])}" for file in files)
         for partition, names in (plan.get("filesToBeDeletedPerPartition") or {}).items():
             yield from (f"will-delete {file_path(partition, name)}" for name in names)
+    elif action == "compaction":
+        for operation in plan.get("operations") or ():
+            if operation.get("dataFilePath"):
+                yield f"needs {file_path(operation['partitionPath'], operation['dataFilePath'])}"
 
 
 def decode(content: bytes) -> Mapping[str, Any]:

@@ -31,7 +31,7 @@ _HEAD_BYTES = 1 << 20
 NAME = ".hoodie/hoodie.properties"
 BACKUP = f"{NAME}.backup"
 LAYOUT_2_FROM = 8
-VERSIONS = range(5, 10)
+VERSIONS = range(10)
 _KEY_GENERATORS = ("hoodie.table.keygenerator.class", "hoodie.table.keygenerator.type")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 
@@ -99,7 +99,7 @@ def _trouble(values: dict[str, str], version: str) -> str:
     if not values.get("hoodie.table.name"):
         return "is missing, empty or names no table"
     known = version.isdigit() and int(version) in VERSIONS
-    return "" if known else f"says table version {version or 'nothing'}, which is not one of 5 to 9"
+    return "" if known else f"says table version {version or 'nothing'}, which is not one of 0 to 9"
 
 
 def _plain(text: str) -> str:

@@ -112,3 +112,68 @@ def test_committed_files_whose_group_is_not_known_are_not_checked(table: HandTab
     report = table.audit()
     assert report.findings == ()
     assert any("1 " in line and "name" in line for line in report.not_checked[-1:])
+
+
+def test_two_base_files_of_a_group_in_one_commit_are_damage(table: HandTable) -> None:
+    twin = table.base(3).replace("0-1-2", "0-9-9")
+    table.commit(3, table.base(3), twin)
+    [finding] = table.audit().findings
+    assert (finding.kind, finding.level, finding.path) == ("group-named-twice", "damage", table.base(3))
+    assert twin in finding.evidence
+    (table.root / twin).unlink()
+    assert table.found() == [("missing-file", "damage", twin)]
+
+
+@pytest.mark.parametrize("archived", [True, False])
+def test_a_replaced_group_that_is_stored_when_its_replacement_is_archived_is_damage(
+    tmp_path: Path, archived: bool
+) -> None:
+    table = HandTable(tmp_path / "t", 8)
+    first = table.commit(1, table.base(1))
+    second = table.commit(2, table.base(2, "f1"), action="replacecommit", replaced={"p": ["f0"]})
+    table.commit(3, table.base(3, "f1"))
+    entries = ((1, "commit", first), (2, "replacecommit", second))
+    table.archive(*entries[: 2 if archived else 1])
+    assert table.found() == [("replaced-group-visible", "damage", table.base(1))] * archived
+    (table.root / table.base(1)).unlink()
+    assert of_kind(table.audit(), "replaced-group-visible") == []
+
+
+@pytest.mark.parametrize(("listed", "level"), [("", "damage"), ("files,column_stats", "note")])
+def test_a_partition_without_its_metadata_is_not_seen_by_readers(table: HandTable, listed: str, level: str) -> None:
+    (table.root / "p" / ".hoodie_partition_metadata").unlink()
+    with (table.root / ".hoodie" / "hoodie.properties").open("a") as properties:
+        properties.write(f"hoodie.table.metadata.partitions={listed}\n")
+    assert table.found() == [("no-partition-metadata", level, "p/.hoodie_partition_metadata")]
+
+
+def test_a_file_of_another_writer_needs_no_partition_metadata(table: HandTable) -> None:
+    table.commit(3, f"q/a.parquet_{table.instant(3)}_hudiext", stored=False)
+    table.store("q/a.parquet")
+    (table.root / "q" / ".hoodie_partition_metadata").unlink()
+    assert table.found() == []
+
+
+@pytest.mark.parametrize("state", ["requested", "inflight"])
+def test_a_pending_compaction_whose_base_file_is_not_there_is_damage(table: HandTable, state: str) -> None:
+    lost = table.base(2).replace("0-1-2", "0-1-1")
+    operations = [
+        {"partitionPath": "p", "dataFilePath": path.rpartition("/")[2] if path else None}
+        for path in (lost, table.base(1), table.base(9, "f9"), "")  # The last but one is of an instant to come.
+    ]
+    table.entry(3, "compaction", "requested", {"operations": operations})
+    if state == "inflight":
+        table.entry(3, "compaction", "inflight")
+    [finding] = of_kind(table.audit(), "compaction-input-missing")
+    assert (finding.level, finding.instant, finding.evidence[1:]) == ("damage", table.instant(3), (lost,))
+    table.store(lost)
+    assert of_kind(table.audit(), "compaction-input-missing") == []
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_tables_of_the_first_versions_are_judged(tmp_path: Path, version: int) -> None:
+    table = HandTable(tmp_path / "t", version)
+    table.commit(1, table.base(1))
+    assert (table.audit().verdict, table.audit().layout) == ("clean", 1)
+    (table.root / table.base(1)).unlink()
+    assert table.found() == [("missing-file", "damage", table.base(1))]

@@ -81,7 +81,9 @@ class TablePart:
         )
         result = data.judge(rules)
         found = [*judge_entries(table.instants), *result.findings, *_summaries(result)]
-        table = replace(table, files=result.pending, stored=result.present, markers=dict(table.markers))
+        table = replace(
+            table, settled=self.settled, files=result.pending, stored=result.present, markers=dict(table.markers)
+        )
         for instant in sorted(table.markers):
             found += self._markers(table, instant)
         found += judge_pending(table)

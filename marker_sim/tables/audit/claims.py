@@ -107,6 +107,13 @@ class AuditedInstants(Instants):
         entries = self.saying("replaced").get("|".join(group))
         return entries[-1].instant if entries else ""
 
+    def forgotten(self, file: DataFile) -> TableEntry | None:
+        """The archived commit that replaced the group of a committed file, where no active one did: readers know only
+        of active ones, so they see the group again.
+        """
+        entries = [e for e in self.saying("replaced").get("|".join(file[:2]), ()) if e.instant > file.instant]
+        return entries[-1] if entries and all(entry.archived for entry in entries) else None
+
     @cached_property
     def newest_base(self) -> dict[tuple[str, str], str]:
         """The instant of the newest committed base file of a file group, by partition and file id."""
@@ -131,7 +138,7 @@ class AuditedInstants(Instants):
         """
         own = file.log and not self.bears_base(file)
         time = self.completions.get(file.instant, file.instant) if own else file.instant
-        return time >= self.newest_base.get(file[:2], "") and not self.replaced(file[:2]) >= file.instant
+        return time >= self.newest_base.get(file[:2], "")
 
     def convicts(self, claim: Claim) -> bool:
         """Whether the active timeline proves that readers need the file of a commit, whatever was recorded of it.
@@ -140,7 +147,11 @@ class AuditedInstants(Instants):
         gone, as behind a savepoint.
         """
         known = not claim.archived and self.covers(claim.instant) and max(self.unread, default="") <= claim.instant
-        return known and claim.file is not None and self.is_current(claim.file)
+        return known and claim.file is not None and self.is_needed(claim.file)
+
+    def is_needed(self, file: DataFile) -> bool:
+        """Whether readers need a committed file: it is in the newest slice of a group that nothing replaced."""
+        return self.is_current(file) and not self.replaced(file[:2]) >= file.instant
 
     @cached_property
     def command_groups(self) -> frozenset[tuple[str, str]]:

@@ -16,6 +16,9 @@ that partitions can be judged anywhere.
       saved                damage: a savepoint keeps it
       older                damage where its commit is active and every record of a clean is readable, else undecided
     stored and shorter than its commit says: damage
+    stored, and of a group that an archived commit replaced: damage, readers see the group again
+    stored, and of a group of which the same commit names another stored base file: damage
+    stored in a partition without .hoodie_partition_metadata: damage, a note where the metadata table lists the files
 """
 
 from __future__ import annotations
@@ -26,9 +29,10 @@ from dataclasses import dataclass, field, replace
 from marker_sim.tables.audit.claims import AuditedInstants, Claim
 from marker_sim.tables.audit.findings import Level, TableFinding, damage
 from marker_sim.tables.sources import StoredFile
-from marker_sim.timeline import UNDOING, DataFile, is_side_file, parse_table_file
+from marker_sim.timeline import NO_TOKEN, PARTITION_METADATA, UNDOING, DataFile, is_side_file, parse_table_file
 
 FOREIGN = "foreign-file"
+_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +86,7 @@ class PartitionResult:
 class DataFiles:
     """The listed data files of a table, wherever they are kept.
 
-    size: in bytes, of all; judge: judges all of them, and what commits say of files.
+    count, size: without side files, in bytes; judge: judges all of them, and what commits say of files.
     """
 
     count: int
@@ -92,16 +96,22 @@ class DataFiles:
 
 def listed_files(files: tuple[StoredFile, ...]) -> DataFiles:
     """Data files in this process."""
-    size = sum(file.size for file in files)
-    return DataFiles(count=len(files), size=size, judge=lambda rules: judge_files(rules, files, rules.instants.claims))
+    sizes = [file.size for file in files if not is_side_file(file.path)]
+    return DataFiles(
+        count=len(sizes), size=sum(sizes), judge=lambda rules: judge_files(rules, files, rules.instants.claims)
+    )
 
 
 def judge_files(rules: FileRules, stored: Iterable[StoredFile], claims: Mapping[str, Claim]) -> PartitionResult:
     """Judge whole partitions: their stored files, and what commits say of files in them."""
     result = PartitionResult()
     there: dict[str, StoredFile] = {}
+    described: set[str] = set()
     for file in stored:
         if is_side_file(file.path):
+            folder, _, name = file.path.rpartition("/")
+            if name.startswith(PARTITION_METADATA):
+                described.add(folder)
             continue
         there[file.path] = file
         if file.path in rules.wanted:
@@ -114,7 +124,51 @@ def judge_files(rules: FileRules, stored: Iterable[StoredFile], claims: Mapping[
     for path, claim in claims.items():
         if path not in there and claim.instant in rules.settled:
             _judge_missing(rules, path, claim, result)
+    known = {path: claim for path, claim in claims.items() if path in there and claim.instant in rules.settled}
+    _judge_groups(rules, known, result)
+    _judge_partitions(rules, known, described, result)
     return result
+
+
+def _judge_groups(rules: FileRules, stored: Mapping[str, Claim], result: PartitionResult) -> None:
+    """Judge the groups of committed files that are stored. A metadata table has neither twins nor replaced groups."""
+    bases: dict[DataFile, list[str]] = {}
+    for path, claim in stored.items():
+        file = claim.file
+        if file is None or rules.metadata:
+            continue
+        if not file.log:
+            bases.setdefault(file._replace(token=NO_TOKEN), []).append(path)
+        entry = rules.instants.forgotten(file)
+        if entry is not None and rules.instants.is_current(file):
+            message = f"Readers see the file again: {entry.instant}, which replaced its group, was archived."
+            proof = (f"{entry.action} {entry.instant}: {entry.path}",)
+            result.findings.append(damage("replaced-group-visible", claim.instant, path, message, proof))
+    for twins in bases.values():
+        if len(twins) > 1:
+            path, *others = sorted(twins)
+            instant = stored[path].instant
+            message = f"The commit {instant} names {len(twins)} base files of one file group; readers see one of them."
+            result.findings.append(damage("group-named-twice", instant, path, message, others))
+
+
+def _judge_partitions(
+    rules: FileRules, stored: Mapping[str, Claim], described: set[str], result: PartitionResult
+) -> None:
+    """Judge partitions by their metadata, without which readers that list a table take a folder for none.
+
+    Those of other writers' files (which end in the id of their group) have none; a metadata table needs none.
+    """
+    lost: dict[str, list[str]] = {}
+    for path, claim in stored.items():
+        file = claim.file
+        if file and not rules.metadata and file.partition not in described and not path.endswith(file.file_id):
+            lost.setdefault(file.partition, []).append(path)
+    for partition, paths in lost.items():
+        message = f"The partition {partition or 'of the table'} has {len(paths)} committed files and no metadata."
+        path = f"{partition}/{PARTITION_METADATA}".lstrip("/")
+        found = damage("no-partition-metadata", "", path, message, sorted(paths)[:_SHOWN])
+        result.findings.append(replace(found, level=Level.NOTE) if "files" in rules.enabled else found)
 
 
 def _short(file: StoredFile, claim: Claim) -> TableFinding:
@@ -196,7 +250,7 @@ def _judge_missing(rules: FileRules, path: str, claim: Claim, result: PartitionR
             _missing(path, claim, why, result, f"{record.action} {record.instant}: {record.path}")
     elif path in instants.saying("saved"):
         _missing(path, claim, "a savepoint keeps it", result)
-    elif instants.is_current(file) and (not claim.archived or not instants.archive_error):
+    elif instants.is_needed(file) and (not claim.archived or not instants.archive_error):
         _missing(path, claim, "it is in the latest file slice of its group, and nothing deleted it", result)
     elif rules.metadata:
         return

@@ -27,6 +27,10 @@ class Level(StrEnum):
 KINDS = {
     "unnamed-data-file": "Compare its rows with the table; keep a copy, then delete it if no pending write owns it.",
     "missing-file": "Restore it from a backup or an object version, or restore the table to an earlier savepoint.",
+    "replaced-group-visible": "Compare its rows with those of the group's replacement; keep a copy, then delete it.",
+    "group-named-twice": "Delete neither: compare the rows of both, and write again those that readers do not see.",
+    "no-partition-metadata": "Copy the file from another partition of the same depth; readers see this one again.",
+    "compaction-input-missing": "Restore the base file from a backup; the compaction fails until then.",
     "short-file": "Restore the whole file from a backup or an object version; readers fail on it or lose rows.",
     "leftover-marker-directory": "Stop all writers, then delete the directory; its instant is over.",
     "marker-file-unreadable": "Keep a copy before the next write: a rollback by these markers may miss files.",

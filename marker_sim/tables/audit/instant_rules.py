@@ -36,6 +36,7 @@ class TableAtRest:
     """A table, or the metadata table in it, as its instants are judged.
 
     markers: directories by instant. heartbeats: files by instant. now_s: since 1970.
+    settled: instants that were completed before the files were listed.
     files: data files that no commit names, by pending instant. stored: sizes of those files by path that markers or
     plans of pending instants name.
     """
@@ -45,6 +46,7 @@ class TableAtRest:
     heartbeats: Mapping[str, StoredFile]
     now_s: float
     stuck_after_s: float
+    settled: frozenset[str] = frozenset()
     files: Mapping[str, list[StoredFile]] = field(default_factory=dict)
     stored: Mapping[str, int] = field(default_factory=dict)
 
@@ -65,8 +67,8 @@ class TableAtRest:
 def wanted_of(table: TableAtRest) -> frozenset[str]:
     """The files that markers and plans of pending instants name."""
     pending = table.instants.unfinished
-    plans = {path for entries in pending.values() for entry in entries for path in entry.of("will-delete")}
-    return frozenset(plans.union(*map(table.targets, pending)))
+    plans = [entry.of(word) for each in pending.values() for entry in each for word in ("will-delete", "needs")]
+    return frozenset().union(*plans, *map(table.targets, pending))
 
 
 def judge_entries(instants: AuditedInstants) -> list[TableFinding]:
@@ -114,9 +116,10 @@ def judge_unmarked(table: TableAtRest) -> list[TableFinding]:
 
 def judge_pending(table: TableAtRest) -> list[TableFinding]:
     """Instants that are not completed, and what a rollback would delete of them."""
-    found = []
+    found: list[TableFinding] = []
     for instant, entries in sorted(table.instants.unfinished.items()):
         entry = next((each for each in entries if each.state == "inflight"), entries[0])
+        found += _compaction(table, entries)
         if entry.action in UNDOING:
             found.append(_rollback(table, entry, entries))
             continue
@@ -132,6 +135,20 @@ def judge_pending(table: TableAtRest) -> list[TableFinding]:
             message += f" Of its stored files a rollback by its markers would undo {len(undone)} and leave {len(left)}."
         found.append(_finding("pending-instant", level, entry, message, lines))
     return found
+
+
+def _compaction(table: TableAtRest, entries: list[TableEntry]) -> Iterable[TableFinding]:
+    """A pending compaction whose base files are not there; one that a commit names is missing, which is said of it."""
+    for entry in entries:
+        lost = [
+            path
+            for path in entry.of("needs")
+            if path not in table.stored and path not in table.instants.claims
+            if (file := parse_table_file(path)) is not None and file.instant in table.settled
+        ]
+        if lost:
+            message = f"The {entry.action} {entry.instant} reads {len(lost)} base files that are not there."
+            yield _finding("compaction-input-missing", Level.DAMAGE, entry, message, lost[:_SHOWN])
 
 
 def _level(table: TableAtRest, entry: TableEntry) -> tuple[Level, str]:

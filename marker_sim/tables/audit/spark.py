@@ -22,6 +22,7 @@ from marker_sim.tables.audit.claims import Claim
 from marker_sim.tables.audit.data_files import DataFiles, FileRules, PartitionResult, judge_files
 from marker_sim.tables.parts import log_owner
 from marker_sim.tables.sources import StoredFile, TableSource, open_source
+from marker_sim.timeline import is_side_file
 
 _JOBS = 4
 _LEVELS_MAX = 4
@@ -86,7 +87,7 @@ def _kept(context: Any, rows: Any, tasks: int, table: str, endpoint: str | None)
     from pyspark import StorageLevel
 
     kept = rows.persist(StorageLevel.MEMORY_AND_DISK)
-    pairs = kept.map(lambda file: (1, file.size))
+    pairs = kept.filter(lambda file: not is_side_file(file.path)).map(lambda file: (1, file.size))
     count, size = pairs.fold((0, 0), lambda one, other: (one[0] + other[0], one[1] + other[1]))
 
     def judge(rules: FileRules) -> PartitionResult:
