@@ -8,6 +8,7 @@ claims.py         the statements of commits about files, and other facts from th
 data_files.py     rules about data files
 instant_rules.py  rules about entries that cannot be read, instants that are not completed, and marker directories
 findings.py       findings, kinds and levels, the report
+advice.py         the next step of a finding where the usual one would destroy what another finding needs
 audit.py          the audit of one table and its metadata table
 spark.py          the same with data files listed and judged by Spark's executors
 output.py         text, JSON, Parquet, HTML

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from marker_sim import __version__
 from marker_sim.errors import UsageError
+from marker_sim.tables.audit.advice import advised
 from marker_sim.tables.audit.claims import AuditedInstants
 from marker_sim.tables.audit.data_files import FOREIGN, DataFiles, FileRules, PartitionResult, listed_files
 from marker_sim.tables.audit.findings import Level, TableFinding, TableReport, ordered
@@ -48,6 +49,7 @@ NOT_CHECKED_ALONE = (
     "Missing files: a metadata table that is given alone does not say which partitions it is to have.",
 )
 NOT_CHECKED_BOOTSTRAP = ("The table was bootstrapped: the files outside of it, which it shows, are not looked at.",)
+_NEWER = "Change nothing in hoodie.properties; audit the table with a release of marker-sim that knows its version."
 Listing = Callable[[TableSource], tuple[list[StoredFile], DataFiles]]
 
 
@@ -89,7 +91,7 @@ class TablePart:
         found += judge_pending(table)
         if not self.of_metadata:
             found += self._unmarked(table)
-        return found
+        return advised(found, harmful=table.undoes_commits)
 
     def _markers(self, table: TableAtRest, instant: str) -> list[TableFinding]:
         found = judge_directory(table, table.markers[instant])
@@ -201,7 +203,8 @@ def _open(source: TableSource, table: str) -> tuple[TablePart, list[TableFinding
         level = Level.UNDECIDED if backup.name else Level.DAMAGE
         properties = replace(backup, trouble=properties.trouble)
     message = f"hoodie.properties {properties.trouble}; layout {properties.layout} is assumed."
-    found = [TableFinding(kind="unreadable-properties", level=level, path=NAME, message=message)]
+    advice = _NEWER if properties.name else ""
+    found = [TableFinding(kind="unreadable-properties", level=level, path=NAME, message=message, advice=advice)]
     return TablePart(source, properties, ""), found if properties.trouble else []
 
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from marker_sim.names import TYPE_BATCHED, TYPE_FILE, check_marker_name, marker_file_index
+from marker_sim.names import TYPE_BATCHED, TYPE_FILE, check_marker_name, is_marker_name, marker_file_index
 from marker_sim.tables.audit.claims import AuditedInstants
 from marker_sim.tables.audit.findings import Level, TableFinding, damage
 from marker_sim.tables.entries import TableEntry
@@ -28,6 +28,10 @@ _SERVICES = frozenset({"compaction", "logcompaction", "clustering", "clean", "in
 _SHOWN = 20
 _LINES_SHOWN = 5
 FRESH_S = 60.0
+_BOTH_KINDS = (
+    "Copy the directory before the next write: it has direct markers as well, and whatever MARKERS.type says, a"
+    " rollback reads only one of the two kinds."
+)
 _GLUED = re.compile(r"\.marker\.(?:CREATE|MERGE|APPEND)(?!\Z)")
 
 
@@ -53,6 +57,13 @@ class TableAtRest:
     def targets(self, instant: str) -> list[str]:
         """The data files that the markers of an instant name, sorted."""
         return self.markers[instant].targets if instant in self.markers else []
+
+    @property
+    def undoes_commits(self) -> bool:
+        """Whether the plan of a pending rollback names stored files of completed commits."""
+        pending = (entry for entries in self.instants.unfinished.values() for entry in entries)
+        plans = (entry.of("will-delete") for entry in pending if entry.action in UNDOING)
+        return any(path in self.stored and path in self.instants.claims for plan in plans for path in plan)
 
     def idle_s(self, instant: str) -> float:
         """Since when nothing of a pending instant changed: no entry, data file, marker or heartbeat."""
@@ -205,7 +216,9 @@ def judge_directory(table: TableAtRest, directory: MarkerDirectoryContent) -> li
         said = "is missing" if kind is None else "is empty" if not kind else f"says {kind[:40]!r}"
         message = f"{len(batched)} batched marker files are there and MARKERS.type {said}."
         path = f"{directory.path}/{TYPE_FILE}"
-        found.append(damage("no-type-file", directory.instant, path, message, sorted(batched)[:_LINES_SHOWN]))
+        finding = damage("no-type-file", directory.instant, path, message, sorted(batched)[:_LINES_SHOWN])
+        direct = any(is_marker_name(name) for name in directory.files)
+        found.append(replace(finding, advice=_BOTH_KINDS if direct else ""))
     for name in sorted(batched):
         found += _judge_batch(directory, name, batched[name])
     return found
