@@ -6,7 +6,7 @@
     both       <instant>.inflight is the inflight entry of a commit
     base file  [<partition path>/]<file id>_<write token>_<instant>.<parquet|orc|hfile|...>
     log file   [<partition path>/].<file id>_<instant>.log.<version>[_<write token>][.cdc]
-    side file  .hoodie_partition_metadata[.<format>], .<name>.crc
+    side file  .hoodie_partition_metadata[.<format>], .<name>.crc, <folder>_$folder$ of object stores
     external   <name>_<instant>[_fg%3D<folder>]_hudiext in a commit, stored as [<folder>/]<name>: another writer's
 
 A write token is <task>-<stage>-<task attempt>; Flink's retries have more numbers. In layout 1 a log file carries the
@@ -244,9 +244,10 @@ def _parse_file(path: str) -> tuple[DataFile | None, str]:
 
 
 def is_side_file(path: str) -> bool:
-    """Whether a path beside data files is Hudi's or Hadoop's own: of a partition's metadata, or of a checksum."""
+    """Whether a path beside data files is Hudi's or Hadoop's own: a partition's metadata, a checksum, a folder."""
     name = path.rpartition("/")[2]
-    return name.startswith(PARTITION_METADATA) or (name.startswith(".") and name.endswith(".crc"))
+    checksum = name.startswith(".") and name.endswith(".crc")
+    return checksum or name.startswith(PARTITION_METADATA) or name.endswith("_$folder$")
 
 
 def encode_commit(stats: Iterable[WriteStat], extra: dict[str, str]) -> bytes:

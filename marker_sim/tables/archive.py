@@ -21,7 +21,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from marker_sim.surroundings.requirements import importing
-from marker_sim.tables.entries import MALFORMED, TableEntry, Unreadable, by_word, completed_facts, decode, planned_facts
+from marker_sim.tables.entries import (
+    MALFORMED,
+    TableEntry,
+    Unreadable,
+    by_word,
+    completed_facts,
+    decode,
+    planned_facts,
+    why_malformed,
+)
 from marker_sim.timeline import COMMITS, State
 
 MAGIC = b"#HUDI#"
@@ -196,5 +205,5 @@ def _with_facts(entry: TableEntry, record: Mapping[str, Any] | None, plan: Mappi
         if plan is not None:
             found += planned_facts(entry.action, plan)
     except MALFORMED as malformed:
-        error = f"{type(malformed).__name__}: {malformed}"[:ERROR_MAX]
+        error = why_malformed(malformed)[:ERROR_MAX]
     return entry._replace(facts=by_word(found), error=error)

@@ -139,8 +139,13 @@ def facts_of(entry: Entry, content: bytes, reader: Reader) -> tuple[list[str], s
     except Unreadable as error:
         return found, str(error)
     except MALFORMED as error:
-        return found, f"{type(error).__name__}: {error}"
+        return found, why_malformed(error)
     return found, ""
+
+
+def why_malformed(error: Exception) -> str:
+    """Why a record cannot be read, as the end of a sentence."""
+    return f"it has no {error}" if isinstance(error, KeyError) else f"{type(error).__name__}: {error}"
 
 
 def has_plan(entry: Entry) -> bool:

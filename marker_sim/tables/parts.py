@@ -66,7 +66,7 @@ class TableProperties:
 
 
 def parse_properties(content: bytes, folders: frozenset[str] = frozenset()) -> TableProperties:
-    """The properties in a file. folders: those below .hoodie, which decide the layout when no version is said."""
+    """The properties in a file. folders: those below .hoodie, which decide the version when none is said."""
     values: dict[str, str] = {}
     for line in content.decode("utf-8", "replace").splitlines():
         key, found, value = line.strip().partition("=")
@@ -91,15 +91,16 @@ def parse_properties(content: bytes, folders: frozenset[str] = frozenset()) -> T
         metadata_partitions=frozenset(part for part in partitions.split(",") if part),
         metadata=any("metadata" in values.get(key, "").lower() for key in _KEY_GENERATORS),
         bootstrapped=bool(values.get("hoodie.bootstrap.base.path")),
-        trouble=_trouble(values, said),
+        trouble=_trouble(values, version),
     )
 
 
-def _trouble(values: dict[str, str], version: str) -> str:
+def _trouble(values: dict[str, str], version: int) -> str:
     if not values.get("hoodie.table.name"):
         return "is missing, empty or names no table"
-    known = version.isdigit() and int(version) in VERSIONS
-    return "" if known else f"says table version {version or 'nothing'}, which is not one of 0 to 9"
+    said = values.get("hoodie.table.version", "0")  # The first releases say none.
+    known = said == str(version) and version in VERSIONS
+    return "" if known else f"says table version {said}, and not one of 0 to 9 that fits its folders"
 
 
 def _plain(text: str) -> str:
@@ -177,7 +178,7 @@ def read_markers(source: TableSource, root: str, files: TableFiles) -> dict[str,
     for instant, below in sorted(files.markers.items()):
         path = f"{MARKERS}{instant}"
         by_name = {file.path[len(path) + 1 :]: file for file in below}
-        by_name = {name: file for name, file in by_name.items() if not name.rpartition("/")[2].endswith(".crc")}
+        by_name = {name: file for name, file in by_name.items() if not is_side_file(name)}
         wanted = [name for name in by_name if name == TYPE_FILE or marker_file_index(name) is not None]
         contents = source.each(source.read, [f"{root}{path}/{name}" for name in wanted])
         batches = {name: content for name, content in zip(wanted, contents, strict=True) if content is not None}

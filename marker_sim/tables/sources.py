@@ -123,7 +123,7 @@ class DirectorySource(TableSource):
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            raise HarnessError(f"{path} cannot be read: {error.strerror or error}") from error
+            raise _failed(f"{path} cannot be read", error) from error
 
     def _scan(self, path: str) -> tuple[list[StoredFile], list[tuple[str, tuple[int, int]]]]:
         self.requests += 1
@@ -143,8 +143,15 @@ class DirectorySource(TableSource):
         except (FileNotFoundError, NotADirectoryError):
             return [], []
         except OSError as error:
-            raise HarnessError(f"{path or self._root} cannot be listed: {error.strerror or error}") from error
+            raise _failed(f"{path or self._root} cannot be listed", error) from error
         return files, folders
+
+
+def _failed(what: str, error: OSError) -> UsageError | HarnessError:
+    """A file without the right to read it is wrong usage."""
+    if isinstance(error, PermissionError):
+        return UsageError(f"{what}: {error.strerror}; audit it as a user who may read the whole table")
+    return HarnessError(f"{what}: {error.strerror or error}")
 
 
 class BucketSource(TableSource):

@@ -98,6 +98,36 @@ def test_no_write_is_advised_that_finishes_a_rollback_of_committed_files(table: 
         assert "Start no write" in _one(table, kind).next_step
 
 
+def test_no_write_is_advised_that_rolls_back_by_markers_of_committed_files(table: HandTable) -> None:
+    table.begin(3)
+    _mark(table, 3, table.base(2))
+    table.age()
+    assert "Start no write" in _one(table, "pending-instant").next_step
+
+
+def test_an_instant_that_its_rollback_left_names_the_rollback(table: HandTable) -> None:
+    table.begin(3)
+    table.rollback(4, 3)
+    table.age()
+    assert f"rollback {table.instant(4)}" in _one(table, "pending-instant").message
+
+
+def test_a_commit_without_its_fields_is_said_in_words(table: HandTable) -> None:
+    table.entry(3, "commit", "completed", {})
+    assert "has no 'partitionToWriteStats'" in _one(table, "unreadable-instant").message
+
+
+def test_folders_of_an_object_store_are_no_files(table: HandTable) -> None:
+    (table.root / "p_$folder$").touch()
+    _mark(table, 2, "p_$folder$")
+    directory = table.root / ".hoodie" / ".temp" / table.instant(2)
+    for path in [*directory.rglob("*.CREATE")]:
+        path.rename(path.with_name("p_$folder$"))
+    table.age()
+    assert table.audit().findings == ()
+    assert table.audit().counts["files"] == 3
+
+
 def test_properties_of_a_later_version_are_not_to_be_restored(table: HandTable) -> None:
     properties = table.root / ".hoodie" / "hoodie.properties"
     properties.write_text(properties.read_text().replace("version=", "version=1"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -139,12 +140,13 @@ def test_a_replaced_group_that_is_stored_when_its_replacement_is_archived_is_dam
     assert of_kind(table.audit(), "replaced-group-visible") == []
 
 
-@pytest.mark.parametrize(("listed", "level"), [("", "damage"), ("files,column_stats", "note")])
-def test_a_partition_without_its_metadata_is_not_seen_by_readers(table: HandTable, listed: str, level: str) -> None:
+@pytest.mark.parametrize("listed", ["", "files,column_stats"])
+def test_a_partition_without_its_metadata_is_not_seen_by_readers(table: HandTable, listed: str) -> None:
+    """Also where a metadata table lists the files: it is made anew by listing partitions."""
     (table.root / "p" / ".hoodie_partition_metadata").unlink()
     with (table.root / ".hoodie" / "hoodie.properties").open("a") as properties:
         properties.write(f"hoodie.table.metadata.partitions={listed}\n")
-    assert table.found() == [("no-partition-metadata", level, "p/.hoodie_partition_metadata")]
+    assert table.found() == [("no-partition-metadata", "damage", "p/.hoodie_partition_metadata")]
 
 
 def test_a_file_of_another_writer_needs_no_partition_metadata(table: HandTable) -> None:
@@ -170,9 +172,33 @@ def test_a_pending_compaction_whose_base_file_is_not_there_is_damage(table: Hand
     assert of_kind(table.audit(), "compaction-input-missing") == []
 
 
-@pytest.mark.parametrize("version", range(5))
-def test_tables_of_the_first_versions_are_judged(tmp_path: Path, version: int) -> None:
-    table = HandTable(tmp_path / "t", version)
+def test_a_file_that_a_savepoint_keeps_must_not_be_cleaned(table: HandTable) -> None:
+    kept = {"partitionMetadata": {"p": {"savepointDataFile": [table.base(1)]}}}
+    table.entry(1, "savepoint", "completed", kept)
+    table.clean(3, table.base(1))
+    assert table.found() == [("missing-file", "damage", table.base(1))]
+
+
+def test_a_completion_time_of_another_length_than_the_newest_slice_does_not_decide(tmp_path: Path) -> None:
+    """Then Hudi compares instants, so the log file is in an older slice, and a clean may delete it."""
+    table = HandTable(tmp_path / "t", 8, "MERGE_ON_READ")
+    log, short = table.log(1, 2), table.instant(3)[:14]
+    table.store(log, f"p/f0_0-1-2_{short}.parquet")
+    table.begin(2, "deltacommit")
+    done = table.entry(2, "deltacommit", "completed", commit_content([log]))
+    done.rename(done.with_name(f"{table.instant(2)}_{table.instant(5)}.deltacommit"))
+    content = json.dumps(commit_content([f"p/f0_0-1-2_{short}.parquet"]))
+    table.timeline.joinpath(f"{short}_{short}.commit").write_text(content)
+    table.clean(6, log)
+    assert table.found() == []
+
+
+@pytest.mark.parametrize("version", ["", *range(5)])
+def test_tables_of_the_first_versions_are_judged(tmp_path: Path, version: int | str) -> None:
+    table = HandTable(tmp_path / "t", version or 0)  # type: ignore[arg-type]
+    if version == "":
+        properties = table.root / ".hoodie" / "hoodie.properties"
+        properties.write_text(properties.read_text().replace("hoodie.table.version=0\n", ""))
     table.commit(1, table.base(1))
     assert (table.audit().verdict, table.audit().layout) == ("clean", 1)
     (table.root / table.base(1)).unlink()

@@ -41,15 +41,15 @@ _MEND_MARKERS = (
     " and its files, mend the markers, then roll it back."
 )
 _TAKES_COMMITTED = (
-    "Start no write: it finishes a pending rollback whose plan names committed files. Copy these files, and find out"
-    " why they are in the plan, before anything writes."
+    "Start no write: it rolls back by a plan or by markers that name committed files. Copy these files, and find out"
+    " why they are named, before anything writes."
 )
 
 
 def advised(findings: Iterable[TableFinding], *, harmful: bool) -> list[TableFinding]:
     """The findings of one table with their advice.
 
-    harmful: whether the plan of a pending rollback names stored files of completed commits.
+    harmful: whether a rollback that is pending or would begin deletes stored files of completed commits.
     """
     found = list(findings)
     kinds: dict[str, set[str]] = {}

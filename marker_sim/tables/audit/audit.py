@@ -33,6 +33,7 @@ from marker_sim.tables.parts import (
 )
 from marker_sim.tables.sources import ACCEPTED, StoredFile, TableSource
 from marker_sim.tables.timeline_reader import AGAIN_AFTER_S, TableTimeline, TimelineReader
+from marker_sim.timeline import HOODIE
 
 STUCK_AFTER_S = 7200.0
 _SHOWN = 20
@@ -191,14 +192,13 @@ def list_here(source: TableSource) -> tuple[list[StoredFile], DataFiles]:
 
 def _open(source: TableSource, table: str) -> tuple[TablePart, list[TableFinding]]:
     """The data table, and what is wrong with its properties; Hudi reads their backup where they are damaged."""
-    properties = parse_properties(source.read(NAME) or b"")
-    if properties.name:
-        level = Level.UNDECIDED
-    else:
-        below = source.tree(".hoodie")
-        if not below:
-            raise UsageError(f"{table} has no .hoodie folder, so it is no Hudi table; give {ACCEPTED}")
-        folders = frozenset(file.path.split("/")[1] for file in below if file.path.count("/") > 1)
+    files, paths = source.level(HOODIE)
+    if not files and not paths:
+        raise UsageError(f"{table} has no .hoodie folder, so it is no Hudi table; give {ACCEPTED}")
+    folders = frozenset(path.rpartition("/")[2] for path in paths)
+    properties = parse_properties(source.read(NAME) or b"", folders)
+    level = Level.UNDECIDED
+    if not properties.name:
         backup = parse_properties(source.read(BACKUP) or b"", folders)
         level = Level.UNDECIDED if backup.name else Level.DAMAGE
         properties = replace(backup, trouble=properties.trouble)

@@ -134,11 +134,13 @@ class AuditedInstants(Instants):
         """Whether a committed file is in the newest slice of its group, as far as commits can be read.
 
         A log file that bears its own instant is in the newest slice whose base file was begun before the log file's
-        commit was completed (HoodieFileGroup of 1.2.0).
+        commit was completed. Where that time is of another length than the newest base file's instant, the instant
+        counts (HoodieFileGroup.getBaseInstantTime and CompletionTimeQueryViewV2 of 1.2.0).
         """
+        newest = self.newest_base.get(file[:2], "")
         own = file.log and not self.bears_base(file)
-        time = self.completions.get(file.instant, file.instant) if own else file.instant
-        return time >= self.newest_base.get(file[:2], "")
+        completed = self.completions.get(file.instant, "") if own else ""
+        return (completed if len(completed) == len(newest) else file.instant) >= newest
 
     def convicts(self, claim: Claim) -> bool:
         """Whether the active timeline proves that readers need the file of a commit, whatever was recorded of it.

@@ -12,13 +12,14 @@ that partitions can be judged anywhere.
     named, and not stored
       latest file slice    damage, also where a record says that it was deleted: none may. Not where the slice is not
                            certain, for its commit is archived or a later one cannot be read, nor in a metadata table
+      saved                damage: a savepoint keeps it, and no clean may delete it
       deleted by record    a clean, rollback or restore names it in its plan or its record
-      saved                damage: a savepoint keeps it
       older                damage where its commit is active and every record of a clean is readable, else undecided
     stored and shorter than its commit says: damage
     stored, and of a group that an archived commit replaced: damage, readers see the group again
     stored, and of a group of which the same commit names another stored base file: damage
-    stored in a partition without .hoodie_partition_metadata: damage, a note where the metadata table lists the files
+    stored in a partition without .hoodie_partition_metadata: damage, also where a metadata table lists the files, which
+    is built anew by listing
 """
 
 from __future__ import annotations
@@ -167,8 +168,7 @@ def _judge_partitions(
     for partition, paths in lost.items():
         message = f"The partition {partition or 'of the table'} has {len(paths)} committed files and no metadata."
         path = f"{partition}/{PARTITION_METADATA}".lstrip("/")
-        found = damage("no-partition-metadata", "", path, message, sorted(paths)[:_SHOWN])
-        result.findings.append(replace(found, level=Level.NOTE) if "files" in rules.enabled else found)
+        result.findings.append(damage("no-partition-metadata", "", path, message, sorted(paths)[:_SHOWN]))
 
 
 def _short(file: StoredFile, claim: Claim) -> TableFinding:
@@ -243,13 +243,13 @@ def _judge_missing(rules: FileRules, path: str, claim: Claim, result: PartitionR
     if file is None or (rules.metadata and file.partition not in rules.enabled):
         return
     record = instants.deleting(path, claim)
-    if record is not None:  # It acquits itself where nothing proves that it must not have deleted the file.
+    if any(not entry.archived for entry in instants.saying("saved").get(path, ())):
+        _missing(path, claim, "a savepoint keeps it", result)
+    elif record is not None:  # It acquits itself where nothing proves that it must not have deleted the file.
         if not rules.metadata and instants.convicts(claim):
             said = "says that it deleted it" if record.done else "plans to delete it"
             why = f"it is in the latest file slice of its group, although the {record.action} {record.instant} {said}"
             _missing(path, claim, why, result, f"{record.action} {record.instant}: {record.path}")
-    elif path in instants.saying("saved"):
-        _missing(path, claim, "a savepoint keeps it", result)
     elif instants.is_needed(file) and (not claim.archived or not instants.archive_error):
         _missing(path, claim, "it is in the latest file slice of its group, and nothing deleted it", result)
     elif rules.metadata:

@@ -60,10 +60,17 @@ class TableAtRest:
 
     @property
     def undoes_commits(self) -> bool:
-        """Whether the plan of a pending rollback names stored files of completed commits."""
-        pending = (entry for entries in self.instants.unfinished.values() for entry in entries)
+        """Whether a rollback that is pending or would begin deletes stored files of completed commits.
+
+        One by markers does not delete a log file of layout 1, which may be of several writes.
+        """
+        instants = self.instants
+        claimed = {path: claim.file for path in self.stored if (claim := instants.claims.get(path))}
+        pending = (entry for entries in instants.unfinished.values() for entry in entries)
         plans = (entry.of("will-delete") for entry in pending if entry.action in UNDOING)
-        return any(path in self.stored and path in self.instants.claims for plan in plans for path in plan)
+        alone = {path for path, file in claimed.items() if file and not instants.bears_base(file)}
+        marked = (path for instant in instants.unfinished for path in self.targets(instant))
+        return any(path in alone for path in marked) or any(path in claimed for plan in plans for path in plan)
 
     def idle_s(self, instant: str) -> float:
         """Since when nothing of a pending instant changed: no entry, data file, marker or heartbeat."""
@@ -142,6 +149,9 @@ def judge_pending(table: TableAtRest) -> list[TableFinding]:
         left = sorted({file.path for file in table.files.get(instant, ())} - set(marked))
         lines = [f"would undo {path}" for path in undone[:_SHOWN]] + [f"would leave {path}" for path in left[:_SHOWN]]
         message = f"The {entry.action} {instant} is {entry.state} and not completed; {why}."
+        undoing = [e.instant for e in table.instants.saying("rolled-back").get(instant, ()) if e.done]
+        if undoing:
+            message += f" The rollback {undoing[-1]} of it is completed, and left it on the timeline."
         if entry.action != "clean":
             message += f" Of its stored files a rollback by its markers would undo {len(undone)} and leave {len(left)}."
         found.append(_finding("pending-instant", level, entry, message, lines))
