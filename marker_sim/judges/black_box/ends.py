@@ -38,7 +38,7 @@ def marker_before_data(view: HistoryIndex) -> Finding:
     if view.header.witness != "effects" or not tables.writes:
         return Finding(guarantee="G13", applicable=False)
     marked = _marked(view)
-    written = {(audit.table, path) for audit in tables.audits for path in audit.named}
+    written = {(audit.table, path) for audit in tables.audits for path in audit.claims}
     blocks = {(audit.table, path) for audit in tables.audits for path in audit.saying("appended")}
     later = {audit.table for audit in tables.audits if audit.layout > 1}
     breaches: list[Breach] = []

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from marker_sim.history.index.history_index import HistoryIndex
-from marker_sim.history.index.table_audit import Audit
+from marker_sim.history.index.table_audit import CLEANING, Audit
 from marker_sim.judges.findings import Breach, Finding, breach_of
 from marker_sim.names import TEMP
 from marker_sim.tables.entries import TableEntry
@@ -89,7 +89,7 @@ def _reconcile_exact(case: Inquiry) -> None:
                 else:
                     case.add(audit, path, instant, message, commit.event)
             for path in audit.owned.get(instant, ()):
-                if path in audit.named:
+                if path in audit.claims:
                     continue
                 if case.tables.surely_before_finalize(audit, path, commit):
                     message = f"{path!r} of the instant is stored, and its completed commit does not name it"
@@ -111,9 +111,9 @@ def _missing(view: HistoryIndex, audit: Audit, commit: TableEntry) -> Iterator[t
                 yield path, f"its completed commit names {path!r}, which is empty"
             elif said.get(path, str(size)) != str(size):
                 yield path, f"its completed commit says that {path!r} has {said[path]} bytes, and it has {size!r}"
-        elif path in audit.cleaned:
+        elif audit.deleting(path, *CLEANING):
             view.excuse("clean-took-it")
-        elif path not in audit.taken:
+        elif audit.taken(path) is None:
             yield path, f"its completed commit names {path!r}, which is not stored, and no clean deleted it"
 
 
@@ -125,19 +125,19 @@ def _rollback_complete(case: Inquiry) -> None:
     compaction that was rolled back and is pending again, and a rollback whose time is unknown.
     """
     for audit in case.tables.audits:
-        for instant, rollbacks in audit.rolled_back.items():
+        for instant, rollback in audit.rolled_back.items():
             before = case.open
-            for path, message in left(case, audit, instant, rollbacks[-1]):
-                case.add(audit, path, instant, message, audit.files[path], rollbacks[-1].event)
+            for path, message in left(case, audit, instant, rollback):
+                case.add(audit, path, instant, message, audit.files[path], rollback.event)
             if case.open == before and not case.tables.tells_rollbacks(audit):
                 case.view.excuse("tasks-outlive-driver")
             elif case.open == before:
                 case.judged += 1
-        for path, commit in audit.named.items():
-            if path not in audit.files and path in audit.taken and path not in audit.cleaned:
-                rollback = audit.taken[path]
-                message = f"{path!r}, which its completed commit names, was deleted by the rollback {rollback.instant}"
-                case.add(audit, path, commit.instant, message, commit.event, rollback.event)
+        for path, claim in audit.claims.items():
+            taken = None if path in audit.files or audit.deleting(path, *CLEANING) else audit.taken(path)
+            if taken is not None:
+                message = f"{path!r}, which its completed commit names, was deleted by the rollback {taken.instant}"
+                case.add(audit, path, claim.instant, message, audit.committed[claim.instant].event, taken.event)
         for instant, paths in audit.owned.items():
             if instant in audit.known:
                 continue

@@ -1,8 +1,6 @@
 """What an audit knows from the entries of a timeline, beyond what they say together. Pure.
 
     pending       unfinished, of any action
-    rolled back   a rollback or restore that is completed names it, by its record or by its plan, and it is neither
-                  unfinished nor committed now
     covered       the readable timeline reaches back to it: were it ever requested, an entry or a rollback would say so
 
 The timeline reaches back to the first archived instant; without an archive to the first active one that no savepoint
@@ -11,76 +9,25 @@ keeps there.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
 
 from marker_sim.tables.entries import TableEntry
-from marker_sim.tables.instants import Instants
-from marker_sim.tables.timeline_reader import TableTimeline
-from marker_sim.timeline import COMMITS, UNDOING, DataFile, stored_path
-
-
-class Claim(NamedTuple):
-    """What a commit says of a file it wrote. size: -1 when unknown; file: None where the name is none of Hudi's."""
-
-    instant: str
-    size: int
-    archived: bool
-    file: DataFile | None
+from marker_sim.tables.instants import Claim, Instants
+from marker_sim.tables.parts import MarkerDirectoryContent
+from marker_sim.tables.sources import StoredFile
+from marker_sim.timeline import COMMITS, UNDOING, DataFile
 
 
 class AuditedInstants(Instants):
     """A timeline, indexed for an audit."""
-
-    def __init__(self, timeline: TableTimeline, layout: int) -> None:
-        super().__init__(timeline.entries, layout)
-        self.archive_error = timeline.archive_error
-
-    def without_claims(self) -> AuditedInstants:
-        """A copy for other processes, without the files that commits wrote: claims are sent with their partition."""
-        left_out = ("wrote", "size", "least")
-        slim = (
-            entry._replace(facts={word: each for word, each in entry.facts.items() if word not in left_out})
-            for entry in self.entries
-        )
-        kept = AuditedInstants(TableTimeline(tuple(slim), self.archive_error), self.layout)
-        kept.__dict__.update(bases=self.bases, newest_base=self.newest_base)
-        return kept
-
-    @cached_property
-    def rolled_back(self) -> dict[str, TableEntry]:
-        """The rollback or restore by which an instant is over."""
-        found = {
-            instant: entry
-            for instant, entries in self.saying("rolled-back").items()
-            for entry in entries
-            if entry.instant in self.completed
-        }
-        return {i: entry for i, entry in found.items() if i not in self.unfinished and i not in self.committed}
 
     @cached_property
     def unread(self) -> dict[str, TableEntry]:
         """Completed commits whose files are not known, by instant."""
         commits = (e for entries in self.completed.values() for e in entries if e.action in COMMITS and e.error)
         return {entry.instant: entry for entry in commits}
-
-    @cached_property
-    def claims(self) -> dict[str, Claim]:
-        """The files that completed commits wrote, by the path where they are stored; of several commits the newest,
-        and the largest of their sizes.
-        """
-        found: dict[str, Claim] = {}
-        for instant in sorted(self.completed):
-            for entry in self.completed[instant]:
-                if entry.action not in COMMITS:
-                    continue
-                sizes = {**entry.numbers("least"), **entry.numbers("size")}
-                for named in entry.of("wrote"):
-                    path = stored_path(named)
-                    before = found[path].size if path in found else -1
-                    size = max(before, int(sizes.get(named, -1)))
-                    found[path] = Claim(instant, size, entry.archived, self.parse(named))
-        return found
 
     @cached_property
     def beside(self) -> dict[str, frozenset[str]]:
@@ -92,14 +39,10 @@ class AuditedInstants(Instants):
                 found[instant] = paths
         return found
 
-    def deleting(self, path: str, claim: Claim) -> TableEntry | None:
+    def record(self, path: str, claim: Claim) -> TableEntry | None:
         """The newest clean, rollback or restore that says it deleted a file of a commit, or that plans to."""
         dropped = self.saying("dropped").get(claim.file.partition if claim.file else "", ())
-        found = [
-            *(entry for entry in dropped if entry.instant > claim.instant),
-            *self.saying("will-delete").get(path, ()),
-            *self.saying("deleted").get(path, ()),
-        ]
+        found = [*(entry for entry in dropped if entry.instant > claim.instant), *self.deleting(path)]
         return found[-1] if found else None
 
     def replaced(self, group: tuple[str, str]) -> str:
@@ -125,11 +68,6 @@ class AuditedInstants(Instants):
                 found[group] = max(file.instant, found.get(group, ""))
         return found
 
-    @cached_property
-    def completions(self) -> dict[str, str]:
-        """The times when commits were completed, by instant, as far as they are known."""
-        return {instant: entry.completion for instant, entry in self.committed.items() if entry.completion}
-
     def is_current(self, file: DataFile) -> bool:
         """Whether a committed file is in the newest slice of its group, as far as commits can be read.
 
@@ -139,7 +77,7 @@ class AuditedInstants(Instants):
         """
         newest = self.newest_base.get(file[:2], "")
         own = file.log and not self.bears_base(file)
-        completed = self.completions.get(file.instant, "") if own else ""
+        completed = self.committed[file.instant].completion if own and file.instant in self.committed else ""
         return (completed if len(completed) == len(newest) else file.instant) >= newest
 
     def convicts(self, claim: Claim) -> bool:
@@ -176,10 +114,59 @@ class AuditedInstants(Instants):
 
     @cached_property
     def hides_cleans(self) -> str:
-        """The reason why a file may have been deleted without a readable record, "" when it cannot."""
-        if self.archive_error:
-            return self.archive_error
-        for entry in self.entries:
-            if entry.error and entry.action in ("clean", *UNDOING):
-                return f"{entry.path}: {entry.error}"
-        return ""
+        """The reason why a file may have been deleted without a readable record or plan, "" when it cannot."""
+        return self.hidden("clean", *UNDOING, pending=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableAtRest:
+    """A table, or the metadata table in it, as it is judged.
+
+    settled: instants that were completed before the files were listed.
+    stored: data files by path; described: folders with a partition's metadata.
+    metadata: whether it is a metadata table; enabled: the partitions that it is to have.
+    owner: the instant in the first block of a log file, "" when it has no block, None when it cannot be read.
+    markers: directories by instant. heartbeats: files by instant. now_s: since 1970.
+    files: data files that no commit names, by pending instant.
+    """
+
+    instants: AuditedInstants
+    settled: frozenset[str]
+    stored: Mapping[str, StoredFile]
+    described: frozenset[str]
+    metadata: bool
+    enabled: frozenset[str]
+    owner: Callable[[str], str | None]
+    markers: dict[str, MarkerDirectoryContent]
+    heartbeats: Mapping[str, StoredFile]
+    now_s: float
+    stuck_after_s: float
+    files: Mapping[str, list[StoredFile]] = field(default_factory=dict)
+
+    def targets(self, instant: str) -> list[str]:
+        """The data files that the markers of an instant name, sorted."""
+        return self.markers[instant].targets if instant in self.markers else []
+
+    @property
+    def undoes_commits(self) -> bool:
+        """Whether a rollback that is pending or would begin deletes stored files of completed commits.
+
+        One by markers does not delete a log file of layout 1, which may be of several writes.
+        """
+        claims, bears_base = self.instants.claims, self.instants.bears_base
+        for instant, entries in self.instants.unfinished.items():
+            paths = {path for entry in entries if entry.action in UNDOING for path in entry.of("will-delete")}
+            named = (path for path in self.targets(instant) if path in claims)
+            paths.update(path for path in named if (file := claims[path].file) and not bears_base(file))
+            if any(path in claims and path in self.stored for path in paths):
+                return True
+        return False
+
+    def idle_s(self, instant: str) -> float:
+        """Since when nothing of a pending instant changed: no entry, data file, marker or heartbeat."""
+        files: list[TableEntry | StoredFile] = [*self.instants.unfinished[instant], *self.files.get(instant, ())]
+        if instant in self.markers:
+            files += self.markers[instant].files.values()
+        if instant in self.heartbeats:
+            files.append(self.heartbeats[instant])
+        return self.now_s - max(file.modified_s for file in files)

@@ -12,15 +12,14 @@ Without that file a rollback treats the directory as one of direct markers, find
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import replace
 
 from marker_sim.names import TYPE_BATCHED, TYPE_FILE, check_marker_name, is_marker_name, marker_file_index
-from marker_sim.tables.audit.claims import AuditedInstants
+from marker_sim.tables.audit.claims import AuditedInstants, TableAtRest
 from marker_sim.tables.audit.findings import Level, TableFinding, damage
 from marker_sim.tables.entries import TableEntry
 from marker_sim.tables.parts import MarkerDirectoryContent
-from marker_sim.tables.sources import StoredFile
 from marker_sim.timeline import UNDOING, WRITES, parse_table_file
 
 _HEARTBEAT_LIVE_S = 300.0
@@ -33,60 +32,6 @@ _BOTH_KINDS = (
     " rollback reads only one of the two kinds."
 )
 _GLUED = re.compile(r"\.marker\.(?:CREATE|MERGE|APPEND)(?!\Z)")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableAtRest:
-    """A table, or the metadata table in it, as its instants are judged.
-
-    markers: directories by instant. heartbeats: files by instant. now_s: since 1970.
-    settled: instants that were completed before the files were listed.
-    files: data files that no commit names, by pending instant. stored: sizes of those files by path that markers or
-    plans of pending instants name.
-    """
-
-    instants: AuditedInstants
-    markers: dict[str, MarkerDirectoryContent]
-    heartbeats: Mapping[str, StoredFile]
-    now_s: float
-    stuck_after_s: float
-    settled: frozenset[str] = frozenset()
-    files: Mapping[str, list[StoredFile]] = field(default_factory=dict)
-    stored: Mapping[str, int] = field(default_factory=dict)
-
-    def targets(self, instant: str) -> list[str]:
-        """The data files that the markers of an instant name, sorted."""
-        return self.markers[instant].targets if instant in self.markers else []
-
-    @property
-    def undoes_commits(self) -> bool:
-        """Whether a rollback that is pending or would begin deletes stored files of completed commits.
-
-        One by markers does not delete a log file of layout 1, which may be of several writes.
-        """
-        instants = self.instants
-        claimed = {path: claim.file for path in self.stored if (claim := instants.claims.get(path))}
-        pending = (entry for entries in instants.unfinished.values() for entry in entries)
-        plans = (entry.of("will-delete") for entry in pending if entry.action in UNDOING)
-        alone = {path for path, file in claimed.items() if file and not instants.bears_base(file)}
-        marked = (path for instant in instants.unfinished for path in self.targets(instant))
-        return any(path in alone for path in marked) or any(path in claimed for plan in plans for path in plan)
-
-    def idle_s(self, instant: str) -> float:
-        """Since when nothing of a pending instant changed: no entry, data file, marker or heartbeat."""
-        files: list[TableEntry | StoredFile] = [*self.instants.unfinished[instant], *self.files.get(instant, ())]
-        if instant in self.markers:
-            files += self.markers[instant].files.values()
-        if instant in self.heartbeats:
-            files.append(self.heartbeats[instant])
-        return self.now_s - max(file.modified_s for file in files)
-
-
-def wanted_of(table: TableAtRest) -> frozenset[str]:
-    """The files that markers and plans of pending instants name."""
-    pending = table.instants.unfinished
-    plans = [entry.of(word) for each in pending.values() for entry in each for word in ("will-delete", "needs")]
-    return frozenset().union(*plans, *map(table.targets, pending))
 
 
 def judge_entries(instants: AuditedInstants) -> list[TableFinding]:
