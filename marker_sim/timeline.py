@@ -250,12 +250,6 @@ def is_side_file(path: str) -> bool:
     return checksum or name.startswith(PARTITION_METADATA) or name.endswith("_$folder$")
 
 
-def described_by(path: str) -> str | None:
-    """The partition whose metadata a file holds, None when it holds none."""
-    folder, _, name = path.rpartition("/")
-    return folder if name.startswith(PARTITION_METADATA) else None
-
-
 def encode_commit(stats: Iterable[WriteStat], extra: dict[str, str]) -> bytes:
     """The content of a completed commit."""
     by_partition: dict[str, list[dict[str, Any]]] = {}

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from marker_sim.errors import HarnessError
 from marker_sim.names import TEMP, TYPE_FILE, data_path, decode_names, is_marker_name, marker_file_index
-from marker_sim.tables.archive import block_instants, is_archive
+from marker_sim.tables.archive import first_instant, is_archive
 from marker_sim.tables.entries import Unreadable, recorded_facts
 from marker_sim.tables.sources import Files, StoredFile, TableSource
 from marker_sim.timeline import HOODIE, entry_at, is_side_file
@@ -196,7 +196,7 @@ def read_directory(source: TableSource, root: str, instant: str) -> MarkerDirect
 def log_owner(source: TableSource, path: str) -> str | None:
     """The instant in the first block of a log file, "" when it has no block, None when it is not there."""
     head = source.read(path, 0, _HEAD_BYTES)
-    return None if head is None else next(iter(block_instants(head)), "")
+    return None if head is None else first_instant(head)
 
 
 class ObservedPart(NamedTuple):

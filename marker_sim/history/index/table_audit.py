@@ -2,9 +2,9 @@
 its files, and known losses.
 
 `marker_sim.tables.instants` says what entries mean, and in what a judge differs from `marker-sim audit`. A file that a
-clean deleted, or plans to delete, may be missing, and so may one that a restore deleted. Where entries were archived,
-or neither record nor plan of a clean can be read, missing files prove nothing (`hides_loss`); where it is a rollback's,
-unknown instants prove nothing (`hides_instants`). A rollback must not delete committed files.
+clean deleted, or plans to delete, may be missing where readers do not need it, and so may one that a restore deleted.
+Where entries were archived, or neither record nor plan of a clean can be read, missing files prove nothing; where it is
+a rollback's, unknown instants prove nothing. A rollback must not delete committed files.
 Limits: facts are those that the kit recorded of entries (docs/history.md); the metadata table is not read.
 """
 
@@ -61,11 +61,8 @@ class Audit(Instants):
     @cached_property
     def pending(self) -> dict[str, TableEntry]:
         """The writes on the timeline that are not completed, by instant, without pending table services."""
-        found: dict[str, TableEntry] = {}
-        for entry in self.entries:
-            if entry.action in WRITES and not entry.done and entry.instant not in self.waiting:
-                found.setdefault(entry.instant, entry)
-        return {instant: entry for instant, entry in found.items() if instant not in self.committed}
+        first = {instant: entries[0] for instant, entries in self.unfinished.items() if instant not in self.waiting}
+        return {instant: entry for instant, entry in first.items() if entry.action in WRITES}
 
     @cached_property
     def waiting(self) -> frozenset[str]:
@@ -86,16 +83,6 @@ class Audit(Instants):
     def taken(self, path: str) -> TableEntry | None:
         """The completed rollback that deleted a file, or planned to where its record cannot be read."""
         return next((e for e in reversed(self.deleting(path, ROLLBACK)) if e.instant in self.completed), None)
-
-    @cached_property
-    def hides_loss(self) -> str:
-        """The reason why missing files prove nothing, "" when they do."""
-        return self.hidden(*CLEANING)
-
-    @cached_property
-    def hides_instants(self) -> str:
-        """The reason why an instant without an entry proves nothing, "" when it does."""
-        return self.hidden(*UNDOING)
 
     @cached_property
     def owned(self) -> dict[str, list[str]]:
@@ -128,7 +115,7 @@ class Audit(Instants):
         file = parse_table_file(path)
         return file is not None and self.bears_base(file)
 
-    def covers(self, rollback: TableEntry, path: str, *, attempted: bool = False) -> bool:
+    def undoes(self, rollback: TableEntry, path: str, *, attempted: bool = False) -> bool:
         """Whether a command block of a rollback lies in the file group of a log file.
 
         attempted: one that effects show, though its record does not name it, for a run of it that was killed put it.
@@ -142,4 +129,13 @@ class Audit(Instants):
 def _entry(event: Event) -> TableEntry:
     facts = by_word(event.value if isinstance(event.value, tuple) else ())
     action, state = facts.get("action", ("",))[0], facts.get("state", ("",))[0]
-    return TableEntry(event.instant or "", action, state, event.path or "", facts, event.error or "", event=event.index)
+    return TableEntry(
+        instant=event.instant or "",
+        action=action,
+        state=state,
+        path=event.path or "",
+        facts=facts,
+        error=event.error or "",
+        event=event.index,
+        completion=facts.get("completed-at", ("",))[0],
+    )

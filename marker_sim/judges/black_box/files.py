@@ -59,7 +59,7 @@ def judge_of_tables(guarantee: str, check: Callable[[Inquiry], object]) -> Calla
         check(case)
         undecided = ""
         if not case.judged and not case.breaches and case.open:
-            reasons = [why for audit in audits for why in (audit.hides_loss, audit.hides_instants) if why]
+            reasons = [why for audit in audits for why in (audit.hidden(*CLEANING), audit.hidden(*UNDOING)) if why]
             undecided = reasons[0] if reasons else f"the writes of {case.open} files or instants are unknown"
         breaches = sorted(case.breaches.values(), key=lambda breach: (breach.evidence, breach.message))
         return Finding(
@@ -84,7 +84,7 @@ def _reconcile_exact(case: Inquiry) -> None:
                 continue
             before = case.open
             for path, message in _missing(case.view, audit, commit):
-                if audit.hides_loss:
+                if audit.hidden(*CLEANING):
                     case.excuse("timeline-hidden")
                 else:
                     case.add(audit, path, instant, message, commit.event)
@@ -100,8 +100,8 @@ def _reconcile_exact(case: Inquiry) -> None:
 
 
 def _missing(view: HistoryIndex, audit: Audit, commit: TableEntry) -> Iterator[tuple[str, str]]:
-    """Files that a commit names which are missing, empty or of another size than it says, and which neither a clean nor
-    a restore deleted.
+    """Files that a commit names which are empty or of another size than it says, or are missing and either no clean and
+    no restore deleted them or readers need them.
     """
     said = commit.numbers("size")
     for path in commit.of("wrote"):
@@ -111,10 +111,13 @@ def _missing(view: HistoryIndex, audit: Audit, commit: TableEntry) -> Iterator[t
                 yield path, f"its completed commit names {path!r}, which is empty"
             elif said.get(path, str(size)) != str(size):
                 yield path, f"its completed commit says that {path!r} has {said[path]} bytes, and it has {size!r}"
-        elif audit.deleting(path, *CLEANING):
+            continue
+        needed = audit.convicts(audit.claims[path])
+        if not needed and audit.deleting(path, *CLEANING):
             view.excuse("clean-took-it")
         elif audit.taken(path) is None:
-            yield path, f"its completed commit names {path!r}, which is not stored, and no clean deleted it"
+            why = "no clean may delete it" if needed else "no clean deleted it"
+            yield path, f"its completed commit names {path!r}, which is not stored, and {why}"
 
 
 def _rollback_complete(case: Inquiry) -> None:
@@ -141,7 +144,7 @@ def _rollback_complete(case: Inquiry) -> None:
         for instant, paths in audit.owned.items():
             if instant in audit.known:
                 continue
-            if not instant or audit.hides_instants:
+            if not instant or audit.hidden(*UNDOING):
                 case.open += len(paths)
                 case.view.excuse("timeline-hidden" if instant else "owner-unknown")
                 continue
@@ -168,7 +171,7 @@ def _left(view: HistoryIndex, audit: Audit, rollback: TableEntry, path: str) -> 
     undone = audit.saying("undone").get(path, [rollback])[-1]
     if path not in audit.saying("undone") and not audit.log_of_base(path):
         return f"{path!r} is stored although the rollback {rollback.instant} of its instant is completed"
-    if audit.covers(undone, path) or (audit.covers(undone, path, attempted=True) and view.excuse("block-of-attempt")):
+    if audit.undoes(undone, path) or (audit.undoes(undone, path, attempted=True) and view.excuse("block-of-attempt")):
         return ""
     return f"{path!r} is stored, and the rollback {undone.instant} of its instant put no command block into its group"
 

@@ -4,7 +4,7 @@ The timeline is read, then the files, then the timeline once more. The second ti
 every stored file, or a rollback that names this instant, and the plan of every deletion before the listing. Files
 committed only after the first reading are not looked for, because the listing may have come before.
 
-claims.py         the table as an audit knows it: what its entries say of files and groups, what is stored
+at_rest.py        the table as it is judged: what its timeline says, what is stored, and when it is
 data_files.py     rules about data files
 instant_rules.py  rules about entries that cannot be read, instants that are not completed, and marker directories
 findings.py       findings, kinds and levels, the report

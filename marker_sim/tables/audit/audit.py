@@ -9,7 +9,7 @@ from dataclasses import replace
 from marker_sim import __version__
 from marker_sim.errors import UsageError
 from marker_sim.tables.audit.advice import advised
-from marker_sim.tables.audit.claims import AuditedInstants, TableAtRest
+from marker_sim.tables.audit.at_rest import TableAtRest
 from marker_sim.tables.audit.data_files import FOREIGN, JudgedFiles, judge_files
 from marker_sim.tables.audit.findings import Level, TableFinding, TableReport, ordered
 from marker_sim.tables.audit.instant_rules import judge_directory, judge_entries, judge_pending, judge_unmarked
@@ -17,6 +17,7 @@ from marker_sim.tables.parts import (
     BACKUP,
     METADATA,
     NAME,
+    VERSIONS,
     TableProperties,
     log_owner,
     parse_properties,
@@ -25,8 +26,8 @@ from marker_sim.tables.parts import (
     split,
 )
 from marker_sim.tables.sources import ACCEPTED, StoredFile, TableSource
-from marker_sim.tables.timeline_reader import AGAIN_AFTER_S, TableTimeline, TimelineReader
-from marker_sim.timeline import HOODIE, described_by, is_side_file
+from marker_sim.tables.timeline_reader import AGAIN_AFTER_S, TimelineReader
+from marker_sim.timeline import HOODIE, PARTITION_METADATA, is_side_file
 
 STUCK_AFTER_S = 7200.0
 _SHOWN = 20
@@ -60,10 +61,6 @@ class TablePart:
         self.of_metadata = bool(root) or properties.metadata
         self.reader = TimelineReader(source, properties, root)
         self.settled = frozenset(entry.instant for entry in self.reader.read().entries if entry.done)
-
-    def instants(self, timeline: TableTimeline) -> AuditedInstants:
-        """The instants of a timeline of this part."""
-        return AuditedInstants(timeline.entries, self.properties.layout, timeline.archive_error)
 
     def owner(self, path: str) -> str | None:
         """The instant in the first block of a log file, as `parts.log_owner` reads it."""
@@ -100,7 +97,7 @@ class TablePart:
             return []
         again = {instant: read_directory(self.source, self.root, instant) for instant in suspects}
         markers = {instant: content for instant, content in again.items() if content is not None}
-        newest = self.instants(self.reader.read())
+        newest = self.reader.read()
         files = {instant: table.files[instant] for instant in suspects if instant in newest.unfinished}
         return judge_unmarked(replace(table, instants=newest, files=files, markers=markers))
 
@@ -130,13 +127,13 @@ def audit_table(
     seen = 0
     for part in parts:
         mine = split(files, part.root)
-        instants = part.instants(part.reader.settled())
+        instants = part.reader.settled()
         stored = {file.path: file for file in mine.data if not is_side_file(file.path)}
         at_rest = TableAtRest(
             instants=instants,
             settled=part.settled,
             stored=stored,
-            described=frozenset(path for file in mine.data if (path := described_by(file.path)) is not None),
+            described=frozenset(f.path.rpartition("/")[0] for f in mine.data if PARTITION_METADATA in f.path),
             metadata=part.of_metadata,
             enabled=main.properties.metadata_partitions,
             owner=part.owner,
@@ -145,7 +142,8 @@ def audit_table(
             now_s=now_s,
             stuck_after_s=stuck_after_s,
         )
-        sizes = sizes or [file.size for file in stored.values()]
+        if part is main:
+            sizes = [file.size for file in stored.values()]
         of_part = part.judge(at_rest)
         of_part = [_below(part.root, finding) for finding in of_part]
         findings += _of_metadata(of_part, pending) if part.of_metadata else of_part
@@ -190,7 +188,7 @@ def _open(source: TableSource, table: str) -> tuple[TablePart, list[TableFinding
         level = Level.UNDECIDED if backup.name else Level.DAMAGE
         properties = replace(backup, trouble=properties.trouble)
     message = f"hoodie.properties {properties.trouble}; layout {properties.layout} is assumed."
-    advice = _NEWER if properties.name else ""
+    advice = "" if properties.version in VERSIONS else _NEWER
     found = [TableFinding(kind="unreadable-properties", level=level, path=NAME, message=message, advice=advice)]
     return TablePart(source, properties, ""), found if properties.trouble else []
 

@@ -26,9 +26,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from marker_sim.tables.audit.claims import AuditedInstants, TableAtRest
+from marker_sim.tables.audit.at_rest import TableAtRest
 from marker_sim.tables.audit.findings import Level, TableFinding, damage
-from marker_sim.tables.instants import Claim
+from marker_sim.tables.instants import Claim, Instants
 from marker_sim.tables.sources import StoredFile
 from marker_sim.timeline import NO_TOKEN, PARTITION_METADATA, UNDOING, DataFile, parse_table_file
 
@@ -74,7 +74,7 @@ def judge_files(table: TableAtRest) -> JudgedFiles:
     return result
 
 
-def _judge_groups(instants: AuditedInstants, stored: Mapping[str, Claim], result: JudgedFiles) -> None:
+def _judge_groups(instants: Instants, stored: Mapping[str, Claim], result: JudgedFiles) -> None:
     """Judge the groups of committed files that are stored."""
     bases: dict[DataFile, list[str]] = {}
     for path, claim in stored.items():
@@ -83,10 +83,10 @@ def _judge_groups(instants: AuditedInstants, stored: Mapping[str, Claim], result
             continue
         if not file.log:
             bases.setdefault(file._replace(token=NO_TOKEN), []).append(path)
-        entry = instants.forgotten(file)
-        if entry is not None and instants.is_current(file):
-            message = f"Readers see the file again: {entry.instant}, which replaced its group, was archived."
-            proof = (f"{entry.action} {entry.instant}: {entry.path}",)
+        entries = instants.replacing(file)  # Readers know only of active ones.
+        if entries and all(entry.archived for entry in entries) and instants.is_current(file):
+            message = f"Readers see the file again: {entries[-1].instant}, which replaced its group, was archived."
+            proof = (f"{entries[-1].action} {entries[-1].instant}: {entries[-1].path}",)
             result.findings.append(damage("replaced-group-visible", claim.instant, path, message, proof))
     for twins in bases.values():
         if len(twins) > 1:
@@ -141,7 +141,8 @@ def _judge_unnamed(table: TableAtRest, file: StoredFile, result: JudgedFiles) ->
             result.findings.append(replace(found, level=Level.NOTE))
             return
     assert owner is not None
-    if path in instants.beside.get(owner, ()) or (table.metadata and name.log):
+    beside = any(entry.instant == owner for entry in instants.saying("beside").get(path, ()))
+    if beside or (table.metadata and name.log):
         return
     _judge_owner(table, file, name, owner, result)
 
@@ -164,7 +165,7 @@ def _judge_owner(table: TableAtRest, file: StoredFile, name: DataFile, owner: st
         proof = f"{entries[0].action} {owner}: {entries[0].path}"
     elif owner in instants.rolled_back:
         rollback = instants.rolled_back[owner]
-        if instants.bears_base(name) and (name.partition, name.file_id) in instants.command_groups:
+        if instants.bears_base(name) and name[:2] in instants.command_groups:
             return
         kind = "rollback-left-files"
         message = f"The instant {owner} was rolled back by {rollback.instant}, and its file is still there."
@@ -183,10 +184,11 @@ def _judge_missing(table: TableAtRest, path: str, claim: Claim, result: JudgedFi
     instants, file = table.instants, claim.file
     if file is None or (table.metadata and file.partition not in table.enabled):
         return
-    record = instants.record(path, claim)
+    records = instants.deleting(path)
     if any(not entry.archived for entry in instants.saying("saved").get(path, ())):
         _missing(path, claim, "a savepoint keeps it", result)
-    elif record is not None:  # It acquits itself where nothing proves that it must not have deleted the file.
+    elif records:  # They acquit themselves where nothing proves that they must not have deleted the file.
+        record = records[-1]
         if not table.metadata and instants.convicts(claim):
             said = "says that it deleted it" if record.done else "plans to delete it"
             why = f"it is in the latest file slice of its group, although the {record.action} {record.instant} {said}"

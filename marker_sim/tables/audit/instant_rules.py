@@ -16,9 +16,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from marker_sim.names import TYPE_BATCHED, TYPE_FILE, check_marker_name, is_marker_name, marker_file_index
-from marker_sim.tables.audit.claims import AuditedInstants, TableAtRest
+from marker_sim.tables.audit.at_rest import TableAtRest
 from marker_sim.tables.audit.findings import Level, TableFinding, damage
 from marker_sim.tables.entries import TableEntry
+from marker_sim.tables.instants import Instants
 from marker_sim.tables.parts import MarkerDirectoryContent
 from marker_sim.timeline import UNDOING, WRITES, parse_table_file
 
@@ -34,7 +35,7 @@ _BOTH_KINDS = (
 _GLUED = re.compile(r"\.marker\.(?:CREATE|MERGE|APPEND)(?!\Z)")
 
 
-def judge_entries(instants: AuditedInstants) -> list[TableFinding]:
+def judge_entries(instants: Instants) -> list[TableFinding]:
     """Entries that are empty or cannot be read. An archived one without content is no damage of the table's files."""
     found = []
     for entry in instants.entries:
@@ -183,14 +184,12 @@ def _leftover(table: TableAtRest, directory: MarkerDirectoryContent) -> list[Tab
     instants, instant = table.instants, directory.instant
     if instant in instants.unfinished or not instant.isdigit():
         return []
-    if instant in instants.completed:
-        action = instants.completed[instant][0]
-        said, since = f"{action.action} completed", action.modified_s
-    elif instant in instants.rolled_back:
-        action = instants.rolled_back[instant]
-        said, since = f"was rolled back by {action.instant}", action.modified_s
-    else:
+    action = instants.ended(instant)
+    if action is None:
         said, since = "is not on the timeline", max((f.modified_s for f in directory.files.values()), default=0.0)
+    else:
+        own = action.instant == instant
+        said, since = f"{action.action} completed" if own else f"was rolled back by {action.instant}", action.modified_s
     fresh = table.now_s - since < FRESH_S
     level = Level.UNDECIDED if fresh else Level.DAMAGE
     also = "; that was less than a minute ago, so its writer may be deleting it" if fresh else ""
