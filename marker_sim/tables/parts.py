@@ -158,18 +158,15 @@ class MarkerDirectoryContent(NamedTuple):
     batches: Mapping[str, bytes]
 
     @property
-    def names(self) -> frozenset[str]:
-        """The markers that it holds, as far as they can be read: also a last line that was cut off, which a rollback
-        may read. What a server has stored is decided by `names.stored_names`, where such a line is none.
-        """
-        direct = {name for name in self.files if is_marker_name(name) and not name.startswith(".")}
-        batches = (content for name, content in self.batches.items() if name != TYPE_FILE)
-        return frozenset(direct.union(*(decode_names(content, torn=True) for content in batches)))
-
-    @property
     def targets(self) -> list[str]:
-        """The data files that its markers name, sorted."""
-        return sorted({data_path(name) for name in self.names if is_marker_name(name)})
+        """The data files that its markers name, sorted, as far as these can be read: also one in a last line that was
+        cut off, which a rollback may read. What a server has stored is decided by `names.stored_names`, where such a
+        line is none.
+        """
+        names = [name for name in self.files if not name.startswith(".")]
+        for name, content in self.batches.items():
+            names += decode_names(content, torn=True) if name != TYPE_FILE else ()
+        return sorted({data_path(name) for name in names if is_marker_name(name)})
 
 
 def read_markers(source: TableSource, root: str, files: TableFiles) -> dict[str, MarkerDirectoryContent]:

@@ -72,7 +72,10 @@ def open_source(table: str, endpoint: str | None, jobs: int) -> TableSource:
         return BucketSource(bucket, prefix.strip("/"), endpoint, jobs)
     path = local_path(table)
     if path is None:
-        raise UsageError(f"{table} is not understood; give {ACCEPTED}")
+        raise UsageError(
+            f"{table} is not understood; give {ACCEPTED}, and copy a table of another storage to one of these first,"
+            " with `hadoop distcp`, `gcloud storage rsync` or `azcopy`, while no writer is at work"
+        )
     if not path.is_dir():
         raise UsageError(f"{table} is no directory; give {ACCEPTED}")
     return DirectorySource(path, jobs)

@@ -51,7 +51,7 @@ def test_a_report_holds_every_finding_and_an_earlier_one_is_kept(table: HandTabl
     ("words", "said"),
     [
         (["/nowhere/at/all"], "is no directory"),
-        (["hdfs://host/t"], "is not understood"),
+        (["hdfs://host/t"], "hadoop distcp"),
         (["{t}", "--jobs", "0"], "write a whole number"),
         (["{t}", "--stuck-after", "soon"], "write a time"),
         (["{t}", "--s3-endpoint", "localhost"], "write a URL"),

@@ -64,9 +64,8 @@ def judge_files(table: TableAtRest) -> JudgedFiles:
         elif file.size < claim.size or (file.size == 0 and claim.size != 0 and not path.endswith(".cdc")):
             result.findings.append(_short(file, claim))
     settled = {path: claim for path, claim in claims.items() if claim.instant in table.settled}
-    for path, claim in settled.items():
-        if path not in table.stored:
-            _judge_missing(table, path, claim, result)
+    for path in sorted(settled.keys() - table.stored.keys()):
+        _judge_missing(table, path, settled[path], result)
     known = {path: claim for path, claim in settled.items() if path in table.stored}
     if not table.metadata:  # It has neither twins nor replaced groups, and needs no metadata of partitions.
         _judge_groups(table.instants, known, result)
