@@ -53,10 +53,10 @@ _EVERY_ACTION = (
 _ENTRY = re.compile(rf"([^./]+)\.(?:({_EVERY_ACTION})(?:\.(requested|inflight))?|(inflight))\Z")
 _TIMES = re.compile(r"([0-9]+)(?:_([0-9]+))?\Z")
 _DIGITS = re.compile(r"[0-9]+\Z")
-_LOG = re.compile(r"\.([^/]+)_([^_/]+)\.log\.([0-9]+)(?:_([0-9]+)-([0-9]+)-([0-9]+))?((?:\.[A-Za-z]+)*)\Z")
-_BASE = re.compile(r"([^/]+)_([0-9]+)-([0-9]+)-([0-9]+)_([^_/]+)\.([A-Za-z0-9]+)\Z")
+_LOG = re.compile(r"\.([^/]+)_([^_/]+)\.log\.([0-9]+)_([0-9]+)-([0-9]+)-([0-9]+)\Z")
+_BASE = re.compile(r"([^/]+)_([0-9]+)-([0-9]+)-([0-9]+)_([^_/]+)\.parquet\Z")
 _ANY_LOG = re.compile(r"\.([^/]+)_([0-9]+)\.log\.([0-9]+)(?:[_.][^/]*)?\Z")
-_ANY_BASE = re.compile(r"([A-Za-z0-9-]+)_[A-Za-z0-9-]+_([0-9]+)\.[A-Za-z0-9]+\Z")
+_ANY_BASE = re.compile(r"(?!\.)(?:([A-Za-z0-9-]+)_[A-Za-z0-9-]+|([^/]+)_[0-9]+-[0-9]+-[0-9]+)_([0-9]+)\.[A-Za-z0-9]+\Z")
 _EXTERNAL = re.compile(r"([^/]+)_([0-9]+)(?:_fg%3D([^/]+))?_hudiext\Z")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
@@ -109,7 +109,7 @@ class DataFile(NamedTuple):
     """What the name of a data file says.
 
     instant: of the write, or of a log file's base file.
-    token: `NO_TOKEN` in some names of other releases.
+    token: `NO_TOKEN` in names of other releases, of which nobody needs it.
     version: None for base files.
     """
 
@@ -200,20 +200,23 @@ def log_file_name(file_id: str, base_instant: str, version: int, token: WriteTok
 @lru_cache(maxsize=4096)
 def parse_data_file(path: str) -> DataFile | None:
     """What a data path relative to its table says; None when it names no base file in Parquet and no log file."""
-    file, form = _parse_file(path)
-    return file if file is not None and file.token != NO_TOKEN and form in ("", "parquet") else None
+    partition, _, name = path.rpartition("/")
+    if (log := _LOG.match(name)) is not None:
+        file_id, instant, version, *numbers = log.groups()
+        return DataFile(partition, file_id, instant, WriteToken(*map(int, numbers)), int(version))
+    if (base := _BASE.match(name)) is not None:
+        file_id, *numbers, instant = base.groups()
+        return DataFile(partition, file_id, instant, WriteToken(*map(int, numbers)), None)
+    return None
 
 
 def parse_table_file(path: str) -> DataFile | None:
-    """What a path relative to its table says of a data file of any release, None when it is none."""
-    file, _ = _parse_file(path)
+    """What a path relative to its table says of a data file of any release, without its token; None when it is none."""
     partition, _, name = path.rpartition("/")
-    if file is not None and _DIGITS.match(file.instant) and (file.log or not name.startswith(".")):
-        return file
     if (log := _ANY_LOG.match(name)) is not None:
         return DataFile(partition, log[1], log[2], NO_TOKEN, int(log[3]))
     if (base := _ANY_BASE.match(name)) is not None:
-        return DataFile(partition, base[1], base[2], NO_TOKEN, None)
+        return DataFile(partition, base[1] or base[2], base[3], NO_TOKEN, None)
     if (external := _EXTERNAL.match(name)) is not None:
         return DataFile(partition, _in_folder(external), external[2], NO_TOKEN, None)
     return None
@@ -228,19 +231,6 @@ def stored_path(path: str) -> str:
 
 def _in_folder(external: re.Match[str]) -> str:
     return f"{unquote(external[3])}/{external[1]}" if external[3] else external[1]
-
-
-def _parse_file(path: str) -> tuple[DataFile | None, str]:
-    """What any name of a data file says, and what follows its instant, or the token of a log file."""
-    partition, _, name = path.rpartition("/")
-    if (log := _LOG.match(name)) is not None:
-        file_id, instant, version, *numbers, form = log.groups()
-        token = NO_TOKEN if numbers[0] is None else WriteToken(*map(int, numbers))
-        return DataFile(partition, file_id, instant, token, int(version)), form
-    if (base := _BASE.match(name)) is not None:
-        file_id, *numbers, instant, form = base.groups()
-        return DataFile(partition, file_id, instant, WriteToken(*map(int, numbers)), None), form
-    return None, ""
 
 
 def is_side_file(path: str) -> bool:

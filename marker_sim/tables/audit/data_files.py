@@ -30,7 +30,7 @@ from marker_sim.tables.audit.at_rest import TableAtRest
 from marker_sim.tables.audit.findings import Level, TableFinding, damage
 from marker_sim.tables.instants import Claim, Instants
 from marker_sim.tables.sources import StoredFile
-from marker_sim.timeline import NO_TOKEN, PARTITION_METADATA, UNDOING, DataFile, parse_table_file
+from marker_sim.timeline import PARTITION_METADATA, UNDOING, DataFile, parse_table_file
 
 FOREIGN = "foreign-file"
 _SHOWN = 20
@@ -81,7 +81,7 @@ def _judge_groups(instants: Instants, stored: Mapping[str, Claim], result: Judge
         if file is None:
             continue
         if not file.log:
-            bases.setdefault(file._replace(token=NO_TOKEN), []).append(path)
+            bases.setdefault(file, []).append(path)
         entries = instants.replacing(file)  # Readers know only of active ones.
         if entries and all(entry.archived for entry in entries) and instants.is_current(file):
             message = f"Readers see the file again: {entries[-1].instant}, which replaced its group, was archived."
