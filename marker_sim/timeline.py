@@ -6,20 +6,24 @@
     both       <instant>.inflight is the inflight entry of a commit
     base file  [<partition path>/]<file id>_<write token>_<instant>.<parquet|orc|hfile|...>
     log file   [<partition path>/].<file id>_<instant>.log.<version>[_<write token>][.cdc]
-    side file  .hoodie_partition_metadata[.<format>], .<name>.crc
+    side file  .hoodie_partition_metadata[.<format>], .<name>.crc, <folder>_$folder$ of object stores
+    external   <name>_<instant>[_fg%3D<folder>]_hudiext in a commit, stored as [<folder>/]<name>: another writer's
 
-A write token is <task>-<stage>-<task attempt>. In layout 1 a log file carries the instant of the base file that it
-belongs to, so its name does not say which write made it. There are two views of a name:
+A write token is <task>-<stage>-<task attempt>; Flink's retries have more numbers. In layout 1 a log file carries the
+instant of the base file that it belongs to, so its name does not say which write made it.
+
+There are two views of a name:
 
     `parse_entry`, `parse_data_file`    what the reference writes, and what judges of files know: layout 1, three
                                         actions, Parquet, a write token in each name; any text may be an instant
     `table_entry`, `parse_table_file`   entries of any release, for readers of a table at rest: both layouts,
-                                        every action and format, also names without a token; an instant is digits
+                                        every action and format, any token that Hudi's own patterns accept, or
+                                        none; an instant is digits
 
 Completed commits are JSON with the write stats, as Hudi writes them; our rollback records are JSON as well, where Hudi
 has Avro (our decision: only the kit reads them).
 Source: HoodieInstant, HoodieInstantTimeGenerator, HoodieTimeline, FSUtils and HoodieCommitMetadata of Hudi 0.15.0;
-FSUtils of 0.5.3 to 1.2.0.
+FSUtils of 0.5.3 to 1.2.0; ExternalFilePathUtil of 1.2.0.
 """
 
 from __future__ import annotations
@@ -31,6 +35,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 HOODIE = ".hoodie"
 COMMIT, DELTA_COMMIT, ROLLBACK = "commit", "deltacommit", "rollback"
@@ -48,8 +53,11 @@ _EVERY_ACTION = (
 _ENTRY = re.compile(rf"([^./]+)\.(?:({_EVERY_ACTION})(?:\.(requested|inflight))?|(inflight))\Z")
 _TIMES = re.compile(r"([0-9]+)(?:_([0-9]+))?\Z")
 _DIGITS = re.compile(r"[0-9]+\Z")
-_LOG = re.compile(r"\.([^/]+)_([^_/]+)\.log\.([0-9]+)(?:_([0-9]+)-([0-9]+)-([0-9]+))?((?:\.[A-Za-z]+)*)\Z")
-_BASE = re.compile(r"([^/]+)_([0-9]+)-([0-9]+)-([0-9]+)_([^_/]+)\.([A-Za-z0-9]+)\Z")
+_LOG = re.compile(r"\.([^/]+)_([^_/]+)\.log\.([0-9]+)_([0-9]+)-([0-9]+)-([0-9]+)\Z")
+_BASE = re.compile(r"([^/]+)_([0-9]+)-([0-9]+)-([0-9]+)_([^_/]+)\.parquet\Z")
+_ANY_LOG = re.compile(r"\.([^/]+)_([0-9]+)\.log\.([0-9]+)(?:[_.][^/]*)?\Z")
+_ANY_BASE = re.compile(r"(?!\.)(?:([A-Za-z0-9-]+)_[A-Za-z0-9-]+|([^/]+)_[0-9]+-[0-9]+-[0-9]+)_([0-9]+)\.[A-Za-z0-9]+\Z")
+_EXTERNAL = re.compile(r"([^/]+)_([0-9]+)(?:_fg%3D([^/]+))?_hudiext\Z")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
 _INSTANT_FORMAT = "%Y%m%d%H%M%S"
@@ -101,7 +109,7 @@ class DataFile(NamedTuple):
     """What the name of a data file says.
 
     instant: of the write, or of a log file's base file.
-    token: `NO_TOKEN` in some names of other releases.
+    token: `NO_TOKEN` in names of other releases, of which nobody needs it.
     version: None for base files.
     """
 
@@ -192,35 +200,44 @@ def log_file_name(file_id: str, base_instant: str, version: int, token: WriteTok
 @lru_cache(maxsize=4096)
 def parse_data_file(path: str) -> DataFile | None:
     """What a data path relative to its table says; None when it names no base file in Parquet and no log file."""
-    file, form = _parse_file(path)
-    return file if file is not None and file.token != NO_TOKEN and form in ("", "parquet") else None
+    partition, _, name = path.rpartition("/")
+    if (log := _LOG.match(name)) is not None:
+        file_id, instant, version, *numbers = log.groups()
+        return DataFile(partition, file_id, instant, WriteToken(*map(int, numbers)), int(version))
+    if (base := _BASE.match(name)) is not None:
+        file_id, *numbers, instant = base.groups()
+        return DataFile(partition, file_id, instant, WriteToken(*map(int, numbers)), None)
+    return None
 
 
 def parse_table_file(path: str) -> DataFile | None:
-    """What a path relative to its table says of a data file of any release, None when it is none."""
-    file, _ = _parse_file(path)
-    if file is None or not _DIGITS.match(file.instant):
-        return None
-    return file if file.log or not path.rpartition("/")[2].startswith(".") else None
-
-
-def _parse_file(path: str) -> tuple[DataFile | None, str]:
-    """What any name of a data file says, and what follows its instant, or the token of a log file."""
+    """What a path relative to its table says of a data file of any release, without its token; None when it is none."""
     partition, _, name = path.rpartition("/")
-    if (log := _LOG.match(name)) is not None:
-        file_id, instant, version, *numbers, form = log.groups()
-        token = NO_TOKEN if numbers[0] is None else WriteToken(*map(int, numbers))
-        return DataFile(partition, file_id, instant, token, int(version)), form
-    if (base := _BASE.match(name)) is not None:
-        file_id, *numbers, instant, form = base.groups()
-        return DataFile(partition, file_id, instant, WriteToken(*map(int, numbers)), None), form
-    return None, ""
+    if (log := _ANY_LOG.match(name)) is not None:
+        return DataFile(partition, log[1], log[2], NO_TOKEN, int(log[3]))
+    if (base := _ANY_BASE.match(name)) is not None:
+        return DataFile(partition, base[1] or base[2], base[3], NO_TOKEN, None)
+    if (external := _EXTERNAL.match(name)) is not None:
+        return DataFile(partition, _in_folder(external), external[2], NO_TOKEN, None)
+    return None
+
+
+def stored_path(path: str) -> str:
+    """Where a file that a commit names is stored: one that another writer made keeps its own name."""
+    partition, slash, name = path.rpartition("/")
+    external = _EXTERNAL.match(name)
+    return path if external is None else f"{partition}{slash}{_in_folder(external)}"
+
+
+def _in_folder(external: re.Match[str]) -> str:
+    return f"{unquote(external[3])}/{external[1]}" if external[3] else external[1]
 
 
 def is_side_file(path: str) -> bool:
-    """Whether a path beside data files is Hudi's or Hadoop's own: of a partition's metadata, or of a checksum."""
+    """Whether a path beside data files is Hudi's or Hadoop's own: a partition's metadata, a checksum, a folder."""
     name = path.rpartition("/")[2]
-    return name.startswith(PARTITION_METADATA) or (name.startswith(".") and name.endswith(".crc"))
+    checksum = name.startswith(".") and name.endswith(".crc")
+    return checksum or name.startswith(PARTITION_METADATA) or name.endswith("_$folder$")
 
 
 def encode_commit(stats: Iterable[WriteStat], extra: dict[str, str]) -> bytes:

@@ -108,6 +108,13 @@ def test_one_cluster_plays_the_writes_of_the_reference_in_every_world() -> None:
     assert [path.name for path in MODULES if " Coordinator(" in path.read_text(encoding="utf-8")] == ["fork_server.py"]
 
 
+def test_one_class_says_what_the_entries_of_a_timeline_mean() -> None:
+    """Audits read it as it is; a judge adds what a history has, and says nothing else of entries."""
+    found = {node.name: node for node in CLASSES if "saying" in methods(node) or "Instants" in bases(node)}
+    assert {name: bases(node) for name, node in found.items()} == {"Instants": set(), "Audit": {"Instants"}}
+    assert methods(found["Audit"]) & methods(found["Instants"]) == {"__init__"}
+
+
 def test_tests_import_the_names_of_rooms_from_faces() -> None:
     tests = [path for root in ("properties", "scenarios") for path in (PACKAGE.parent / root).rglob("test_*.py")]
     direct = [

@@ -21,12 +21,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from marker_sim.surroundings.requirements import importing
-from marker_sim.tables.entries import MALFORMED, TableEntry, Unreadable, by_word, completed_facts, decode, planned_facts
+from marker_sim.tables.entries import AVRO, TableEntry, Unreadable, by_word, facts_of
 from marker_sim.timeline import COMMITS, State
 
 MAGIC = b"#HUDI#"
 ARCHIVE_LOG = re.compile(r"\.commits_\.archive\.[0-9]+(?:_.*)?\Z")
 MANIFEST = re.compile(r"manifest_([0-9]+)\Z")
+_Content = bytes | Mapping[str, Any] | None
 _FOLDERS = (".hoodie/archived/", ".hoodie/timeline/history/")
 _AVRO_BLOCK = 3
 _INSTANT, _SCHEMA = 0, 2
@@ -49,23 +50,13 @@ def is_archive(relative: str) -> bool:
     return relative.startswith(_FOLDERS) and (name.endswith(".parquet") or ".archive." in name)
 
 
-def block_instants(head: bytes) -> tuple[str, ...]:
-    """The instants of the log blocks at the beginning of a log file, which may be cut off; none without a block."""
-    found: list[str] = []
-    data = memoryview(head)
-    at = 0
-    while head[at : at + len(MAGIC)] == MAGIC:
-        try:
-            (size,) = struct.unpack_from(">q", data, at + 6)
-            headers, _ = _headers(data, at + 22)
-        except (struct.error, UnicodeDecodeError, ValueError):
-            break
-        if _INSTANT in headers:
-            found.append(headers[_INSTANT])
-        if size <= 0:
-            break
-        at += 14 + size
-    return tuple(found)
+def first_instant(head: bytes) -> str:
+    """The instant of the first block of a log file, which may be cut off; "" without a block."""
+    try:
+        headers, _ = _headers(memoryview(head), 22)
+    except (struct.error, UnicodeDecodeError, ValueError):
+        return ""
+    return headers.get(_INSTANT, "") if head.startswith(MAGIC) else ""
 
 
 def read_log(content: bytes, path: str) -> Iterator[TableEntry]:
@@ -127,20 +118,18 @@ def _records(schema: str, content: bytes, path: str) -> Iterator[TableEntry]:
         yield _with_facts(entry, content_of_it, record.get("hoodieCleanerPlan") if action == "clean" else None)
 
 
-def valid_files(names: frozenset[str], version: bytes | None, manifests: Mapping[str, bytes]) -> tuple[str, ...]:
+def valid_files(index: Mapping[str, bytes]) -> tuple[str, ...]:
     """The Parquet files of an archive of layout 2 that count; Unreadable when its manifest is missing or malformed.
 
-    names: of all files in the folder; manifests: contents by name.
+    index: contents of its manifests and of _version_, by name.
     """
-    known = [int(match[1]) for match in map(MANIFEST.match, names) if match]
-    if not known and version is None:
-        return ()
-    said = (version or b"").decode("ascii", "replace").strip()
+    known = [int(match[1]) for match in map(MANIFEST.match, index) if match]
+    said = index.get("_version_", b"").decode("ascii", "replace").strip()
     newest = f"manifest_{said if said.isdigit() else max(known, default=0)}"
-    if newest not in manifests:
+    if newest not in index:
         raise Unreadable(f"{newest} is missing")
     try:
-        files = json.loads(manifests[newest])["files"]
+        files = json.loads(index[newest])["files"]
         return tuple(sorted(each["fileName"] for each in files))
     except (ValueError, KeyError, TypeError) as error:
         raise Unreadable(f"{newest}: {type(error).__name__}: {error}") from error
@@ -161,39 +150,31 @@ def read_parquet(content: bytes, path: str) -> Iterator[TableEntry]:
 
 
 def _of_row(row: Mapping[str, Any], path: str) -> TableEntry:
-    metadata, plan = row.get("metadata"), row.get("plan")
-    record, planned, error = None, None, ""
-    try:
-        record = decode(metadata) if metadata else None
-        planned = decode(plan) if plan and row.get("action") in ("clean", "rollback") else None
-    except (ValueError, TypeError, KeyError, EOFError, IndexError):
-        # An upgrade moves entries as Avro without a schema; the archive of layout 1 still has it.
-        error = "its content has no schema, as that of entries which an upgrade moved"
     entry = TableEntry(
         instant=row.get("instantTime") or "",
         action=row.get("action") or "",
         state=State.COMPLETED,
         path=path,
         facts={},
-        error=error,
         archived=True,
+        completion=row.get("completionTime") or "",
     )
-    return _with_facts(entry, record, planned)
+    plan = row.get("plan") if entry.action in ("clean", "rollback") else None
+    return _with_facts(entry, row.get("metadata"), plan)
 
 
-def _with_facts(entry: TableEntry, record: Mapping[str, Any] | None, plan: Mapping[str, Any] | None) -> TableEntry:
+def _with_facts(entry: TableEntry, record: _Content, plan: _Content) -> TableEntry:
     """An archived entry with the facts of its record and its plan; None where the archive holds none."""
     found: list[str] = []
     error = ""
-    try:
-        if entry.done and record is not None:
-            found += completed_facts(entry.action, record)
-        elif entry.error:
-            error = entry.error
-        elif entry.done and entry.action in (*COMMITS, "clean", "rollback"):
-            error = "the archive holds no content of it"
-        if plan is not None:
-            found += planned_facts(entry.action, plan)
-    except MALFORMED as malformed:
-        error = f"{type(malformed).__name__}: {malformed}"[:ERROR_MAX]
-    return entry._replace(facts=by_word(found), error=error)
+    if record:
+        found, error = facts_of(entry, record)
+        if isinstance(record, bytes) and not record.startswith((AVRO, b"{")):
+            # An upgrade moves entries as Avro without a schema; the archive of layout 1 still has it.
+            error = "its content has no schema, as that of entries which an upgrade moved"
+    elif entry.done and entry.action in (*COMMITS, "clean", "rollback"):
+        error = "the archive holds no content of it"
+    if plan:
+        planned, wrong = facts_of(entry._replace(state=State.REQUESTED), plan)
+        found, error = found + planned, error or wrong
+    return entry._replace(facts=by_word(found), error=error[:ERROR_MAX])

@@ -4,8 +4,6 @@ Contents are Avro containers, which carry their schema, or JSON; their first byt
 table has both). docs/history.md lists the facts, `completed_facts` those that an audit has besides. A path is relative
 to the table: a partition path and a file name, because some releases write whole addresses there.
 
-How much has to be readable is a `Reader`: `HISTORY` for histories and their judges, `AUDIT` for audits.
-
 Source: HoodieCommitMetadata, HoodieRollbackMetadata, HoodieRollbackPlan, HoodieCleanMetadata, HoodieCleanerPlan,
 HoodieSavepointMetadata and HoodieRestoreMetadata of Hudi 0.15.0, 1.0.2 and 1.2.0, and tables they wrote.
 """
@@ -25,7 +23,7 @@ WRITE_KEY = "marker_sim.write"
 # Errors from reading the records of a damaged table.
 MALFORMED = (ValueError, KeyError, TypeError, AttributeError, EOFError, IndexError, OverflowError, RecursionError)
 # The facts that a history leaves out.
-AUDITED_WORDS = frozenset({"least", "beside", "saved", "dropped"})
+AUDITED_WORDS = frozenset({"least", "beside", "saved", "dropped", "needs"})
 _BASE_FILE = ".parquet"
 # The facts in `partitionMetadata` of an action, with the fields that list their files.
 _OF_PARTITIONS = {
@@ -37,7 +35,7 @@ _OF_PARTITIONS = {
     "clean": (("deleted", ("deletePathPatterns", "successDeleteFiles")),),
     "savepoint": (("saved", ("savepointDataFile",)),),
 }
-_AVRO = b"Obj\x01"
+AVRO = b"Obj\x01"
 
 
 class TableEntry(NamedTuple):
@@ -49,6 +47,7 @@ class TableEntry(NamedTuple):
     error: why it cannot be read, "" when it can.
     size: -1 of an archived one.
     event: where a history has it.
+    completion: the time when it was completed, "" where layout 1 does not say it.
     """
 
     instant: str
@@ -61,6 +60,7 @@ class TableEntry(NamedTuple):
     modified_s: float = 0.0
     archived: bool = False
     event: int = -1
+    completion: str = ""
 
     @property
     def done(self) -> bool:
@@ -76,24 +76,10 @@ class TableEntry(NamedTuple):
         return {path: number for path, _, number in (fact.rpartition(" ") for fact in self.of(word))}
 
 
-class Reader(NamedTuple):
-    """What has to be readable: completed entries of `records`, which must not be empty, and requests of `plans`.
-
-    Of all other entries only the names are looked at.
-    """
-
-    records: frozenset[str]
-    plans: frozenset[str]
-    refuses_empty_plans: bool
-
-
-_RECORDS = COMMITS | {"rollback", "clean", "restore"}
-HISTORY = Reader(_RECORDS, frozenset({"rollback", "clean"}), refuses_empty_plans=False)
-AUDIT = Reader(
-    _RECORDS | {"savepoint"},
-    frozenset({"rollback", "clean", "compaction", "logcompaction"}),
-    refuses_empty_plans=True,
-)
+# What has to be readable and must not be empty: completed entries of these actions, and requests of those. Of all other
+# entries only the names are looked at.
+_RECORDS = COMMITS | {"rollback", "clean", "restore", "savepoint"}
+_PLANS = frozenset({"rollback", "clean", "compaction", "logcompaction"})
 
 
 class Unreadable(Exception):
@@ -114,36 +100,38 @@ def recorded_facts(entry: Entry, content: bytes) -> tuple[str, ...]:
     found = {f"action {entry.action}", f"state {entry.state}"}
     if entry.completion:
         found.add(f"completed-at {entry.completion}")
-    facts, error = facts_of(entry, content, HISTORY)
+    facts, error = facts_of(entry, content)
     if error:
         raise Unreadable(f"{entry.action} of {entry.instant}: {error}")
     return tuple(sorted(found.union(fact for fact in facts if fact.partition(" ")[0] not in AUDITED_WORDS)))
 
 
-def facts_of(entry: Entry, content: bytes, reader: Reader) -> tuple[list[str], str]:
+def facts_of(entry: Entry | TableEntry, content: bytes | Mapping[str, Any]) -> tuple[list[str], str]:
     """The facts of an entry as far as it can be read, and why not further, "" when it can."""
     found: list[str] = []
+    done = entry.state == State.COMPLETED
     try:
-        if entry.state == State.COMPLETED:
-            if not content:
-                raise Unreadable("it is empty")
-            if entry.action in reader.records:
-                found += completed_facts(entry.action, decode(content))
-        elif entry.state == State.REQUESTED and entry.action in reader.plans:
-            if content:
-                found += planned_facts(entry.action, decode(content))
-            elif reader.refuses_empty_plans:
-                raise Unreadable("its plan is empty")
+        if not content and (done or has_plan(entry)):
+            raise Unreadable("it is empty" if done else "its plan is empty")
+        if done and entry.action in _RECORDS:
+            found += completed_facts(entry.action, decode(content))
+        elif has_plan(entry):
+            found += planned_facts(entry.action, decode(content))
     except Unreadable as error:
         return found, str(error)
     except MALFORMED as error:
-        return found, f"{type(error).__name__}: {error}"
+        return found, why_malformed(error)
     return found, ""
 
 
-def has_plan(entry: Entry) -> bool:
+def why_malformed(error: Exception) -> str:
+    """Why a record cannot be read, as the end of a sentence."""
+    return f"it has no {error}" if isinstance(error, KeyError) else f"{type(error).__name__}: {error}"
+
+
+def has_plan(entry: Entry | TableEntry) -> bool:
     """Whether an entry is a request that says what is going to be done; the requests of writes do not."""
-    return entry.state == State.REQUESTED and entry.action in AUDIT.plans
+    return entry.state == State.REQUESTED and entry.action in _PLANS
 
 
 def completed_facts(action: str, record: Mapping[str, Any]) -> Iterator[str]:
@@ -177,7 +165,10 @@ def completed_facts(action: str, record: Mapping[str, Any]) -> Iterator[str]:
 
 
 def planned_facts(action: str, plan: Mapping[str, Any]) -> Iterator[str]:
-    """The facts of the plan of a rollback or a clean, also of one from an archive."""
+    """The facts of the plan of a rollback or a clean, also of one from an archive; and those of a compaction's.
+
+    needs PATH    a compaction is going to read a base file
+    """
     if action == "rollback":
         yield f"rolled-back {_text(plan['instantToRollback']['commitTime'])}"
         for request in plan.get("RollbackRequests") or ():
@@ -188,14 +179,20 @@ def planned_facts(action: str, plan: Mapping[str, Any]) -> Iterator[str]:
             yield from (f"will-delete {file_path(partition, file['filePath'])}" for file in files)
         for partition, names in (plan.get("filesToBeDeletedPerPartition") or {}).items():
             yield from (f"will-delete {file_path(partition, name)}" for name in names)
+    elif action == "compaction":
+        for operation in plan.get("operations") or ():
+            if operation.get("dataFilePath"):
+                yield f"needs {file_path(operation['partitionPath'], operation['dataFilePath'])}"
 
 
-def decode(content: bytes) -> Mapping[str, Any]:
+def decode(content: bytes | Mapping[str, Any]) -> Mapping[str, Any]:
     """The record of an entry: the only one of an Avro container, or a JSON object. ValueError and its like if neither.
 
-    HarnessError when Avro is to be read and fastavro is not installed.
+    HarnessError when Avro is to be read and fastavro is not installed. What is decoded already stays as it is.
     """
-    if content.startswith(_AVRO):
+    if isinstance(content, Mapping):
+        return content
+    if content.startswith(AVRO):
         with importing("a Hudi timeline"):
             import fastavro
         records = list(fastavro.reader(io.BytesIO(content)))

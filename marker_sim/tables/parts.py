@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from marker_sim.errors import HarnessError
 from marker_sim.names import TEMP, TYPE_FILE, data_path, decode_names, is_marker_name, marker_file_index
-from marker_sim.tables.archive import block_instants, is_archive
+from marker_sim.tables.archive import first_instant, is_archive
 from marker_sim.tables.entries import Unreadable, recorded_facts
 from marker_sim.tables.sources import Files, StoredFile, TableSource
 from marker_sim.timeline import HOODIE, entry_at, is_side_file
@@ -31,7 +31,7 @@ _HEAD_BYTES = 1 << 20
 NAME = ".hoodie/hoodie.properties"
 BACKUP = f"{NAME}.backup"
 LAYOUT_2_FROM = 8
-VERSIONS = range(5, 10)
+VERSIONS = range(10)
 _KEY_GENERATORS = ("hoodie.table.keygenerator.class", "hoodie.table.keygenerator.type")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 
@@ -66,7 +66,7 @@ class TableProperties:
 
 
 def parse_properties(content: bytes, folders: frozenset[str] = frozenset()) -> TableProperties:
-    """The properties in a file. folders: those below .hoodie, which decide the layout when no version is said."""
+    """The properties in a file. folders: those below .hoodie, which decide the version when none is said."""
     values: dict[str, str] = {}
     for line in content.decode("utf-8", "replace").splitlines():
         key, found, value = line.strip().partition("=")
@@ -91,15 +91,16 @@ def parse_properties(content: bytes, folders: frozenset[str] = frozenset()) -> T
         metadata_partitions=frozenset(part for part in partitions.split(",") if part),
         metadata=any("metadata" in values.get(key, "").lower() for key in _KEY_GENERATORS),
         bootstrapped=bool(values.get("hoodie.bootstrap.base.path")),
-        trouble=_trouble(values, said),
+        trouble=_trouble(values, version),
     )
 
 
-def _trouble(values: dict[str, str], version: str) -> str:
+def _trouble(values: dict[str, str], version: int) -> str:
     if not values.get("hoodie.table.name"):
         return "is missing, empty or names no table"
-    known = version.isdigit() and int(version) in VERSIONS
-    return "" if known else f"says table version {version or 'nothing'}, which is not one of 5 to 9"
+    said = values.get("hoodie.table.version", "0")  # The first releases say none.
+    known = said == str(version) and version in VERSIONS
+    return "" if known else f"says table version {said}, and not one of 0 to 9 that fits its folders"
 
 
 def _plain(text: str) -> str:
@@ -157,18 +158,15 @@ class MarkerDirectoryContent(NamedTuple):
     batches: Mapping[str, bytes]
 
     @property
-    def names(self) -> frozenset[str]:
-        """The markers that it holds, as far as they can be read: also a last line that was cut off, which a rollback
-        may read. What a server has stored is decided by `names.stored_names`, where such a line is none.
-        """
-        direct = {name for name in self.files if is_marker_name(name) and not name.startswith(".")}
-        batches = (content for name, content in self.batches.items() if name != TYPE_FILE)
-        return frozenset(direct.union(*(decode_names(content, torn=True) for content in batches)))
-
-    @property
     def targets(self) -> list[str]:
-        """The data files that its markers name, sorted."""
-        return sorted({data_path(name) for name in self.names if is_marker_name(name)})
+        """The data files that its markers name, sorted, as far as these can be read: also one in a last line that was
+        cut off, which a rollback may read. What a server has stored is decided by `names.stored_names`, where such a
+        line is none.
+        """
+        names = [name for name in self.files if not name.startswith(".")]
+        for name, content in self.batches.items():
+            names += decode_names(content, torn=True) if name != TYPE_FILE else ()
+        return sorted({data_path(name) for name in names if is_marker_name(name)})
 
 
 def read_markers(source: TableSource, root: str, files: TableFiles) -> dict[str, MarkerDirectoryContent]:
@@ -177,7 +175,7 @@ def read_markers(source: TableSource, root: str, files: TableFiles) -> dict[str,
     for instant, below in sorted(files.markers.items()):
         path = f"{MARKERS}{instant}"
         by_name = {file.path[len(path) + 1 :]: file for file in below}
-        by_name = {name: file for name, file in by_name.items() if not name.rpartition("/")[2].endswith(".crc")}
+        by_name = {name: file for name, file in by_name.items() if not is_side_file(name)}
         wanted = [name for name in by_name if name == TYPE_FILE or marker_file_index(name) is not None]
         contents = source.each(source.read, [f"{root}{path}/{name}" for name in wanted])
         batches = {name: content for name, content in zip(wanted, contents, strict=True) if content is not None}
@@ -195,7 +193,7 @@ def read_directory(source: TableSource, root: str, instant: str) -> MarkerDirect
 def log_owner(source: TableSource, path: str) -> str | None:
     """The instant in the first block of a log file, "" when it has no block, None when it is not there."""
     head = source.read(path, 0, _HEAD_BYTES)
-    return None if head is None else next(iter(block_instants(head)), "")
+    return None if head is None else first_instant(head)
 
 
 class ObservedPart(NamedTuple):

@@ -72,7 +72,10 @@ def open_source(table: str, endpoint: str | None, jobs: int) -> TableSource:
         return BucketSource(bucket, prefix.strip("/"), endpoint, jobs)
     path = local_path(table)
     if path is None:
-        raise UsageError(f"{table} is not understood; give {ACCEPTED}")
+        raise UsageError(
+            f"{table} is not understood; give {ACCEPTED}, and copy a table of another storage to one of these first,"
+            " with `hadoop distcp`, `gcloud storage rsync` or `azcopy`, while no writer is at work"
+        )
     if not path.is_dir():
         raise UsageError(f"{table} is no directory; give {ACCEPTED}")
     return DirectorySource(path, jobs)
@@ -123,7 +126,7 @@ class DirectorySource(TableSource):
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            raise HarnessError(f"{path} cannot be read: {error.strerror or error}") from error
+            raise _failed(f"{path} cannot be read", error) from error
 
     def _scan(self, path: str) -> tuple[list[StoredFile], list[tuple[str, tuple[int, int]]]]:
         self.requests += 1
@@ -143,8 +146,15 @@ class DirectorySource(TableSource):
         except (FileNotFoundError, NotADirectoryError):
             return [], []
         except OSError as error:
-            raise HarnessError(f"{path or self._root} cannot be listed: {error.strerror or error}") from error
+            raise _failed(f"{path or self._root} cannot be listed", error) from error
         return files, folders
+
+
+def _failed(what: str, error: OSError) -> UsageError | HarnessError:
+    """A file without the right to read it is wrong usage."""
+    if isinstance(error, PermissionError):
+        return UsageError(f"{what}: {error.strerror}; audit it as a user who may read the whole table")
+    return HarnessError(f"{what}: {error.strerror or error}")
 
 
 class BucketSource(TableSource):

@@ -5,22 +5,15 @@ from __future__ import annotations
 import posixpath
 import time
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from marker_sim.tables.archive import ARCHIVE_LOG, ERROR_MAX, MANIFEST, read_log, read_parquet, valid_files
-from marker_sim.tables.entries import AUDIT, TableEntry, Unreadable, by_word, facts_of, has_plan
+from marker_sim.tables.entries import TableEntry, Unreadable, by_word, facts_of, has_plan
+from marker_sim.tables.instants import Instants
 from marker_sim.tables.parts import TableProperties
 from marker_sim.tables.sources import StoredFile, TableSource
 from marker_sim.timeline import Entry, State, table_entry
 
 AGAIN_AFTER_S = 0.5
-
-
-class TableTimeline(NamedTuple):
-    """All entries. archive_error: why a part of the archive cannot be read, "" when it can."""
-
-    entries: tuple[TableEntry, ...]
-    archive_error: str
 
 
 class TimelineReader:
@@ -36,7 +29,7 @@ class TimelineReader:
         self._known: dict[StoredFile, TableEntry] = {}
         self._archives: dict[StoredFile, tuple[TableEntry, ...] | str] = {}
 
-    def read(self) -> TableTimeline:
+    def read(self) -> Instants:
         """The timeline as it is now; the archive after the active entries, which move there."""
         files, _ = self._source.level(self._root + self._properties.timeline)
         entries = {file: place for file in files if (place := table_entry(posixpath.basename(file.path)))}
@@ -49,9 +42,10 @@ class TimelineReader:
                 self._known[file] = _active(entries[file], file, content)
         active = [self._known[file] for file in entries if file in self._known]
         archived, error = self._archived()
-        return TableTimeline(tuple(sorted((*active, *archived), key=lambda each: (each.instant, each.path))), error)
+        known = sorted((*active, *archived), key=lambda each: (each.instant, each.path))
+        return Instants(known, self._properties.layout, error)
 
-    def settled(self) -> TableTimeline:
+    def settled(self) -> Instants:
         """The timeline as it is now, read again after a moment where a part cannot be read: it may be half written."""
         timeline = self.read()
         if not timeline.archive_error and not any(each.error and not each.archived for each in timeline.entries):
@@ -91,9 +85,7 @@ class TimelineReader:
         wanted = [name for name in files if MANIFEST.match(name) or name == "_version_"]
         if self._properties.layout == 1 or not wanted:
             return logs  # Upgraded tables may still have their archive of layout 1 as well.
-        read = {name: self._source.read(files[name].path) or b"" for name in wanted}
-        manifests = {name: content for name, content in read.items() if name != "_version_"}
-        return [*logs, *valid_files(frozenset(files), read.get("_version_"), manifests)]
+        return [*logs, *valid_files({name: self._source.read(files[name].path) or b"" for name in wanted})]
 
     def _read_archive(self, file: StoredFile) -> tuple[TableEntry, ...] | str:
         content = self._source.read(file.path)
@@ -108,7 +100,7 @@ class TimelineReader:
 
 def _active(entry: Entry, file: StoredFile, content: bytes) -> TableEntry:
     """An entry of the active timeline; the content of one that is neither completed nor a plan is not looked at."""
-    found, error = facts_of(entry, content, AUDIT)
+    found, error = facts_of(entry, content)
     return TableEntry(
         instant=entry.instant,
         action=entry.action,
@@ -118,4 +110,5 @@ def _active(entry: Entry, file: StoredFile, content: bytes) -> TableEntry:
         error=error[:ERROR_MAX],
         size=file.size,
         modified_s=file.modified_s,
+        completion=entry.completion,
     )

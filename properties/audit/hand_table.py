@@ -53,10 +53,11 @@ class HandTable:
         return f"{partition}/.{file_id}_{instant}.log.{version}_0-1-{own}"
 
     def store(self, *paths: str, size: int = SIZE) -> None:
-        """Store data files of zero bytes."""
+        """Store data files of zero bytes, in partitions with their metadata."""
         for path in paths:
             file = self.root / path
             file.parent.mkdir(parents=True, exist_ok=True)
+            (file.parent / ".hoodie_partition_metadata").touch()
             file.write_bytes(bytes(size))
 
     def store_log(self, path: str, owner: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import NoReturn
 
 import pyarrow.parquet as pq
 import pytest
@@ -50,7 +51,7 @@ def test_a_report_holds_every_finding_and_an_earlier_one_is_kept(table: HandTabl
     ("words", "said"),
     [
         (["/nowhere/at/all"], "is no directory"),
-        (["hdfs://host/t"], "is not understood"),
+        (["hdfs://host/t"], "hadoop distcp"),
         (["{t}", "--jobs", "0"], "write a whole number"),
         (["{t}", "--stuck-after", "soon"], "write a time"),
         (["{t}", "--s3-endpoint", "localhost"], "write a URL"),
@@ -67,6 +68,17 @@ def test_wrong_usage_ends_with_one_sentence_and_writes_nothing(
     error = capsys.readouterr().err
     assert said in error and error.count("\n") == 1
     assert sorted(table.root.rglob("*")) == before
+
+
+def test_files_that_its_user_may_not_read_are_wrong_usage(
+    table: HandTable, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refused(_path: str) -> NoReturn:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("os.scandir", refused)
+    assert main(["audit", str(table.root)]) == 2
+    assert "Permission denied; audit it as a user who may read" in capsys.readouterr().err
 
 
 def test_storage_that_fails_is_no_finding(table: HandTable, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from properties.faces.judges import Breach
-from properties.tables.frozen import TABLE, Frozen, Writes, at_rest, frozen
+from properties.tables.frozen import TABLE, TABLES, Frozen, Writes, at_rest, frozen
 from properties.tables.test_tables_files import MARKED, MARKER, STRAY, kind, target
 from properties.tables.test_tables_refusals import SAID, bricked, refuse
 
@@ -83,6 +84,25 @@ def test_a_missing_file_is_counted_where_a_clean_took_it_and_where_the_timeline_
     found = at_rest(tree).judged("G14")
     assert dict(found.excused) == {"timeline-hidden": 7} and not found.breaches
     assert found.judged < at_rest(frozen("0.15.0-cow")).judged("G14").judged, "commits with a doubt are not counted"
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_no_clean_may_take_what_readers_need(name: str) -> None:
+    """The newest slice of a group that nothing replaced: the record of the clean is no excuse."""
+    tree = frozen(name)
+    rows = at_rest(tree).history().events
+    wrote = [fact.removeprefix("wrote ") for event in rows if isinstance(event.value, tuple) for fact in event.value]
+    newest = max(
+        (path for path in tree.sizes if path in wrote and ".log." not in path), key=lambda path: path.rpartition("_")[2]
+    )
+    partition, _, file = newest.rpartition("/")
+    record = {"partitionMetadata": {partition: {"partitionPath": partition, "deletePathPatterns": [file]}}}
+    folder = ".hoodie" if name.startswith("0.15") else ".hoodie/timeline"
+    entry = "29991231235959999" if name.startswith("0.15") else "29991231235959999_29991231235959999"
+    tree.files[f"{folder}/{entry}.clean"] = json.dumps(record).encode()
+    del tree.sizes[newest]
+    (breach,) = at_rest(tree).judged("G14").breaches
+    assert newest in breach.message and "no clean may delete it" in breach.message
 
 
 def test_a_history_that_can_decide_nothing_says_why() -> None:

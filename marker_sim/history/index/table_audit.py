@@ -2,9 +2,9 @@
 its files, and known losses.
 
 `marker_sim.tables.instants` says what entries mean, and in what a judge differs from `marker-sim audit`. A file that a
-clean deleted, or plans to delete, may be missing, and so may one that a restore deleted. Where entries were archived,
-or neither record nor plan of a clean can be read, missing files prove nothing (`hides_loss`); where it is a rollback's,
-unknown instants prove nothing (`hides_instants`). A rollback must not delete committed files.
+clean deleted, or plans to delete, may be missing where readers do not need it, and so may one that a restore deleted.
+Where entries were archived, or neither record nor plan of a clean can be read, missing files prove nothing; where it is
+a rollback's, unknown instants prove nothing. A rollback must not delete committed files.
 Limits: facts are those that the kit recorded of entries (docs/history.md); the metadata table is not read.
 """
 
@@ -17,9 +17,10 @@ from marker_sim.history import Event
 from marker_sim.history.index.calls import TableWrite
 from marker_sim.tables.entries import TableEntry, by_word
 from marker_sim.tables.instants import Instants
-from marker_sim.timeline import ROLLBACK, UNDOING, WRITES, DataFile, parse_data_file
+from marker_sim.timeline import ROLLBACK, UNDOING, WRITES, parse_table_file
 
-_SERVICES = UNDOING | {"clean"}
+CLEANING = ("clean", "restore")
+_SERVICES = UNDOING.union(CLEANING)
 _LATER_TIMELINE = "/.hoodie/timeline/"
 
 
@@ -36,9 +37,11 @@ class Audit(Instants):
     def __init__(
         self, begin: Event, events: list[Event], end: int, write: TableWrite | None, writers: Mapping[str, str]
     ) -> None:
-        entries = _with_plans([_entry(event) for event in events if event.operation == "entry"])
-        super().__init__(entries, 2 if any(_LATER_TIMELINE in entry.path for entry in entries) else 1)
+        entries = [_entry(event) for event in events if event.operation == "entry"]
         self.table = begin.table or ""
+        archives = [event.path for event in events if event.operation == "archive"]
+        hidden = f"entries of {self.table} were archived to {archives[0]}, which is not read" if archives else ""
+        super().__init__(entries, 2 if any(_LATER_TIMELINE in entry.path for entry in entries) else 1, hidden)
         self.begin = begin.index
         self.end = end
         self.write = write
@@ -49,11 +52,6 @@ class Audit(Instants):
         for event in events:
             if event.operation == "marker-file":
                 self.markers.setdefault(event.instant or "", []).append(event)
-        self._archives = [event for event in events if event.operation == "archive"]
-
-    def parse(self, path: str) -> DataFile | None:
-        """What the name of a data file of a writer that is judged says; others have no owner."""
-        return parse_data_file(path)
 
     @property
     def recovered(self) -> bool:
@@ -63,22 +61,13 @@ class Audit(Instants):
     @cached_property
     def pending(self) -> dict[str, TableEntry]:
         """The writes on the timeline that are not completed, by instant, without pending table services."""
-        found: dict[str, TableEntry] = {}
-        for entry in self.entries:
-            if entry.action in WRITES and not entry.done and entry.instant not in self.waiting:
-                found.setdefault(entry.instant, entry)
-        return {instant: entry for instant, entry in found.items() if instant not in self.committed}
+        first = {instant: entries[0] for instant, entries in self.unfinished.items() if instant not in self.waiting}
+        return {instant: entry for instant, entry in first.items() if entry.action in WRITES}
 
     @cached_property
     def waiting(self) -> frozenset[str]:
         """Instants of pending compactions and clusterings; after a rollback they run again."""
         return frozenset(e.instant for e in self.entries if not e.done and e.action not in WRITES | _SERVICES)
-
-    @cached_property
-    def rolled_back(self) -> dict[str, list[TableEntry]]:
-        """The completed rollbacks and restores of each instant."""
-        entries = self.saying("rolled-back").items()
-        return {instant: own for instant, each in entries if (own := [e for e in each if e.done])}
 
     @cached_property
     def rolling_back(self) -> dict[str, list[TableEntry]]:
@@ -87,46 +76,13 @@ class Audit(Instants):
         return {instant: own for instant, each in entries if (own := [e for e in each if e.instant in self.unfinished])}
 
     @cached_property
-    def begun(self) -> list[TableEntry]:
-        """The entries of instants that are not completed."""
-        return [entry for entry in self.entries if entry.instant in self.unfinished]
-
-    @cached_property
     def known(self) -> frozenset[str]:
         """The instants that an entry of the timeline has or names."""
         return frozenset({e.instant for e in self.entries} | self.rolled_back.keys() | self.rolling_back.keys())
 
-    @cached_property
-    def named(self) -> dict[str, TableEntry]:
-        """The completed commit that names each file."""
-        return {path: commits[-1] for path, commits in self.saying("wrote").items()}
-
-    @cached_property
-    def taken(self) -> dict[str, TableEntry]:
-        """The completed rollback that deleted each file."""
-        return {path: entries[-1] for path, entries in self.saying("deleted", ROLLBACK).items()}
-
-    @cached_property
-    def cleaned(self) -> frozenset[str]:
-        """The files that a clean or restore deleted, or that a planned clean will delete."""
-        return frozenset({*self.saying("deleted", "clean", "restore"), *self.saying("will-delete", "clean")})
-
-    @cached_property
-    def hides_loss(self) -> str:
-        """The reason why missing files prove nothing, "" when they do."""
-        return self._hides({"clean": "will-delete", "restore": "deleted"})
-
-    @cached_property
-    def hides_instants(self) -> str:
-        """The reason why an instant without an entry proves nothing, "" when it does."""
-        return self._hides({"rollback": "rolled-back", "restore": "rolled-back"})
-
-    def _hides(self, telling: dict[str, str]) -> str:
-        if self._archives:
-            return f"entries of {self.table} were archived to {self._archives[0].path}, which is not read"
-        bad = (e for e in self.entries if e.error and e.done and e.action in telling and not e.of(telling[e.action]))
-        entry = next(bad, None)
-        return f"{entry.path} cannot be read: {entry.error}" if entry else ""
+    def taken(self, path: str) -> TableEntry | None:
+        """The completed rollback that deleted a file, or planned to where its record cannot be read."""
+        return next((e for e in reversed(self.deleting(path, ROLLBACK)) if e.instant in self.completed), None)
 
     @cached_property
     def owned(self) -> dict[str, list[str]]:
@@ -144,9 +100,9 @@ class Audit(Instants):
 
     def owner(self, path: str) -> str:
         """The instant of a data file, with or without a timeline entry; "" when it is unknown."""
-        if path in self.named:
-            return self.named[path].instant
-        file = self.parse(path)
+        if path in self.claims:
+            return self.claims[path].instant
+        file = parse_table_file(path)
         if file is None:
             return ""
         undone = self.saying("undone").get(path)
@@ -156,39 +112,30 @@ class Audit(Instants):
 
     def log_of_base(self, path: str) -> bool:
         """Whether a path is that of a log file which bears the instant of its base file instead of its own."""
-        file = self.parse(path)
+        file = parse_table_file(path)
         return file is not None and self.bears_base(file)
 
-    def covers(self, rollback: TableEntry, path: str, *, attempted: bool = False) -> bool:
+    def undoes(self, rollback: TableEntry, path: str, *, attempted: bool = False) -> bool:
         """Whether a command block of a rollback lies in the file group of a log file.
 
         attempted: one that effects show, though its record does not name it, for a run of it that was killed put it.
         """
         put = (path for path, instant in self._writers.items() if instant == rollback.instant)
         named = put if attempted else rollback.of("appended")
-        blocks = (block for block in named if block in self.files or block in self.cleaned)
+        blocks = (block for block in named if block in self.files or self.deleting(block, *CLEANING))
         return bool(self.groups([path]) & self.groups(blocks))
 
 
 def _entry(event: Event) -> TableEntry:
     facts = by_word(event.value if isinstance(event.value, tuple) else ())
     action, state = facts.get("action", ("",))[0], facts.get("state", ("",))[0]
-    return TableEntry(event.instant or "", action, state, event.path or "", facts, event.error or "", event=event.index)
-
-
-def _with_plans(entries: list[TableEntry]) -> list[TableEntry]:
-    """The entries, with facts from plans where a completed one is unreadable; planned deletions count as done."""
-    plans: dict[str, dict[str, tuple[str, ...]]] = {}
-    for entry in entries:
-        if not entry.done:
-            plans.setdefault(entry.instant, {}).update(entry.facts)
-    known = []
-    for entry in entries:
-        plan = plans.get(entry.instant, {}) if entry.done and entry.error and entry.action in _SERVICES else {}
-        facts: dict[str, tuple[str, ...]] = {
-            word: plan[word] for word in ("rolled-back", "will-delete") if word in plan
-        }
-        if entry.action in UNDOING and "will-delete" in facts:
-            facts["deleted"] = facts["will-delete"]
-        known.append(entry._replace(facts={**entry.facts, **facts}))
-    return known
+    return TableEntry(
+        instant=event.instant or "",
+        action=action,
+        state=state,
+        path=event.path or "",
+        facts=facts,
+        error=event.error or "",
+        event=event.index,
+        completion=facts.get("completed-at", ("",))[0],
+    )

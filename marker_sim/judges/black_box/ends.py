@@ -15,7 +15,7 @@ from marker_sim.judges.black_box.files import Inquiry, judge_of_tables
 from marker_sim.judges.black_box.refusals import refused_for_good
 from marker_sim.judges.findings import Breach, Finding, breach_of
 from marker_sim.names import TEMP
-from marker_sim.timeline import parse_data_file
+from marker_sim.timeline import UNDOING, parse_data_file
 
 
 class _Marked(NamedTuple):
@@ -38,7 +38,7 @@ def marker_before_data(view: HistoryIndex) -> Finding:
     if view.header.witness != "effects" or not tables.writes:
         return Finding(guarantee="G13", applicable=False)
     marked = _marked(view)
-    written = {(audit.table, path) for audit in tables.audits for path in audit.named}
+    written = {(audit.table, path) for audit in tables.audits for path in audit.claims}
     blocks = {(audit.table, path) for audit in tables.audits for path in audit.saying("appended")}
     later = {audit.table for audit in tables.audits if audit.layout > 1}
     breaches: list[Breach] = []
@@ -112,7 +112,7 @@ def _no_residue(case: Inquiry) -> None:
     over: set[tuple[str, str]] = set()
     alone = case.tables.stayed_alone()
     for audit in case.tables.audits:
-        done = {entry.instant for entry in audit.entries if entry.done} | audit.rolled_back.keys()
+        done = audit.completed.keys() | audit.rolled_back.keys()
         ended = {(audit.table, instant) for instant in done if audit.begun_after(instant)}
         if alone:
             over |= ended
@@ -122,7 +122,7 @@ def _no_residue(case: Inquiry) -> None:
             later = audit.begun_after(instant)
             if later is None or (instant in audit.known and instant not in done):
                 continue
-            if instant not in audit.known and audit.hides_instants:
+            if instant not in audit.known and audit.hidden(*UNDOING):
                 case.view.excuse("timeline-hidden")
             elif not alone:
                 case.excuse("tasks-outlive-driver")
@@ -138,9 +138,10 @@ def _no_residue(case: Inquiry) -> None:
 
 def _how(audit: Audit, instant: str) -> str:
     """The way in which an instant ended."""
-    if instant in audit.rolled_back:
-        return "rolled back"
-    return "completed" if instant in audit.known else "not on the timeline"
+    entry = audit.ended(instant)
+    if entry is None:
+        return "not on the timeline"
+    return "completed" if entry.instant == instant else "rolled back"
 
 
 def _rollback_first(case: Inquiry) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from marker_sim.history.index.history_index import HistoryIndex
-from marker_sim.history.index.table_audit import Audit
+from marker_sim.history.index.table_audit import CLEANING, Audit
 from marker_sim.judges.findings import Breach, Finding, breach_of
 from marker_sim.names import TEMP
 from marker_sim.tables.entries import TableEntry
@@ -59,7 +59,7 @@ def judge_of_tables(guarantee: str, check: Callable[[Inquiry], object]) -> Calla
         check(case)
         undecided = ""
         if not case.judged and not case.breaches and case.open:
-            reasons = [why for audit in audits for why in (audit.hides_loss, audit.hides_instants) if why]
+            reasons = [why for audit in audits for why in (audit.hidden(*CLEANING), audit.hidden(*UNDOING)) if why]
             undecided = reasons[0] if reasons else f"the writes of {case.open} files or instants are unknown"
         breaches = sorted(case.breaches.values(), key=lambda breach: (breach.evidence, breach.message))
         return Finding(
@@ -84,12 +84,12 @@ def _reconcile_exact(case: Inquiry) -> None:
                 continue
             before = case.open
             for path, message in _missing(case.view, audit, commit):
-                if audit.hides_loss:
+                if audit.hidden(*CLEANING):
                     case.excuse("timeline-hidden")
                 else:
                     case.add(audit, path, instant, message, commit.event)
             for path in audit.owned.get(instant, ()):
-                if path in audit.named:
+                if path in audit.claims:
                     continue
                 if case.tables.surely_before_finalize(audit, path, commit):
                     message = f"{path!r} of the instant is stored, and its completed commit does not name it"
@@ -100,8 +100,8 @@ def _reconcile_exact(case: Inquiry) -> None:
 
 
 def _missing(view: HistoryIndex, audit: Audit, commit: TableEntry) -> Iterator[tuple[str, str]]:
-    """Files that a commit names which are missing, empty or of another size than it says, and which neither a clean nor
-    a restore deleted.
+    """Files that a commit names which are empty or of another size than it says, or are missing and either no clean and
+    no restore deleted them or readers need them.
     """
     said = commit.numbers("size")
     for path in commit.of("wrote"):
@@ -111,10 +111,13 @@ def _missing(view: HistoryIndex, audit: Audit, commit: TableEntry) -> Iterator[t
                 yield path, f"its completed commit names {path!r}, which is empty"
             elif said.get(path, str(size)) != str(size):
                 yield path, f"its completed commit says that {path!r} has {said[path]} bytes, and it has {size!r}"
-        elif path in audit.cleaned:
+            continue
+        needed = audit.convicts(audit.claims[path])
+        if not needed and audit.deleting(path, *CLEANING):
             view.excuse("clean-took-it")
-        elif path not in audit.taken:
-            yield path, f"its completed commit names {path!r}, which is not stored, and no clean deleted it"
+        elif audit.taken(path) is None:
+            why = "no clean may delete it" if needed else "no clean deleted it"
+            yield path, f"its completed commit names {path!r}, which is not stored, and {why}"
 
 
 def _rollback_complete(case: Inquiry) -> None:
@@ -125,23 +128,23 @@ def _rollback_complete(case: Inquiry) -> None:
     compaction that was rolled back and is pending again, and a rollback whose time is unknown.
     """
     for audit in case.tables.audits:
-        for instant, rollbacks in audit.rolled_back.items():
+        for instant, rollback in audit.rolled_back.items():
             before = case.open
-            for path, message in left(case, audit, instant, rollbacks[-1]):
-                case.add(audit, path, instant, message, audit.files[path], rollbacks[-1].event)
+            for path, message in left(case, audit, instant, rollback):
+                case.add(audit, path, instant, message, audit.files[path], rollback.event)
             if case.open == before and not case.tables.tells_rollbacks(audit):
                 case.view.excuse("tasks-outlive-driver")
             elif case.open == before:
                 case.judged += 1
-        for path, commit in audit.named.items():
-            if path not in audit.files and path in audit.taken and path not in audit.cleaned:
-                rollback = audit.taken[path]
-                message = f"{path!r}, which its completed commit names, was deleted by the rollback {rollback.instant}"
-                case.add(audit, path, commit.instant, message, commit.event, rollback.event)
+        for path, claim in audit.claims.items():
+            taken = None if path in audit.files or audit.deleting(path, *CLEANING) else audit.taken(path)
+            if taken is not None:
+                message = f"{path!r}, which its completed commit names, was deleted by the rollback {taken.instant}"
+                case.add(audit, path, claim.instant, message, audit.committed[claim.instant].event, taken.event)
         for instant, paths in audit.owned.items():
             if instant in audit.known:
                 continue
-            if not instant or audit.hides_instants:
+            if not instant or audit.hidden(*UNDOING):
                 case.open += len(paths)
                 case.view.excuse("timeline-hidden" if instant else "owner-unknown")
                 continue
@@ -168,7 +171,7 @@ def _left(view: HistoryIndex, audit: Audit, rollback: TableEntry, path: str) -> 
     undone = audit.saying("undone").get(path, [rollback])[-1]
     if path not in audit.saying("undone") and not audit.log_of_base(path):
         return f"{path!r} is stored although the rollback {rollback.instant} of its instant is completed"
-    if audit.covers(undone, path) or (audit.covers(undone, path, attempted=True) and view.excuse("block-of-attempt")):
+    if audit.undoes(undone, path) or (audit.undoes(undone, path, attempted=True) and view.excuse("block-of-attempt")):
         return ""
     return f"{path!r} is stored, and the rollback {undone.instant} of its instant put no command block into its group"
 

@@ -6,6 +6,8 @@ rollback of a compaction or clustering that runs again under its instant is not 
 
 from __future__ import annotations
 
+from itertools import chain
+
 from marker_sim.judges.black_box.files import Inquiry, judge_of_tables, left
 from marker_sim.judges.black_box.refusals import refused_for_good
 from marker_sim.timeline import ROLLBACK, UNDOING
@@ -40,8 +42,8 @@ def _cut_short(case: Inquiry) -> None:
             if entry is not None:
                 message = f"{cut}, and {entry.path} is left after the next write"
                 case.add(audit, entry.path, instant, message, fault.begin, entry.event)
-            entries = audit.rolled_back.get(instant) or audit.rolling_back[instant]
-            for path, _ in left(case, audit, instant, entries[-1]):
+            rollback = audit.rolled_back.get(instant) or audit.rolling_back[instant][-1]
+            for path, _ in left(case, audit, instant, rollback):
                 message = f"{cut}, and {path!r} is left after the next write"
                 case.add(audit, path, instant, message, fault.begin, audit.files[path])
 
@@ -54,7 +56,8 @@ def _unreadable(case: Inquiry) -> None:
             if not (entry.done and entry.error and entry.action in UNDOING):
                 continue
             seen.add((audit.table, entry.path))
-            targets = ", ".join(entry.of("rolled-back")) or "an instant that its plan does not say either"
+            named = (target for target, rollback in audit.rolled_back.items() if rollback.instant == entry.instant)
+            targets = ", ".join(named) or "an instant that its plan does not say either"
             message = (
                 f"the record {entry.path} of a completed {entry.action} of {targets} cannot be read: {entry.error}"
             )
@@ -67,7 +70,7 @@ def _abandoned(case: Inquiry) -> None:
     seen = set()
     for audit in case.tables.audits:
         again = {e.instant for target in audit.waiting for e in audit.rolling_back.get(target, ())}
-        for entry in audit.begun if audit.recovered else ():
+        for entry in chain.from_iterable(audit.unfinished.values()) if audit.recovered else ():
             later = audit.begun_after(entry.instant)
             if entry.action != ROLLBACK or later is None or entry.instant in again:
                 continue

@@ -8,21 +8,16 @@ from dataclasses import replace
 
 from marker_sim import __version__
 from marker_sim.errors import UsageError
-from marker_sim.tables.audit.claims import AuditedInstants
-from marker_sim.tables.audit.data_files import FOREIGN, DataFiles, FileRules, PartitionResult, listed_files
+from marker_sim.tables.audit.advice import advised
+from marker_sim.tables.audit.at_rest import TableAtRest
+from marker_sim.tables.audit.data_files import FOREIGN, JudgedFiles, judge_files
 from marker_sim.tables.audit.findings import Level, TableFinding, TableReport, ordered
-from marker_sim.tables.audit.instant_rules import (
-    TableAtRest,
-    judge_directory,
-    judge_entries,
-    judge_pending,
-    judge_unmarked,
-    wanted_of,
-)
+from marker_sim.tables.audit.instant_rules import judge_directory, judge_entries, judge_pending, judge_unmarked
 from marker_sim.tables.parts import (
     BACKUP,
     METADATA,
     NAME,
+    VERSIONS,
     TableProperties,
     log_owner,
     parse_properties,
@@ -31,7 +26,8 @@ from marker_sim.tables.parts import (
     split,
 )
 from marker_sim.tables.sources import ACCEPTED, StoredFile, TableSource
-from marker_sim.tables.timeline_reader import AGAIN_AFTER_S, TableTimeline, TimelineReader
+from marker_sim.tables.timeline_reader import AGAIN_AFTER_S, TimelineReader
+from marker_sim.timeline import HOODIE, PARTITION_METADATA, is_side_file
 
 STUCK_AFTER_S = 7200.0
 _SHOWN = 20
@@ -48,7 +44,8 @@ NOT_CHECKED_ALONE = (
     "Missing files: a metadata table that is given alone does not say which partitions it is to have.",
 )
 NOT_CHECKED_BOOTSTRAP = ("The table was bootstrapped: the files outside of it, which it shows, are not looked at.",)
-Listing = Callable[[TableSource], tuple[list[StoredFile], DataFiles]]
+_NEWER = "Change nothing in hoodie.properties; audit the table with a release of marker-sim that knows its version."
+Listing = Callable[[TableSource], list[StoredFile]]
 
 
 class TablePart:
@@ -65,29 +62,21 @@ class TablePart:
         self.reader = TimelineReader(source, properties, root)
         self.settled = frozenset(entry.instant for entry in self.reader.read().entries if entry.done)
 
-    def instants(self, timeline: TableTimeline) -> AuditedInstants:
-        """The instants of a timeline of this part."""
-        return AuditedInstants(timeline, self.properties.layout)
+    def owner(self, path: str) -> str | None:
+        """The instant in the first block of a log file, as `parts.log_owner` reads it."""
+        return log_owner(self.source, self.root + path)
 
-    def judge(self, table: TableAtRest, data: DataFiles, enabled: frozenset[str]) -> list[TableFinding]:
-        """Everything about it. enabled: the partitions that a metadata table is to have."""
-        rules = FileRules(
-            instants=table.instants,
-            settled=self.settled,
-            metadata=self.of_metadata,
-            enabled=enabled,
-            wanted=wanted_of(table),
-            owner=lambda path: log_owner(self.source, self.root + path),
-        )
-        result = data.judge(rules)
+    def judge(self, table: TableAtRest) -> list[TableFinding]:
+        """Everything about it."""
+        result = judge_files(table)
         found = [*judge_entries(table.instants), *result.findings, *_summaries(result)]
-        table = replace(table, files=result.pending, stored=result.present, markers=dict(table.markers))
+        table = replace(table, files=result.pending, markers=dict(table.markers))
         for instant in sorted(table.markers):
             found += self._markers(table, instant)
         found += judge_pending(table)
         if not self.of_metadata:
             found += self._unmarked(table)
-        return found
+        return advised(found, harmful=table.undoes_commits)
 
     def _markers(self, table: TableAtRest, instant: str) -> list[TableFinding]:
         found = judge_directory(table, table.markers[instant])
@@ -108,7 +97,7 @@ class TablePart:
             return []
         again = {instant: read_directory(self.source, self.root, instant) for instant in suspects}
         markers = {instant: content for instant, content in again.items() if content is not None}
-        newest = self.instants(self.reader.read())
+        newest = self.reader.read()
         files = {instant: table.files[instant] for instant in suspects if instant in newest.unfinished}
         return judge_unmarked(replace(table, instants=newest, files=files, markers=markers))
 
@@ -121,8 +110,7 @@ def audit_table(
     stuck_after_s: float = STUCK_AFTER_S,
     listing: Listing | None = None,
 ) -> TableReport:
-    """Audit a table. now_s: since 1970; listing: the files below .hoodie and the data files, this process's own
-    by default.
+    """Audit a table. now_s: since 1970; listing: of its files, by this process alone when none is given.
 
     UsageError when there is no Hudi table, HarnessError when the storage fails.
     """
@@ -132,24 +120,35 @@ def audit_table(
     content = source.read(METADATA + NAME)
     if content is not None:
         parts.append(TablePart(source, parse_properties(content), METADATA))
-    files, data = (listing or list_here)(source)
+    files = source.tree() if listing is None else listing(source)
+    sizes: list[int] = []
+    unknown = 0
     pending: frozenset[str] = frozenset()
     seen = 0
     for part in parts:
         mine = split(files, part.root)
-        instants = part.instants(part.reader.settled())
+        instants = part.reader.settled()
+        stored = {file.path: file for file in mine.data if not is_side_file(file.path)}
         at_rest = TableAtRest(
             instants=instants,
+            settled=part.settled,
+            stored=stored,
+            described=frozenset(f.path.rpartition("/")[0] for f in mine.data if PARTITION_METADATA in f.path),
+            metadata=part.of_metadata,
+            enabled=main.properties.metadata_partitions,
+            owner=part.owner,
             markers=read_markers(source, part.root, mine),
             heartbeats=mine.heartbeats,
             now_s=now_s,
             stuck_after_s=stuck_after_s,
         )
-        judged = listed_files(mine.data) if part.root else data
-        of_part = part.judge(at_rest, judged, main.properties.metadata_partitions)
+        if part is main:
+            sizes = [file.size for file in stored.values()]
+        of_part = part.judge(at_rest)
         of_part = [_below(part.root, finding) for finding in of_part]
         findings += _of_metadata(of_part, pending) if part.of_metadata else of_part
         pending = frozenset(instants.unfinished)
+        unknown += sum(claim.file is None for claim in instants.claims.values())
         seen += len({entry.instant for entry in instants.entries})
     return TableReport(
         table=table,
@@ -158,48 +157,43 @@ def audit_table(
         layout=main.properties.layout,
         kit_version=__version__,
         duration_s=time.monotonic() - begun,
-        counts={"files": data.count, "bytes": data.size, "instants": seen, "requests": source.requests},
+        counts={"files": len(sizes), "bytes": sum(sizes), "instants": seen, "requests": source.requests},
         findings=ordered(findings),
-        not_checked=_not_checked(parts),
+        not_checked=_not_checked(parts, unknown),
     )
 
 
-def _not_checked(parts: list[TablePart]) -> tuple[str, ...]:
+def _not_checked(parts: list[TablePart], unknown: int) -> tuple[str, ...]:
+    """unknown: the number of committed files whose names are none of Hudi's."""
     main = parts[0].properties
     return (
         *NOT_CHECKED,
         *(NOT_CHECKED_METADATA if any(part.of_metadata for part in parts) else ()),
         *(NOT_CHECKED_ALONE if main.metadata else ()),
         *(NOT_CHECKED_BOOTSTRAP if main.bootstrapped else ()),
+        *([f"{unknown:,} files that commits name have no name of Hudi's and may be gone."] if unknown else ()),
     )
-
-
-def list_here(source: TableSource) -> tuple[list[StoredFile], DataFiles]:
-    """All files, listed by this process."""
-    files = source.tree()
-    below = [file for file in files if file.path.startswith(".hoodie/")]
-    return below, listed_files(split(files, "").data)
 
 
 def _open(source: TableSource, table: str) -> tuple[TablePart, list[TableFinding]]:
     """The data table, and what is wrong with its properties; Hudi reads their backup where they are damaged."""
-    properties = parse_properties(source.read(NAME) or b"")
-    if properties.name:
-        level = Level.UNDECIDED
-    else:
-        below = source.tree(".hoodie")
-        if not below:
-            raise UsageError(f"{table} has no .hoodie folder, so it is no Hudi table; give {ACCEPTED}")
-        folders = frozenset(file.path.split("/")[1] for file in below if file.path.count("/") > 1)
+    files, paths = source.level(HOODIE)
+    if not files and not paths:
+        raise UsageError(f"{table} has no .hoodie folder, so it is no Hudi table; give {ACCEPTED}")
+    folders = frozenset(path.rpartition("/")[2] for path in paths)
+    properties = parse_properties(source.read(NAME) or b"", folders)
+    level = Level.UNDECIDED
+    if not properties.name:
         backup = parse_properties(source.read(BACKUP) or b"", folders)
         level = Level.UNDECIDED if backup.name else Level.DAMAGE
         properties = replace(backup, trouble=properties.trouble)
     message = f"hoodie.properties {properties.trouble}; layout {properties.layout} is assumed."
-    found = [TableFinding(kind="unreadable-properties", level=level, path=NAME, message=message)]
+    advice = "" if properties.version in VERSIONS else _NEWER
+    found = [TableFinding(kind="unreadable-properties", level=level, path=NAME, message=message, advice=advice)]
     return TablePart(source, properties, ""), found if properties.trouble else []
 
 
-def _summaries(result: PartitionResult) -> Iterable[TableFinding]:
+def _summaries(result: JudgedFiles) -> Iterable[TableFinding]:
     for (kind, reason), paths in sorted(result.undecided.items()):
         foreign = kind == FOREIGN
         said = "do not have a name of Hudi's" if foreign else f"cannot be decided: {reason}"

@@ -26,7 +26,11 @@ class Level(StrEnum):
 # Each kind with the next step.
 KINDS = {
     "unnamed-data-file": "Compare its rows with the table; keep a copy, then delete it if no pending write owns it.",
-    "missing-file": "Restore it from a backup or an object version, or restore the table to an earlier savepoint.",
+    "missing-file": "Restore it from a backup or an object version; a savepoint's restore takes back later commits.",
+    "replaced-group-visible": "Compare its rows with those of the group's replacement; keep a copy, then delete it.",
+    "group-named-twice": "Delete neither: compare the rows of both, and write again those that readers do not see.",
+    "no-partition-metadata": "Copy the file from another partition of the same depth; readers see this one again.",
+    "compaction-input-missing": "Restore the base file from a backup; the compaction fails until then.",
     "short-file": "Restore the whole file from a backup or an object version; readers fail on it or lose rows.",
     "leftover-marker-directory": "Stop all writers, then delete the directory; its instant is over.",
     "marker-file-unreadable": "Keep a copy before the next write: a rollback by these markers may miss files.",
@@ -53,6 +57,7 @@ class TableFinding:
     instant, path: what it is about, "" for none; a path is relative to the table.
     message: the sentence.
     evidence: what proves it, a line each.
+    advice: the next step where that of its kind would do harm (`audit/advice.py`), else "".
     """
 
     kind: str
@@ -61,11 +66,12 @@ class TableFinding:
     path: str = ""
     message: str
     evidence: tuple[str, ...] = ()
+    advice: str = ""
 
     @property
     def next_step(self) -> str:
-        """The advice for findings of its kind."""
-        return KINDS[self.kind]
+        """Its own advice, else that for findings of its kind."""
+        return self.advice or KINDS[self.kind]
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON-ready form, as in audit.json."""
@@ -132,6 +138,7 @@ class TableReport:
 
 
 def ordered(findings: Iterable[TableFinding]) -> tuple[TableFinding, ...]:
-    """The gravest first, then by kind, path and instant; each once."""
+    """The gravest first, then by kind, next step, path and instant; each once."""
     levels = list(Level)
-    return tuple(sorted(dict.fromkeys(findings), key=lambda f: (levels.index(f.level), f.kind, f.path, f.instant)))
+    found = dict.fromkeys(findings)
+    return tuple(sorted(found, key=lambda f: (levels.index(f.level), f.kind, f.next_step, f.path, f.instant)))

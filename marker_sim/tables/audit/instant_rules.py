@@ -12,15 +12,15 @@ Without that file a rollback treats the directory as one of direct markers, find
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import replace
 
-from marker_sim.names import TYPE_BATCHED, TYPE_FILE, check_marker_name, marker_file_index
-from marker_sim.tables.audit.claims import AuditedInstants
+from marker_sim.names import TYPE_BATCHED, TYPE_FILE, check_marker_name, is_marker_name, marker_file_index
+from marker_sim.tables.audit.at_rest import TableAtRest
 from marker_sim.tables.audit.findings import Level, TableFinding, damage
 from marker_sim.tables.entries import TableEntry
+from marker_sim.tables.instants import Instants
 from marker_sim.tables.parts import MarkerDirectoryContent
-from marker_sim.tables.sources import StoredFile
 from marker_sim.timeline import UNDOING, WRITES, parse_table_file
 
 _HEARTBEAT_LIVE_S = 300.0
@@ -28,48 +28,14 @@ _SERVICES = frozenset({"compaction", "logcompaction", "clustering", "clean", "in
 _SHOWN = 20
 _LINES_SHOWN = 5
 FRESH_S = 60.0
+_BOTH_KINDS = (
+    "Copy the directory before the next write: it has direct markers as well, and whatever MARKERS.type says, a"
+    " rollback reads only one of the two kinds."
+)
 _GLUED = re.compile(r"\.marker\.(?:CREATE|MERGE|APPEND)(?!\Z)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableAtRest:
-    """A table, or the metadata table in it, as its instants are judged.
-
-    markers: directories by instant. heartbeats: files by instant. now_s: since 1970.
-    files: data files that no commit names, by pending instant. stored: sizes of those files by path that markers or
-    plans of pending instants name.
-    """
-
-    instants: AuditedInstants
-    markers: dict[str, MarkerDirectoryContent]
-    heartbeats: Mapping[str, StoredFile]
-    now_s: float
-    stuck_after_s: float
-    files: Mapping[str, list[StoredFile]] = field(default_factory=dict)
-    stored: Mapping[str, int] = field(default_factory=dict)
-
-    def targets(self, instant: str) -> list[str]:
-        """The data files that the markers of an instant name, sorted."""
-        return self.markers[instant].targets if instant in self.markers else []
-
-    def idle_s(self, instant: str) -> float:
-        """Since when nothing of a pending instant changed: no entry, data file, marker or heartbeat."""
-        files: list[TableEntry | StoredFile] = [*self.instants.unfinished[instant], *self.files.get(instant, ())]
-        if instant in self.markers:
-            files += self.markers[instant].files.values()
-        if instant in self.heartbeats:
-            files.append(self.heartbeats[instant])
-        return self.now_s - max(file.modified_s for file in files)
-
-
-def wanted_of(table: TableAtRest) -> frozenset[str]:
-    """The files that markers and plans of pending instants name."""
-    pending = table.instants.unfinished
-    plans = {path for entries in pending.values() for entry in entries for path in entry.of("will-delete")}
-    return frozenset(plans.union(*map(table.targets, pending)))
-
-
-def judge_entries(instants: AuditedInstants) -> list[TableFinding]:
+def judge_entries(instants: Instants) -> list[TableFinding]:
     """Entries that are empty or cannot be read. An archived one without content is no damage of the table's files."""
     found = []
     for entry in instants.entries:
@@ -114,9 +80,10 @@ def judge_unmarked(table: TableAtRest) -> list[TableFinding]:
 
 def judge_pending(table: TableAtRest) -> list[TableFinding]:
     """Instants that are not completed, and what a rollback would delete of them."""
-    found = []
+    found: list[TableFinding] = []
     for instant, entries in sorted(table.instants.unfinished.items()):
         entry = next((each for each in entries if each.state == "inflight"), entries[0])
+        found += _compaction(table, entries)
         if entry.action in UNDOING:
             found.append(_rollback(table, entry, entries))
             continue
@@ -128,10 +95,27 @@ def judge_pending(table: TableAtRest) -> list[TableFinding]:
         left = sorted({file.path for file in table.files.get(instant, ())} - set(marked))
         lines = [f"would undo {path}" for path in undone[:_SHOWN]] + [f"would leave {path}" for path in left[:_SHOWN]]
         message = f"The {entry.action} {instant} is {entry.state} and not completed; {why}."
+        undoing = [e.instant for e in table.instants.saying("rolled-back").get(instant, ()) if e.done]
+        if undoing:
+            message += f" The rollback {undoing[-1]} of it is completed, and left it on the timeline."
         if entry.action != "clean":
             message += f" Of its stored files a rollback by its markers would undo {len(undone)} and leave {len(left)}."
         found.append(_finding("pending-instant", level, entry, message, lines))
     return found
+
+
+def _compaction(table: TableAtRest, entries: list[TableEntry]) -> Iterable[TableFinding]:
+    """A pending compaction whose base files are not there; one that a commit names is missing, which is said of it."""
+    for entry in entries:
+        lost = [
+            path
+            for path in entry.of("needs")
+            if path not in table.stored and path not in table.instants.claims
+            if (file := parse_table_file(path)) is not None and file.instant in table.settled
+        ]
+        if lost:
+            message = f"The {entry.action} {entry.instant} reads {len(lost)} base files that are not there."
+            yield _finding("compaction-input-missing", Level.DAMAGE, entry, message, lost[:_SHOWN])
 
 
 def _level(table: TableAtRest, entry: TableEntry) -> tuple[Level, str]:
@@ -188,7 +172,9 @@ def judge_directory(table: TableAtRest, directory: MarkerDirectoryContent) -> li
         said = "is missing" if kind is None else "is empty" if not kind else f"says {kind[:40]!r}"
         message = f"{len(batched)} batched marker files are there and MARKERS.type {said}."
         path = f"{directory.path}/{TYPE_FILE}"
-        found.append(damage("no-type-file", directory.instant, path, message, sorted(batched)[:_LINES_SHOWN]))
+        finding = damage("no-type-file", directory.instant, path, message, sorted(batched)[:_LINES_SHOWN])
+        direct = any(is_marker_name(name) for name in directory.files)
+        found.append(replace(finding, advice=_BOTH_KINDS if direct else ""))
     for name in sorted(batched):
         found += _judge_batch(directory, name, batched[name])
     return found
@@ -198,14 +184,12 @@ def _leftover(table: TableAtRest, directory: MarkerDirectoryContent) -> list[Tab
     instants, instant = table.instants, directory.instant
     if instant in instants.unfinished or not instant.isdigit():
         return []
-    if instant in instants.completed:
-        action = instants.completed[instant][0]
-        said, since = f"{action.action} completed", action.modified_s
-    elif instant in instants.rolled_back:
-        action = instants.rolled_back[instant]
-        said, since = f"was rolled back by {action.instant}", action.modified_s
-    else:
+    action = instants.ended(instant)
+    if action is None:
         said, since = "is not on the timeline", max((f.modified_s for f in directory.files.values()), default=0.0)
+    else:
+        own = action.instant == instant
+        said, since = f"{action.action} completed" if own else f"was rolled back by {action.instant}", action.modified_s
     fresh = table.now_s - since < FRESH_S
     level = Level.UNDECIDED if fresh else Level.DAMAGE
     also = "; that was less than a minute ago, so its writer may be deleting it" if fresh else ""

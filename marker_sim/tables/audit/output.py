@@ -11,7 +11,7 @@ from rich.console import Console
 
 from marker_sim.report.table import print_line
 from marker_sim.report.templates import render
-from marker_sim.tables.audit.findings import KINDS, Level, TableFinding, TableReport
+from marker_sim.tables.audit.findings import Level, TableFinding, TableReport
 
 SHOWN_PER_KIND = 5
 SHOWN_ON_PAGE = 500
@@ -45,9 +45,9 @@ def facts_line(report: TableReport) -> str:
 
 
 def _groups(report: TableReport) -> list[tuple[Level, str, list[TableFinding]]]:
-    """The findings by level and kind."""
-    groups = groupby(report.findings, key=lambda finding: (finding.level, finding.kind))
-    return [(level, kind, list(findings)) for (level, kind), findings in groups]
+    """The findings by level, kind and next step."""
+    groups = groupby(report.findings, key=lambda finding: (finding.level, finding.kind, finding.next_step))
+    return [(level, kind, list(findings)) for (level, kind, _), findings in groups]
 
 
 def print_report(report: TableReport, console: Console, where: str) -> None:
@@ -65,7 +65,7 @@ def print_report(report: TableReport, console: Console, where: str) -> None:
                 say(f"      {line}", style="dim")
         if len(findings) > SHOWN_PER_KIND:
             say(f"  and {len(findings) - SHOWN_PER_KIND:,} more" + (f" in {where}" if where else ""))
-        say(f"  next: {KINDS[kind]}")
+        say(f"  next: {findings[0].next_step}")
     say("")
     for sentence in report.not_checked:
         say(f"not checked: {sentence}", style="dim")
@@ -99,7 +99,6 @@ def render_audit(report: TableReport) -> str:
         headline=headline(report),
         facts=facts_line(report),
         groups=_groups(report),
-        kinds=KINDS,
         classes=_CLASSES,
         verdict_class=_VERDICT_CLASSES[report.verdict],
         most=SHOWN_ON_PAGE,
