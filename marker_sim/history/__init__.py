@@ -26,6 +26,8 @@ APPLICATION_ENDED = "its application ended"
 NOT_GETTING_ON = "it did not get on with a write"
 # An observation: a caller used an operation that `storage.capabilities` denies; its error names the operation.
 UNSUPPORTED = "unsupported"
+# The path of a write's chosen mode, if the write switched its embedded timeline server off.
+NO_SERVER = "no-server"
 
 
 class Unanswered(StrEnum):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from marker_sim.history import NO_SERVER, Event
 from marker_sim.history.index.calls import DAMAGE, SEVERAL_LIVES, Directory
 from marker_sim.history.index.event_reader import END_OF_RUN
 from marker_sim.history.index.history_index import HistoryIndex
@@ -155,22 +158,15 @@ def hdfs_falls_back(view: HistoryIndex) -> Finding:
     """G22: applicable where a choice is recorded, or timeline-server markers were requested on a storage without them.
 
     On HDFS or on an object store without conditions every recorded choice is direct and gives a reason, and no MARKERS
-    file is ever stored. Elsewhere, where a choice is recorded, it is what was asked for. The choice for one write needs
-    no reason, and may be either, when that write may have asked for direct markers itself. The choice is the answer.
+    file is ever stored. So is the choice of a write whose embedded server is switched off. Elsewhere, where a choice is
+    recorded, it is what was asked for. The choice for one write needs no reason, and may be either, when that write may
+    have asked for direct markers itself. The choice is the answer.
     """
     header = view.header
     asked = _asked_by_writes(view)
     if "timeline" not in asked or header.storage not in _FALLS_BACK:
         return _as_asked(view, asked)
-    breaches: list[Breach] = []
-    for event in view.modes:
-        wanted = {header.mode} if event.instant is None else asked
-        if event.value != "direct":
-            message = f"expected direct markers on {header.storage}, timeline-server markers were chosen"
-            breaches.append(breach_of(view, message, (event.index,), cause="no-fallback"))
-        elif not event.error and wanted == {"timeline"}:
-            message = "direct markers were chosen instead of timeline-server markers, and no reason was given"
-            breaches.append(breach_of(view, message, (event.index,), cause="no-reason"))
+    breaches = [breach for event in view.modes for breach in _no_fallback(view, event, asked, f"on {header.storage}")]
     for path, home in sorted(view.rest.homes.items()):
         for name, at in sorted({**home.batch, **home.types}.items())[:1]:
             message = f"{path} holds {name!r} on {header.storage}"
@@ -181,22 +177,44 @@ def hdfs_falls_back(view: HistoryIndex) -> Finding:
     )
 
 
+def _no_fallback(view: HistoryIndex, event: Event, asked: set[str], where: str) -> Iterator[Breach]:
+    """A breach when a recorded choice is not direct, or has no reason and needs one."""
+    wanted = {view.header.mode} if event.instant is None else asked
+    if event.value != "direct":
+        message = f"expected direct markers {where}, {_markers(event)} were chosen"
+        yield breach_of(view, message, (event.index,), cause="no-fallback")
+    elif not event.error and (wanted == {"timeline"} or event.path == NO_SERVER):
+        message = "direct markers were chosen instead of timeline-server markers, and no reason was given"
+        yield breach_of(view, message, (event.index,), cause="no-reason")
+
+
 def _as_asked(view: HistoryIndex, asked: set[str]) -> Finding:
     """G22 where the storage supports the requested markers: these are the ones chosen."""
     breaches: list[Breach] = []
     judged = 0
     for event in view.modes:
         wanted = {view.header.mode} if event.instant is None else asked
-        if len(wanted) == 1:
+        if event.path == NO_SERVER:
+            judged += 1
+            breaches += _no_fallback(view, event, asked, "without a timeline server")
+        elif len(wanted) == 1:
             judged += 1
             if event.value not in wanted:
-                other = "direct" if event.value == "direct" else "timeline-server"
-                message = f"{other} markers were chosen on {view.header.storage}, and the other ones were asked for"
+                message = f"{_markers(event)} were chosen on {view.header.storage}, and the other ones were asked for"
                 breaches.append(breach_of(view, message, (event.index,), cause="not-as-asked"))
     return Finding(guarantee="G22", applicable=bool(view.modes), judged=judged, breaches=tuple(breaches))
 
 
+def _markers(event: Event) -> str:
+    """The markers of a recorded choice, in words."""
+    words = {"direct": "direct markers", "timeline": "timeline-server markers"}
+    return words.get(str(event.value), f"markers of the mode {event.value!r}, which there is not,")
+
+
 def _asked_by_writes(view: HistoryIndex) -> set[str]:
-    """The modes that writes request: those of the plan, and the run's own for the probes after them."""
+    """The modes that writes request: those of the plan, and the run's own for the probes after them.
+
+    The choice of a write whose server is switched off says so itself.
+    """
     writes = (view.header.plan or {}).get("writes", ())
-    return {view.header.mode} | {write.get("markers") or view.header.mode for write in writes}
+    return ({view.header.mode} | {write.get("markers") or view.header.mode for write in writes}) - {NO_SERVER}
