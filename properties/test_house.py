@@ -54,3 +54,13 @@ def test_code_is_formatted_and_says_where_it_is_complex(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert "fmt: skip" not in text and text.count("fmt: off") == (path.name == "app.py" and path.parent.name == "cli")
     assert text.count("noqa: C901") == COMPLEX.get(path.relative_to(PACKAGE).as_posix(), 0)
+
+
+def test_judges_read_errors_of_calls_by_their_enum() -> None:
+    for path in MODULES:
+        if not {"judges", "index", "outcome"} & set(path.parts):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "startswith":
+                texts = [each for each in node.args if isinstance(each, ast.Constant)]
+                assert not texts or ".error" not in ast.unparse(node.func.value), f"{path}:{node.lineno}"

@@ -30,11 +30,22 @@ UNSUPPORTED = "unsupported"
 NO_SERVER = "no-server"
 
 
-class Unanswered(StrEnum):
-    """How the error of a call begins that no server answered; the rest of it is for people."""
+class CallError(StrEnum):
+    """How the error of a call begins, as far as judges read it; the rest of it is for people."""
 
-    WAITED = "no answer"  # Its client stopped waiting.
-    CUT = "no reply"  # The kit ended its connection, or kept the reply.
+    WAITED = "no answer"  # No server answered until its client stopped waiting.
+    CUT = "no reply"  # None did, because the kit ended its connection, or kept the reply.
+    REFUSED = "4"  # A status of HTTP.
+    BUSY = "503"
+    RAISED = "raised "  # An error of no seam: the implementation's own.
+    # The whole error of a write whose driver said nothing of it.
+    DRIVER_DIED = "the driver died"
+    DRIVER_SILENT = "the driver did not answer"
+    RUN_OVER = "the run was over"
+
+    def began(self, error: str | None) -> bool:
+        """Whether an error begins so."""
+        return (error or "").startswith(self)
 
 
 # The values of requests that a server may refuse with a 4xx: a deletion whose empty body comes in chunks (RFC 9110,

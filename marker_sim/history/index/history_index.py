@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
 
-from marker_sim.history import Event, History, Unanswered
+from marker_sim.history import CallError, Event, History
 from marker_sim.history.index.calls import (
     CHANGED_BY_KIT,
     DAMAGE,
@@ -161,7 +161,7 @@ class HistoryIndex(EventReader):
 
     def answered_busy(self, call: RecordedCall) -> bool:
         """Whether a call was answered 503, whatever it asked for: its server cannot serve it now."""
-        return call.done != NEVER and (self.events[call.done].error or "").startswith("503")
+        return call.done != NEVER and CallError.BUSY.began(self.events[call.done].error)
 
     def sent_elsewhere(self, call: RecordedCall) -> bool:
         """Whether a call was answered 503 while two servers lived, each of which may own what the other refuses.
@@ -359,10 +359,10 @@ class HistoryIndex(EventReader):
             counted[process] = until_ns
         return max(lost.values(), default=0)
 
-    def timed_out(self, call: RecordedCall, *how: Unanswered) -> bool:
+    def timed_out(self, call: RecordedCall, *how: CallError) -> bool:
         """Whether a call had no answer: it is open, or its client stopped waiting, or it ended in a way of `how`."""
         error = self.events[call.done].error or "" if call.outcome == "info" else ""
-        return call.outcome == "open" or error.startswith((Unanswered.WAITED, *how))
+        return call.outcome == "open" or error.startswith((CallError.WAITED, *how))
 
     def keeps_deleting(self, call: RecordedCall, directory: str, silence_ns: int) -> bool:
         """Whether a deletion made progress: never longer than `silence_ns` without removing a file of the directory.

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from marker_sim.history import CallError
 from marker_sim.history.index.calls import FaultSpan, TableWrite
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.tables import Tables
@@ -22,8 +23,7 @@ from marker_sim.timeline import ROLLBACK
 
 REFUSALS_MIN = 2
 # Errors that the kit records for a driver without an error of its own (docs/history.md).
-_NO_ANSWER = "the driver did not answer"
-UNTOLD = frozenset({"the driver died", _NO_ANSWER, "the run was over"})
+UNTOLD = frozenset({CallError.DRIVER_DIED, CallError.DRIVER_SILENT, CallError.RUN_OVER})
 # Errors of the machine, not of the table.
 NO_ROOM = ("OutOfMemoryError", "No space left on device", "Too many open files", "Cannot allocate memory")
 _SHOWN = 400
@@ -112,8 +112,8 @@ def writes_go_on(view: HistoryIndex) -> Finding:
             continue
         else:
             said = view.events[write.done].error or ""
-            unanswered += said == _NO_ANSWER
-            if said == _NO_ANSWER and unanswered < REFUSALS_MIN:
+            unanswered += said == CallError.DRIVER_SILENT
+            if said == CallError.DRIVER_SILENT and unanswered < REFUSALS_MIN:
                 view.excuse("driver-said-nothing")
                 continue
             message = f"{write.table}: a write of {write.process} failed without a fault: {said:.{_SHOWN}}"
@@ -133,4 +133,4 @@ def _explained(view: HistoryIndex, tables: Tables, write: TableWrite, completed:
         return view.excuse("after-a-fault")
     if not _calm(view, tables, write):
         return True
-    return (view.events[write.done].error or "") != _NO_ANSWER and not _stands(view, write)
+    return (view.events[write.done].error or "") != CallError.DRIVER_SILENT and not _stands(view, write)

@@ -6,7 +6,7 @@ breach only if no file of any kind is known to lie below the directory.
 
 from __future__ import annotations
 
-from marker_sim.history import IN_CHUNKS, SPELLED
+from marker_sim.history import IN_CHUNKS, SPELLED, CallError
 from marker_sim.history.index.calls import DAMAGE, NO_LIFE, Deletion, Directory, RecordedCall
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER
@@ -177,7 +177,7 @@ def _something_there(view: HistoryIndex, directory: Directory, call: RecordedCal
 def may_fail(view: HistoryIndex, directory: Directory, call: RecordedCall) -> bool:
     """Whether a call may fail, or end unknown, for a reason other than requests for its directory."""
     written = view.events[call.invoke].value
-    if written in (IN_CHUNKS, SPELLED) and (view.events[call.done].error or "").startswith("4"):
+    if written in (IN_CHUNKS, SPELLED) and CallError.REFUSED.began(view.events[call.done].error):
         return view.excuse("in-chunks" if written == IN_CHUNKS else "other-spelling")
     if call.invoke in view.touched:
         return view.excuse("wire-fault")

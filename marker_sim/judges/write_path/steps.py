@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from marker_sim.history import CallError
 from marker_sim.history.index.calls import DEADLY, MS, WriteStep
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER
@@ -11,7 +12,6 @@ from marker_sim.history.index.write_path import Key, WritePathIndex
 from marker_sim.judges.findings import Breach, Finding, breach_of
 from marker_sim.names import TEMP
 
-_UNEXPECTED = "raised "
 Check = Callable[[HistoryIndex, WritePathIndex], tuple[int, list[Breach]]]
 
 
@@ -80,7 +80,7 @@ def _create_that_raised(view: HistoryIndex, path: WritePathIndex, step: WriteSte
 def of_its_own(view: HistoryIndex, step: WriteStep) -> bool:
     """Whether a step's error comes neither from a seam nor from the marker store in a call of the step."""
     error = view.events[step.done].error or "" if step.done != NEVER else ""
-    return error.startswith(_UNEXPECTED) and not _from_the_store(view, step, error)
+    return CallError.RAISED.began(error) and not _from_the_store(view, step, error)
 
 
 def calm(view: HistoryIndex, low: int, high: int, process: str, directory: str) -> bool:
