@@ -13,11 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.audit_kind import PENDING
-from marker_sim.tables.audit.audit import audit_table
-from marker_sim.tables.audit.output import json_text
-from marker_sim.tables.sources import open_source
 from properties.audit.damages import DAMAGES
 from properties.audit.disk import Unfit
+from properties.faces.tables import audit_table, json_text, open_source
 
 AUDIT_S = 120.0
 EXIT_CODES = {"clean": 0, "damaged": 1, "undecided": 3}

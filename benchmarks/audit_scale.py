@@ -21,10 +21,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from marker_sim.worlds.interceptor import Interceptor
-from marker_sim.worlds.recorder import Recorder
-from marker_sim.worlds.s3_front import S3Front
 from properties.audit.hand_table import HandTable
+from properties.faces.worlds import Interceptor, Recorder, S3Front
 
 COMMITS, PARTITIONS, PLANTED = 50, 1_000, 5
 

@@ -19,18 +19,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from marker_sim.campaign.hunts import COMBINATIONS, swarm_of
-from marker_sim.campaign.runs import execute, findings_of
 from marker_sim.errors import HarnessError
 from marker_sim.history import History
 from marker_sim.judges import Breach, judge
-from marker_sim.judges.violations import format_event
 from marker_sim.loading import load_system
-from marker_sim.mutants.load import MUTANTS, load_mutant
-from marker_sim.report.words import brief
-from marker_sim.search.swarm import make_plan
-from marker_sim.search.writes import make_write_plan
 from marker_sim.system import System
+from properties.faces.campaign import COMBINATIONS, execute, findings_of, swarm_of
+from properties.faces.judges import format_event
+from properties.faces.mutants import MUTANTS, load_mutant
+from properties.faces.report import brief
+from properties.faces.search import make_plan, make_write_plan
 from properties.judges.sentences import create_of, life, untrue
 from properties.mutant_turns import FIRST_TURNS, SEARCH
 

@@ -15,9 +15,9 @@ from collections import Counter
 
 from marker_sim.history import History
 from marker_sim.judges import judge
-from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import Plan, Task, Write
-from marker_sim.worlds.processes.fork_server import ForkServer
+from properties.faces.judges import load_profile
+from properties.faces.worlds import ForkServer
 from properties.real.crash_walk import crash_points, walk
 
 FIRST = (Task(partition="p", group="a"), Task(group="b"))

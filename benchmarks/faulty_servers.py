@@ -1,8 +1,12 @@
-"""What `verify` says of servers on a local directory: two correct ones, and those that are wrong when storage fails.
+"""What `verify` says of servers with one defect each, and of the correct ones that they are made from.
 
     PYTHONPATH=. python benchmarks/faulty_servers.py --out DIR                        seeds 1, 2 and 3, 40 s each
     PYTHONPATH=. python benchmarks/faulty_servers.py --out DIR --seeds 1 --only cut-line,correct
-    PYTHONPATH=. python benchmarks/faulty_servers.py --out DIR --what servers,subtle,strangers --seeds 1
+    PYTHONPATH=. python benchmarks/faulty_servers.py --out DIR --what servers,conditions --seeds 1
+
+faulty      of scenarios/faulty_servers, in Python and Go
+servers     scenarios/servers/marker_server.py, with its defects
+conditions  scenarios/servers/rarely_wrong_server.py, whose defects show under one condition each
 
 One row a server: for each seed the exit code, the guarantees that are violated, the seconds in which the first cause
 was found (of the line of progress that says so first, which comes every few seconds, or of the end), and the runs.
@@ -25,23 +29,25 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks import subtle_servers
 from scenarios.faulty_servers import starts
 from scenarios.servers.marker_server import BROKEN
+from scenarios.servers.rarely_wrong_server import MISTAKES, ON_S3
 
 ROOT = Path(__file__).resolve().parent.parent
 SCENARIOS = ROOT / "scenarios"
-WHAT = ("faulty", "servers", "subtle", "strangers")
-STRANGERS = {"py": range(13), "go": range(9)}  # 13 and 14 of those in Python are for S3.
+WHAT = ("faulty", "servers", "conditions")
+POWER_LOSS = {"unsynced-adopted"}  # Shown by the profile `http-power-loss` alone.
 
 
 class Server(NamedTuple):
     """A command line; correct: it may not be accused."""
 
     name: str
-    language: str
+    program: str
     correct: bool
     start: str
+    storage: str = "local"
+    profile: str = "http"
 
 
 class Outcome(NamedTuple):
@@ -73,7 +79,7 @@ def main() -> int:
     seeds = [int(seed) for seed in given.seeds.split(",")]
     named = [server for what in given.what.split(",") for server in servers(what, out)]
     chosen = [server for server in named if any(part in server.name for part in given.only.split(","))]
-    print(f"| server | language |{''.join(f' seed {seed} |' for seed in seeds)} found |")
+    print(f"| server | program |{''.join(f' seed {seed} |' for seed in seeds)} found |")
     print("|---|---|" + "---|" * (len(seeds) + 1))
     accused = 0
     with ThreadPoolExecutor(given.at_a_time) as pool:
@@ -87,45 +93,35 @@ def main() -> int:
             found = sum(outcome.code == 1 for outcome in outcomes)
             accused += server.correct and found > 0
             cells = "".join(f" {cell(outcome)} |" for outcome in outcomes)
-            print(f"| {server.name} | {server.language} |{cells} {found} of {len(seeds)} |", flush=True)
+            print(f"| {server.name} | {server.program} |{cells} {found} of {len(seeds)} |", flush=True)
     return int(accused > 0)
 
 
 def servers(what: str, out: Path) -> Iterator[Server]:
-    """Those of one folder of scenarios/, with their correct ones."""
-    options = "--port {port} --storage {storage} --threads {threads}"
+    """Those of one kind, with their correct ones."""
+    options = "--port {port} --storage {storage} --threads {threads} --interval-ms {interval_ms}"
+    folder = SCENARIOS / "servers"
     match what:
         case "faulty":
-            program = starts.build(out)
-            for name, (language, defect) in starts.SERVERS.items():
-                yield Server(name, language, not defect, starts.command(name, program))
+            go = starts.build(out)
+            for name, (program, defect) in starts.SERVERS.items():
+                profile = "http-power-loss" if name in POWER_LOSS else "http"
+                yield Server(name, program, not defect, starts.command(name, go), profile=profile)
         case "servers":
-            start = f"{_python(SCENARIOS / 'servers' / 'marker_server.py')} {options} --interval-ms {{interval_ms}}"
+            start = f"{_python(folder / 'marker_server.py')} {options}"
             for name in ["", *sorted(BROKEN)]:
-                yield Server(
-                    f"servers:{name or 'correct'}", "python", not name, f"{start} --broken {name}" if name else start
-                )
-        case "subtle":
-            program = _built(out / "subtle-server", subtle_servers.HERE / "go_server", ".")
-            for name in ["0", "0-go", *map(str, range(1, 21))]:
-                start = subtle_servers.command(name, program)
-                yield Server(f"subtle:{name}", "go" if str(program) in start else "python", name[0] == "0", start)
-        case "strangers":
-            program = _built(out / "strangers-server", SCENARIOS / "strangers", "server.go")
-            module = f"{sys.executable} -S -m scenarios.strangers.server"
-            for language, program_of in (("py", module), ("go", str(program))):
-                for number in STRANGERS[language]:
-                    name = f"strangers:{language}:{number}"
-                    yield Server(name, language, number == 0, f"{program_of} {options} --defect {number}")
+                broken = f" --broken {name}" if name else ""
+                yield Server(f"servers:{name or 'correct'}", "marker_server", not name, start + broken)
+        case "conditions":
+            for name in MISTAKES:
+                storage = "s3" if name in ON_S3 else "local"
+                start = f"{_python(folder / 'rarely_wrong_server.py')} --mistake {name} {options}"
+                start += " --endpoint {endpoint}" if storage == "s3" else ""
+                yield Server(f"conditions:{name}", "rarely_wrong_server", False, start, storage)
 
 
 def _python(script: Path) -> str:
     return shlex.join([sys.executable, "-S", str(script)])
-
-
-def _built(program: Path, source: Path, what: str) -> Path:
-    subprocess.run(["go", "build", "-o", str(program), what], cwd=source, check=True)
-    return program
 
 
 def run(server: Server, seed: int, budget: str, below: str, out: Path) -> Outcome:
@@ -134,7 +130,14 @@ def run(server: Server, seed: int, budget: str, below: str, out: Path) -> Outcom
     log, code = (report.with_name(f"{report.name}{ending}") for ending in (".log", ".code"))
     if not code.exists():
         verify = [*shlex.split(below), sys.executable, "-m", "marker_sim", "verify", "--sut", "http"]
-        words = ["--storage", "local", "--seed", str(seed), "--budget", budget, "--report", str(report)]
+        settings = {
+            "profile": server.profile,
+            "storage": server.storage,
+            "seed": seed,
+            "budget": budget,
+            "report": report,
+        }
+        words = [word for name, value in settings.items() for word in (f"--{name}", str(value))]
         command = [*verify, "--start", server.start, *words]
         with log.open("w", encoding="utf-8") as output:
             output.write(shlex.join(command) + "\n")

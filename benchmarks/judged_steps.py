@@ -15,15 +15,14 @@ import hypothesis.strategies as st
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
-from marker_sim.campaign.sources.swarm import WRITES_EVERY
 from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.judges import judge
 from marker_sim.plan import Op, Plan
-from marker_sim.search.swarm import make_plan
-from marker_sim.search.writes import make_write_plan
 from marker_sim.system import reference
 from marker_sim.unusual_names import PARTITIONS
-from marker_sim.worlds.simulated.cluster import Cluster
+from properties.faces.campaign import WRITES_EVERY
+from properties.faces.search import make_plan, make_write_plan
+from properties.faces.worlds import Cluster
 from properties.two_numbers import settings_of
 
 COMBINATIONS = (("timeline", "s3"), ("direct", "s3"), ("timeline", "local"), ("direct", "local"))

@@ -13,17 +13,15 @@ from __future__ import annotations
 import argparse
 import time
 
-from marker_sim.campaign.coverage.goals import GOALS, LOOK_EVERY, CoverageGoal
-from marker_sim.campaign.runs import execute, findings_in
 from marker_sim.faults import FaultKind, drawable
 from marker_sim.loading import load_system
-from marker_sim.outcome.statistics import Statistics
 from marker_sim.plan import PLACES
-from marker_sim.search.swarm import make_plan
-from marker_sim.search.writes import make_write_plan
 from marker_sim.system import System
-from marker_sim.targets.python import served
 from properties.correct.shape import SYSTEMS
+from properties.faces.campaign import GOALS, LOOK_EVERY, CoverageGoal, execute, findings_in
+from properties.faces.outcome import Statistics
+from properties.faces.search import make_plan, make_write_plan
+from properties.faces.targets import served
 
 _Place = tuple[str, str]
 _COST = {"running": 0.0, "looking": 0.0}

@@ -26,19 +26,12 @@ from pathlib import Path
 
 from marker_sim.faults import Call, FaultKind
 from marker_sim.judges import judge
-from marker_sim.judges.promises.profiles import Profile, load_profile
-from marker_sim.outcome.failure import Failure, Kind, failures_in
-from marker_sim.outcome.result import KEPT, NO_ANSWER, NOT_MET, Campaign
-from marker_sim.outcome.statistics import Statistics
 from marker_sim.plan import Plan
-from marker_sim.report.notes import walk_line
-from marker_sim.report.verdict import judge_campaign
-from marker_sim.report.write import write_outcome
-from marker_sim.search.numbered_calls import WalkPoint
-from marker_sim.search.walks import PAIRS, Walk
-from marker_sim.targets.http_plans import ServerPlans
-from marker_sim.targets.table import parse_target
-from marker_sim.targets.target import CampaignRequest, RealRuns, ServerOptions
+from properties.faces.judges import Profile, load_profile
+from properties.faces.outcome import KEPT, NO_ANSWER, NOT_MET, Campaign, Failure, Kind, Statistics, failures_in
+from properties.faces.report import judge_campaign, walk_line, write_outcome
+from properties.faces.search import PAIRS, Walk, WalkPoint
+from properties.faces.targets import CampaignRequest, RealRuns, ServerOptions, ServerPlans, parse_target
 
 INTERVAL_MS, RUN_S, POLL_S = 25, 60.0, 0.02
 

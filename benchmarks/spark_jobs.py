@@ -19,14 +19,11 @@ from pathlib import Path
 
 from marker_sim.history import write_jsonl
 from marker_sim.judges import judge
-from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.outcome.failure import failures_in
-from marker_sim.search.seeds import plan_seed
-from marker_sim.surroundings.requirements import find_java, spark_home
-from marker_sim.worlds.processes.storages import LocalFront
-from marker_sim.worlds.spark.plans import DRIVER, driver_plan, task_plan
-from marker_sim.worlds.spark.run import run_spark
-from marker_sim.worlds.spark.standalone import Standalone
+from properties.faces.judges import load_profile
+from properties.faces.outcome import failures_in
+from properties.faces.search import plan_seed
+from properties.faces.surroundings import find_java, spark_home
+from properties.faces.worlds import DRIVER, LocalFront, Standalone, driver_plan, run_spark, task_plan
 from scenarios.spark_counts import SparkCounts, count
 
 PROFILE = load_profile("reference")

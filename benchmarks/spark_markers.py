@@ -34,19 +34,14 @@ from urllib.parse import urlencode
 
 from benchmarks.many_markers import NoWire, ThreadRuntime, spent
 from marker_sim.faults import Call, Fault, FaultKind
-from marker_sim.faults.row import ANY_CALL
-from marker_sim.markers.client import TimelineMarkers
-from marker_sim.markers.direct import DirectMarkers
-from marker_sim.markers.store import Context, Created
 from marker_sim.names import stored_names
 from marker_sim.options import MarkerOptions
 from marker_sim.seams import Reply, Request
-from marker_sim.storages.local import LocalStorage
-from marker_sim.storages.s3 import S3Storage
-from marker_sim.surroundings.requirements import find_java
-from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
-from marker_sim.worlds.recorder import Recorder
-from marker_sim.worlds.s3_front import S3Front
+from properties.faces.faults import ANY_CALL
+from properties.faces.markers import Context, Created, DirectMarkers, TimelineMarkers
+from properties.faces.storages import LocalStorage, S3Storage
+from properties.faces.surroundings import find_java
+from properties.faces.worlds import ArmedFault, Interceptor, Recorder, S3Front, StorageCall
 from scenarios.performance.world import Figures, Setting, marker_names, simulate
 
 BUCKET, KEY, REGION = "lake", "spark", "us-east-1"

@@ -25,6 +25,7 @@ from marker_sim.judges.violations import GuaranteeViolation
 from marker_sim.loading import load_system
 from marker_sim.mutants.load import MUTANTS, load_mutant
 from marker_sim.search.seeds import plan_seed
+from properties.rules import declared
 
 PLACES = tuple((mode, storage) for mode in ("direct", "timeline") for storage in ("s3", "local", "hdfs"))
 SLICE = 25
@@ -55,15 +56,15 @@ def survive(sut: str, examples: int, chaos_seed: int | None, plans: Path) -> boo
 
 def show(machine: type[WritePathMachine], seconds: float) -> bool:
     """Print one place; whether nothing broke and nothing that can happen was missing."""
-    seen, declared, counts = machine.seen, machine.declared(), machine.seen.judged.statistics
+    seen, rules, counts = machine.seen, declared(machine), machine.seen.judged.statistics
     kinds = [kind.value for kind in FaultKind if machine.can(kind)]
-    missing = [name for name in declared if not seen.rules[name]] + [k for k in kinds if not counts.faults.get(k)]
+    missing = [name for name in rules if not seen.rules[name]] + [k for k in kinds if not counts.faults.get(k)]
     print(
         f"\n{machine.mode} on {machine.storage}: {seen.examples} examples, {seen.writes:,} writes, {seen.steps:,} steps"
         f" of the world, {seconds:.1f} s, {seen.examples / seconds:.0f} examples/s; {seen.compared} plans run again at"
         f" once; {len(seen.judged.found)} violations"
     )
-    print(f"  rules   {listed({name: seen.rules[name] for name in declared})}")
+    print(f"  rules   {listed({name: seen.rules[name] for name in rules})}")
     print(f"  faults  {listed({kind: counts.faults.get(kind, 0) for kind in kinds})}")
     driver = {phase: n for phase, n in counts.phases_of("kill").items() if phase.startswith("driver")}
     print(f"  driver killed in  {listed(driver)}")

@@ -1,13 +1,11 @@
-"""Correct and faulty systems of a stranger (scenarios/strangers), through the command line, and what was said of them.
+"""A correct class and twenty with one mistake (scenarios/strangers), and what the command line says of them.
 
-    python -m benchmarks.strangers --out DIR                  classes in the simulated world, 60 s each
+    python -m benchmarks.strangers --out DIR                  in the simulated world, 60 s each
     python -m benchmarks.strangers --out DIR --what pytest    the same by `pytest --marker-sut`
-    python -m benchmarks.strangers --out DIR --what http      the servers, in real time; those in Go need its compiler
-    python -m benchmarks.strangers --out DIR --what http --only py:0,go:0 --seeds 3
 
 One line a run: exit code, seconds, what was violated and what stayed inconclusive, stories told, when the first cause
 was found, entries of the smallest plan. Reports stay in DIR, and a run whose report is there is not made again. Ends
-with 1 when a correct one was accused or a faulty one was not.
+with 1 when the correct one was accused or a faulty one was not. Servers: benchmarks/faulty_servers.py.
 """
 
 from __future__ import annotations
@@ -16,7 +14,6 @@ import argparse
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -27,7 +24,6 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 STRANGERS = ROOT / "scenarios" / "strangers"
 CORRECT = "ledger:Ledger"
-ON_S3 = {"py:13", "py:14"}
 
 
 class Run(NamedTuple):
@@ -43,7 +39,7 @@ def main() -> int:
     """Run what was asked for and print a line for each."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--what", choices=["verify", "pytest", "http"], default="verify")
+    parser.add_argument("--what", choices=["verify", "pytest"], default="verify")
     parser.add_argument("--only", default="", help="names, separated by commas")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--budget", default="60s")
@@ -64,40 +60,21 @@ def main() -> int:
 
 def _runs(what: str, out: Path, seeds: range, budget: str) -> Iterator[Run]:
     verify = [sys.executable, "-m", "marker_sim", "verify", "--budget", budget]
-    for name, started in _servers(out) if what == "http" else _classes():
-        correct = name == CORRECT or name.endswith(":0")
-        storages = ["local", "s3"] if name == "py:0" else ["s3" if name in ON_S3 else "local"]
+    for name, started in _classes():
         for seed in seeds:
-            for storage in storages if what == "http" else [""]:
-                report = out / "-".join(filter(None, [what, name.replace(":", "."), storage, str(seed)]))
-                if what == "pytest":
-                    words = ["-q", "-p", "no:cacheprovider", "--marker-sut", started, "--chaos-seed", str(seed)]
-                    command = [sys.executable, "-m", "pytest", *words]
-                elif what == "http":
-                    start = ["--sut", "http", "--start", started, "--storage", storage]
-                    command = [*verify, *start, "--seed", str(seed), "--report", str(report)]
-                else:
-                    command = [*verify, "--sut", started, "--seed", str(seed), "--report", str(report)]
-                yield Run(name, correct, command, report)
+            report = out / f"{what}-{name.replace(':', '.')}-{seed}"
+            if what == "pytest":
+                words = ["-q", "-p", "no:cacheprovider", "--marker-sut", started, "--chaos-seed", str(seed)]
+                command = [sys.executable, "-m", "pytest", *words]
+            else:
+                command = [*verify, "--sut", started, "--seed", str(seed), "--report", str(report)]
+            yield Run(name, name == CORRECT, command, report)
 
 
 def _classes() -> Iterator[tuple[str, str]]:
     for module in ("ledger", "faulty_writing", "faulty_memory"):
         for name in re.findall(r"^class (\w+)(?:\(Ledger\))?:", (STRANGERS / f"{module}.py").read_text(), re.MULTILINE):
             yield f"{module}:{name}", f"scenarios.strangers.{module}:{name}"
-
-
-def _servers(out: Path) -> Iterator[tuple[str, str]]:
-    """Names and start commands; those in Go where there is a compiler."""
-    words = "--port {port} --storage {storage} --threads {threads} --defect"
-    for defect in range(15):
-        yield f"py:{defect}", f"{sys.executable} -S -m scenarios.strangers.server {words} {defect}"
-    if go := shutil.which("go"):
-        for name, defects in (("server", range(9)), ("group", (0, 2, 3, 4))):
-            program = out / name
-            subprocess.run([go, "build", "-o", str(program), str(STRANGERS / f"{name}.go")], check=True)
-            for defect in defects:
-                yield f"{'go' if name == 'server' else name}:{defect}", f"{program} {words} {defect}"
 
 
 def _do(run: Run) -> tuple[int, float]:

@@ -15,8 +15,7 @@ from inspect import signature
 from reprlib import repr as shortened
 from typing import Any
 
-from marker_sim.command.programs import PREFIX
-from marker_sim.command.system import program_system
+from marker_sim.command import PREFIX
 from marker_sim.errors import UsageError
 from marker_sim.markers.checked import Refuse, checked, refuse_at_once
 from marker_sim.markers.store import Factory
@@ -39,6 +38,8 @@ def load_system(sut: str | Factory | System, refuse: Refuse = refuse_at_once) ->
     if sut.startswith("mutant:"):
         return load_mutant(find_mutant(sut.removeprefix("mutant:")))
     if sut.startswith(PREFIX):
+        from marker_sim.command.system import program_system  # Starting programs is for these systems alone.
+
         return program_system(sut.removeprefix(PREFIX))
     module_name, found, attribute = sut.partition(":")
     if not found or not module_name or not attribute:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from marker_sim.campaign.runs import findings_of, promised_breach
 from marker_sim.history import History
 from marker_sim.judges import Finding
-from marker_sim.judges.promises.profiles import Profile
-from marker_sim.judges.violations import violation
 from marker_sim.plan import Plan
 from marker_sim.system import System
+from properties.faces.campaign import findings_of, promised_breach
+from properties.faces.judges import Profile, violation
 
 
 def fails_with(guarantee: str, system: System, profile: Profile, cause: str = "") -> Callable[[Plan], bool]:

@@ -11,9 +11,8 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from marker_sim.markers.direct import DirectMarkers
-from marker_sim.markers.store import Created
 from marker_sim.system import reference
+from properties.faces.markers import Created, DirectMarkers
 
 VARIABLE = "BUSY_FOLDER"
 CREATES = 1600  # Those of direct markers in more than two pieces of work.

@@ -8,12 +8,10 @@ from itertools import accumulate, pairwise
 
 from marker_sim.faults import drawable
 from marker_sim.plan import OPERATIONS, Plan
-from marker_sim.search.swarm import make_plan
-from marker_sim.targets.http_plans import plan_for_servers
-from marker_sim.targets.server_settings import batching
 from marker_sim.unusual_names import DIRECTORIES, HOSTILE_NAMES, PARTITIONS
-from marker_sim.worlds.http.plan_faults import CANNOT
-from marker_sim.worlds.http.plan_wires import STORAGE_WIRE, WIRE
+from properties.faces.search import make_plan
+from properties.faces.targets import batching, plan_for_servers
+from properties.faces.worlds import CANNOT, STORAGE_WIRE, WIRE
 
 SEEDS = 800
 STORAGES = ("local", "s3")

@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from marker_sim.campaign.hunts import Limit, swarm
-from marker_sim.mutants.load import MUTANTS, load_mutant
+from marker_sim.campaign.hunts import swarm
+from properties.faces.campaign import Limit
+from properties.faces.mutants import MUTANTS, load_mutant
 
 FILE = Path(__file__).with_suffix(".json")
 SEARCH = 0

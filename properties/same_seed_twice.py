@@ -10,10 +10,9 @@ import subprocess
 import sys
 
 from marker_sim.plan import PLACES
-from marker_sim.search.swarm import make_plan
-from marker_sim.search.writes import make_write_plan
 from marker_sim.system import reference
-from marker_sim.worlds.simulated.cluster import run
+from properties.faces.search import make_plan, make_write_plan
+from properties.faces.worlds import run
 
 
 def digests(seeds: int, first: int) -> None:
@@ -40,7 +39,8 @@ def main() -> None:
     if arguments.print_digests:
         digests(arguments.seeds, arguments.first)
         return
-    command = [sys.executable, __file__, "--print-digests", f"--seeds={arguments.seeds}", f"--first={arguments.first}"]
+    first = [f"--seeds={arguments.seeds}", f"--first={arguments.first}"]
+    command = [sys.executable, "-m", "properties.same_seed_twice", "--print-digests", *first]
     running = [
         subprocess.Popen(command, env={**os.environ, "PYTHONHASHSEED": seed}, stdout=subprocess.PIPE, text=True)
         for seed in ("1", "4242")

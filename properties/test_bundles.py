@@ -15,11 +15,9 @@ import pytest
 
 from marker_sim.cli import main
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.surroundings.files import CACHE_VARIABLE
 from marker_sim.targets import hudi
-from marker_sim.targets.hudi_java import HudiJavaTarget
-from marker_sim.targets.jvm.bundles import ADAPTER, CLIENT, REPOSITORY_VARIABLE, SERVICE
-from marker_sim.targets.table import parse_target
+from properties.faces.surroundings import CACHE_VARIABLE
+from properties.faces.targets import ADAPTER, CLIENT, REPOSITORY_VARIABLE, SERVICE, HudiJavaTarget, parse_target
 
 PATHS = (
     "org/apache/hadoop/hadoop-aws/3.3.4/hadoop-aws-3.3.4.jar",

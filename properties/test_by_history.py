@@ -8,7 +8,7 @@ from dataclasses import replace
 from marker_sim.faults import Call, Fault, FaultKind, Site, Step
 from marker_sim.history import Event, Header, History, Kind
 from marker_sim.plan import Op, Plan
-from marker_sim.search.shrinking.by_history import of_calls
+from properties.faces.search import of_calls
 
 LOST, BESIDE, ELSEWHERE = "lost.marker.CREATE", "beside.marker.CREATE", "elsewhere.marker.CREATE"
 PLAN = Plan(

@@ -10,23 +10,20 @@ import pytest
 
 from marker_sim.campaign import planned_runs
 from marker_sim.campaign.coverage import canary
-from marker_sim.campaign.coverage.canary import PLANTS, find_false_statement
-from marker_sim.campaign.engine import run_campaign
-from marker_sim.campaign.runs import execute
 from marker_sim.errors import EXIT_INCONCLUSIVE
 from marker_sim.faults import FAULT_CLASSES
 from marker_sim.history import History
 from marker_sim.judges import judge
-from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.mutants.load import find_mutant
 from marker_sim.names import encode_names
-from marker_sim.outcome.result import Campaign, Canary
 from marker_sim.plan import MODES, STORAGES
-from marker_sim.report.verdict import judge_campaign
-from marker_sim.search.swarm import make_plan
 from marker_sim.system import reference
-from marker_sim.targets.table import parse_target
-from marker_sim.targets.target import CampaignRequest
+from properties.faces.campaign import PLANTS, execute, find_false_statement, run_campaign
+from properties.faces.judges import load_profile
+from properties.faces.mutants import find_mutant
+from properties.faces.outcome import Campaign, Canary
+from properties.faces.report import judge_campaign
+from properties.faces.search import make_plan
+from properties.faces.targets import CampaignRequest, parse_target
 from properties.judges.build import DIRECTORY, Story, marker
 
 PROFILE = load_profile("reference")

@@ -17,12 +17,10 @@ from typing import Any
 
 import pytest
 
-from marker_sim.campaign.nightly.failures import ALIKE_MAX, read_stored, signature
-from marker_sim.campaign.nightly.ledger import read_lines, writing
-from marker_sim.campaign.nightly.totals import Ranges
-from marker_sim.campaign.nightly.units import NightlyTask, swarm
+from marker_sim.campaign.nightly.units import swarm
 from marker_sim.cli import main
-from marker_sim.surroundings.worker_pool import VARIABLE
+from properties.faces.campaign import ALIKE_MAX, NightlyTask, Ranges, read_lines, read_stored, signature, writing
+from properties.faces.surroundings import VARIABLE
 from properties.volume import CI_ONLY, PROFILE, volume
 
 ROOT = Path(__file__).parent.parent

@@ -14,14 +14,12 @@ from typing import Any
 import pytest
 
 from marker_sim.campaign.nightly import nightly_run
-from marker_sim.campaign.nightly.ledger import read_lines
-from marker_sim.campaign.nightly.spark_pool import answer_of, kit
-from marker_sim.campaign.nightly.units import NightlyTask, do, swarm
+from marker_sim.campaign.nightly.units import swarm
 from marker_sim.cli import main
 from marker_sim.errors import HarnessError
-from marker_sim.outcome.failure import VIOLATED
-from marker_sim.surroundings.spark_session import said_by, ship
-from marker_sim.surroundings.worker_pool import Answer
+from properties.faces.campaign import NightlyTask, answer_of, do, kit, read_lines
+from properties.faces.outcome import VIOLATED
+from properties.faces.surroundings import Answer, said_by, ship
 from properties.tools import java, needs
 from properties.volume import CI_ONLY
 

@@ -13,19 +13,35 @@ from typing import Any
 
 import pytest
 
-from marker_sim.campaign.coverage.goals import GOALS
-from marker_sim.campaign.nightly.failures import Failures, name_of, read_stored
-from marker_sim.campaign.nightly.ledger import NAME, read_lines, writing
-from marker_sim.campaign.nightly.opening import SHARES, parse_stages, schedule
-from marker_sim.campaign.nightly.summary import columns, exit_code, failure_lines, gaps, night_row, verdict_of
-from marker_sim.campaign.nightly.totals import NO_END, NightTotals, Ranges, Totals
-from marker_sim.campaign.nightly.units import worth_shrinking
-from marker_sim.campaign.sources.exhaustive import Space
 from marker_sim.cli import main
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.outcome.failure import FIXED, VIOLATED, FailureRecord, stories
 from marker_sim.plan import Op, Plan
 from marker_sim.system import reference
+from properties.faces.campaign import (
+    GOALS,
+    NAME,
+    NO_END,
+    SHARES,
+    Failures,
+    NightTotals,
+    Ranges,
+    Space,
+    Totals,
+    columns,
+    exit_code,
+    failure_lines,
+    gaps,
+    name_of,
+    night_row,
+    parse_stages,
+    read_lines,
+    read_stored,
+    schedule,
+    verdict_of,
+    worth_shrinking,
+    writing,
+)
+from properties.faces.outcome import FIXED, VIOLATED, FailureRecord, stories
 
 
 def test_a_torn_last_line_is_as_if_its_unit_had_never_been_done(tmp_path: Path) -> None:

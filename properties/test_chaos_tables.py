@@ -9,12 +9,21 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from marker_sim.campaign.nightly.ledger import read_lines, writing
-from marker_sim.campaign.nightly.parquet import FOLDER, SCHEMAS, sweep, write_tables
-from marker_sim.campaign.nightly.units import ROWS, NightlyTask, exhaustive, swarm
-from marker_sim.campaign.sources.exhaustive import Space
-from marker_sim.outcome.result import RunRow
+from marker_sim.campaign.nightly.units import swarm
 from marker_sim.system import reference
+from properties.faces.campaign import (
+    FOLDER,
+    ROWS,
+    SCHEMAS,
+    NightlyTask,
+    Space,
+    exhaustive,
+    read_lines,
+    sweep,
+    write_tables,
+    writing,
+)
+from properties.faces.outcome import RunRow
 
 MUTANT = "mutant:no-type-file"
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from marker_sim.campaign.runs import execute, lacking, promised_breach
 from marker_sim.judges import judge
-from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.loading import load_system
-from marker_sim.search.seeds import plan_seed
-from marker_sim.search.swarm import make_plan
-from marker_sim.search.writes import make_write_plan
 from properties.breaking import raise_first
+from properties.faces.campaign import execute, lacking, promised_breach
+from properties.faces.judges import load_profile
+from properties.faces.search import make_plan, make_write_plan, plan_seed
 from properties.volume import volume
 
 RUNS = volume(60)

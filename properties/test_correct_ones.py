@@ -7,23 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign.engine import run_campaign
-from marker_sim.campaign.pieces import SearchSettings
-from marker_sim.campaign.runs import execute
-from marker_sim.campaign.sources.swarm import Swarm
 from marker_sim.history import NOT_GETTING_ON
 from marker_sim.judges import judge
-from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.loading import load_system
-from marker_sim.markers.store import Created, Rejected
-from marker_sim.outcome.result import Campaign
 from marker_sim.plan import PLACES, Op, Plan, Task, Write, read_plan
 from marker_sim.seams import Conflicted, PreconditionFailed, StorageError
-from marker_sim.targets.table import parse_target
-from marker_sim.targets.target import CampaignRequest
 from properties.correct import compacted_log, one_object
 from properties.correct.compacted_log import View
 from properties.correct.shape import SYSTEMS
+from properties.faces.campaign import SearchSettings, Swarm, execute, run_campaign
+from properties.faces.judges import load_profile
+from properties.faces.markers import Created, Rejected
+from properties.faces.outcome import Campaign
+from properties.faces.targets import CampaignRequest, parse_target
 from properties.volume import volume
 
 RUNS = volume(160)

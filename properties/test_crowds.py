@@ -8,10 +8,10 @@ import pytest
 
 from marker_sim.errors import UsageError
 from marker_sim.plan import COPY, Op, Plan
-from marker_sim.report.words import plan_sentences
-from marker_sim.search.shrinking.shrinker import shrink
 from marker_sim.system import reference
-from marker_sim.worlds.simulated.cluster import run
+from properties.faces.report import plan_sentences
+from properties.faces.search import shrink
+from properties.faces.worlds import run
 
 CROWD = Op(
     actor="executor-3",

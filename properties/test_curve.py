@@ -10,17 +10,15 @@ from xml.etree import ElementTree
 
 import pytest
 
-from marker_sim.campaign.runs import curve_of, execute, failure_of, with_curve
 from marker_sim.cli import main
 from marker_sim.faults import Fault, FaultKind, Step
-from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.mutants.load import find_mutant, load_mutant
-from marker_sim.outcome.curve import CurvePoint, LikelihoodCurve, likelihood_curve
-from marker_sim.outcome.failure import Failure, Kind
 from marker_sim.plan import Op, Plan, Task, Write, write_plan
-from marker_sim.report.page import render_curves
-from marker_sim.report.pictures.picture import lane_picture
-from marker_sim.worlds.simulated.cluster import Branch
+from properties.faces.campaign import curve_of, execute, failure_of, with_curve
+from properties.faces.judges import load_profile
+from properties.faces.mutants import find_mutant, load_mutant
+from properties.faces.outcome import CurvePoint, Failure, Kind, LikelihoodCurve, likelihood_curve
+from properties.faces.report import lane_picture, render_curves
+from properties.faces.worlds import Branch
 from properties.volume import CI_ONLY
 
 PROFILE = load_profile("reference")

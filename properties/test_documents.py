@@ -14,9 +14,9 @@ import pytest
 from typer.main import get_command
 
 from marker_sim.cli import main
-from marker_sim.cli.app import build_app
 from marker_sim.history import Event, Header
-from marker_sim.judges.guarantees import GUARANTEES
+from properties.faces.cli import build_app
+from properties.faces.judges import GUARANTEES
 from properties.test_tidy import LAYERS
 
 ROOT = Path(__file__).parent.parent

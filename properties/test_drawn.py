@@ -6,10 +6,10 @@ import pytest
 
 from marker_sim.faults import drawable
 from marker_sim.plan import Plan
-from marker_sim.search.merged_plans import make_merged_plan
-from marker_sim.targets.server_settings import INTERVALS_MS, THREADS
-from marker_sim.worlds.http.plan_faults import CANNOT, OF_CLIENTS, OF_SERVERS, done
 from properties.drawn import STORAGES, plans_for_servers, possible, reason, shares, simulated_plans
+from properties.faces.search import make_merged_plan
+from properties.faces.targets import INTERVALS_MS, THREADS
+from properties.faces.worlds import CANNOT, OF_CLIENTS, OF_SERVERS, done
 from properties.volume import CI_ONLY
 
 # One worker draws them, once.

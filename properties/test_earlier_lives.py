@@ -9,14 +9,13 @@ import pytest
 from marker_sim.errors import UsageError
 from marker_sim.history import History
 from marker_sim.judges import judge
-from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.plan import EarlierLife, Plan, Task, Write
-from marker_sim.report.words import plan_sentences
-from marker_sim.search.shrinking.shrinker import shrink
-from marker_sim.search.writes import with_earlier_life
 from marker_sim.system import reference
 from marker_sim.timeline import parse_entry
-from marker_sim.worlds.simulated.cluster import run
+from properties.faces.mutants import find_mutant, load_mutant
+from properties.faces.report import plan_sentences
+from properties.faces.search import shrink, with_earlier_life
+from properties.faces.worlds import run
 
 MERGED = Write(tasks=(Task(kind="MERGE"), Task(group="f1", kind="APPEND")))
 LIFE = EarlierLife(commits=2, logs=True, archived=2, left="deltacommit")

@@ -8,12 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from marker_sim.campaign.pieces import Piece, PieceResult, SearchSettings, explore
-from marker_sim.campaign.sources.exhaustive import COVERED, Case, Crashes, Space
 from marker_sim.faults import FaultKind
-from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.system import reference
+from properties.faces.campaign import COVERED, Case, Crashes, Piece, PieceResult, SearchSettings, Space, explore
+from properties.faces.judges import load_profile
+from properties.faces.mutants import find_mutant, load_mutant
 from properties.volume import CI_ONLY, SHARE, volume
 
 PLACES = [("direct", s) for s in ("s3", "s3-unconditional", "local", "hdfs")] + [

@@ -8,20 +8,19 @@ from typing import Any
 
 import pytest
 
-from marker_sim.campaign.runs import execute
 from marker_sim.errors import UsageError
 from marker_sim.faults import FAULT_CLASS, FAULT_CLASSES, Fault, FaultKind, Site, Step, drawable
 from marker_sim.history import Event, History
 from marker_sim.judges import judge
-from marker_sim.judges.promises.profiles import SHIPPED, load_profile, parse_profile
-from marker_sim.markers.direct import DirectMarkers
-from marker_sim.markers.store import Created
-from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.plan import Op, Plan, Task, Write, read_plan
 from marker_sim.seams import Condition, Conflicted
 from marker_sim.system import System, reference
 from marker_sim.worlds.processes import faults as real_processes
-from marker_sim.worlds.simulated.cluster import FOREIGN
+from properties.faces.campaign import execute
+from properties.faces.judges import SHIPPED, load_profile, parse_profile
+from properties.faces.markers import Created, DirectMarkers
+from properties.faces.mutants import find_mutant, load_mutant
+from properties.faces.worlds import FOREIGN
 
 CREATE = Op(actor="executor-0", kind="create", name="a.marker.CREATE")
 LIST = Op(actor="executor-0", kind="list", after_ms=500)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from marker_sim.errors import UsageError
-from marker_sim.mutants.load import MODULES, source_of
+from properties.faces.mutants import MODULES, source_of
 from properties.volume import CI_ONLY
 from tools.generated_mutants import generated, served
 from tools.generated_mutants.__main__ import main

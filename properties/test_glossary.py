@@ -6,7 +6,7 @@ import ast
 import re
 from pathlib import Path
 
-from marker_sim.judges.verdict_row import VerdictRow
+from properties.faces.judges import VerdictRow
 from properties.package_tree import PACKAGE, nodes_of
 
 DOCS = Path(__file__).parent.parent / "docs"

@@ -9,16 +9,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from marker_sim.campaign.runs import MODES_AGREE, comparable, execute, findings_of, promised_breach
-from marker_sim.cli.replay import Wanted, run_again
 from marker_sim.judges import judge
-from marker_sim.judges.findings import Finding
-from marker_sim.judges.guarantees import BY_ID, GUARANTEES
-from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.plan import Plan, read_plan
-from marker_sim.report.words import plan_sentences
 from marker_sim.system import System, reference
+from properties.faces.campaign import MODES_AGREE, comparable, execute, findings_of, promised_breach
+from properties.faces.cli import Wanted, run_again
+from properties.faces.judges import BY_ID, GUARANTEES, Finding, load_profile
+from properties.faces.mutants import find_mutant, load_mutant
+from properties.faces.report import plan_sentences
 
 HERE = Path(__file__).parent
 PAGE = (HERE.parent / "docs" / "guarantees.md").read_text(encoding="utf-8")

@@ -11,31 +11,42 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign.coverage.fault_matrix import PHASES, fault_rows, why_not
-from marker_sim.campaign.coverage.gaps import RUNS_LEAST, THRESHOLDS, below_thresholds, reached, too_few
-from marker_sim.campaign.coverage.goals import CHANGED, GOALS, LAID_OUT, LOOK_EVERY, SURE
-from marker_sim.campaign.engine import run_campaign
-from marker_sim.campaign.pieces import SearchState
-from marker_sim.campaign.planned_runs import FAULT_ONE_IN, PlannedRuns, differ_elsewhere
-from marker_sim.campaign.runs import digest, execute
-from marker_sim.campaign.sources.swarm import WRITES_EVERY
 from marker_sim.faults import Fault, FaultKind, Step, drawable
 from marker_sim.judges import judge
-from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.loading import load_system
-from marker_sim.markers.store import Context, Created, Rejected
-from marker_sim.outcome.process_phase import PhaseWalk
-from marker_sim.outcome.result import Campaign, CoverageGap
-from marker_sim.outcome.statistics import Statistics
 from marker_sim.plan import MODES, PLACES, STORAGES, Op, Plan, Task, Write
-from marker_sim.report.verdict import judge_campaign
 from marker_sim.seams import Conflicted, StorageFailed
-from marker_sim.search.swarm import make_plan
-from marker_sim.search.writes import make_write_plan
 from marker_sim.system import System, reference
-from marker_sim.targets.table import parse_target
-from marker_sim.targets.target import CampaignRequest
 from properties.correct import hex_names
+from properties.faces.campaign import (
+    CHANGED,
+    FAULT_ONE_IN,
+    GOALS,
+    LAID_OUT,
+    LOOK_EVERY,
+    PHASES,
+    RUNS_LEAST,
+    SURE,
+    THRESHOLDS,
+    WRITES_EVERY,
+    PlannedRuns,
+    SearchState,
+    below_thresholds,
+    differ_elsewhere,
+    digest,
+    execute,
+    fault_rows,
+    reached,
+    run_campaign,
+    too_few,
+    why_not,
+)
+from properties.faces.judges import load_profile
+from properties.faces.markers import Context, Created, Rejected
+from properties.faces.outcome import Campaign, CoverageGap, PhaseWalk, Statistics
+from properties.faces.report import judge_campaign
+from properties.faces.search import make_plan, make_write_plan
+from properties.faces.targets import CampaignRequest, parse_target
 from properties.volume import CI_ONLY
 
 NAME = "p/f_0-0-0_001.parquet.marker.CREATE"

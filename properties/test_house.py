@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -25,6 +28,35 @@ COMPLEX = {
     "worlds/s3_front/requests.py": 1,
     "worlds/simulated/storage.py": 1,
 }
+# Tests import a room's names from properties/faces, so that a room can be changed without its tests. Imports from the
+# modules of rooms that are left: of modules that a test changes, of names that two modules of a room have, and in three
+# files that have 400 lines with them.
+DIRECT_IMPORTS_MAX = 63
+ROOM = re.compile(r"marker_sim\.\w+\.\w")
+# `verify` of a Python class: the modules of the package that it imports, and those that it never runs.
+IMPORTED_MAX = 177
+NEVER_RUN = tuple(
+    f"marker_sim.{name}"
+    for name in (
+        "cli.replay",
+        "serve",
+        "targets.http",
+        "targets.hudi",
+        "targets.jvm",
+        "worlds.door",
+        "worlds.http",
+        "worlds.processes",
+        "worlds.s3_front",
+        "worlds.spark",
+    )
+)
+VERIFY = """
+import sys
+from marker_sim.cli import main
+words = "verify --sut properties.correct.nested_json:Markers --runs 4 --seed 1 --jobs 1 --report"
+main([*words.split(), sys.argv[1]])
+print(*(name for name in sys.modules if name.split(".")[0] == "marker_sim"), sep="\\n", file=sys.stderr)
+"""
 
 
 def methods(node: ast.ClassDef) -> set[str]:
@@ -42,6 +74,28 @@ def test_one_class_enumerates_numbered_calls() -> None:
 
 def test_one_pool_performs_tasks_in_parallel() -> None:
     assert [node.name for node in CLASSES if methods(node) >= {"give", "answers"}] == ["TaskPool"]
+
+
+def test_one_function_takes_the_fields_of_an_event() -> None:
+    assert [node.name for node in CLASSES if "record" in methods(node)] == ["Events"]
+    receivers = {node.name for node in CLASSES if "Events" in bases(node)}
+    assert receivers == {"Scheduler", "Recorder", "CoordinatorClient", "Host"}
+
+
+def test_tests_import_the_names_of_rooms_from_faces() -> None:
+    tests = [path for root in ("properties", "scenarios") for path in (PACKAGE.parent / root).rglob("test_*.py")]
+    direct = [
+        f"{path.name}: {node.module}"
+        for path in tests
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ImportFrom) and node.module and ROOM.match(node.module)
+    ]
+    assert len(direct) <= DIRECT_IMPORTS_MAX, direct
+
+
+def test_a_failure_is_of_a_run_or_stored_in_one_form() -> None:
+    linked = {node.name: bases(node) for node in CLASSES if "links" in methods(node) or "FailureRecord" in bases(node)}
+    assert linked == {"Failure": set(), "FailureRecord": set()}
 
 
 def test_the_time_limit_needs_no_process() -> None:
@@ -64,3 +118,12 @@ def test_judges_read_errors_of_calls_by_their_enum() -> None:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "startswith":
                 texts = [each for each in node.args if isinstance(each, ast.Constant)]
                 assert not texts or ".error" not in ast.unparse(node.func.value), f"{path}:{node.lineno}"
+
+
+def test_verify_imports_what_it_runs(tmp_path: Path) -> None:
+    words = (sys.executable, "-c", VERIFY, str(tmp_path / "report"))
+    ended = subprocess.run(words, check=True, capture_output=True, text=True, cwd=PACKAGE.parent)
+    imported = [line for line in ended.stderr.splitlines() if line.startswith("marker_sim")]
+    assert "marker_sim.report.page" in imported and "4 runs" in ended.stdout
+    assert [name for name in imported if name.startswith(NEVER_RUN)] == []
+    assert len(imported) <= IMPORTED_MAX

@@ -15,32 +15,50 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError, ConnectionClosedError
 
-from marker_sim.campaign.played_runs import numbered as numbered_run
-from marker_sim.campaign.sources.played import request_on
 from marker_sim.errors import UsageError
 from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.history import Header, History
 from marker_sim.judges import Finding
-from marker_sim.outcome.failure import Kind
-from marker_sim.outcome.result import KEPT, NOT_MET, OF_STORY, UNCONFIRMED
 from marker_sim.plan import Plan
-from marker_sim.search.numbered_calls import WalkPoint, fates_of
-from marker_sim.targets.hudi_java import HudiJavaTarget
-from marker_sim.targets.hudi_java_runs import AS_BEFORE, CONFIRMED, NOT_CONFIRMED, PROCESSES_S, DrawnPoint, JavaRuns
-from marker_sim.targets.hudi_java_walk import TableWalk, table_of
-from marker_sim.targets.table import parse_target
-from marker_sim.targets.target import ServerOptions
-from marker_sim.worlds.interceptor import DRIVERS, ArmedFault, Interceptor
-from marker_sim.worlds.recorder import Recorder
-from marker_sim.worlds.s3_front import BUCKET
-from marker_sim.worlds.spark.application import Application, Gone, OutOfTime
-from marker_sim.worlds.spark.fault_injector import TableFaultInjector
-from marker_sim.worlds.spark.hudi.java_driver import JavaDriver, JavaDrivers, JavaFaultInjector, java_options
-from marker_sim.worlds.spark.hudi.settings import Program
-from marker_sim.worlds.spark.hudi.steps import TableStep, aimed_at
-from marker_sim.worlds.spark.hudi.table_storage import bucket_storage
-from marker_sim.worlds.spark.outcome import SparkRun
-from marker_sim.worlds.spark.plans import DRIVER, STORAGE
+from properties.faces.campaign import numbered as numbered_run
+from properties.faces.campaign import request_on
+from properties.faces.outcome import KEPT, NOT_MET, OF_STORY, UNCONFIRMED, Kind
+from properties.faces.search import WalkPoint, fates_of
+from properties.faces.targets import (
+    AS_BEFORE,
+    CONFIRMED,
+    NOT_CONFIRMED,
+    PROCESSES_S,
+    DrawnPoint,
+    HudiJavaTarget,
+    JavaRuns,
+    ServerOptions,
+    TableWalk,
+    parse_target,
+    table_of,
+)
+from properties.faces.worlds import (
+    BUCKET,
+    DRIVER,
+    DRIVERS,
+    STORAGE,
+    Application,
+    ArmedFault,
+    Gone,
+    Interceptor,
+    JavaDriver,
+    JavaDrivers,
+    JavaFaultInjector,
+    OutOfTime,
+    Program,
+    Recorder,
+    SparkRun,
+    TableFaultInjector,
+    TableStep,
+    aimed_at,
+    bucket_storage,
+    java_options,
+)
 from properties.test_hudi_java_walk import INSTANT, MARKERS, WRITE, begun, first_points, walked
 
 

@@ -6,15 +6,12 @@ from collections import Counter
 
 import pytest
 
-from marker_sim.outcome.result import KEPT, NOT_MET, OF_STORY, UNCONFIRMED
 from marker_sim.plan import Plan
-from marker_sim.report.notes import walk_line
-from marker_sim.search.numbered_calls import WalkPoint, fates_of
-from marker_sim.targets.hudi_java_walk import TableWalk, draw_deaths
-from marker_sim.worlds.interceptor import HEAD, StorageCall
-from marker_sim.worlds.spark.hudi.settings import shape_of
-from marker_sim.worlds.spark.hudi.steps import aimed_at
-from marker_sim.worlds.spark.plans import DRIVER, STORAGE
+from properties.faces.outcome import KEPT, NOT_MET, OF_STORY, UNCONFIRMED
+from properties.faces.report import walk_line
+from properties.faces.search import WalkPoint, fates_of
+from properties.faces.targets import TableWalk, draw_deaths
+from properties.faces.worlds import DRIVER, HEAD, STORAGE, StorageCall, aimed_at, shape_of
 
 INSTANT = "20261127091528056"
 MARKERS = f"t0/.hoodie/.temp/{INSTANT}/MARKERS0"

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from marker_sim.storages.local import LocalStorage
 from marker_sim.timeline import Entry, State, WriteStat, WriteToken, base_file_name
-from marker_sim.worlds.processes.seams import ThreadRuntime
-from marker_sim.writer.client import WriteClient
+from properties.faces.storages import LocalStorage
+from properties.faces.worlds import ThreadRuntime
+from properties.faces.writer import WriteClient
 from properties.test_late_attempts import Places
 from properties.test_timeline import BOOTSTRAP, INSTANTS
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.surroundings.files import CACHE_VARIABLE
-from marker_sim.targets.jvm.java_start import ARCHIVE, archived, quick_start
+from properties.faces.surroundings import CACHE_VARIABLE
+from properties.faces.targets import ARCHIVE, archived, quick_start
 
 
 def test_a_launcher_that_cannot_be_prepared_is_started_as_it_was_told(

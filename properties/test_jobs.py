@@ -13,18 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign.engine import run_campaign
-from marker_sim.campaign.pieces import PIECE
 from marker_sim.errors import HarnessError
-from marker_sim.judges.baselines.baseline import Known
-from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.outcome.result import Campaign
 from marker_sim.plan import MODES, STORAGES
-from marker_sim.surroundings.worker_pool import VARIABLE, in_order, portable, workers
-from marker_sim.targets.table import parse_target
-from marker_sim.targets.target import CampaignRequest
 from properties.busy import VARIABLE as VARIABLE_OF_BUSY
 from properties.busy import busy_processes
+from properties.faces.campaign import PIECE, run_campaign
+from properties.faces.judges import Known, load_profile
+from properties.faces.outcome import Campaign
+from properties.faces.surroundings import VARIABLE, in_order, portable, workers
+from properties.faces.targets import CampaignRequest, parse_target
 from properties.volume import CI_ONLY, PROFILE, volume
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from marker_sim.markers.direct import DirectMarkers
-from marker_sim.markers.store import Context
 from marker_sim.names import MarkerDirectory
 from marker_sim.options import MarkerOptions
-from marker_sim.storages.local import LocalStorage
-from marker_sim.worlds.processes.seams import ThreadRuntime
-from marker_sim.writer.client import WriteClient
+from properties.faces.markers import Context, DirectMarkers
+from properties.faces.storages import LocalStorage
+from properties.faces.worlds import ThreadRuntime
+from properties.faces.writer import WriteClient
 
 OPTIONS = MarkerOptions(markers_type="DIRECT")
 

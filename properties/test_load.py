@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from marker_sim.history.index.history_index import HistoryIndex
-from marker_sim.report.pictures.charts import SLICES_MAX, load_charts, load_slices
+from properties.faces.history import HistoryIndex
+from properties.faces.report import SLICES_MAX, load_charts, load_slices
 from properties.judges.build import Story, marker
 
 

@@ -10,19 +10,16 @@ import pytest
 from hypothesis import Phase
 from hypothesis.database import DirectoryBasedExampleDatabase
 
-from marker_sim.campaign.machine import attack, machine_for
-from marker_sim.campaign.machine_operations import MarkerMachine
-from marker_sim.campaign.machine_rules import WritePathMachine
-from marker_sim.campaign.runs import execute, findings_of
 from marker_sim.cli import main
 from marker_sim.faults import FaultKind, FaultSettings
-from marker_sim.judges.violations import VIOLATIONS, GuaranteeViolation
 from marker_sim.loading import load_system
-from marker_sim.markers.direct import DirectMarkers
-from marker_sim.markers.store import Context, Created
-from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.plan import PLACES, Plan, read_plan
 from marker_sim.system import reference
+from properties.faces.campaign import MarkerMachine, WritePathMachine, attack, execute, findings_of, machine_for
+from properties.faces.judges import VIOLATIONS, GuaranteeViolation
+from properties.faces.markers import Context, Created, DirectMarkers
+from properties.faces.mutants import find_mutant, load_mutant
+from properties.rules import declared
 from properties.volume import CI_ONLY, volume
 
 # Within how many examples a planted fault is found: this many, from each of two seeds.
@@ -82,7 +79,7 @@ def test_every_rule_of_the_marker_store_fires(tmp_path: Path) -> None:
         machine = machine_for(MarkerMachine, reference(), "timeline", "s3", plans=tmp_path, chaos_seed=chaos_seed)
         seen = attack(machine, max_examples=ROUND, database=None, phases=[Phase.generate])
         rules += seen.rules
-        silent = [name for name in machine.declared() if not rules[name]]
+        silent = [name for name in declared(machine) if not rules[name]]
         if not silent:
             break
     assert silent == [] and len(rules) >= 9
@@ -105,15 +102,15 @@ def test_every_rule_fires_and_every_fault_of_the_place_happens(mode: str, storag
         faults.update(counts.faults)
         deaths.update(counts.phases_of("kill"))
         compared += seen.compared
-        declared, kinds = machine.declared(), [kind for kind in FaultKind if machine.can(kind)]
-        silent = [name for name in declared if not rules[name]] + [
+        rules_of, kinds = declared(machine), [kind for kind in FaultKind if machine.can(kind)]
+        silent = [name for name in rules_of if not rules[name]] + [
             kind.value for kind in kinds if not faults[kind.value]
         ]
         silent += [part for part in parts if not any(doing.startswith(f"driver: {part}") for doing in deaths)]
         if not silent and compared >= 10:
             break
     assert silent == [], f"not in {ROUNDS_MAX} rounds of {ROUND} examples; drivers were killed in {sorted(deaths)}"
-    assert len(declared) >= 14 and len(kinds) >= 8 and [name for name in rules if name not in declared] == []
+    assert len(rules_of) >= 14 and len(kinds) >= 8 and [name for name in rules if name not in rules_of] == []
     assert compared >= 10, "plans run at once are compared with what was played"
 
 

@@ -6,16 +6,15 @@ import warnings
 
 import pytest
 
-from marker_sim.campaign.hunts import Found, Limit, swarm
-from marker_sim.campaign.runs import execute, findings_of, promised_breach
+from marker_sim.campaign.hunts import swarm
 from marker_sim.errors import UsageError
 from marker_sim.judges import judge
-from marker_sim.judges.guarantees import GUARANTEES
-from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.mutants.load import MUTANTS, Mutant, find_mutant, load_mutant
-from marker_sim.search.shrinking.shrinker import shrink
 from marker_sim.system import System, reference
 from properties.breaking import fails_with
+from properties.faces.campaign import Found, Limit, execute, findings_of, promised_breach
+from properties.faces.judges import GUARANTEES, load_profile
+from properties.faces.mutants import MUTANTS, Mutant, find_mutant, load_mutant
+from properties.faces.search import shrink
 from properties.judges.test_evidence import shows
 from properties.mutant_turns import FIRST_TURNS, SEARCH
 from properties.volume import NIGHTLY

@@ -12,8 +12,7 @@ from typing import Any
 import yaml  # type: ignore[import-untyped]
 from typer.main import get_command
 
-from marker_sim.cli.app import build_app
-from marker_sim.cli.request import parse_duration
+from properties.faces.cli import build_app, parse_duration
 
 ROOT = Path(__file__).parent.parent
 WORKFLOW = ROOT / ".github" / "workflows" / "nightly.yml"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from marker_sim.errors import UsageError
-from marker_sim.markers.choice import choose_mode
 from marker_sim.options import KEYS, MarkerOptions, format_options, parse_options
-from marker_sim.worlds.simulated.storage import CAPABILITIES
+from properties.faces.markers import choose_mode
+from properties.faces.worlds import CAPABILITIES
 
 
 def test_no_options_are_hudis_defaults() -> None:

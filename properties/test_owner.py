@@ -9,7 +9,7 @@ import marker_sim.markers.server as server
 from marker_sim.faults import Fault, FaultKind, Site
 from marker_sim.plan import Op, Plan
 from marker_sim.system import reference
-from marker_sim.worlds.simulated.cluster import run
+from properties.faces.worlds import run
 
 OWNER = {"_own", "_accept", "_advance", "_dispatch", "_state", "_reply", "_next_tick", "__init__"}
 STATE = {"_directories", "_first_create_ms"}

@@ -13,7 +13,7 @@ import yaml  # type: ignore[import-untyped]
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from marker_sim.surroundings.requirements import REQUIREMENTS
+from properties.faces.surroundings import REQUIREMENTS
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.names import encode_names
-from marker_sim.outcome.result import MatrixRow
-from marker_sim.report.pictures.charts import heat_map
-from marker_sim.report.pictures.picture import LANES_MAX, ROWS_MAX, picture
+from properties.faces.history import HistoryIndex
+from properties.faces.outcome import MatrixRow
+from properties.faces.report import LANES_MAX, ROWS_MAX, heat_map, picture
 from properties.judges.build import DIRECTORY, Story, marker
 
 

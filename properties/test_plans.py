@@ -12,12 +12,10 @@ import pytest
 from marker_sim.errors import UsageError
 from marker_sim.faults import Call, Fault, FaultKind, Site, Step
 from marker_sim.plan import Plan, Task, Write, read_plan, write_plan
-from marker_sim.report.words import plan_sentences
-from marker_sim.search.seeds import plan_seed
-from marker_sim.search.shrinking.shrinker import shrink
-from marker_sim.search.writes import make_write_plan
 from marker_sim.system import reference
-from marker_sim.worlds.simulated.cluster import run
+from properties.faces.report import plan_sentences
+from properties.faces.search import make_write_plan, plan_seed, shrink
+from properties.faces.worlds import run
 
 CALL = {"path": "", "operations": ["put"], "when": "before"}
 ONE = Plan(mode="direct", directories=(), writes=(Write(tasks=(Task(),)),))

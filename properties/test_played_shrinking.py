@@ -12,19 +12,16 @@ from typing import Any, cast
 import pytest
 
 from marker_sim.campaign import played_runs
-from marker_sim.campaign.pieces import SearchState
-from marker_sim.campaign.played_runs import PlayedRuns, share_of
-from marker_sim.campaign.played_shrinking import PlayedShrinker, SmallPlan, broken_in
 from marker_sim.errors import HarnessError
 from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.history import History
-from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.mutants.load import find_mutant, load_mutant
-from marker_sim.outcome.failure import NO_TIME, Failure, Kind
 from marker_sim.plan import Op, Plan
 from marker_sim.system import reference
-from marker_sim.worlds.simulated.cluster import run
-from marker_sim.worlds.spark.outcome import SparkRun
+from properties.faces.campaign import PlayedRuns, PlayedShrinker, SearchState, SmallPlan, broken_in, share_of
+from properties.faces.judges import load_profile
+from properties.faces.mutants import find_mutant, load_mutant
+from properties.faces.outcome import NO_TIME, Failure, Kind
+from properties.faces.worlds import SparkRun, run
 
 PROFILE = load_profile("reference")
 MUTANT = load_mutant(find_mutant("leading-slash"))

@@ -14,8 +14,8 @@ import pytest
 
 from marker_sim.cli import main
 from marker_sim.faults import FAULT_CLASSES
-from marker_sim.interface.conformance import judge_place, parse_judging
 from marker_sim.plan import PLACES
+from properties.faces.interface import judge_place, parse_judging
 from properties.volume import CI_ONLY, PROFILE
 
 HASTY = """

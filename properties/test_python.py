@@ -16,9 +16,8 @@ import pytest
 
 import marker_sim
 from marker_sim.cli import main
-from marker_sim.markers.direct import DirectMarkers, direct_markers
-from marker_sim.markers.store import Factory
 from marker_sim.plan import Plan, write_plan
+from properties.faces.markers import DirectMarkers, Factory, direct_markers
 from properties.volume import CI_ONLY, PROFILE
 
 ROOT = Path(__file__).parent.parent

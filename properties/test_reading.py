@@ -9,9 +9,8 @@ import pytest
 
 from marker_sim.errors import UsageError
 from marker_sim.history import parse_lines
-from marker_sim.judges.baselines.baseline import parse_baseline
-from marker_sim.judges.promises.profiles import parse_profile
 from marker_sim.plan import Plan
+from properties.faces.judges import parse_baseline, parse_profile
 
 KILL = {"kind": "kill", "target": "server", "step": 4}
 KNOWN = {"guarantee": "G3", "mode": "timeline", "storage": "s3", "under": "none"}

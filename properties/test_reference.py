@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from marker_sim.campaign.hunts import COMBINATIONS
-from marker_sim.campaign.runs import compare_modes, execute, promised_breach
 from marker_sim.faults import drawable
 from marker_sim.judges import judge
-from marker_sim.judges.guarantees import GUARANTEES
-from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.outcome.statistics import Statistics
 from marker_sim.plan import write_plan
-from marker_sim.search.seeds import plan_seed
-from marker_sim.search.swarm import make_plan
-from marker_sim.search.writes import make_write_plan
 from marker_sim.system import reference
+from properties.faces.campaign import COMBINATIONS, compare_modes, execute, promised_breach
+from properties.faces.judges import GUARANTEES, load_profile
+from properties.faces.outcome import Statistics
+from properties.faces.search import make_plan, make_write_plan, plan_seed
 from properties.volume import volume
 
 RUNS = 120

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign.runs import execute
 from marker_sim.judges import judge
 from marker_sim.plan import read_plan
 from marker_sim.system import reference
+from properties.faces.campaign import execute
 
 PLANS = sorted((Path(__file__).parent / "regressions").glob("*.json"))
 

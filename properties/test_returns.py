@@ -12,13 +12,11 @@ import pytest
 from marker_sim.cli import main
 from marker_sim.errors import UsageError
 from marker_sim.loading import load_system
-from marker_sim.markers.direct import DirectMarkers, direct_markers
-from marker_sim.markers.server import served_markers
-from marker_sim.markers.store import Context, Created
 from marker_sim.plan import MODES, Plan
-from marker_sim.targets.python import EVERY_CALL, try_every_call
-from marker_sim.worlds.processes.cluster import run_real
-from marker_sim.worlds.processes.fork_server import ForkServer
+from properties.faces.markers import Context, Created, DirectMarkers, direct_markers, served_markers
+from properties.faces.targets import EVERY_CALL, try_every_call
+from properties.faces.worlds import ForkServer
+from properties.real.running import run_real
 
 
 def _changed(method: str, change: Callable[[Any], object]) -> type:

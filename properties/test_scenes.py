@@ -6,17 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from marker_sim.campaign.runs import findings_of, promised_breach
-from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.plan import PLACES, Plan
-from marker_sim.search.scenarios import Scenario
-from marker_sim.search.scenarios_of_operations import OF_OPERATIONS
-from marker_sim.search.scenarios_of_writes import OF_WRITES
-from marker_sim.search.seeds import Draws
-from marker_sim.search.swarm import make_plan
-from marker_sim.search.writes import make_write_plan
 from marker_sim.system import System, reference
+from properties.faces.campaign import findings_of, promised_breach
+from properties.faces.judges import load_profile
+from properties.faces.mutants import find_mutant, load_mutant
+from properties.faces.search import OF_OPERATIONS, OF_WRITES, Draws, Scenario, make_plan, make_write_plan
 
 PLANS = 60
 DIES = {

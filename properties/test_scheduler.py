@@ -14,14 +14,11 @@ import pytest
 from marker_sim.errors import HarnessError
 from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.judges import judge
-from marker_sim.markers.direct import DirectMarkers
-from marker_sim.markers.server import ServedMarkers
-from marker_sim.markers.store import Context, Created
 from marker_sim.plan import Op, Plan
 from marker_sim.seams import StorageFailed
 from marker_sim.system import System, reference
-from marker_sim.worlds.simulated.cluster import Cluster, run
-from marker_sim.worlds.simulated.watchdog import watched
+from properties.faces.markers import Context, Created, DirectMarkers, ServedMarkers
+from properties.faces.worlds import Cluster, run, watched
 
 CREATES = tuple(Op(actor="executor-0", kind="create", name=f"f{n}.marker.CREATE") for n in range(4))
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from marker_sim.plan import Plan
-from marker_sim.search.seeds import BITS, plan_seed
-from marker_sim.search.swarm import make_plan
+from properties.faces.search import BITS, make_plan, plan_seed
 
 
 def test_neighbouring_seeds_have_no_plan_in_common() -> None:

@@ -8,22 +8,16 @@ from pathlib import Path
 import pytest
 
 from marker_sim.campaign import planned_runs
-from marker_sim.campaign.pieces import Piece, SearchState, explore
-from marker_sim.campaign.runs import make_small
-from marker_sim.campaign.sources.swarm import Swarm
 from marker_sim.faults import Fault, FaultKind, FaultSettings, Site, Step
-from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.loading import load_system
-from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.plan import Op, Plan, Task, Write
-from marker_sim.search.shrinking.candidates import without_one
-from marker_sim.search.shrinking.shrinker import Fails, shrink
-from marker_sim.search.swarm import make_plan
-from marker_sim.search.writes import make_write_plan
-from marker_sim.surroundings.worker_pool import TaskPool
-from marker_sim.targets.table import parse_target
-from marker_sim.targets.target import CampaignRequest
 from properties.breaking import fails_with
+from properties.faces.campaign import Piece, SearchState, Swarm, explore, make_small
+from properties.faces.judges import load_profile
+from properties.faces.mutants import find_mutant, load_mutant
+from properties.faces.search import Fails, make_plan, make_write_plan, shrink, without_one
+from properties.faces.surroundings import TaskPool
+from properties.faces.targets import CampaignRequest, parse_target
 from properties.volume import CI_ONLY
 
 # Mutants that needed from three to twenty-nine entries before the shrinker had all of its passes.

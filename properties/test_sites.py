@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
-from marker_sim.campaign.runs import execute
 from marker_sim.errors import UsageError
 from marker_sim.faults import Fault, FaultKind, Site, Step
-from marker_sim.faults.sites import (
+from marker_sim.history import History
+from marker_sim.plan import Op, Plan, Task, Write
+from marker_sim.system import reference
+from properties.faces.campaign import execute
+from properties.faces.faults import (
     ANSWER_HANDED_OVER,
     LOCK_ASKED,
     REPLY,
@@ -20,14 +23,9 @@ from marker_sim.faults.sites import (
     WORKER_STARTED,
     SiteRow,
 )
-from marker_sim.history import History
-from marker_sim.plan import Op, Plan, Task, Write
-from marker_sim.report.words import plan_sentences
-from marker_sim.search.seeds import plan_seed
-from marker_sim.search.swarm import make_plan
-from marker_sim.search.writes import make_write_plan
-from marker_sim.system import reference
-from marker_sim.worlds.simulated.cluster import Cluster, by_steps
+from properties.faces.report import plan_sentences
+from properties.faces.search import make_plan, make_write_plan, plan_seed
+from properties.faces.worlds import Cluster, by_steps
 
 CREATES = tuple(Op(actor=f"executor-{n}", kind="create", name=f"f{n}.marker.CREATE") for n in range(4))
 TWICE = (Task(copies=2), Task(group="f1"))

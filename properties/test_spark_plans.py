@@ -8,11 +8,10 @@ import pytest
 
 from marker_sim.faults import Fault, FaultKind
 from marker_sim.plan import Plan
-from marker_sim.report.words import plan_sentences
-from marker_sim.search.shrinking.jobs import smaller
-from marker_sim.search.shrinking.shrinker import shrink
-from marker_sim.worlds.spark.fault_injector import TASK_EFFECTS
-from marker_sim.worlds.spark.plans import PHASES, driver_kill, driver_plan, phase_of, task_plan
+from marker_sim.worlds.spark.plans import PHASES
+from properties.faces.report import plan_sentences
+from properties.faces.search import shrink, smaller
+from properties.faces.worlds import TASK_EFFECTS, driver_kill, driver_plan, phase_of, task_plan
 
 DRAWN = [
     draw(seed, mode, "s3") for draw in (driver_plan, task_plan) for mode in ("direct", "timeline") for seed in (1, 2)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from marker_sim.history import Event, History, Kind, Value
-from marker_sim.history.index.history_index import HistoryIndex
-from marker_sim.report.steps import sentence_of, steps_of, time_text
+from properties.faces.history import HistoryIndex
+from properties.faces.report import sentence_of, steps_of, time_text
 from properties.judges.build import DIRECTORY, Story, marker
 
 CALLS = ("create", "list", "list-data", "list-log", "exists", "delete")

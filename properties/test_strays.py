@@ -10,13 +10,13 @@ from marker_sim.errors import UsageError
 from marker_sim.faults import Fault, FaultKind, Site
 from marker_sim.history import History
 from marker_sim.judges import judge
-from marker_sim.mutants.load import find_mutant, load_mutant
-from marker_sim.outcome.statistics import Statistics
 from marker_sim.plan import STRAYS, Plan, Task, Write
-from marker_sim.report.words import plan_sentences
-from marker_sim.search.writes import with_strays
 from marker_sim.system import reference
-from marker_sim.worlds.simulated.cluster import run
+from properties.faces.mutants import find_mutant, load_mutant
+from properties.faces.outcome import Statistics
+from properties.faces.report import plan_sentences
+from properties.faces.search import with_strays
+from properties.faces.worlds import run
 
 PLACES = [(mode, storage) for mode in ("direct", "timeline") for storage in ("s3", "local")]
 FIRST, NEXT = Write(tasks=(Task(),)), Write(tasks=(Task(kind="APPEND"),))

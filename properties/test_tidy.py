@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 
-from marker_sim.targets.table import TARGETS
+from properties.faces.targets import TARGETS
 from properties.package_tree import MODULES, PACKAGE, ROOT, nodes_of, text_of, tree_of
 from properties.volume import volume
 

@@ -13,22 +13,28 @@ from typing import Any
 
 import pytest
 
-from marker_sim.campaign.engine import run_campaign
-from marker_sim.campaign.nightly.failures import Failures, StoredFailure, read_record
-from marker_sim.campaign.nightly.ledger import NAME, read_lines, writing
-from marker_sim.campaign.nightly.summary import gaps
-from marker_sim.campaign.nightly.totals import Totals
-from marker_sim.campaign.nightly.units import NightlyTask, stored, swarm
+from marker_sim.campaign.nightly.units import swarm
 from marker_sim.cli import main
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import Fault, FaultKind, Step
-from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.loading import load_system
-from marker_sim.outcome.failure import FIXED, NOT_REPRODUCED, VIOLATED, FailureRecord
 from marker_sim.plan import Plan
-from marker_sim.search.shrinking.shrinker import shrink
-from marker_sim.targets.table import parse_target
-from marker_sim.targets.target import CampaignRequest
+from properties.faces.campaign import (
+    NAME,
+    Failures,
+    NightlyTask,
+    Totals,
+    gaps,
+    read_lines,
+    read_record,
+    run_campaign,
+    stored,
+    writing,
+)
+from properties.faces.judges import load_profile
+from properties.faces.outcome import FIXED, NOT_REPRODUCED, VIOLATED, FailureRecord
+from properties.faces.search import shrink
+from properties.faces.targets import CampaignRequest, parse_target
 from properties.volume import CI_ONLY, volume
 
 ROOT = Path(__file__).parent.parent
@@ -84,7 +90,7 @@ def test_what_a_system_that_is_not_deterministic_broke_is_stored_and_no_single_r
     assert NOT_REPRODUCED in said and said <= {NOT_REPRODUCED, VIOLATED}
 
 
-def _again(failure: StoredFailure, sut: str) -> NightlyTask:
+def _again(failure: FailureRecord, sut: str) -> NightlyTask:
     return NightlyTask(stream="stored", first=0, count=0, sut=sut, profile="python", until=0.0, failure=failure)
 
 

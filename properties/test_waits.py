@@ -17,13 +17,11 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import Plan
-from marker_sim.surroundings.supervisor import StartedProgram
 from marker_sim.worlds.http import probes
-from marker_sim.worlds.http.local_world import LocalWorld
-from marker_sim.worlds.http.planned_run import ForeignSystem, PlannedRun
-from marker_sim.worlds.http.servers import Command, Fleet, Server
+from properties.faces.judges import load_profile
+from properties.faces.surroundings import StartedProgram
+from properties.faces.worlds import Command, Fleet, ForeignSystem, LocalWorld, PlannedRun, Server
 from properties.package_tree import MODULES, PACKAGE, tree_of
 
 ENDS_S = 10.0

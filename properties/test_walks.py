@@ -9,12 +9,21 @@ import pytest
 
 from marker_sim.faults import Call, Fault, FaultKind, Site
 from marker_sim.plan import Op, Plan
-from marker_sim.report.notes import walk_line
-from marker_sim.search.numbered_calls import CHANGES, FATES, fates_of, numbered, shown
-from marker_sim.search.walks import BASES, PAIRS, STARTING, Walk, asked_again, workload
-from marker_sim.worlds.http.world import within
-from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
-from marker_sim.worlds.recorder import Recorder
+from properties.faces.report import walk_line
+from properties.faces.search import (
+    BASES,
+    CHANGES,
+    FATES,
+    PAIRS,
+    STARTING,
+    Walk,
+    asked_again,
+    fates_of,
+    numbered,
+    shown,
+    workload,
+)
+from properties.faces.worlds import ArmedFault, Interceptor, Recorder, StorageCall, within
 
 DIRECTORY = "walk/.hoodie/.temp/1"
 

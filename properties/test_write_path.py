@@ -7,15 +7,14 @@ from typing import Any
 
 import pytest
 
-from marker_sim.campaign.runs import execute, promised_breach
 from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.history import History
 from marker_sim.judges import judge
-from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import Plan, Task, Write
-from marker_sim.search.seeds import plan_seed
-from marker_sim.search.writes import make_write_plan
 from marker_sim.system import reference
+from properties.faces.campaign import execute, promised_breach
+from properties.faces.judges import load_profile
+from properties.faces.search import make_write_plan, plan_seed
 from properties.two_numbers import settings_of
 from properties.volume import part, volume
 

@@ -15,10 +15,10 @@ from functools import cache, partial
 import pytest
 
 from marker_sim.errors import HarnessError
-from marker_sim.surroundings.requirements import find_java
 from marker_sim.targets import hudi, hudi_java
-from marker_sim.worlds.door.available import refused
 from marker_sim.worlds.proxies import install as toxiproxy
+from properties.faces.surroundings import find_java
+from properties.faces.worlds import refused
 
 HUDI = "1.2.0"  # The release that every session tests; `pytest -m jvm` tests all.
 JARS = (hudi.bundle(HUDI), hudi_java.client(HUDI))

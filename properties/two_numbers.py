@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from marker_sim.faults import FaultKind
-from marker_sim.faults.model import FaultSettings
+from properties.faces.faults import FaultSettings
 
 _TYPES = {field.name: type(field.default) for field in fields(FaultSettings)}
 

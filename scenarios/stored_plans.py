@@ -11,10 +11,9 @@ import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from marker_sim.campaign.engine import run_campaign
-from marker_sim.campaign.played_shrinking import broken_in
 from marker_sim.plan import Plan, read_plan, write_plan
-from marker_sim.targets.target import CampaignRequest
+from properties.faces.campaign import broken_in, run_campaign
+from properties.faces.targets import CampaignRequest
 from properties.volume import NIGHTLY
 
 PLANS = Path(__file__).parent / "servers" / "plans"

@@ -6,8 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from marker_sim.cli.request import parse_request
-from marker_sim.cli.verify import carry_out
+from properties.faces.cli import carry_out, parse_request
 from properties.volume import CI_ONLY
 from scenarios.test_http import START
 

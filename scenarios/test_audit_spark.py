@@ -8,11 +8,8 @@ from pathlib import Path
 import pytest
 
 from marker_sim.errors import HarnessError
-from marker_sim.tables.audit.audit import audit_table
-from marker_sim.tables.audit.findings import TableFinding, TableReport
-from marker_sim.tables.audit.spark import listing_on_spark
-from marker_sim.tables.sources import open_source
 from properties.audit.hand_table import HandTable
+from properties.faces.tables import TableFinding, TableReport, audit_table, listing_on_spark, open_source
 from scenarios.quick_spark import use_quick_settings
 
 pytestmark = pytest.mark.spark

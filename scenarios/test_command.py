@@ -17,7 +17,7 @@ import pytest
 
 from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.pieces import NumberedRun, PieceResult, SearchSettings
-from marker_sim.campaign.runs import comparable, compare_modes, execute
+from marker_sim.campaign.runs import comparable, compare_modes, execute, reusing
 from marker_sim.cli.app import main
 from marker_sim.command import messages, session
 from marker_sim.command import programs as running
@@ -343,6 +343,18 @@ def test_a_program_that_promises_nothing_is_used_again_as_long_as_that_changes_n
     pool = pool_of(command)
     assert not done.failures and not done.statistics.differences and done.runs == 24
     assert pool.reuse_stopped is (again != "pass")
+
+
+@pytest.mark.parametrize("language", ["go"], indirect=True)
+def test_the_state_of_a_program_does_not_make_its_two_modes_differ(programs: dict[str, str], language: str) -> None:
+    """A plan is run in both modes, and what the program kept of the first run would end the second."""
+    command = f"{shlex.join([sys.executable, '-S', str(SOURCES / 'ends_when_started_again.py')])} {programs[language]}"
+    system = load_system(f"command:{command}")
+    plans = [plan for plan in (make_write_plan(seed, "direct", "s3") for seed in range(6)) if comparable(plan, system)]
+    with reusing(system, True):
+        findings = [compare_modes(plan, system)[2] for plan in plans]
+    assert sum(finding.judged for finding in findings) and not any(finding.breaches for finding in findings)
+    assert pool_of(command).reuse_stopped
 
 
 def test_a_killed_command_leaves_no_program(tmp_path: Path) -> None:

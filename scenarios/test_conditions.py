@@ -11,15 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign.played_shrinking import broken_in
-from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.outcome import conditions
-from marker_sim.search.seeds import plan_seed
-from marker_sim.targets.http import HttpTarget
-from marker_sim.targets.http_plans import plan_for_servers
-from marker_sim.targets.server_settings import batching
-from marker_sim.targets.target import CampaignRequest, RealRuns, ServerOptions
-from marker_sim.worlds.http.planned_run import OF_PLANS, PlayedPlan
+from properties.faces.campaign import broken_in
+from properties.faces.judges import load_profile
+from properties.faces.search import plan_seed
+from properties.faces.targets import CampaignRequest, HttpTarget, RealRuns, ServerOptions, batching, plan_for_servers
+from properties.faces.worlds import OF_PLANS, PlayedPlan
 from properties.volume import CI_ONLY
 
 SERVERS = Path(__file__).parent / "servers"

@@ -14,17 +14,14 @@ import pytest
 from marker_sim.faults import Fault, FaultKind, Site, Step
 from marker_sim.history import History
 from marker_sim.judges import Finding, judge
-from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.names import MarkerDirectory
-from marker_sim.outcome.conditions import ONE_REFUSED
 from marker_sim.plan import MALFORMED, Op, Plan
-from marker_sim.targets.http import HttpTarget
-from marker_sim.targets.target import CampaignRequest, ServerOptions
 from marker_sim.unusual_names import REFUSED
-from marker_sim.worlds.http.planned_run import OF_PLANS
-from marker_sim.worlds.http.world import DirectoryReader, run_reader
-from marker_sim.worlds.recorder import Recorder
 from properties import tools
+from properties.faces.judges import load_profile
+from properties.faces.outcome import ONE_REFUSED
+from properties.faces.targets import CampaignRequest, HttpTarget, ServerOptions
+from properties.faces.worlds import OF_PLANS, DirectoryReader, Recorder, run_reader
 from properties.volume import CI_ONLY, volume
 from scenarios.correct_servers.starts import HERE, SERVERS, build_go, missing, start
 from scenarios.stored_plans import caught

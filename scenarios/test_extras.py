@@ -23,10 +23,10 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.storages.s3 import S3Storage
-from marker_sim.targets.jvm.bundles import SERVICE
 from properties import tools
 from properties.audit.real_tables import unpack
+from properties.faces.storages import S3Storage
+from properties.faces.targets import SERVICE
 from properties.real.served import Served
 
 ROOT = Path(__file__).parent.parent

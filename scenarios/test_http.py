@@ -20,19 +20,16 @@ from typing import Any
 import psutil
 import pytest
 
-from marker_sim.campaign.engine import run_campaign
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.history import History
-from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.outcome.result import Campaign
-from marker_sim.report.notes import notes
-from marker_sim.report.page import render_page
-from marker_sim.report.verdict import judge_campaign
-from marker_sim.targets.http import HttpTarget
-from marker_sim.targets.target import CampaignRequest, ServerOptions
 from marker_sim.unusual_names import REFUSED
-from marker_sim.worlds.http.world import UNREAD
 from properties import tools
+from properties.faces.campaign import run_campaign
+from properties.faces.judges import load_profile
+from properties.faces.outcome import Campaign
+from properties.faces.report import judge_campaign, notes, render_page
+from properties.faces.targets import CampaignRequest, HttpTarget, ServerOptions
+from properties.faces.worlds import UNREAD
 from properties.volume import CI_ONLY, volume
 
 SERVER = Path(__file__).parent / "servers" / "marker_server.py"

@@ -17,21 +17,23 @@ from marker_sim.errors import HarnessError
 from marker_sim.faults import FAULT_CLASS
 from marker_sim.history import History
 from marker_sim.judges import judge
-from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.outcome.result import Campaign
-from marker_sim.report.page import render_page
-from marker_sim.report.verdict import judge_campaign
-from marker_sim.search.merged_plans import CONFINED_FAULTS
-from marker_sim.targets.http import HttpTarget
-from marker_sim.targets.target import CampaignRequest, ServerOptions
 from marker_sim.unusual_names import REFUSED
 from marker_sim.worlds.http import s3_worlds
-from marker_sim.worlds.http.plan_faults import OUTSIDE
-from marker_sim.worlds.http.world import Endpoint
-from marker_sim.worlds.interceptor import Interceptor
-from marker_sim.worlds.recorder import Recorder
-from marker_sim.worlds.s3_front import ProbedCapabilities, S3Front, probe_s3
-from marker_sim.worlds.s3_front.consistency_probe import ROUNDS
+from properties.faces.judges import load_profile
+from properties.faces.outcome import Campaign
+from properties.faces.report import judge_campaign, render_page
+from properties.faces.search import CONFINED_FAULTS
+from properties.faces.targets import CampaignRequest, HttpTarget, ServerOptions
+from properties.faces.worlds import (
+    OUTSIDE,
+    ROUNDS,
+    Endpoint,
+    Interceptor,
+    ProbedCapabilities,
+    Recorder,
+    S3Front,
+    probe_s3,
+)
 from properties.volume import CI_ONLY, NIGHTLY, volume
 from scenarios.stored_plans import caught
 from scenarios.test_http import campaign

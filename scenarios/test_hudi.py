@@ -18,23 +18,27 @@ from xml.etree import ElementTree
 import psutil
 import pytest
 
-from marker_sim.campaign.engine import run_campaign
-from marker_sim.campaign.played_shrinking import broken_in
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import Call, Fault, FaultKind, Site
-from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.outcome.result import Campaign
 from marker_sim.plan import Op, Plan
-from marker_sim.surroundings.requirements import find_java, spark_home
 from marker_sim.targets import hudi
-from marker_sim.targets.target import CampaignRequest
-from marker_sim.worlds.http.http_client import probe
-from marker_sim.worlds.http.s3_worlds import environment
-from marker_sim.worlds.http.servers import Command, Fleet, ServerPlace
-from marker_sim.worlds.http.world import Surroundings
-from marker_sim.worlds.interceptor import ArmedFault, Interceptor
-from marker_sim.worlds.recorder import Recorder
-from marker_sim.worlds.s3_front import S3Front
+from properties.faces.campaign import broken_in, run_campaign
+from properties.faces.judges import load_profile
+from properties.faces.outcome import Campaign
+from properties.faces.surroundings import find_java, spark_home
+from properties.faces.targets import CampaignRequest
+from properties.faces.worlds import (
+    ArmedFault,
+    Command,
+    Fleet,
+    Interceptor,
+    Recorder,
+    S3Front,
+    ServerPlace,
+    Surroundings,
+    environment,
+    probe,
+)
 
 
 def campaign(tmp_path: Path, version: str, budget_s: float, storage: str = "local") -> Campaign:

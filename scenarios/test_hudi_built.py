@@ -11,19 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.cli.app import main
-from marker_sim.cli.request import parse_request
 from marker_sim.errors import UsageError
 from marker_sim.faults import Fault, FaultKind, Site
 from marker_sim.judges import judge
-from marker_sim.judges.baselines.baseline import compare
-from marker_sim.outcome.statistics import Statistics
 from marker_sim.plan import Op, Plan
 from marker_sim.targets import hudi
-from marker_sim.targets.hudi_spark import HudiSparkTarget
-from marker_sim.targets.jvm.bundles import ADAPTER, SERVICE
-from marker_sim.targets.table import parse_target
-from marker_sim.targets.target import CampaignRequest
+from properties.faces.cli import main, parse_request
+from properties.faces.judges import compare
+from properties.faces.outcome import Statistics
+from properties.faces.targets import ADAPTER, SERVICE, CampaignRequest, HudiSparkTarget, parse_target
 from scenarios.by_hand.hudi_mended import mend
 
 BUNDLE = "META-INF/maven/org.apache.hudi/hudi-spark3.5-bundle_2.12/pom.properties"

@@ -10,16 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.cli.request import parse_request
 from marker_sim.judges import judge
-from marker_sim.outcome.failure import failures_in
-from marker_sim.report.scripts.table_script import script_of
-from marker_sim.search.numbered_calls import WalkPoint
-from marker_sim.targets.hudi_java_runs import CONFIRMED, DrawnPoint, JavaRuns
-from marker_sim.targets.hudi_java_walk import FAILED, KILLED, table_of
-from marker_sim.targets.target import CampaignRequest
 from marker_sim.worlds.spark.hudi import java_driver
-from marker_sim.worlds.spark.outcome import SparkRun
+from properties.faces.cli import parse_request
+from properties.faces.outcome import failures_in
+from properties.faces.report import script_of
+from properties.faces.search import WalkPoint
+from properties.faces.targets import CONFIRMED, FAILED, KILLED, CampaignRequest, DrawnPoint, JavaRuns, table_of
+from properties.faces.worlds import SparkRun
 from scenarios.findings.stored_finding import StoredFinding, read_findings
 from scenarios.plain_shell import run_script, settings_of_java_client
 

@@ -18,27 +18,29 @@ import psutil
 import pyarrow.parquet as pq
 import pytest
 
-from marker_sim.campaign.engine import run_campaign
-from marker_sim.campaign.played_shrinking import broken_in
-from marker_sim.cli.request import parse_request
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.history import History
-from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.outcome.result import Campaign
 from marker_sim.plan import read_plan, write_plan
-from marker_sim.search.seeds import plan_seed
-from marker_sim.tables.entries import by_word
-from marker_sim.tables.parts import observed
-from marker_sim.targets.hudi_spark import HudiSparkTarget
-from marker_sim.targets.hudi_spark_runs import open_runs
-from marker_sim.targets.jvm.bundles import Jars
-from marker_sim.targets.target import CampaignRequest
-from marker_sim.worlds.http.servers import VARIABLE
-from marker_sim.worlds.spark.hudi.choices import FIRST_S, Choices, TableRound
-from marker_sim.worlds.spark.hudi.settings import draw_table, partition_names
-from marker_sim.worlds.spark.hudi.steps import DATA, PHASES, with_steps
-from marker_sim.worlds.spark.hudi.table import Table
-from marker_sim.worlds.spark.hudi.table_storage import TableStorage
+from marker_sim.worlds.spark.hudi.steps import PHASES
+from properties.faces.campaign import broken_in, run_campaign
+from properties.faces.cli import parse_request
+from properties.faces.judges import load_profile
+from properties.faces.outcome import Campaign
+from properties.faces.search import plan_seed
+from properties.faces.tables import by_word, observed
+from properties.faces.targets import CampaignRequest, HudiSparkTarget, Jars, open_runs
+from properties.faces.worlds import (
+    DATA,
+    FIRST_S,
+    VARIABLE,
+    Choices,
+    Table,
+    TableRound,
+    TableStorage,
+    draw_table,
+    partition_names,
+    with_steps,
+)
 
 NIGHTLY = os.environ.get("MARKER_SIM_PROFILE") == "nightly"
 VERSIONS = ("0.15.0", "1.0.2", "1.1.1", "1.2.0")

@@ -18,18 +18,28 @@ import psutil
 import pytest
 
 from marker_sim.faults import Call, Fault, FaultKind
-from marker_sim.worlds.door.available import refused
-from marker_sim.worlds.door.front import UNSEEN
-from marker_sim.worlds.interceptor import Interceptor, StorageCall
-from marker_sim.worlds.recorder import Recorder
-from marker_sim.worlds.spark.application import Application
-from marker_sim.worlds.spark.fault_injector import TableFaultInjector
-from marker_sim.worlds.spark.hudi.settings import Program, draw_table
-from marker_sim.worlds.spark.hudi.steps import DATA, KILLED_AT, PHASES, TableStep, aimed_at, put_call
-from marker_sim.worlds.spark.hudi.table import Pace
-from marker_sim.worlds.spark.hudi.table_run import play_table
-from marker_sim.worlds.spark.hudi.table_storage import local_storage
-from marker_sim.worlds.spark.standalone import HOSTS, Standalone
+from marker_sim.worlds.spark.hudi.steps import PHASES
+from properties.faces.worlds import (
+    DATA,
+    HOSTS,
+    KILLED_AT,
+    UNSEEN,
+    Application,
+    Interceptor,
+    Pace,
+    Program,
+    Recorder,
+    Standalone,
+    StorageCall,
+    TableFaultInjector,
+    TableStep,
+    aimed_at,
+    draw_table,
+    local_storage,
+    play_table,
+    put_call,
+    refused,
+)
 from scenarios.test_hudi_spark_runs import FILE_ID, I1, Driver
 
 

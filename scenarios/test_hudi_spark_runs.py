@@ -12,33 +12,41 @@ from typing import Any, cast
 
 import pytest
 
-from marker_sim.cli.app import main
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.plan import Plan, read_plan, write_plan
-from marker_sim.tables.entries import Unreadable
-from marker_sim.tables.sources import DirectorySource
-from marker_sim.targets.table import parse_target
-from marker_sim.targets.target import ServerOptions
-from marker_sim.worlds.interceptor import ArmedFault, StorageCall
-from marker_sim.worlds.recorder import Recorder
-from marker_sim.worlds.spark.application import Application, Gone, Hangs, OutOfTime
-from marker_sim.worlds.spark.fault_injector import TableFaultInjector
-from marker_sim.worlds.spark.hudi.choices import Choices
-from marker_sim.worlds.spark.hudi.settings import Program, draw_table, has_rewrites, key_count, partition_names
-from marker_sim.worlds.spark.hudi.steps import (
+from marker_sim.worlds.spark.hudi.steps import PHASES
+from properties.faces.cli import main
+from properties.faces.tables import DirectorySource, Unreadable
+from properties.faces.targets import ServerOptions, parse_target
+from properties.faces.worlds import (
     DATA,
     KILLED_AT,
-    PHASES,
     REWRITE,
+    Application,
+    ArmedFault,
+    Choices,
+    Gone,
+    Hangs,
+    OutOfTime,
+    Pace,
+    Program,
+    Recorder,
+    StorageCall,
+    Table,
+    TableFaultInjector,
     TableStep,
+    TableStorage,
+    WriteRefused,
     aimed_at,
     call_of,
+    draw_table,
+    has_rewrites,
+    in_mode,
+    key_count,
+    partition_names,
     steps_of,
     with_steps,
 )
-from marker_sim.worlds.spark.hudi.table import Pace, Table, WriteRefused
-from marker_sim.worlds.spark.hudi.table_run import in_mode
-from marker_sim.worlds.spark.hudi.table_storage import TableStorage
 
 I1, I2 = "20261121172129786", "20261121172133948"
 FILE_ID = "f7a62827-d340-4e43-94d2-6206a470252b-0"

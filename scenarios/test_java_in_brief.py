@@ -10,20 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign.played_shrinking import broken_in
 from marker_sim.faults import FaultKind
 from marker_sim.judges import judge
-from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.outcome.failure import failures_in
 from marker_sim.plan import Plan, Task, Write
-from marker_sim.surroundings.requirements import find_java, spark_home
-from marker_sim.targets.hudi_java_runs import JavaRuns
-from marker_sim.targets.hudi_java_walk import KILLED
-from marker_sim.worlds.processes.storages import LocalFront
-from marker_sim.worlds.spark.plans import TASKS, task_fault, with_faults
-from marker_sim.worlds.spark.run import run_spark
-from marker_sim.worlds.spark.standalone import Standalone
 from properties import tools
+from properties.faces.campaign import broken_in
+from properties.faces.judges import load_profile
+from properties.faces.outcome import failures_in
+from properties.faces.surroundings import find_java, spark_home
+from properties.faces.targets import KILLED, JavaRuns
+from properties.faces.worlds import TASKS, LocalFront, Standalone, run_spark, task_fault, with_faults
 from properties.volume import PROFILE, volume
 from scenarios.findings.stored_finding import read_findings
 from scenarios.quick_spark import use_quick_settings

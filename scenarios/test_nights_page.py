@@ -10,11 +10,9 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from marker_sim.campaign.nightly.failures import name_of
-from marker_sim.campaign.nightly.page import write_summary
-from marker_sim.campaign.nightly.totals import Totals
-from marker_sim.outcome.failure import FIXED, VIOLATED, FailureRecord
 from properties import tools
+from properties.faces.campaign import Totals, name_of, write_summary
+from properties.faces.outcome import FIXED, VIOLATED, FailureRecord
 from scenarios.browser import Browser
 
 pytestmark = [tools.needs(tools.browser()), pytest.mark.volume]

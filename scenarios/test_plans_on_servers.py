@@ -16,22 +16,19 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from marker_sim.campaign.played_shrinking import broken_in
 from marker_sim.cli import main
-from marker_sim.cli.replay import Wanted, run_again
 from marker_sim.faults import Call, Fault, FaultKind, Site, Step
 from marker_sim.history import Event, History
 from marker_sim.judges import judge
-from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.outcome.conditions import REFUSED
-from marker_sim.outcome.failure import Failure, Kind
 from marker_sim.plan import COPY, MALFORMED, Op, Plan, read_plan
-from marker_sim.report.verdict import judge_campaign
-from marker_sim.report.write import write_outcome
-from marker_sim.targets.http import HttpTarget
-from marker_sim.targets.target import CampaignRequest, RealRuns, ServerOptions
 from marker_sim.unusual_names import KEPT
-from marker_sim.worlds.http.planned_run import HOSTILE, OF_PLANS
+from properties.faces.campaign import broken_in
+from properties.faces.cli import Wanted, run_again
+from properties.faces.judges import load_profile
+from properties.faces.outcome import REFUSED, Failure, Kind
+from properties.faces.report import judge_campaign, write_outcome
+from properties.faces.targets import CampaignRequest, HttpTarget, RealRuns, ServerOptions
+from properties.faces.worlds import HOSTILE, OF_PLANS
 from properties.volume import volume
 from scenarios.test_http import START, asked, campaign
 from scenarios.test_http_s3 import START as START_S3

@@ -12,21 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign.played_shrinking import broken_in
 from marker_sim.faults import Fault, FaultKind, Site
-from marker_sim.faults.sites import REPLY
 from marker_sim.history import History
 from marker_sim.judges import judge
-from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.outcome.conditions import POWER_LOST
 from marker_sim.plan import Plan
-from marker_sim.search.power_plans import KEEPS
-from marker_sim.search.walks import workload
-from marker_sim.targets.http import HttpTarget
-from marker_sim.targets.http_plans import ServerPlans
-from marker_sim.targets.target import CampaignRequest, RealRuns, ServerOptions
-from marker_sim.worlds.door.front import POWER
-from marker_sim.worlds.http.planned_run import OF_PLANS
+from properties.faces.campaign import broken_in
+from properties.faces.faults import REPLY
+from properties.faces.judges import load_profile
+from properties.faces.outcome import POWER_LOST
+from properties.faces.search import KEEPS, workload
+from properties.faces.targets import CampaignRequest, HttpTarget, RealRuns, ServerOptions, ServerPlans
+from properties.faces.worlds import OF_PLANS, POWER
 from properties.volume import CI_ONLY
 from scenarios.correct_servers.starts import start
 from scenarios.test_http import campaign

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from marker_sim.history import History
-from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.report.page import render_page
-from marker_sim.report.verdict import judge_campaign
 from properties import tools
 from properties.cli.campaigns import PLAN, campaign, changed
+from properties.faces.judges import load_profile
+from properties.faces.report import judge_campaign, render_page
 from properties.judges.build import DIRECTORY, Story, marker
 from scenarios.browser import Browser
 

@@ -11,7 +11,7 @@ import pytest
 
 from marker_sim.errors import UsageError
 from marker_sim.judges import judge
-from marker_sim.judges.promises.profiles import load_profile
+from properties.faces.judges import load_profile
 from tools.generated_mutants.generated import KILLED, NO_MUTANT, TROUBLE, possible
 from tools.generated_mutants.served import GROUNDS, MODULES, OPTIONS, USUAL, hunt_served, play
 from tools.generated_mutants.served_start import find_change

@@ -15,26 +15,26 @@ import pytest
 
 from marker_sim.faults import Fault, FaultKind
 from marker_sim.judges import judge
-from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.outcome.failure import failures_in
 from marker_sim.plan import Plan, Task, Write
-from marker_sim.search.seeds import plan_seed
-from marker_sim.surroundings.requirements import find_java, spark_home
-from marker_sim.worlds.processes.storages import LocalFront
-from marker_sim.worlds.spark.outcome import SparkRun
-from marker_sim.worlds.spark.plans import (
+from properties.faces.judges import load_profile
+from properties.faces.outcome import failures_in
+from properties.faces.search import plan_seed
+from properties.faces.surroundings import find_java, spark_home
+from properties.faces.worlds import (
     STORAGE,
     TASKS,
+    LocalFront,
+    SparkRun,
+    Standalone,
     driver_kill,
     driver_plan,
     phase_of,
+    run_spark,
     taking_back_fails,
     task_fault,
     task_plan,
     with_faults,
 )
-from marker_sim.worlds.spark.run import run_spark
-from marker_sim.worlds.spark.standalone import Standalone
 from scenarios.spark_counts import SparkCounts, count
 
 pytestmark = pytest.mark.spark

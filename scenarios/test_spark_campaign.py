@@ -22,11 +22,10 @@ import psutil
 import pyarrow.parquet as pq
 import pytest
 
-from marker_sim.campaign.nightly.ledger import read_lines
-from marker_sim.campaign.nightly.parquet import COVERAGE, FOLDER
-from marker_sim.campaign.nightly.units import ROWS, NightlyTask, swarm
+from marker_sim.campaign.nightly.units import swarm
 from marker_sim.surroundings import supervisor
-from marker_sim.surroundings.worker_pool import VARIABLE
+from properties.faces.campaign import COVERAGE, FOLDER, ROWS, NightlyTask, read_lines
+from properties.faces.surroundings import VARIABLE
 
 pytestmark = pytest.mark.spark
 

@@ -10,16 +10,15 @@ from typing import Any
 
 import pytest
 
-from marker_sim.campaign.played_shrinking import broken_in
 from marker_sim.faults import Call, Fault, FaultKind, Site
-from marker_sim.faults.sites import REPLY
-from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.outcome.result import KEPT, NOT_MET, WalkedCall
 from marker_sim.plan import Op, Plan
-from marker_sim.search.walks import Walk
-from marker_sim.targets.http_plans import ServerPlans
-from marker_sim.worlds.http.fault_injector import ServerFaultInjector
-from marker_sim.worlds.http.servers import Fleet
+from properties.faces.campaign import broken_in
+from properties.faces.faults import REPLY
+from properties.faces.judges import load_profile
+from properties.faces.outcome import KEPT, NOT_MET, WalkedCall
+from properties.faces.search import Walk
+from properties.faces.targets import ServerPlans
+from properties.faces.worlds import Fleet, ServerFaultInjector
 from properties.volume import CI_ONLY, volume
 from scenarios.test_plans_on_servers import real_runs
 

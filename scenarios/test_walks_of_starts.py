@@ -13,15 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign.played_shrinking import broken_in
 from marker_sim.errors import HarnessError
 from marker_sim.faults import Fault, FaultKind, Site
-from marker_sim.faults.sites import REPLY
-from marker_sim.outcome.result import KEPT, NOT_MET
 from marker_sim.plan import Plan
-from marker_sim.search.walks import BASES, STARTING, Walk
-from marker_sim.targets.http import HttpTarget
-from marker_sim.targets.target import CampaignRequest, RealRuns, ServerOptions
+from properties.faces.campaign import broken_in
+from properties.faces.faults import REPLY
+from properties.faces.outcome import KEPT, NOT_MET
+from properties.faces.search import BASES, STARTING, Walk
+from properties.faces.targets import CampaignRequest, HttpTarget, RealRuns, ServerOptions
 from properties.volume import CI_ONLY, volume
 from scenarios.correct_servers.starts import HERE, start
 from scenarios.test_walks import PROFILE, RUN_S, creates

@@ -11,27 +11,20 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign.played_shrinking import broken_in
-from marker_sim.campaign.replay import StoredPlan
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import Call, Fault, FaultKind, Step
 from marker_sim.history import History
 from marker_sim.judges import judge
-from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import COPY, Op, Plan
-from marker_sim.report.scripts.shell_script import shell_script
-from marker_sim.report.words import plan_sentences
-from marker_sim.search.wire_plans import HELD_UP, kinds_of, make_wire_plan
-from marker_sim.targets.http_plans import decided_by, plan_for_servers
-from marker_sim.targets.run_environment import open_ground, wires_on
-from marker_sim.targets.server_settings import INTERVALS_MS
-from marker_sim.targets.target import ServerOptions
-from marker_sim.worlds.http.plan_wires import STORAGE_WIRE, WIRE
-from marker_sim.worlds.http.planned_run import OF_PLANS, PlayedPlan
 from marker_sim.worlds.proxies import install
-from marker_sim.worlds.proxies.faults import BROKEN
 from properties import tools
 from properties.drawn import BATCHES
+from properties.faces.campaign import StoredPlan, broken_in
+from properties.faces.judges import load_profile
+from properties.faces.report import plan_sentences, shell_script
+from properties.faces.search import HELD_UP, kinds_of, make_wire_plan
+from properties.faces.targets import INTERVALS_MS, ServerOptions, decided_by, open_ground, plan_for_servers, wires_on
+from properties.faces.worlds import BROKEN, OF_PLANS, STORAGE_WIRE, WIRE, PlayedPlan
 from properties.volume import CI_ONLY
 from scenarios.test_plans_on_servers import real_runs
 

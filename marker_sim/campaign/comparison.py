@@ -11,8 +11,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any
 
-from marker_sim.campaign.played_shrinking import LOST, broken_in
-from marker_sim.campaign.runs import findings_in, findings_of
+from marker_sim.campaign.runs import LOST, broken_in, findings_in, findings_of
 from marker_sim.judges.findings import UNEXPLAINED
 from marker_sim.judges.guarantees import GUARANTEES
 from marker_sim.judges.promises.profiles import Profile

@@ -11,15 +11,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from marker_sim.campaign.pieces import SearchState
 from marker_sim.campaign.planned_runs import PlannedRuns
-from marker_sim.campaign.played_runs import PlayedRuns
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.history import History
 from marker_sim.outcome.result import Campaign
 from marker_sim.system import System
 from marker_sim.targets.target import CampaignRequest
+
+if TYPE_CHECKING:
+    from marker_sim.campaign.played_runs import PlayedRuns
 
 
 def run_campaign(
@@ -41,6 +44,8 @@ def run_campaign(
     """
     system = request.target.load()
     search = SearchState(request=request, progress=progress)
+    if system is None:
+        from marker_sim.campaign.played_runs import PlayedRuns  # Simulated runs need nothing of it.
     runs = PlayedRuns(search) if system is None else of_plans(search, system)
     interrupted = False
     try:

@@ -137,12 +137,6 @@ class JudgedExample(RuleBasedStateMachine):
         self._accused = False
 
     @classmethod
-    def declared(cls) -> tuple[str, ...]:
-        """The rules that have to fire sooner or later, sorted, without faults that cannot happen here."""
-        rules = [entry.function for entry in cls.setup_state().rules]
-        return tuple(sorted(f.__name__ for f in rules if not hasattr(f, "possible") or f.possible(cls)))
-
-    @classmethod
     def can(cls, kind: FaultKind) -> bool:
         """Whether a fault can happen here; type files can be damaged only in Hudi's format."""
         damage = kind is FaultKind.TYPE_DAMAGED and cls.system.layout != "hudi"

@@ -40,10 +40,10 @@ from marker_sim.campaign.pieces import (
     collected_by_hand,
     explore,
 )
-from marker_sim.campaign.played_shrinking import broken_in
 from marker_sim.campaign.runs import (
     MODES_AGREE,
     NO_FACTORY,
+    broken_in,
     digest,
     execute,
     lacking,

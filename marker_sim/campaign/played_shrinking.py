@@ -21,11 +21,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
+from marker_sim.campaign.runs import LOST, broken_in
 from marker_sim.errors import HarnessError
-from marker_sim.history import History
-from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import Profile
-from marker_sim.outcome.failure import INTERRUPTED, NO_TIME, NONE_SMALLER, Failure, Kind, failures_in
+from marker_sim.outcome.failure import INTERRUPTED, NO_TIME, NONE_SMALLER, Failure, Kind
 from marker_sim.plan import Plan
 from marker_sim.search.shrinking import by_history, jobs
 from marker_sim.search.shrinking.shrinker import Watch, shrink
@@ -35,14 +34,13 @@ BESIDE = 2  # Runs at the same time.
 WAITING = ("G6", "G7")  # Runs that break one of them mostly wait, idle, for the bound of an answer.
 LAST_RUNS, FEW_LAST_RUNS = 10, 4
 RELIABLE, FEW_RELIABLE = 8, 3  # Failing runs required of the last runs.
-RUNS_MAX = 2_000  # Of candidates.
+RUNS_MAX = 2_000  # Runs of smaller plans while one failure is shrunk.
 KEPT_MAX = 1  # Runs of an accepted candidate that may keep the guarantee.
 ENTRY_S, FRAME = 5.0, 2  # Time of a slow run for each entry, and a constant number of additional entries.
 FEW = 12  # A plan with at most this many entries has to break in five of six runs.
 CLOSING_SHARE = 0.3  # Share of the time for the last runs.
 PLANS_MAX = 2  # Number of failing plans whose candidates are tried.
 EVIDENCE_SHARE = 0.6  # Share of the time for the candidates that the evidence names.
-LOST = frozenset(("G1", "G2", "G3", "G4", "G11"))  # A lost name breaks one of them, depending on when it is noticed.
 PROBES = ("probe-", "once-")
 Again = Callable[[Plan, float, bool, bool], PlayedRun]
 
@@ -286,8 +284,3 @@ def _candidates(broken: Failure) -> Iterator[Plan]:
         yield from jobs.candidates(plan, history, breach.evidence)
         return
     yield from by_history.candidates(plan, history, breach.evidence, breach.under)
-
-
-def broken_in(history: History, plan: Plan | None, profile: Profile) -> dict[Kind, Failure]:
-    """The first breach of each kind in a run, by today's judges."""
-    return failures_in(history, judge(history, None), profile, plan)

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from marker_sim.campaign.played_shrinking import PlayedShrinker, SmallPlan, broken_in
+from marker_sim.campaign.played_shrinking import PlayedShrinker, SmallPlan
 from marker_sim.campaign.runs import (
     NO_FACTORY,
+    broken_in,
     execute,
     failure_of,
     findings_in,

@@ -19,7 +19,7 @@ from marker_sim.judges import judge, modes_agree
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.outcome.curve import CurvePoint, LikelihoodCurve, likelihood_curve
-from marker_sim.outcome.failure import Failure, Kind
+from marker_sim.outcome.failure import Failure, Kind, failures_in
 from marker_sim.plan import Plan
 from marker_sim.search.shrinking.candidates import without_one
 from marker_sim.search.shrinking.shrinker import RUNS_MAX, Watch, shrink
@@ -37,6 +37,12 @@ NOT_SERVED = "mode that the system does not serve"
 NO_FACTORY = "the system has no factory for the markers that are chosen there"
 LEFT_OUT = "run left out: the system needs what the storage does not offer"
 Subject = tuple[str | None, str | None, str | None]  # A table, an instant, and a name or path.
+LOST = frozenset(("G1", "G2", "G3", "G4", "G11"))  # A lost name breaks one of them, depending on when it is noticed.
+
+
+def broken_in(history: History, plan: Plan | None, profile: Profile) -> dict[Kind, Failure]:
+    """The first breach of each kind in a run, by today's judges."""
+    return failures_in(history, judge(history, None), profile, plan)
 
 
 def execute(plan: Plan, system: System, branch: Branch | None = None) -> tuple[History, int]:

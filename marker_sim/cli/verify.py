@@ -19,7 +19,6 @@ import typer
 
 from marker_sim.campaign.comparison import Comparison, compare, its_share
 from marker_sim.campaign.engine import run_campaign
-from marker_sim.campaign.replay import REAL, StoredPlan, replayed
 from marker_sim.campaign.runs import MODES_AGREE
 from marker_sim.cli import options as given
 from marker_sim.cli.output import Progress, say
@@ -212,6 +211,8 @@ def confirm(plan: Plan, sut: str, guarantee: str, profile: Profile, times: int =
     why = _not_playable(plan, guarantee)
     if why:
         return f"{SIMULATED_ONLY} {why}"
+    from marker_sim.campaign.replay import REAL, StoredPlan, replayed  # Real processes: after a violation alone.
+
     try:
         again = replayed(StoredPlan(sut=sut, guarantee=guarantee, plan=plan, world=REAL), sut, profile, times)
     except (HarnessError, UsageError) as error:

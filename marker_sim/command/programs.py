@@ -1,5 +1,5 @@
-"""The running programs of one command: each takes a line on standard input and prints lines until it waits for the
-next; a pool hands them to the processes of a run, then ends them or uses them again.
+"""The running programs of one command. Each reads a line from standard input and prints lines until it waits for the
+next one; a pool gives programs to the processes of a run, and ends or reuses them after it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from marker_sim.command.messages import PROTOCOL, Hello, ProgramLine, read_hello
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.surroundings import supervisor
 
-PREFIX = "command:"
 FIRST_START_S = 60.0  # The program may be compiled first.
 START_S = 12.0  # Within a run, whose watchdog checks every 15 s.
 TURN_S = 10.0

@@ -16,8 +16,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from marker_sim.command import PREFIX
 from marker_sim.command.messages import WRITE
-from marker_sim.command.programs import PREFIX, ProgramPool, pool_of
+from marker_sim.command.programs import ProgramPool, pool_of
 from marker_sim.command.session import Acts, Line, ProgramSession, make_factory, session_of
 from marker_sim.markers.store import Context
 from marker_sim.names import data_path

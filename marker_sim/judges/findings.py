@@ -132,7 +132,7 @@ def next_answer(view: HistoryIndex, directory: str, at: int, name: str = "") -> 
 
 
 def _deeds(view: HistoryIndex, named: Iterable[int], fault: int | None, said: str) -> str:
-    """What events did, in their order, and the fault under which they did it: the end of a sentence.
+    """The end of a sentence: what each event did, in order, and under which fault.
 
     said: the sentence until then, the clauses of which are not repeated.
     """

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from marker_sim.history import History
@@ -123,7 +123,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureRecord:
-    """A failure as it is stored: with its plan, from which the run can be repeated, and without the run.
+    """A failure as nights store it: with its plan, from which the run can be repeated, and without the run.
 
     shrunk: whether there was time to make its plan small.
     text: the sentence, the message and the events.
@@ -132,6 +132,14 @@ class FailureRecord:
     world: "simulated", "real", "spark", or "server" for a foreign system.
     plan: a Plan as JSON; empty in files of older versions that have none.
     cause: of the breach, "" in files of older versions.
+
+    The rest is of all its occurrences, and empty in the record of one:
+    name: of its file.
+    seen: how often exactly this occurred; alike: how often a similar one.
+    first_seen, last_seen: times of day; night: of the first.
+    fixed: when a replay no longer reproduced it, "" before.
+    status: of the last replay, "" before there was one; violated when it occurred again since.
+    server: how a foreign server is started, as `ServerOptions`; empty for other systems.
     """
 
     guarantee: str
@@ -147,6 +155,19 @@ class FailureRecord:
     entries_before: int = 0
     deterministic: bool = True
     cause: str = ""
+    name: str = ""
+    sut: str = ""
+    profile: str = ""
+    kit_version: str = ""
+    first_seen: str = ""
+    last_seen: str = ""
+    night: int = 0
+    seen: int = 1
+    alike: int = 0
+    seeds: tuple[int, ...] = ()
+    status: str = ""
+    fixed: str = ""
+    server: dict[str, Any] = field(default_factory=dict)
 
     @property
     def place(self) -> str:
@@ -155,15 +176,15 @@ class FailureRecord:
 
     @property
     def rank(self) -> tuple[bool, bool, bool, bool, int]:
-        """As of a `Failure`; without entries the kit's own requests are enough."""
+        """The order of `Failure.rank`; a plan without entries counts as one that breaks by the kit's own requests."""
         faulty = bool(self.plan.get("faults"))
         return not self.shrunk, self.guarantee == HOSTILE, not self.entries, faulty, self.entries
 
     @property
     def links(self) -> frozenset[Hashable]:
-        """The keys that it shares with failures of the same defect."""
-        run = ("run", self.world, self.mode, self.storage, self.seed)
-        return frozenset({run, cause_link(self.guarantee, self.cause, self.message)})
+        """The keys that it shares with failures of the same defect: a run, a cause."""
+        runs = (("run", self.world, self.mode, self.storage, seed) for seed in self.seeds or (self.seed,))
+        return frozenset({*runs, cause_link(self.guarantee, self.cause, self.message)})
 
     @property
     def entries(self) -> int:

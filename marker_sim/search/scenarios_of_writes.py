@@ -10,8 +10,7 @@ from marker_sim.plan import Plan, Task, Write
 from marker_sim.search.scenarios import REFUSALS, S3, TRIES, Scenario, at_site, calls_refused
 from marker_sim.search.seeds import Draws
 from marker_sim.unusual_names import PARTITIONS
-
-_ASKS = 6  # The write client asks this often for the list that ends a write.
+from marker_sim.writer.client import ASK_TRIES
 
 
 def refused_deletions(rng: Draws, plan: Plan) -> Plan:
@@ -82,15 +81,15 @@ def unreadable_when_left(rng: Draws, plan: Plan) -> Plan:
 
 def unlisted_until_the_last_try(rng: Draws, plan: Plan) -> Plan:
     """The list that ends a write is refused as often as its client asks, or once less; some attempts have lost."""
-    tasks = [Task(group=f"f{n}", copies=rng.of(1, 2, 2)) for n in range(rng.randint(1, 3))]
+    tasks = [Task(group=f"f{n}", copies=2) for n in range(rng.randint(1, 3))]
     tasks.append(Task(group="slow", slow_ms=rng.of(60, 900)))  # Gives the losing attempts time to write their files.
-    served = plan.mode == "timeline" and plan.storage in BATCHED_STORAGES
-    site, first = ("server: directory listed", 2) if served else ("driver: markers asked for by finalize", 1)
     refused = calls_refused(
-        rng.choice(REFUSALS[plan.storage]), site, first, TRIES * rng.of(_ASKS - 1, _ASKS - 1, _ASKS)
+        rng.choice(REFUSALS[plan.storage]),
+        "driver: markers asked for by finalize",
+        1,
+        TRIES * (ASK_TRIES - rng.of(1, 1, 0)),
     )
-    writes = (Write(tasks=tuple(tasks)),) * rng.of(1, 2)
-    return replace(plan, writes=writes, executors=max(2, plan.executors), faults=tuple(refused))
+    return replace(plan, writes=(Write(tasks=tuple(tasks)),), executors=2, faults=tuple(refused))
 
 
 def ended_by_the_dead(rng: Draws, plan: Plan) -> Plan:
@@ -165,5 +164,5 @@ OF_WRITES = (
     Scenario(left_to_the_sweep, 0.04),
     Scenario(longer_than_patience, 0.004),
     Scenario(server_refused, 0.01, "timeline", S3),
-    Scenario(unlisted_until_the_last_try, 0.02),
+    Scenario(unlisted_until_the_last_try, 0.02, "direct"),
 )

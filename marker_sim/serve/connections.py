@@ -121,7 +121,7 @@ class Connection(HttpToolsProtocol):
             self._learn(data, self.cycle)
 
     def _learn(self, data: bytes, cycle: Plain) -> None:
-        """Remember the headers of a plain request that came alone and in one piece."""
+        """Cache the headers of a request that arrived alone and in one read."""
         whole = _WHOLE_HEAD.fullmatch(data) if len(data) <= HEAD_REPEATED_MAX_BYTES and cycle.keep_alive else None
         if whole is not None and not cycle.more_body:
             self.app.learn_head(whole[1], cycle.headers)
@@ -186,7 +186,7 @@ class Connection(HttpToolsProtocol):
         return cycle
 
     def on_message_complete(self) -> None:
-        """Take in that the request is complete."""
+        """Called by the parser at the end of a request."""
         self._in_head = True
         self._begun_s = None
         super().on_message_complete()

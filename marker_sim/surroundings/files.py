@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from marker_sim.errors import HarnessError
 
 CACHE_VARIABLE = "MARKER_SIM_CACHE"
 
@@ -54,3 +58,24 @@ def held(path: Path, *, wait: bool = False) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+@contextmanager
+def scratch_directory(named: Path | None = None) -> Iterator[Path]:
+    """A scratch directory, removed at the end; HarnessError when it cannot be made.
+
+    named: its path, where one that a killed campaign left is to be deleted; a new path otherwise.
+    """
+    try:
+        scratch = named or Path(tempfile.mkdtemp(prefix="marker-sim-")).resolve()
+        if named:
+            shutil.rmtree(named, ignore_errors=True)
+            named.mkdir(mode=0o700)
+    except OSError as error:
+        raise HarnessError(
+            f"no scratch directory can be made at {named or tempfile.gettempdir()}: {error.strerror or error}"
+        ) from error
+    try:
+        yield scratch
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)

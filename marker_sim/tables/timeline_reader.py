@@ -13,7 +13,7 @@ from marker_sim.tables.parts import TableProperties
 from marker_sim.tables.sources import StoredFile, TableSource
 from marker_sim.timeline import Entry, State, table_entry
 
-_AGAIN_AFTER_S = 0.5
+AGAIN_AFTER_S = 0.5
 
 
 class TableTimeline(NamedTuple):
@@ -56,7 +56,7 @@ class TimelineReader:
         timeline = self.read()
         if not timeline.archive_error and not any(each.error and not each.archived for each in timeline.entries):
             return timeline
-        time.sleep(_AGAIN_AFTER_S)
+        time.sleep(AGAIN_AFTER_S)
         self._known = {file: entry for file, entry in self._known.items() if not entry.error}
         self._archives = {file: read for file, read in self._archives.items() if not isinstance(read, str)}
         return self.read()

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from marker_sim.command.programs import PREFIX, split_command
+from marker_sim.command import PREFIX
+from marker_sim.command.programs import split_command
 from marker_sim.errors import UsageError
 from marker_sim.system import System
 from marker_sim.targets.http import check_program
@@ -21,7 +22,6 @@ from marker_sim.targets.target import (
     ServerOptions,
     Target,
     TargetCapabilities,
-    TargetRow,
 )
 
 NAME = PREFIX.removesuffix(":")
@@ -64,8 +64,6 @@ class CommandTarget(PythonTarget):
         super(CommandTarget, self).prepare(request, progress)
 
 
-def _parse(text: str) -> Target | None:
+def parse(text: str) -> Target | None:
+    """The target of a text, None for a name that is not of this module."""
     return CommandTarget(sut=text) if text == NAME or text.startswith(PREFIX) else None
-
-
-ROW: TargetRow = TargetRow("command:COMMAND", _parse, plans=True)

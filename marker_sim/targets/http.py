@@ -24,7 +24,6 @@ from marker_sim.targets.target import (
     ServerOptions,
     Target,
     TargetCapabilities,
-    TargetRow,
 )
 
 COMPOSED = "{threads} {interval_ms}"  # Placeholders in every command that the kit composes.
@@ -137,4 +136,6 @@ def check_program(option: str, text: str) -> None:
         raise HarnessError(f"{option}: the program {program!r} {there}; give its full path or put it on PATH")
 
 
-ROW: TargetRow = TargetRow("http", lambda text: HttpTarget() if text == "http" else None, note=" (with --start)")
+def parse(text: str) -> Target | None:
+    """The target of a text, None for a name that is not of this module."""
+    return HttpTarget() if text == "http" else None

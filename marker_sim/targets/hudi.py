@@ -22,7 +22,7 @@ from marker_sim.reading import either
 from marker_sim.surroundings.requirements import find_java, spark_home
 from marker_sim.targets.http import HttpTarget, check_packages, check_surroundings
 from marker_sim.targets.jvm.bundles import BuiltBundle, Jars, is_path, read_bundle
-from marker_sim.targets.target import SERVERS, CampaignRequest, Target, TargetCapabilities, TargetRow
+from marker_sim.targets.target import SERVERS, CampaignRequest, Target, TargetCapabilities
 
 NAME = "hudi"
 VERSIONS = ("0.15.0", "1.0.2", "1.1.1", "1.2.0")
@@ -139,9 +139,7 @@ def service_command(java: str, class_path: str, launcher: str) -> str:
     return f"{words}{told} -p {{port}} --enable-marker-requests -mbt {{threads}} -mbi {{interval_ms}} -mdp 4 -st MEMORY"
 
 
-def _parse(text: str) -> Target | None:
+def parse(text: str) -> Target | None:
+    """The target of a text, None for a name that is not of this module; UsageError for a wrong version or path."""
     found = parse_bundle(text, NAME)
     return None if found is None else HudiTarget(sut=found.sut, version=found.version, built=found.jar)
-
-
-ROW: TargetRow = TargetRow("hudi:VERSION|PATH", _parse)

@@ -26,7 +26,6 @@ from marker_sim.targets.target import (
     ServerOptions,
     Target,
     TargetCapabilities,
-    TargetRow,
 )
 
 NAME = "hudi-java"
@@ -71,7 +70,8 @@ def client(version: str) -> Jars:
     return Jars(what=f"the Java client of Hudi {version}", coordinates=(f"org.apache.hudi:hudi-java-client:{version}",))
 
 
-def _parse(text: str) -> Target | None:
+def parse(text: str) -> Target | None:
+    """The target of a text, None for a name that is not of this module; UsageError for a wrong version or path."""
     name, _, word = text.partition(":")
     if name != NAME:
         return None
@@ -85,6 +85,3 @@ def _parse(text: str) -> Target | None:
             " another version"
         )
     return HudiJavaTarget(sut=text, version=word)
-
-
-ROW = TargetRow("hudi-java:VERSION|PATH", _parse)

@@ -17,7 +17,6 @@ from marker_sim.targets.target import (
     ServerOptions,
     Target,
     TargetCapabilities,
-    TargetRow,
 )
 
 NAME = "hudi-spark"
@@ -66,9 +65,7 @@ class HudiSparkTarget(Target):
         return open_runs(request, self.version, java, (*jars, *s3a))
 
 
-def _parse(text: str) -> Target | None:
+def parse(text: str) -> Target | None:
+    """The target of a text, None for a name that is not of this module; UsageError for a wrong version or path."""
     found = parse_bundle(text, NAME, writes=True)
     return None if found is None else HudiSparkTarget(sut=found.sut, version=found.version, built=found.jar)
-
-
-ROW: TargetRow = TargetRow("hudi-spark:VERSION|PATH", _parse)

@@ -23,9 +23,10 @@ from marker_sim.errors import HarnessError
 from marker_sim.outcome.failure import Kind
 from marker_sim.outcome.result import Campaign
 from marker_sim.plan import Plan
+from marker_sim.surroundings.files import scratch_directory
 from marker_sim.surroundings.requirements import spark_home
 from marker_sim.surroundings.supervisor import end_marked
-from marker_sim.targets.run_environment import check_door, scratch_directory
+from marker_sim.targets.run_environment import check_door
 from marker_sim.targets.target import CampaignRequest
 from marker_sim.worlds.door.front import UNSEEN
 from marker_sim.worlds.http.servers import VARIABLE

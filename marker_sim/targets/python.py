@@ -14,7 +14,7 @@ from marker_sim.loading import can_be_loaded, load_system, name_of
 from marker_sim.markers.store import Factory
 from marker_sim.plan import STORAGES, Op, Plan
 from marker_sim.system import System
-from marker_sim.targets.target import CampaignRequest, Target, TargetCapabilities, TargetRow
+from marker_sim.targets.target import CampaignRequest, Target, TargetCapabilities
 from marker_sim.worlds.simulated.cluster import Cluster
 from marker_sim.worlds.simulated.storage import CAPABILITIES
 from marker_sim.worlds.simulated.watchdog import watched
@@ -99,21 +99,11 @@ def served_places(system: System, request: CampaignRequest) -> tuple[tuple[str, 
     return places
 
 
-def _parse(text: str) -> Target | None:
-    module, _, factory = text.partition(":")
-    return PythonTarget(sut=text, can=OF_FACTORY) if module and factory else None
-
-
-def _parse_reference(text: str) -> Target | None:
-    return PythonTarget(sut=text) if text == "reference" else None
-
-
-def _parse_mutant(text: str) -> Target | None:
-    name, _, mutant = text.partition(":")
-    return PythonTarget(sut=text) if name == "mutant" and mutant else None
-
-
-REFERENCE: TargetRow = TargetRow("reference", _parse_reference, plans=True)
-# The reference with one line of its source broken on purpose, by the name in the catalogue.
-MUTANT: TargetRow = TargetRow("mutant:NAME", _parse_mutant, plans=True)
-ROW: TargetRow = TargetRow("package.module:factory", _parse, plans=True)
+def parse(text: str) -> Target | None:
+    """The target of `reference`, of a mutant or of a factory, None for any other text."""
+    if text == "reference":
+        return PythonTarget(sut=text)
+    before, _, after = text.partition(":")
+    if not before or not after:
+        return None
+    return PythonTarget(sut=text) if before == "mutant" else PythonTarget(sut=text, can=OF_FACTORY)

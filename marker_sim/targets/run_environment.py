@@ -9,8 +9,6 @@ surroundings, and what it does to a server would be held against the server.
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -19,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from marker_sim.errors import HarnessError
+from marker_sim.surroundings.files import scratch_directory
 from marker_sim.targets.server_settings import FORMS
 from marker_sim.worlds.door.available import refused
 from marker_sim.worlds.http.local_world import LocalWorld
@@ -96,16 +95,3 @@ def _object_store(
         left_out=s3_worlds.NOT_ON_A_SITE,
         probed=probed.to_dict(),
     )
-
-
-@contextmanager
-def scratch_directory() -> Iterator[Path]:
-    """A scratch directory for a campaign, removed at its end; HarnessError when it cannot be made."""
-    try:
-        scratch = Path(tempfile.mkdtemp(prefix="marker-sim-")).resolve()
-    except OSError as error:
-        raise HarnessError(f"no scratch directory can be made: {error.strerror or error}") from error
-    try:
-        yield scratch
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)

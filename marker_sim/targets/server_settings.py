@@ -64,8 +64,6 @@ def parse_endpoint(options: Mapping[str, str], environment: Mapping[str, str]) -
 
     options: those given, by their names without `--s3-`.
     """
-    from marker_sim.worlds.http.world import Endpoint
-
     url, bucket = options.get("endpoint"), options.get("bucket")
     if url is None:
         for option in (f"--s3-{name.replace('_', '-')}" for name in options):
@@ -74,6 +72,8 @@ def parse_endpoint(options: Mapping[str, str], environment: Mapping[str, str]) -
                 " to use the S3 front that the kit starts"
             )
         return None
+    from marker_sim.worlds.http.world import Endpoint
+
     try:
         parts = urlsplit(url)
         fine = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0

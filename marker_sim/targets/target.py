@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from marker_sim.history import History
@@ -247,18 +247,3 @@ class Target:
     def real_runs(self, request: CampaignRequest, progress: Callable[[str], None]) -> AbstractContextManager[RealRuns]:
         """The runs of a campaign; all processes that they started have ended when the block is left."""
         raise AssertionError(f"the runs of {self.sut} are plans")
-
-
-class TargetRow(NamedTuple):
-    """A row of the table of targets.
-
-    words: what `--sut` accepts.
-    parse: the target of a text, None when it is not of this row; UsageError when it is and something is wrong.
-    plans: whether its runs are plans.
-    note: what else a user has to write.
-    """
-
-    words: str
-    parse: Callable[[str], Target | None]
-    plans: bool = False
-    note: str = ""

@@ -11,15 +11,17 @@ import math
 import threading
 import time
 from collections.abc import Callable, Collection
+from typing import Any
 
 from marker_sim.faults import FaultKind
-from marker_sim.history import Event, Kind, Value, answer_bound_before_faults
+from marker_sim.history import Event, answer_bound_before_faults
 from marker_sim.names import MarkerDirectory, parse_directory
 from marker_sim.tables.parts import observed
 from marker_sim.tables.sources import Files
+from marker_sim.worlds.cluster.recording import Events
 
 
-class Recorder:
+class Recorder(Events):
     """The history in progress. `answered` of a directory is what must be stored unless it was deleted."""
 
     def __init__(self) -> None:
@@ -37,26 +39,14 @@ class Recorder:
         with self.lock:
             return len(self.events) - 1
 
-    def record(
-        self,
-        process: str,
-        role: str,
-        kind: Kind,
-        operation: str,
-        table: str | None = None,
-        instant: str | None = None,
-        path: str | None = None,
-        value: Value = None,
-        error: str | None = None,
-        caused_by: int | None = None,
-    ) -> int:
+    def append(self, row: tuple[Any, ...]) -> int:
         """Add an event and return its index; -1 once the history is closed."""
         with self.lock:
-            if self.closed or (self.clients_over and role == "client"):
+            if self.closed or (self.clients_over and row[1] == "client"):
                 return -1
             index = len(self.events)
             now_ns = time.monotonic_ns() - self._began_ns
-            event = Event(index, now_ns, process, role, kind, operation, table, instant, path, value, error, caused_by)
+            event = Event(index, now_ns, *row)
             self.events.append(event)
             self._follow(event)
             return index

@@ -15,9 +15,7 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from marker_sim.tables.audit.audit import audit_table
-from marker_sim.tables.audit.findings import TableFinding, TableReport
-from marker_sim.tables.sources import open_source
+from properties.faces.tables import TableFinding, TableReport, audit_table, open_source
 
 PROPERTIES = """hoodie.table.name=t
 hoodie.table.type={kind}

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from marker_sim.names import TYPE_BATCHED
-from marker_sim.tables.audit.findings import KINDS
 from properties.audit.hand_table import HandTable, of_kind
+from properties.faces.tables import KINDS
 
 BATCHED = {"MARKERS.type": TYPE_BATCHED}
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from marker_sim.tables.audit import audit as auditing
-from marker_sim.tables.sources import DirectorySource
 from properties.audit.hand_table import HandTable, audit_at, of_kind
+from properties.faces.tables import DirectorySource
 
 
 @pytest.fixture(params=[6, 8], ids=["layout-1", "layout-2"])

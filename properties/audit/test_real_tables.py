@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.tables.audit.findings import TableFinding, TableReport
 from properties.audit.damages import DAMAGES, Damage
 from properties.audit.disk import Unfit
 from properties.audit.hand_table import audit_at
 from properties.audit.real_tables import names, pack, unpack
+from properties.faces.tables import TableFinding, TableReport
 from properties.real.fronts import fronted
 from properties.volume import volume
 

@@ -8,11 +8,9 @@ from wsgiref.types import WSGIEnvironment
 import pytest
 
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.tables.audit.findings import TableReport
-from marker_sim.tables.sources import BucketSource, DirectorySource, TableSource
-from marker_sim.worlds.s3_front import S3Front
-from marker_sim.worlds.s3_front.http_server import Response
 from properties.audit.hand_table import HandTable, audit_at
+from properties.faces.tables import BucketSource, DirectorySource, TableReport, TableSource
+from properties.faces.worlds import Response, S3Front
 from properties.real.fronts import Stage, fronted
 
 

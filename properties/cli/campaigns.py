@@ -8,11 +8,9 @@ from typing import Any
 
 from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.history import Event, Header, History
-from marker_sim.judges.findings import Breach, Finding
-from marker_sim.outcome.failure import Failure, Kind
-from marker_sim.outcome.result import Campaign
-from marker_sim.outcome.statistics import Statistics
 from marker_sim.plan import Op, Plan
+from properties.faces.judges import Breach, Finding
+from properties.faces.outcome import Campaign, Failure, Kind, Statistics
 
 MARKER = "p/<b>f</b>_0-0-0_001.parquet.marker.CREATE"
 DAMAGED = "p/\udcff\n.marker.CREATE"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from marker_sim.cli.app import main
+from properties.faces.cli import main
 from properties.volume import CI_ONLY, volume
 
 BROKEN = "mutant:exists-from-memory"

@@ -15,12 +15,11 @@ import pytest
 from typer.main import get_command
 
 from marker_sim.cli import main
-from marker_sim.cli.app import COMMANDS, PAGES, TOP, build_app
-from marker_sim.cli.request import SECRET_OPTION, SEED_MAX, parse_duration, parse_request
 from marker_sim.errors import UsageError
-from marker_sim.judges.promises.profiles import SHIPPED
-from marker_sim.report.verdict import without_option
-from marker_sim.targets.table import NAMES, PLANNED, parse_target
+from properties.faces.cli import COMMANDS, PAGES, SECRET_OPTION, SEED_MAX, TOP, build_app, parse_duration, parse_request
+from properties.faces.judges import SHIPPED
+from properties.faces.report import without_option
+from properties.faces.targets import NAMES, PLANNED, parse_target
 
 ROOT = Path(__file__).parents[2]
 HTTP = ("verify", "--sut", "http", "--start", "sh {port}")

@@ -17,16 +17,15 @@ import pytest
 
 from marker_sim import __version__
 from marker_sim.cli import main
-from marker_sim.cli.doctor import Check
 from marker_sim.errors import HarnessError
 from marker_sim.history import write_jsonl
-from marker_sim.surroundings.files import CACHE_VARIABLE
-from marker_sim.surroundings.requirements import REQUIREMENTS
 from marker_sim.targets import hudi, hudi_java
-from marker_sim.targets.jvm.bundles import Jars
 from marker_sim.worlds.proxies import install as toxiproxy
 from properties.busy import VARIABLE, busy_processes
 from properties.cli.campaigns import history
+from properties.faces.cli import Check
+from properties.faces.surroundings import CACHE_VARIABLE, REQUIREMENTS
+from properties.faces.targets import Jars
 from properties.tools import java, needs
 
 ROOT = Path(__file__).parent.parent.parent

@@ -9,13 +9,12 @@ from dataclasses import replace
 
 import pytest
 
-from marker_sim.campaign.replay import with_processes
-from marker_sim.campaign.sources.played import Processes
-from marker_sim.cli.verify import CONFIRMED, HELD, NOT_REPRODUCED, SIMULATED_ONLY, UNDECIDED, confirm
 from marker_sim.errors import HarnessError
-from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.plan import Plan, Task, Write
-from marker_sim.worlds.processes.fork_server import FORK_TIMEOUT_S
+from properties.faces.campaign import Processes, with_processes
+from properties.faces.cli import CONFIRMED, HELD, NOT_REPRODUCED, SIMULATED_ONLY, UNDECIDED, confirm
+from properties.faces.judges import load_profile
+from properties.faces.worlds import FORK_TIMEOUT_S
 
 PROFILE = load_profile("reference")
 LEFT_BEHIND = Plan(mode="timeline", storage="local", directories=(), writes=(Write(tasks=(Task(),), abandon=True),))

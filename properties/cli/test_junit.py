@@ -8,12 +8,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from marker_sim.cli.app import main
-from marker_sim.judges.baselines.baseline import Known
-from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.report.verdict import VerdictOutcome, judge_campaign
-from marker_sim.report.write import junit_xml
 from properties.cli.campaigns import campaign, changed
+from properties.faces.cli import main
+from properties.faces.judges import Known, load_profile
+from properties.faces.report import VerdictOutcome, judge_campaign, junit_xml
 
 PROFILE = load_profile("reference")
 

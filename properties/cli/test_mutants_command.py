@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.campaign.hunts import SEARCHES, Kill, kill
 from marker_sim.cli import main
 from marker_sim.errors import HarnessError
-from marker_sim.judges.guarantees import GUARANTEES
 from marker_sim.mutants import Mutant
 from marker_sim.plan import Plan
+from properties.faces.campaign import SEARCHES, Kill, kill
+from properties.faces.judges import GUARANTEES
 from properties.volume import CI_ONLY, volume
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from marker_sim.cli.output import Progress
+from properties.faces.cli import Progress
 from properties.volume import CI_ONLY
 
 ROOT = Path(__file__).parent.parent.parent

@@ -17,14 +17,12 @@ from hypothesis import strategies as st
 
 from marker_sim.campaign import replay as searching
 from marker_sim.cli import main
-from marker_sim.cli.stored import failures_at
-from marker_sim.cli.verify import SIMULATED_ONLY
 from marker_sim.faults import FAULT_CLASSES
 from marker_sim.history import read_jsonl
-from marker_sim.judges.guarantees import BY_ID
-from marker_sim.judges.promises.profiles import SHIPPED, Profile, load_profile, parse_profile, unshipped
 from marker_sim.plan import Op, Plan, write_plan
-from marker_sim.surroundings.time_limit import TimeLimit
+from properties.faces.cli import SIMULATED_ONLY, failures_at
+from properties.faces.judges import BY_ID, SHIPPED, Profile, load_profile, parse_profile, unshipped
+from properties.faces.surroundings import TimeLimit
 
 ROOT = Path(__file__).parents[2]
 # Answers before it stores, takes hostile names, and leaves a marker behind when it deletes.

@@ -23,24 +23,23 @@ from rich.console import Console
 from marker_sim.errors import HarnessError
 from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.history import Event, History, read_jsonl
-from marker_sim.judges.baselines.baseline import Known
-from marker_sim.judges.findings import Breach, Finding
-from marker_sim.judges.guarantees import BY_ID
-from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.judges.verdict_row import VerdictRow
-from marker_sim.outcome.failure import stories
-from marker_sim.outcome.result import Campaign
 from marker_sim.plan import Plan, read_plan
 from marker_sim.report import write as writing
-from marker_sim.report.columns import read_parquet, write_parquet
-from marker_sim.report.notes import OWN_DEFECT
-from marker_sim.report.page import headline
-from marker_sim.report.table import merged, print_outcome
-from marker_sim.report.verdict import judge_campaign
-from marker_sim.report.words import plan_sentences
-from marker_sim.report.write import write_outcome
-from marker_sim.surroundings.files import replacing
 from properties.cli.campaigns import MARKER, PLAN, campaign, changed, history
+from properties.faces.judges import BY_ID, Breach, Finding, Known, VerdictRow, load_profile
+from properties.faces.outcome import Campaign, stories
+from properties.faces.report import (
+    OWN_DEFECT,
+    headline,
+    judge_campaign,
+    merged,
+    plan_sentences,
+    print_outcome,
+    read_parquet,
+    write_outcome,
+    write_parquet,
+)
+from properties.faces.surroundings import replacing
 from properties.two_numbers import settings_of
 
 REFERENCE = load_profile("reference")

@@ -16,14 +16,11 @@ from typing import Any
 import pytest
 
 from marker_sim.cli import main
-from marker_sim.cli.request import parse_request
-from marker_sim.cli.stored import failures_at
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.report.directory import newest_earlier, open_report
-from marker_sim.report.verdict import judge_campaign
-from marker_sim.report.write import write_outcome
 from properties.cli.campaigns import campaign
+from properties.faces.cli import failures_at, parse_request
+from properties.faces.judges import load_profile
+from properties.faces.report import judge_campaign, newest_earlier, open_report, write_outcome
 
 ARGV = ("verify", "--budget", "1s")
 REFERENCE = load_profile("reference")

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from marker_sim.campaign.replay import ShrinkingSoFar
 from marker_sim.cli import main
 from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.history import read_jsonl
 from marker_sim.plan import Op, Plan, read_plan, write_plan
+from properties.faces.campaign import ShrinkingSoFar
 from properties.volume import CI_ONLY
 
 ROOT = Path(__file__).parents[2]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from marker_sim.markers.store import Context, Created, Rejected
 from marker_sim.names import check_marker_name, data_path, is_append
 from marker_sim.seams import Condition, PreconditionFailed
+from properties.faces.markers import Context, Created, Rejected
 
 
 class Keeps:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from marker_sim.campaign.runs import execute
 from marker_sim.history import History
 from marker_sim.judges import Breach, HistoryIndex, judge
-from marker_sim.mutants.load import find_mutant, load_mutant
-from marker_sim.search.swarm import make_plan
-from marker_sim.search.writes import make_write_plan
+from properties.faces.campaign import execute
+from properties.faces.mutants import find_mutant, load_mutant
+from properties.faces.search import make_plan, make_write_plan
 
 COMPLETIONS = ("ok", "fail", "info")
 

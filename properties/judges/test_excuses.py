@@ -8,15 +8,13 @@ from pathlib import Path
 import pytest
 
 from marker_sim.judges import judge
-from marker_sim.judges.findings import Finding
-from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.names import encode_names
-from marker_sim.outcome.statistics import Statistics
 from marker_sim.plan import PLACES
-from marker_sim.search.swarm import make_plan
-from marker_sim.search.writes import make_write_plan
 from marker_sim.system import reference
-from marker_sim.worlds.simulated.cluster import Cluster
+from properties.faces.judges import Finding, load_profile
+from properties.faces.outcome import Statistics
+from properties.faces.search import make_plan, make_write_plan
+from properties.faces.worlds import Cluster
 from properties.judges.build import DIRECTORY, Story, marker
 from properties.judges.jobs import Job
 

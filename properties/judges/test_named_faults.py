@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from marker_sim.campaign.runs import execute
 from marker_sim.faults import FaultKind
-from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.judges import Breach
-from marker_sim.report.steps import steps_of
-from marker_sim.search.swarm import make_plan
 from marker_sim.system import reference
+from properties.faces.campaign import execute
+from properties.faces.history import HistoryIndex
+from properties.faces.report import steps_of
+from properties.faces.search import make_plan
 from properties.judges.build import DIRECTORY, Story, begun, marker, only
 from properties.judges.sentences import untrue
 

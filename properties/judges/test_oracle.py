@@ -6,9 +6,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from marker_sim.history import Event, History
-from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.judges import judge
 from marker_sim.names import stored_names
+from properties.faces.history import HistoryIndex
 from properties.judges.build import DIRECTORY, Story, marker
 
 NAMES = tuple(marker(letter) for letter in "abc")

@@ -8,12 +8,11 @@ import pytest
 
 from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.judges import Finding, judge, modes_agree
-from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.judges.violations import VIOLATIONS
 from marker_sim.names import encode_names
-from marker_sim.outcome.statistics import Statistics
 from marker_sim.plan import Plan, Task, Write
 from properties.breaking import raise_first
+from properties.faces.judges import VIOLATIONS, load_profile
+from properties.faces.outcome import Statistics
 from properties.judges.build import Story
 from properties.judges.jobs import DRIVER, Job, base
 

@@ -11,9 +11,8 @@ from marker_sim.history import APPLICATION_ENDED, NOT_GETTING_ON
 from marker_sim.judges import judge
 from marker_sim.plan import Plan, Task, Write
 from marker_sim.system import reference
-from marker_sim.worlds.simulated.cluster import run
-from marker_sim.writer.backend import Backend
-from marker_sim.writer.stage import Stage
+from properties.faces.worlds import run
+from properties.faces.writer import Backend, Stage
 from properties.judges.jobs import EXECUTOR, Job, base
 
 GIVEN_UP = "task 0 failed 6 times"

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from marker_sim.history import APPLICATION_ENDED, NOT_GETTING_ON
-from marker_sim.judges.findings import Breach
 from marker_sim.plan import Plan, Task, Write
+from properties.faces.judges import Breach
 from properties.judges.jobs import DRIVER, EXECUTOR, Job, base
 from properties.judges.test_pairs import DIRECT, PLAN, TIMELINE, compared, told
 from properties.judges.test_progress import GIVEN_UP, answer_to, exits, fails

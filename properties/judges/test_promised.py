@@ -9,19 +9,24 @@ from typing import Any
 import pytest
 
 from marker_sim.errors import UsageError
-from marker_sim.judges.baselines.baseline import (
+from properties.faces.judges import (
+    ALL,
+    SHIPPED,
+    Breach,
     Differences,
+    Finding,
     Known,
+    Profile,
+    VerdictRow,
     compare,
     counts_against,
     load_baseline,
+    load_profile,
     parse_baseline,
+    parse_profile,
     shipped_baselines,
+    unshipped,
 )
-from marker_sim.judges.findings import Breach, Finding
-from marker_sim.judges.guarantees import ALL
-from marker_sim.judges.promises.profiles import SHIPPED, Profile, load_profile, parse_profile, unshipped
-from marker_sim.judges.verdict_row import VerdictRow
 
 ENTRY = {"guarantee": "G3", "mode": "timeline", "storage": "s3", "under": "restart"}
 KNOWN = Known(guarantee="G3", mode="timeline", storage="s3", under="restart")

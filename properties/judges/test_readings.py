@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.cli.judge import read_history
 from marker_sim.history import Event
-from marker_sim.history.index.calls import life_from_effects
 from marker_sim.judges import judge
+from properties.faces.cli import read_history
+from properties.faces.history import life_from_effects
 
 ACCUSED = Path(__file__).parents[2] / "scenarios" / "strangers" / "plans" / "falsely-accused.jsonl"
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from marker_sim.campaign.runs import execute
 from marker_sim.history import History
 from marker_sim.judges import judge
-from marker_sim.judges.findings import Finding
 from marker_sim.plan import Plan, Task, Write
 from marker_sim.system import reference
+from properties.faces.campaign import execute
+from properties.faces.judges import Finding
 
 TWO = Plan(
     mode="direct",

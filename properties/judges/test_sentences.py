@@ -6,15 +6,14 @@ from collections.abc import Iterable
 
 import pytest
 
-from marker_sim.campaign.hunts import swarm_of
-from marker_sim.campaign.runs import execute, findings_of
 from marker_sim.history import History
 from marker_sim.judges import Breach, judge
 from marker_sim.loading import load_system
-from marker_sim.mutants.load import MUTANTS, Mutant, load_mutant
 from marker_sim.names import legible, most_like
 from marker_sim.plan import Op, Plan
 from marker_sim.timeline import State
+from properties.faces.campaign import execute, findings_of, swarm_of
+from properties.faces.mutants import MUTANTS, Mutant, load_mutant
 from properties.judges.build import DIRECTORY, Story, marker
 from properties.judges.jobs import Job, base
 from properties.judges.sentences import untrue

@@ -8,8 +8,8 @@ import pytest
 
 from marker_sim.history import History
 from marker_sim.judges import judge
-from marker_sim.judges.findings import Finding
 from marker_sim.timeline import State, WriteStat, encode_commit
+from properties.faces.judges import Finding
 from properties.judges.build import excused
 from properties.judges.jobs import DRIVER, EXECUTOR, Job, base
 

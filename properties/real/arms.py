@@ -13,8 +13,8 @@ from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.names import decode_names, marker_file_index
 from marker_sim.timeline import decode_commit, parse_data_file, parse_entry
-from marker_sim.worlds.processes.parquet import PARQUET
-from marker_sim.writer.slices import LINES, RowFormat
+from properties.faces.worlds import PARQUET
+from properties.faces.writer import LINES, RowFormat
 
 _INSTANT = re.compile(r"(?<!\d)\d{17}(?!\d)")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from marker_sim.worlds.processes.fork_server import ForkServer
+from properties.faces.worlds import ForkServer
 
 
 @pytest.fixture(scope="session")

@@ -14,8 +14,8 @@ from typing import NamedTuple
 from marker_sim.faults import Call, Fault, FaultKind, When
 from marker_sim.history import History
 from marker_sim.plan import Plan
-from marker_sim.worlds.processes.cluster import run_real
-from marker_sim.worlds.processes.fork_server import ForkServer
+from properties.faces.worlds import ForkServer
+from properties.real.running import run_real
 
 WHO = ("driver", "executor", "server")
 TRIES = 5

@@ -13,11 +13,9 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from marker_sim.faults import Call, Fault, FaultKind, When
-from marker_sim.faults.row import CHANGES
 from marker_sim.history import Event
-from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
-from marker_sim.worlds.recorder import Recorder
-from marker_sim.worlds.s3_front import S3Front
+from properties.faces.faults import CHANGES
+from properties.faces.worlds import ArmedFault, Interceptor, Recorder, S3Front, StorageCall
 
 TIMEOUT_S = 10.0
 

@@ -9,12 +9,11 @@ import pytest
 from marker_sim.faults import FaultKind
 from marker_sim.history import History
 from marker_sim.outcome import conditions
-from marker_sim.outcome.conditions import conditions_met
 from marker_sim.plan import Op, Plan
-from marker_sim.search.merged_plans import ODD_TABLES
-from marker_sim.search.wire_plans import kinds_of
-from marker_sim.targets.http_plans import NAMELESS, OF_STORAGE, PLANS_DECIDE, THEMES, kind_of, plan_for_servers
 from properties.drawn import BATCHES, STORAGES, WIRES
+from properties.faces.outcome import conditions_met
+from properties.faces.search import ODD_TABLES, kinds_of
+from properties.faces.targets import NAMELESS, OF_STORAGE, PLANS_DECIDE, THEMES, kind_of, plan_for_servers
 from properties.judges.build import DIRECTORY, Story, begun, marker
 
 NAME, OTHER = marker("a"), marker("b")

@@ -12,10 +12,10 @@ import pytest
 
 from marker_sim.judges import judge
 from marker_sim.plan import Plan, Task, Write
-from marker_sim.worlds.processes.cluster import run_real
-from marker_sim.worlds.processes.fork_server import ForkServer
+from properties.faces.worlds import ForkServer
 from properties.real.arms import sound
 from properties.real.crash_walk import Point, crash_points, walk
+from properties.real.running import run_real
 from properties.volume import CI_ONLY
 
 POINTS = {"local": 5, "s3": 2}

@@ -7,20 +7,18 @@ from __future__ import annotations
 
 import pytest
 
-from marker_sim.campaign.nightly.units import NightlyTask, processes
-from marker_sim.campaign.runs import findings_in, promised_breach
-from marker_sim.campaign.sources.played import Processes
 from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.history import History
-from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.loading import load_system
-from marker_sim.markers.store import Created
 from marker_sim.plan import Op, Plan, Task, Write
-from marker_sim.targets.python import served
-from marker_sim.worlds.processes.cluster import run_real
-from marker_sim.worlds.processes.fork_server import ForkServer
 from properties.correct import hex_names
 from properties.correct.shape import SYSTEMS, Shape
+from properties.faces.campaign import NightlyTask, Processes, findings_in, processes, promised_breach
+from properties.faces.judges import load_profile
+from properties.faces.markers import Created
+from properties.faces.targets import served
+from properties.faces.worlds import ForkServer
+from properties.real.running import run_real
 from properties.volume import CI_ONLY
 
 HERE = "properties.real.test_foreign_formats"

@@ -11,7 +11,7 @@ import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
 from marker_sim.faults import FaultKind
-from marker_sim.worlds.s3_front.front import Limits, prefix_of
+from properties.faces.worlds import Limits, prefix_of
 from properties.real.fronts import Stage, aimed, client, fronted, refusal
 
 # What the caller of a put sees (0: silence) and whether it is stored at that moment.

@@ -12,11 +12,18 @@ import pytest
 
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import FaultKind
-from marker_sim.faults.row import ANY_CALL
-from marker_sim.worlds.s3_front import ProbedCapabilities, probe_s3, requests
-from marker_sim.worlds.s3_front.consistency_probe import BrokenPromise, ProbeReply, judge_race
-from marker_sim.worlds.s3_front.http_server import HttpServer, Response
-from marker_sim.worlds.s3_front.store import MotoStore
+from marker_sim.worlds.s3_front import requests
+from properties.faces.faults import ANY_CALL
+from properties.faces.worlds import (
+    BrokenPromise,
+    HttpServer,
+    MotoStore,
+    ProbedCapabilities,
+    ProbeReply,
+    Response,
+    judge_race,
+    probe_s3,
+)
 from properties.real.fronts import aimed, client, fronted
 
 PROMISES = ("put_if_absent", "put_if_unchanged", "list_after_put", "read_after_delete")

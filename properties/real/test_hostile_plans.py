@@ -8,19 +8,17 @@ from urllib.parse import urlencode
 
 import pytest
 
-from marker_sim.cli.request import parse_number
 from marker_sim.errors import UsageError
 from marker_sim.names import MarkerDirectory, check_marker_name
 from marker_sim.plan import MALFORMED, SPELLINGS, Op, Plan, read_plan, write_plan
-from marker_sim.report.words import plan_sentences
-from marker_sim.search.hostile_plans import make_hostile_plan
-from marker_sim.serve.bases import locate, parse_base
 from marker_sim.system import reference
-from marker_sim.targets.server_settings import INTERVALS_MS, THREADS, THREADS_MAX, batching
 from marker_sim.unusual_names import KEPT, REFUSED, written
-from marker_sim.worlds.http.clients import as_sent
-from marker_sim.worlds.http.http_client import interpret
-from marker_sim.worlds.simulated.cluster import run
+from properties.faces.cli import parse_number
+from properties.faces.report import plan_sentences
+from properties.faces.search import make_hostile_plan
+from properties.faces.serve import locate, parse_base
+from properties.faces.targets import INTERVALS_MS, THREADS, THREADS_MAX, batching
+from properties.faces.worlds import as_sent, interpret, run
 
 PLACE = MarkerDirectory("r1/t3", "20260101000000005")
 ROOTS = ("/tmp/kit/storage", "s3a://lake", "file:/tmp/kit/storage")

@@ -14,11 +14,8 @@ import pytest
 from marker_sim.errors import HarnessError
 from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.plan import Plan
-from marker_sim.worlds.door.calls import HeldCalls
 from marker_sim.worlds.http import fault_injector
-from marker_sim.worlds.http.fault_injector import ServerFaultInjector
-from marker_sim.worlds.http.plan_faults import PlanFaults
-from marker_sim.worlds.recorder import Recorder
+from properties.faces.worlds import HeldCalls, PlanFaults, Recorder, ServerFaultInjector
 
 
 class Server:

@@ -16,17 +16,15 @@ from typing import Any
 import pytest
 
 from marker_sim import serve
-from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.markers import protocol
 from marker_sim.names import MarkerDirectory, check_marker_name
 from marker_sim.plan import MALFORMED, SPELLINGS
 from marker_sim.serve import app, connections
-from marker_sim.serve.server import WAITING_MAX
 from marker_sim.unusual_names import KEPT, REFUSED, must_be_refused, written
 from marker_sim.worlds.http import http_client
-from marker_sim.worlds.http.fault_injector import SECOND_STARTUP_S
-from marker_sim.worlds.http.plan_faults import FOR_MS_MAX
-from marker_sim.worlds.http.servers import ANSWER_TIMEOUT_S
+from properties.faces.judges import load_profile
+from properties.faces.serve import WAITING_MAX
+from properties.faces.worlds import ANSWER_TIMEOUT_S, FOR_MS_MAX, SECOND_STARTUP_S
 from properties.real.served import Served, serving
 
 PAGE = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text(encoding="utf-8")

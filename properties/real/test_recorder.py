@@ -13,11 +13,8 @@ from typing import Any
 import pytest
 
 from marker_sim.names import MarkerDirectory
-from marker_sim.surroundings.supervisor import StartedProgram
-from marker_sim.worlds.http.clients import Requests
-from marker_sim.worlds.http.http_client import HttpConnection
-from marker_sim.worlds.http.servers import Server, lease_port
-from marker_sim.worlds.recorder import Recorder
+from properties.faces.surroundings import StartedProgram
+from properties.faces.worlds import HttpConnection, Recorder, Requests, Server, lease_port
 
 PLACE = MarkerDirectory("t", "001")
 

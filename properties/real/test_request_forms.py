@@ -10,14 +10,13 @@ import pytest
 
 from marker_sim.errors import UsageError
 from marker_sim.plan import ALONE, REQUEST_FORMS, Op, Plan
-from marker_sim.report.words import plan_sentences
-from marker_sim.search.hostile_plans import make_hostile_plan
-from marker_sim.search.merged_plans import NAME_IN_FORMS_MAX, make_merged_plan
-from marker_sim.serve.app import decode, parse_query
-from marker_sim.targets.server_settings import INTERVALS_MS, THREADS
 from marker_sim.unusual_names import KEPT, PARTITIONS
-from marker_sim.worlds.http.http_client import exchange, head, query
-from marker_sim.worlds.http.plan_faults import done
+from marker_sim.worlds.http.http_client import exchange
+from properties.faces.report import plan_sentences
+from properties.faces.search import NAME_IN_FORMS_MAX, make_hostile_plan, make_merged_plan
+from properties.faces.serve import decode, parse_query
+from properties.faces.targets import INTERVALS_MS, THREADS
+from properties.faces.worlds import done, head, query
 
 NAMES: tuple[str | bytes, ...] = (
     *(f"{part}/a.parquet.marker.CREATE".lstrip("/") for part in PARTITIONS),

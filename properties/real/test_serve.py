@@ -16,9 +16,8 @@ import pytest
 from marker_sim.cli import main
 from marker_sim.names import TYPE_BATCHED, stored_names
 from marker_sim.seams import Storage
-from marker_sim.serve.bases import Refusal, locate, parse_base
-from marker_sim.storages.local import LocalStorage
-from marker_sim.storages.s3 import S3Storage
+from properties.faces.serve import Refusal, locate, parse_base
+from properties.faces.storages import LocalStorage, S3Storage
 from properties.real.served import BASE_PATH, Served, read_answer, request_bytes, serving
 
 EXIT_TIMEOUT_S = 30.0

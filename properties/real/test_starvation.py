@@ -10,20 +10,20 @@ import time
 from types import SimpleNamespace
 from typing import Any
 
-from marker_sim.worlds.door.calls import HeldCalls
-from marker_sim.worlds.http.probes import Watch
-from marker_sim.worlds.http.s3_worlds import FrontWorld
-from marker_sim.worlds.http.starvation import (
+from properties.faces.worlds import (
     WORTH_MS,
+    FrontWorld,
+    HeldCalls,
+    Interceptor,
     ProcessorTime,
     ProcessorUse,
+    Recorder,
+    S3Front,
     Starvation,
+    Watch,
     processor_use,
     starved_ms,
 )
-from marker_sim.worlds.interceptor import Interceptor
-from marker_sim.worlds.recorder import Recorder
-from marker_sim.worlds.s3_front import S3Front
 
 MS = 1_000_000
 BUSY = "import os\nos.sched_setaffinity(0, {%d})\nos.nice(%d)\nwhile True: pass"

@@ -24,11 +24,9 @@ from marker_sim.seams import (
     StorageTimeout,
     Throttled,
 )
-from marker_sim.storages.local import LocalStorage
-from marker_sim.storages.s3 import S3Storage, StoreAnswered, _answered
-from marker_sim.worlds.interceptor import Interceptor
-from marker_sim.worlds.recorder import Recorder
-from marker_sim.worlds.s3_front import S3Front
+from marker_sim.storages.s3 import _answered
+from properties.faces.storages import LocalStorage, S3Storage, StoreAnswered
+from properties.faces.worlds import Interceptor, Recorder, S3Front
 
 D = "t/.hoodie/.temp/001"
 NAMES = (

@@ -16,10 +16,9 @@ from typing import Any, cast
 
 import pytest
 
-from marker_sim.markers.files import delete_directory
 from marker_sim.seams import Condition, DiskFull, NotFound, PathRefused, Runtime, StorageError, StorageFailed
-from marker_sim.storages.local import LOCK_FILE, LocalStorage
-from marker_sim.storages.locks import HostLocks
+from properties.faces.markers import delete_directory
+from properties.faces.storages import LOCK_FILE, HostLocks, LocalStorage
 
 D = "t/.hoodie/.temp/001"
 CHILD_TIMEOUT_S = 30

@@ -11,14 +11,13 @@ import pytest
 from marker_sim.faults import Call, Fault, FaultKind, Step
 from marker_sim.history import History
 from marker_sim.judges import judge
-from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.plan import Plan, Task, Write
 from marker_sim.system import reference
 from marker_sim.unusual_names import PARTITIONS
-from marker_sim.worlds.processes.cluster import run_real
-from marker_sim.worlds.processes.fork_server import ForkServer
-from marker_sim.worlds.simulated.cluster import run
+from properties.faces.mutants import find_mutant, load_mutant
+from properties.faces.worlds import ForkServer, run
 from properties.real.arms import outcome, sound
+from properties.real.running import run_real
 
 WORLDS = [(mode, storage) for mode in ("direct", "timeline") for storage in ("local", "s3")]
 THREE = (

@@ -17,25 +17,18 @@ import pytest
 from marker_sim.errors import HarnessError
 from marker_sim.faults import FAULT_CLASS, Fault, FaultKind, Step, drawable
 from marker_sim.history import Header, History
-from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.plan import PLACES
-from marker_sim.search.seeds import Draws
-from marker_sim.search.wire_plans import draw, kinds_of
-from marker_sim.surroundings.files import CACHE_VARIABLE
 from marker_sim.worlds.proxies import install
-from marker_sim.worlds.proxies.faults import (
-    BROKEN,
-    WireFaults,
-    afflicted,
-    described,
-    exchange,
-)
-from marker_sim.worlds.recorder import Recorder
+from marker_sim.worlds.proxies.faults import exchange
 from properties import tools
+from properties.faces.history import HistoryIndex
+from properties.faces.search import Draws, draw, kinds_of
+from properties.faces.surroundings import CACHE_VARIABLE
+from properties.faces.worlds import BROKEN, Recorder, WireFaults, afflicted, described
 
 pytest.importorskip("urllib3", reason="needs urllib3: pip install '.[foreign]'")
 
-from marker_sim.worlds.proxies.toxiproxy import ProxiedWire, Toxiproxy
+from properties.faces.worlds import ProxiedWire, Toxiproxy
 
 BODY = b"x" * 150
 REPLY = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(BODY), BODY)

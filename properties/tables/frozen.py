@@ -16,8 +16,8 @@ from typing import Any
 from marker_sim.history import Header, History
 from marker_sim.judges import Finding, judge
 from marker_sim.names import MarkerDirectory
-from marker_sim.tables.sources import StoredFile
-from marker_sim.worlds.recorder import Recorder, observe_table
+from properties.faces.tables import StoredFile
+from properties.faces.worlds import Recorder, observe_table
 
 TABLE = "t"
 RELEASES = ("0.15.0", "1.0.2", "1.2.0")

@@ -1,8 +1,8 @@
 """The reference behind the protocol of HudiJavaWriter.java: what hudi-java's walk plays must not accuse it.
 
-`python reference_driver.py [MUTANT]` answers "open", "write" and "read" as the Java program does, in lives of one
-process. A life is the reference's write client on local files, whose every system call meets the faults that it is
-told: `os` of `marker_sim.storages.local` is `WatchedOs`. Its mutants are wrong on purpose.
+`python -m properties.tables.reference_driver [MUTANT]` answers "open", "write" and "read" as the Java program does, in
+lives of one process. A life is the reference's write client on local files, whose every system call meets the faults
+that it is told: `os` of `marker_sim.storages.local` is `WatchedOs`. Its mutants are wrong on purpose.
 """
 
 from __future__ import annotations
@@ -25,17 +25,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-from marker_sim.markers.direct import direct_markers
-from marker_sim.markers.server import served_markers
-from marker_sim.markers.store import Context, MarkerStore
 from marker_sim.options import MarkerOptions
 from marker_sim.plan import Task
 from marker_sim.seams import Mailbox, NoAnswer, SeamError
 from marker_sim.storages import local
 from marker_sim.timeline import COMMIT, DELTA_COMMIT, WriteStat, WriteToken
-from marker_sim.writer.attempt import assigned, work_of, write_file
-from marker_sim.writer.client import WriteClient
-from marker_sim.writer.slices import table_rows
+from properties.faces.markers import Context, MarkerStore, direct_markers, served_markers
+from properties.faces.writer import WriteClient, assigned, table_rows, work_of, write_file
 
 QUICKER = 50  # How many times shorter the reference's pauses are.
 ERRORS = {"error": errno.EIO, "applied": errno.EIO, "full": errno.ENOSPC, "full-within": errno.ENOSPC}

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.tables.sources import DirectorySource, Files, ObjectFiles
-from marker_sim.worlds.recorder import Recorder, observe_table
+from properties.faces.tables import DirectorySource, Files, ObjectFiles
+from properties.faces.worlds import Recorder, observe_table
 from properties.tables.frozen import TABLE, TABLES, Frozen, frozen
 
 OTHERS = {

@@ -12,18 +12,22 @@ from typing import Literal
 
 import pytest
 
-from marker_sim.judges.findings import Breach, Finding
-from marker_sim.judges.guarantees import GUARANTEES
-from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.judges.verdict_row import VerdictRow
-from marker_sim.outcome.result import Campaign, Deciding
-from marker_sim.outcome.statistics import Statistics
-from marker_sim.report.notes import notes
-from marker_sim.report.verdict import VerdictOutcome, judge_campaign
-from marker_sim.targets.http_plans import PLANS_DECIDE
-from marker_sim.worlds.spark.hudi.choices import EXECUTOR_STEPS, Choices, deciding, forecast
-from marker_sim.worlds.spark.hudi.steps import PHASES, TABLE, executor_troubles, places_of, storage_troubles
+from marker_sim.worlds.spark.hudi.steps import PHASES
 from properties.cli.campaigns import campaign, history
+from properties.faces.judges import GUARANTEES, Breach, Finding, VerdictRow, load_profile
+from properties.faces.outcome import Campaign, Deciding, Statistics
+from properties.faces.report import VerdictOutcome, judge_campaign, notes
+from properties.faces.targets import PLANS_DECIDE
+from properties.faces.worlds import (
+    EXECUTOR_STEPS,
+    TABLE,
+    Choices,
+    deciding,
+    executor_troubles,
+    forecast,
+    places_of,
+    storage_troubles,
+)
 
 DOCS = Path(__file__).parents[2] / "docs" / "hudi-spark.md"
 FOREIGN = DOCS.with_name("foreign-servers.md")

@@ -6,9 +6,8 @@ import json
 
 import pytest
 
-from marker_sim.tables.archive import is_archive
-from marker_sim.tables.entries import Unreadable, decode, recorded_facts
 from marker_sim.timeline import Entry, State, entry_at
+from properties.faces.tables import Unreadable, decode, is_archive, recorded_facts
 from properties.tables.frozen import RELEASES, TABLES, Frozen, frozen
 
 

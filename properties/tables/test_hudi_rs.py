@@ -9,12 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from marker_sim.tables.entries import Unreadable
-from marker_sim.tables.hudi_rs import read_rows
-from marker_sim.tables.sources import DirectorySource, ObjectFiles
-from marker_sim.worlds.interceptor import Interceptor
-from marker_sim.worlds.recorder import Recorder
-from marker_sim.worlds.s3_front import S3Front
+from properties.faces.tables import DirectorySource, ObjectFiles, Unreadable, read_rows
+from properties.faces.worlds import Interceptor, Recorder, S3Front
 
 PROPERTIES = """hoodie.table.name=t
 hoodie.table.type=COPY_ON_WRITE

@@ -7,18 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from marker_sim.campaign.replay import StoredPlan
-from marker_sim.cli.handing_over import issue_text
 from marker_sim.errors import UsageError
 from marker_sim.faults import Call, Fault, FaultKind
-from marker_sim.report.scripts.table_script import script_of
-from marker_sim.search.numbered_calls import fates_of
-from marker_sim.targets.hudi_java_walk import table_of
-from marker_sim.targets.target import ServerOptions
-from marker_sim.worlds.interceptor import StorageCall
-from marker_sim.worlds.spark.hudi.java_driver import effect_of
-from marker_sim.worlds.spark.hudi.steps import Stage, TableStep, with_steps
-from marker_sim.worlds.spark.plans import DRIVER, STORAGE
+from properties.faces.campaign import StoredPlan
+from properties.faces.cli import issue_text
+from properties.faces.report import script_of
+from properties.faces.search import fates_of
+from properties.faces.targets import ServerOptions, table_of
+from properties.faces.worlds import DRIVER, STORAGE, Stage, StorageCall, TableStep, effect_of, with_steps
 
 OVERRIDES = {
     "get": "FSDataInputStream open(", "list": "FileStatus[] listStatus(", "rename": "boolean rename(",

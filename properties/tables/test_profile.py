@@ -6,10 +6,8 @@ import pytest
 
 from marker_sim.faults import FAULT_CLASSES
 from marker_sim.judges import judge
-from marker_sim.judges.guarantees import ALL, BY_ID
-from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.outcome.failure import failures_in
-from marker_sim.outcome.statistics import Statistics, overall
+from properties.faces.judges import ALL, BY_ID, load_profile
+from properties.faces.outcome import Statistics, failures_in, overall
 from properties.tables.frozen import TABLE, TABLES, Writes, at_rest, frozen
 
 

@@ -16,23 +16,17 @@ from pathlib import Path
 import pytest
 
 from marker_sim.judges import judge
-from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.outcome.failure import failures_in
-from marker_sim.outcome.result import KEPT, NOT_MET
 from marker_sim.plan import Plan
-from marker_sim.search.numbered_calls import WalkPoint
-from marker_sim.targets.hudi_java_walk import FAILED, KILLED, TableWalk
-from marker_sim.worlds.interceptor import StorageCall
-from marker_sim.worlds.spark.application import Application
-from marker_sim.worlds.spark.hudi.java_driver import JavaDrivers
-from marker_sim.worlds.spark.hudi.settings import Program, traits
-from marker_sim.worlds.spark.hudi.steps import aimed_at
-from marker_sim.worlds.spark.hudi.table import Pace
-from marker_sim.worlds.spark.hudi.table_run import play_table
-from marker_sim.worlds.spark.plans import DRIVER as DRIVER_ROLE
+from properties.faces.judges import load_profile
+from properties.faces.outcome import KEPT, NOT_MET, failures_in
+from properties.faces.search import WalkPoint
+from properties.faces.targets import FAILED, KILLED, TableWalk
+from properties.faces.worlds import DRIVER as DRIVER_ROLE
+from properties.faces.worlds import Application, JavaDrivers, Pace, Program, StorageCall, aimed_at, play_table, traits
 from properties.volume import CI_ONLY, volume
 
-DRIVER = Path(__file__).with_name("reference_driver.py")
+DRIVER = "properties.tables.reference_driver"
+ROOT = Path(__file__).parents[2]
 MARKERS = StorageCall("driver-1", DRIVER_ROLE, "list", "t/.hoodie/.temp/20261127091528056")
 PROFILE = load_profile("reference")
 POINTS = volume(1_000, quick=30)  # Of a mode; some 800 are no pairs, on the two tables without a metadata table.
@@ -89,8 +83,8 @@ class ReferenceRuns:
 @contextmanager
 def runs(folder: Path, mode: str, *mutant: str) -> Iterator[ReferenceRuns]:
     """Runs of the reference, or a mutant of it, whose tables are plain ones."""
-    words = [sys.executable, str(DRIVER), *mutant]
-    driver = Application("reference", words, {}, folder / "driver.txt")
+    words = [sys.executable, "-m", DRIVER, *mutant]
+    driver = Application("reference", words, {"PYTHONPATH": str(ROOT)}, folder / "driver.txt")
     walk = TableWalk((mode,), 1)
     walk.bases = [base for base in walk.bases if not traits(base[1])]
     try:

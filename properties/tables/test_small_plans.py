@@ -8,14 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from marker_sim.campaign.played_shrinking import PlayedShrinker, broken_in
-from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.outcome.failure import Failure
 from marker_sim.plan import Plan, TableShape
-from marker_sim.report.words import plan_sentences
-from marker_sim.worlds.spark.hudi.choices import Choices
-from marker_sim.worlds.spark.hudi.steps import TableStep, steps_of
-from marker_sim.worlds.spark.outcome import SparkRun
+from properties.faces.campaign import PlayedShrinker, broken_in
+from properties.faces.judges import load_profile
+from properties.faces.outcome import Failure
+from properties.faces.report import plan_sentences
+from properties.faces.worlds import Choices, SparkRun, TableStep, steps_of
 from properties.tables.frozen import Writes
 
 PROFILE = load_profile("hudi-spark")

@@ -14,17 +14,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from marker_sim.campaign.replay import StoredPlan
-from marker_sim.cli.handing_over import issue_text
 from marker_sim.errors import UsageError
 from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.plan import Plan
-from marker_sim.report.scripts.table_script import _kill, script_of
-from marker_sim.targets.target import ServerOptions
-from marker_sim.worlds.door.available import refused
-from marker_sim.worlds.spark.hudi.choices import Choices
-from marker_sim.worlds.spark.hudi.settings import draw_table, shape_of
-from marker_sim.worlds.spark.hudi.steps import PHASES, executor_troubles, with_steps
+from marker_sim.report.scripts.table_script import _kill
+from marker_sim.worlds.spark.hudi.steps import PHASES
+from properties.faces.campaign import StoredPlan
+from properties.faces.cli import issue_text
+from properties.faces.report import script_of
+from properties.faces.targets import ServerOptions
+from properties.faces.worlds import Choices, draw_table, executor_troubles, refused, shape_of, with_steps
 
 LITTLE_HUDI = Path(__file__).with_name("little_hudi.py")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from marker_sim.judges.findings import Breach
+from properties.faces.judges import Breach
 from properties.tables.frozen import TABLE, Frozen, Writes, at_rest, frozen
 from properties.tables.test_tables_files import MARKED, MARKER, STRAY, kind, target
 from properties.tables.test_tables_refusals import SAID, bricked, refuse

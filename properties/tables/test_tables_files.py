@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from marker_sim.judges import judge
-from marker_sim.judges.guarantees import GUARANTEES
+from properties.faces.judges import GUARANTEES
 from properties.tables.frozen import TABLE, TABLES, Frozen, Writes, at_rest, frozen
 
 FILES = ("G14", "G15", "G18", "G19")

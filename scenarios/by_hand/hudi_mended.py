@@ -17,7 +17,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from marker_sim.surroundings.requirements import find_java
+from properties.faces.surroundings import find_java
 
 FOLDER = "org/apache/hudi/timeline/service/handlers/marker"
 BROKEN = f"{FOLDER}/MarkerDirState.class"

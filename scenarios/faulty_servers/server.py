@@ -1,399 +1,243 @@
-"""A timeline server that replaces its marker files whole, and the same with one storage defect (`--defect`, README.md).
+"""A timeline server that replaces its marker files whole, and the same with one defect (`--defect`, README.md).
 
-    python server.py --port {port} --dir {storage} --threads {threads} [--defect NAME]
+    python server.py --port {port} --dir {storage} --threads {threads} --interval-ms {interval_ms} [--defect NAME]
 
-Storage is read for every batch and nothing is kept in memory, under a lock of the host for each marker directory, so
-that several servers may share a storage. A batch is what waited when one of its threads got the lock; it goes to the
-next file in turn.
+Creates are answered after their batch was written, synced and renamed. Standard library only.
 """
 
-from __future__ import annotations
-
 import argparse
-import contextlib
-import fcntl
-import hashlib
+import gzip
 import json
 import os
 import re
-import shutil
 import sys
 import threading
-import traceback
-from collections.abc import Iterator
+import unicodedata
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import unquote_to_bytes
+from pathlib import Path
+from urllib.parse import parse_qs
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))  # Run by its path, from anywhere.
+
+from scenarios.faulty_servers.marker_directory import Create, MarkerDirectory, Settings
 
 DEFECTS = (
     "",
+    "nfc-compared",
+    "two-digit-index-unread",
+    "decided-when-queued",
+    "size-is-identity",
+    "short-write-whole",
+    "duplicate-answered-early",
+    "written-without-lock",
+    "told-apart-by-log",
+    "late-is-exists",
+    "parameter-kept",
     "marker-file-first",
     "type-with-new-directory",
     "temporary-adopted",
     "removed-before-rename",
-    "answered-before-write",
     "listing-error-is-empty",
+    "renamed-before-flush",
+    "first-index-once",
+    "compacted-file-by-file",
+    "own-files-deleted",
+    "busy-but-served",
+    "writer-replies-to-all",
+    "not-utf-8-replaced",
+    "second-is-identity",
+    "unasked-gzip",
+    "made-remembered",
 )
-TYPE = "MARKERS.type"
-TYPE_TEXT = b"TIMELINE_SERVER_BASED"
-MARKER_FILE = re.compile(r"MARKERS(0|[1-9][0-9]*)")
-TEMPORARY = re.compile(r"\.(MARKERS\.type|MARKERS[0-9]+)\.tmp")
-CONTROL = re.compile("[\x00-\x1f\x7f\x85]")
-PREFIX = "/v1/hoodie/marker"
-ATTEMPTS = 5
-"""Another program may remove the directory while it is written: then it is made again."""
+PREFIX = "/v1/hoodie/marker/"
+LONGEST_NAME = 16_384
+LONGEST_BODY = 65_536
+ANSWER_WITHIN_S = 60.0
 
 
-class Refused(Exception):
-    """A request that changes nothing."""
+class RefusedError(Exception):
+    """A request that is malformed or asks for what is not allowed; its text is the reply."""
 
 
-class Create:
-    """One name that waits for its batch."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name.encode()
-        self.created: bool | None = None
-        self.error: OSError | None = None
-
-
-class Directory:
-    """The marker directory of one instant. Raises OSError when storage fails."""
-
-    def __init__(self, path: str, locks: str, threads: int, defect: str) -> None:
-        self.path, self.threads, self.defect = path, threads, defect
-        self.lock_path = os.path.join(locks, hashlib.sha256(path.encode()).hexdigest())
-        self.turn, self.queue_lock = threading.Lock(), threading.Lock()
-        self.queue: list[Create] = []
-        self.next = 0
-        self.recovered = False
-
-    def create(self, name: str) -> bool:
-        """Whether the name is new. It is stored when this returns."""
-        if self.defect == "answered-before-write":
-            return self._create_in_background(name)
-        create = Create(name)
-        with self.queue_lock:
-            self.queue.append(create)
-        with self.turn:
-            if create.created is None and create.error is None:
-                self._serve_queue()
-        if create.error is not None:
-            raise create.error
-        return bool(create.created)
-
-    def names(self) -> list[str]:
-        """Every stored name."""
-        with self.turn, self._locked():
-            return [name.decode() for names in self._read().values() for name in names]
-
-    def exists(self) -> bool:
-        """Whether there is any file."""
-        with self.turn, self._locked(), contextlib.suppress(FileNotFoundError), os.scandir(self.path) as entries:
-            return any(entry.is_file(follow_symlinks=False) for entry in entries)
-        return False
-
-    def delete(self) -> bool:
-        """Whether there was anything. Nothing is left when this returns."""
-        with self.turn, self._locked():
-            for _ in range(ATTEMPTS):
-                with contextlib.suppress(FileNotFoundError):
-                    return self._remove()
-            return True
-
-    def _create_in_background(self, name: str) -> bool:
-        with self.turn, self._locked():
-            stored = {stored for names in self._read().values() for stored in names}
-        create = Create(name)
-        with self.queue_lock:
-            if create.name in stored or any(create.name == other.name for other in self.queue):
-                return False
-            self.queue.append(create)
-        threading.Thread(target=self._serve_in_background, daemon=True).start()
-        return True
-
-    def _serve_in_background(self) -> None:
-        with self.turn:
-            for create in self._serve_queue():
-                if create.error is not None:
-                    print(f"{create.name!r} was not written: {create.error}", file=sys.stderr, flush=True)
-
-    def _serve_queue(self) -> list[Create]:
-        with self.queue_lock:
-            batch, self.queue = self.queue, []
-        try:
-            with self._locked():
-                self._store(batch)
-        except OSError as error:
-            for create in batch:
-                create.error = error
-        return batch
-
-    @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Alone on this host, and with nothing left of a write that was interrupted."""
-        lock = os.open(self.lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not self.recovered:
-                self._recover()
-                self.recovered = True
-            yield
-        finally:
-            os.close(lock)
-
-    def _recover(self) -> None:
-        """A temporary file belongs to a server that died, for a living one would hold the lock."""
-        try:
-            left = [name for name in os.listdir(self.path) if TEMPORARY.fullmatch(name)]
-        except FileNotFoundError:
-            return
-        for name in left:
-            with contextlib.suppress(FileNotFoundError):
-                if self.defect == "temporary-adopted":
-                    os.replace(self._at(name), self._at(name[1 : -len(".tmp")]))
-                else:
-                    os.unlink(self._at(name))
-
-    def _at(self, name: str) -> str:
-        return os.path.join(self.path, name)
-
-    def _read(self) -> dict[int, list[bytes]]:
-        """The names of each marker file. What follows the last end of line is none."""
-        found = {}
-        try:
-            with os.scandir(self.path) as entries:
-                listed = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
-        except FileNotFoundError:
-            return {}
-        except OSError:
-            if self.defect == "listing-error-is-empty":
-                return {}
-            raise
-        for name in listed:
-            if match := MARKER_FILE.fullmatch(name):
-                with contextlib.suppress(FileNotFoundError), open(self._at(name), "rb") as file:
-                    found[int(match[1])] = file.read().split(b"\n")[:-1]
-        return found
-
-    def _store(self, batch: list[Create]) -> None:
-        for attempt in range(ATTEMPTS):
-            try:
-                new = self._write({create.name for create in batch})
-                break
-            except FileNotFoundError:
-                if attempt == ATTEMPTS - 1:
-                    raise
-        for create in batch:
-            create.created = create.name in new
-            new.discard(create.name)
-
-    def _write(self, names: set[bytes]) -> set[bytes]:
-        """The names that were not stored before. All are stored when this returns."""
-        stored = self._read()
-        new = names.difference(*stored.values())
-        if not new:
-            return new
-        made = not os.path.isdir(self.path)
-        os.makedirs(self.path, exist_ok=True)
-        index, self.next = self.next % self.threads, self.next + 1
-        lines = b"".join(name + b"\n" for name in [*stored.get(index, []), *sorted(new)])
-        if self.defect == "type-with-new-directory":
-            if made:
-                self._replace(TYPE, TYPE_TEXT)
-            self._replace(f"MARKERS{index}", lines)
-            return new
-        if self.defect != "marker-file-first":
-            self._write_type()
-        self._replace(f"MARKERS{index}", lines)
-        self._write_type()  # Another program may have removed the first one meanwhile.
-        return new
-
-    def _write_type(self) -> None:
-        with contextlib.suppress(FileNotFoundError), open(self._at(TYPE), "rb") as file:
-            if file.read() == TYPE_TEXT:
-                return
-        self._replace(TYPE, TYPE_TEXT)
-
-    def _replace(self, name: str, content: bytes) -> None:
-        temporary, target = self._at(f".{name}.tmp"), self._at(name)
-        try:
-            with open(temporary, "wb", buffering=0) as file:
-                rest = memoryview(content)
-                while rest:
-                    rest = rest[file.write(rest) :]
-                os.fsync(file.fileno())
-            if self.defect == "removed-before-rename" and os.path.isfile(target):
-                os.remove(target)
-            os.replace(temporary, target)
-        except OSError:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise
-        sync_directory(self.path)
-
-    def _remove(self) -> bool:
-        try:
-            entries = os.listdir(self.path)
-        except FileNotFoundError:
-            return False
-        # Marker files first, the type file last: what an interrupted deletion leaves is still a whole directory.
-        for name in sorted(entries, key=lambda name: (name == TYPE, MARKER_FILE.fullmatch(name) is None)):
-            path = self._at(name)
-            if os.path.isdir(path) and not os.path.islink(path):
-                shutil.rmtree(path)
-            else:
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(path)
-        os.rmdir(self.path)
-        sync_directory(os.path.dirname(self.path))
-        return bool(entries)
-
-
-def sync_directory(path: str) -> None:
-    """Make the entries of a directory last."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-class Store:
-    """The marker directories below one storage directory."""
-
-    def __init__(self, base: str, threads: int, defect: str) -> None:
-        self.base, self.threads, self.defect = os.path.abspath(base), threads, defect
-        self.locks = os.path.join(self.base, ".locks")
-        os.makedirs(self.locks, exist_ok=True)
-        self.lock = threading.Lock()
-        self.directories: dict[str, Directory] = {}
-
-    def directory(self, given: str) -> Directory:
-        """The one of `<table>/.hoodie/.temp/<instant>`, however its slashes are written."""
-        text = re.sub("^file:/+", "/", given)
-        segments = [segment for segment in text.split("/") if segment]
-        path = "/" + "/".join(segments)
-        if not text.startswith("/") or CONTROL.search(text) or {".", ".."} & set(segments):
-            raise Refused(f"markerdirpath is refused: {given!r} is no plain absolute path")
-        if len(segments) < 4 or segments[-3:-1] != [".hoodie", ".temp"]:
-            raise Refused(f"markerdirpath is refused: {given!r} is not <table>/.hoodie/.temp/<instant>")
-        if not path.startswith(self.base + "/"):
-            raise Refused(f"markerdirpath is refused: {given!r} is not below {self.base!r}")
-        with self.lock:
-            if path not in self.directories:
-                self.directories[path] = Directory(path, self.locks, self.threads, self.defect)
-            return self.directories[path]
+def refuse_control_characters(what: str, text: str) -> None:
+    """Neither names nor directories may hold any: a name is a line of a file."""
+    if any(unicodedata.category(character) == "Cc" for character in text):
+        raise RefusedError(f"{what} holds a control character")
 
 
 def checked_name(name: str) -> str:
-    """The name of a marker, or Refused."""
-    if not name or name.startswith("/") or CONTROL.search(name) or ".." in name.split("/"):
-        raise Refused(f"the marker name {name!r} is refused")
+    """The name, if it is a path below the table."""
+    if not name:
+        raise RefusedError("markername is empty")
+    refuse_control_characters("markername", name)
+    if name.startswith("/") or ".." in name.split("/"):
+        raise RefusedError("markername leaves its table")
+    if len(name.encode()) > LONGEST_NAME:
+        raise RefusedError(f"markername has more than {LONGEST_NAME} bytes")
     return name
 
 
-def parameters(query: bytes) -> dict[str, str]:
-    """A query, decoded once."""
-    found: dict[str, str] = {}
-    for pair in query.split(b"&"):
-        key, _, value = (unquote_to_bytes(part.replace(b"+", b" ")) for part in pair.partition(b"="))
-        try:
-            text = key.decode()
-            if text in ("markerdirpath", "markername") and text in found:
-                raise Refused(f"{text} is given twice")
-            found[text] = value.decode()
-        except UnicodeDecodeError as error:
-            raise Refused("a parameter is no UTF-8") from error
-    return found
+def checked_directory(text: str, root: str) -> str:
+    """The one spelling of a marker directory, if it is one below the root."""
+    refuse_control_characters("markerdirpath", text)
+    path = re.sub(r"^file:(//)?(?=/)", "", text)
+    parts = [part for part in path.split("/") if part]
+    if not path.startswith("/") or "." in parts or ".." in parts:
+        raise RefusedError("markerdirpath is not an absolute path without . and ..")
+    if any(len(part.encode()) > 200 for part in parts) or len(path.encode()) > 3_500:
+        raise RefusedError("markerdirpath is too long")
+    top = [part for part in root.split("/") if part]
+    if parts[: len(top)] != top or len(parts) < len(top) + 3 or parts[-3:-1] != [".hoodie", ".temp"]:
+        raise RefusedError("markerdirpath is no TABLE/.hoodie/.temp/INSTANT below the served directory")
+    return "/" + "/".join(parts)
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One connection."""
+    """The requests of one connection."""
 
     protocol_version = "HTTP/1.1"
-    timeout = 75
-    wbufsize = -1
-    store: Store
+    disable_nagle_algorithm = True  # Headers and body are two writes, of which the second shows that a client is gone.
+    server: "MarkerServer"
+
+    def setup(self) -> None:
+        super().setup()
+        self.parameters: dict[str, str] = {}
 
     def do_GET(self) -> None:
-        """Listings."""
-        self._serve({"/all", "/create-and-merge", "/append", "/dir/exists"})
+        self._answer({"all", "create-and-merge", "append", "dir/exists"})
 
     def do_POST(self) -> None:
-        """Changes."""
-        self._serve({"/create", "/dir/delete"})
+        self._answer({"create", "dir/delete"})
 
     def log_message(self, format: str, *args: object) -> None:
-        """Requests are not logged."""
+        del format, args
 
-    def _serve(self, routes: set[str]) -> None:
-        self._skip_body()
-        target, _, query = self.path.partition("?")
-        route = target.removeprefix(PREFIX)
-        status = 200
-        body: object = None
+    @property
+    def _defect(self) -> str:
+        return self.server.settings.defect
+
+    def _answer(self, routes: set[str]) -> None:
+        path, _, query = self.path.partition("?")
         try:
-            if not target.startswith(PREFIX) or route not in routes:
-                status, body = 404, f"{self.command} {target} is not served"
-            else:
-                body = self._answer(route, parameters(query.encode("latin-1")))
-        except Refused as error:
-            status, body = 400, str(error)
+            self._drop_body()
+            if path.removeprefix(PREFIX) not in routes or not path.startswith(PREFIX):
+                self._reply(404, f"no such call: {self.command} {path}")
+                return
+            self._read_parameters(query)
+            value = self._call(path.removeprefix(PREFIX))
+            if value is not None:
+                self._reply(200, value)
+        except RefusedError as error:
+            self._reply(400, str(error))
+        except TimeoutError as error:
+            self._reply(409 if self._defect == "busy-but-served" else 503, str(error))
         except OSError as error:
-            traceback.print_exc()
-            status, body = 500, f"storage failed: {error}"
-        data = json.dumps(body).encode()
+            self._reply(500, f"storage failed: {error}")
+
+    def _drop_body(self) -> None:
+        length = self.headers.get("Content-Length", "0")
+        if "Transfer-Encoding" in self.headers or not length.isdecimal() or int(length) > LONGEST_BODY:
+            self.close_connection = True
+            raise RefusedError("a body is not expected")
+        self.rfile.read(int(length))
+
+    def _read_parameters(self, query: str) -> None:
+        if not query.isascii() or re.search(r"%(?![0-9A-Fa-f]{2})", query):
+            raise RefusedError("the query is not percent-encoded")
+        errors = "replace" if self._defect == "not-utf-8-replaced" else "strict"
+        try:
+            found = parse_qs(query, keep_blank_values=self._defect != "parameter-kept", errors=errors)
+        except ValueError as error:
+            raise RefusedError("the query is not UTF-8") from error
+        if any(len(values) > 1 for values in found.values()):
+            raise RefusedError("a parameter is given twice")
+        if self._defect != "parameter-kept":
+            self.parameters.clear()
+        self.parameters.update({key: values[0] for key, values in found.items()})
+
+    def _call(self, route: str) -> object:
+        settings = self.server.settings
+        directory = self.server.directory(checked_directory(self.parameters.get("markerdirpath", ""), settings.root))
+        match route:
+            case "create":
+                return self._create(directory, checked_name(self.parameters.get("markername", "")))
+            case "dir/delete":
+                return directory.delete()
+            case "dir/exists":
+                return directory.exists()
+            case "all":
+                return directory.names()
+        if self._defect == "told-apart-by-log":
+            return [name for name in directory.names() if (".log." in name) == (route == "append")]
+        return [name for name in directory.names() if name.endswith("APPEND") == (route == "append")]
+
+    def _create(self, directory: MarkerDirectory, name: str) -> bool | None:
+        """Whether the name is new; None when the answer is out."""
+        create = Create(name=name)
+        if self._defect == "writer-replies-to-all":
+            create.reply = lambda created: self._reply(200, created)
+        directory.submit(create)
+        if self._defect == "late-is-exists":
+            create.done.wait(1.0)
+        elif not create.done.wait(0.5 if self._defect == "busy-but-served" else ANSWER_WITHIN_S):
+            raise TimeoutError("the batch is not written yet")
+        if create.error:
+            raise OSError(create.error)
+        return create.created if create.reply is None else None
+
+    def _reply(self, status: int, value: object) -> None:
+        body = json.dumps(value).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
+        if self._defect == "unasked-gzip" and len(body) >= 1500:
+            body = gzip.compress(body)
+            self.send_header("Content-Encoding", "gzip")
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(data)
-
-    def _answer(self, route: str, given: dict[str, str]) -> bool | list[str]:
-        directory = self.store.directory(given.get("markerdirpath", ""))
-        match route:
-            case "/create":
-                return directory.create(checked_name(given.get("markername", "")))
-            case "/dir/exists":
-                return directory.exists()
-            case "/dir/delete":
-                return directory.delete()
-            case "/all":
-                return directory.names()
-        return [name for name in directory.names() if name.endswith("APPEND") == (route == "/append")]
-
-    def _skip_body(self) -> None:
-        if "chunked" in self.headers.get("Transfer-Encoding", "").lower():
-            while size := int(self.rfile.readline().partition(b";")[0] or b"0", 16):
-                self.rfile.read(size + 2)
-            while self.rfile.readline().strip():
-                pass
-        else:
-            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.wfile.write(body)
 
 
-class Server(ThreadingHTTPServer):
-    """A thread for each connection."""
+class MarkerServer(ThreadingHTTPServer):
+    """Serves the marker directories below one root."""
 
     daemon_threads = True
-    request_queue_size = 1024
+    request_queue_size = 256
+
+    def __init__(self, port: int, settings: Settings) -> None:
+        super().__init__(("127.0.0.1", port), Handler)
+        self.settings = settings
+        self._lock = threading.Lock()
+        self._directories: dict[str, MarkerDirectory] = {}
+
+    def directory(self, path: str) -> MarkerDirectory:
+        """The state of a marker directory."""
+        with self._lock:
+            if path not in self._directories:
+                self._directories[path] = MarkerDirectory(path, self.settings)
+            return self._directories[path]
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that hung up is no news; anything else is."""
-        if not isinstance(sys.exception(), ConnectionError | TimeoutError | ValueError):
-            traceback.print_exc()
+        """Says what went wrong, unless the client has hung up."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
 
 
 def main() -> None:
-    """Serve until killed."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--dir", required=True)
     parser.add_argument("--threads", type=int, default=20)
+    parser.add_argument("--interval-ms", type=int, default=50)
     parser.add_argument("--defect", choices=DEFECTS, default="")
     given = parser.parse_args()
-    Handler.store = Store(given.dir, given.threads, given.defect)
-    Server(("127.0.0.1", given.port), Handler).serve_forever()
+    settings = Settings(
+        root=os.path.abspath(given.dir),
+        threads=given.threads,
+        interval_s=given.interval_ms / 1000,
+        defect=given.defect,
+    )
+    with MarkerServer(given.port, settings) as server:
+        server.serve_forever()
 
 
 if __name__ == "__main__":

@@ -21,8 +21,7 @@ from itertools import groupby
 from pathlib import Path
 
 from marker_sim.errors import UsageError
-from marker_sim.report.scripts.table_script import script_of
-from marker_sim.report.write import write_text
+from properties.faces.report import script_of, write_text
 from scenarios.findings.document import DOCS, differences, documents
 from scenarios.findings.stored_finding import ScriptRun, StoredFinding, read_findings, steps_digest, write_finding
 from scenarios.findings.taking import Found, counted, taken

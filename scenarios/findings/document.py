@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from marker_sim.cli.handing_over import issue_text
 from marker_sim.errors import UsageError
 from marker_sim.plan import Plan
-from marker_sim.report.words import plan_sentences, printable
+from properties.faces.cli import issue_text
+from properties.faces.report import plan_sentences, printable
 from scenarios.findings.stored_finding import ScriptRun, StoredFinding
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -10,16 +10,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from marker_sim.campaign.played_shrinking import broken_in
-from marker_sim.cli.handing_over import failure_description
-from marker_sim.cli.stored import failures_at
 from marker_sim.errors import UsageError
-from marker_sim.judges.baselines.baseline import load_baseline
-from marker_sim.judges.guarantees import GUARANTEES
-from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.report.scripts.table_script import script_of
-from marker_sim.targets.table import parse_target
-from marker_sim.targets.target import CampaignRequest, ServerOptions
+from properties.faces.campaign import broken_in
+from properties.faces.cli import failure_description, failures_at
+from properties.faces.judges import GUARANTEES, load_baseline, load_profile
+from properties.faces.report import script_of
+from properties.faces.targets import CampaignRequest, ServerOptions, parse_target
 from scenarios.findings.stored_finding import StoredFinding, read_findings
 
 RUN_S, TABLE_RUN_S = 120.0, 400.0

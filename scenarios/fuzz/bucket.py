@@ -6,10 +6,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from marker_sim.storages.s3 import S3Storage
-from marker_sim.worlds.interceptor import Interceptor
-from marker_sim.worlds.recorder import Recorder
-from marker_sim.worlds.s3_front import S3Front
+from properties.faces.storages import S3Storage
+from properties.faces.worlds import Interceptor, Recorder, S3Front
 from scenarios.fuzz.ground import Stored, names_in
 from scenarios.fuzz.http_fuzz import Place
 from scenarios.fuzz.http_inputs import INSTANTS, TABLES

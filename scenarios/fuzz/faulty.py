@@ -16,9 +16,9 @@ from typing import Any
 from marker_sim import names
 from marker_sim.cli import main
 from marker_sim.markers import batches, files, server
-from marker_sim.markers.store import Created
 from marker_sim.seams import Runtime, Storage
 from marker_sim.serve import app, bases
+from properties.faces.markers import Created
 
 TOO_LONG_S = 3600.0
 

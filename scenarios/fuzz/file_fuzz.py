@@ -19,17 +19,13 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from marker_sim import timeline
-from marker_sim.markers.direct import DirectMarkers
-from marker_sim.markers.store import Context, Rejected
 from marker_sim.names import MarkerDirectory, stored_names
 from marker_sim.options import MarkerOptions
 from marker_sim.seams import NoAnswer, SeamError, StorageError
-from marker_sim.storages.local import LocalStorage
-from marker_sim.worlds.door.known_files import files_below
-from marker_sim.worlds.http.world import DirectoryReader
-from marker_sim.worlds.recorder import Recorder
-from marker_sim.writer.client import WriteClient
-from marker_sim.writer.records import Conflict
+from properties.faces.markers import Context, DirectMarkers, Rejected
+from properties.faces.storages import LocalStorage
+from properties.faces.worlds import DirectoryReader, Recorder, files_below
+from properties.faces.writer import Conflict, WriteClient
 from scenarios.fuzz import rules
 from scenarios.fuzz.client import converse
 from scenarios.fuzz.file_inputs import DIRECTORIES, JSONS, TIMELINES, Damage, apply

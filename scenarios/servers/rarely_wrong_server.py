@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote_plus
@@ -29,6 +30,33 @@ class _ShrugsAtType(marker_files.S3Files):
                 super().write_type()
         except OSError:
             self._shrugged = True
+
+
+class _SendsWhatChanged(marker_files.S3Files):
+    """Replaces an object by its own content, though another server changed it meanwhile."""
+
+    def write(self, index: int, data: bytes, blindly: bool) -> None:
+        try:
+            super().write(index, data, blindly)
+        except marker_files.Changed:
+            super().write(index, data, blindly=True)
+
+
+class _TakesChangedForExists(marker_server.Directory):
+    """Answers "exists" to a batch whose object another server changed."""
+
+    def _write(self, index: int, data: bytes) -> None:
+        with suppress(marker_files.Changed):
+            super()._write(index, data)
+            return
+        self._lost = True
+
+    _lost = False
+
+    def _written(self, batch: list[marker_server.Request], index: int) -> list[tuple[marker_server.Request, bool]]:
+        self._lost = False
+        answers = super()._written(batch, index)
+        return [(request, False) for request, _ in answers] if self._lost else answers
 
 
 class _ReadsOnce(marker_files.LocalFiles):
@@ -111,9 +139,12 @@ class _Handler(marker_server.Handler):
     do_POST = do_GET
 
 
+ON_S3 = ("shrugs-at-type", "sends-what-changed", "takes-changed-for-exists")  # Mistakes with objects.
 # What stands for which name of marker_server.py.
 MISTAKES: dict[str, dict[str, type]] = {
     "shrugs-at-type": {"S3Files": _ShrugsAtType},
+    "sends-what-changed": {"S3Files": _SendsWhatChanged},
+    "takes-changed-for-exists": {"Directory": _TakesChangedForExists},
     "reads-once": {"LocalFiles": _ReadsOnce},
     "drops-the-last-line": {"Directory": _DropsTheLastLine},
     "decodes-twice": {"Service": _DecodesTwice},

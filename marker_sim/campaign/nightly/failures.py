@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from marker_sim.errors import HarnessError, UsageError
-from marker_sim.outcome.failure import FIXED, VIOLATED, FailureRecord, cause_link
+from marker_sim.outcome.failure import FIXED, VIOLATED, FailureRecord
 from marker_sim.plan import Plan
 from marker_sim.reading import read_as
 from marker_sim.surroundings.files import replacing
@@ -25,54 +25,21 @@ SCHEMA = 1
 FOLDER = "failures"
 ALIKE_MAX = 3
 SEEDS_MAX = 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredFailure(FailureRecord):
-    """A failure as `chaos` stores it, with the nights in which it was seen.
-
-    name: of its file.
-    seen: how often exactly this occurred; alike: how often a similar one.
-    first_seen, last_seen: times of day; night: of the first.
-    fixed: when a replay no longer reproduced it, "" before.
-    status: of the last replay, "" before there was one; violated when it occurred again since.
-    server: how a foreign server is started, as `ServerOptions`; empty for other systems.
-    """
-
-    name: str
-    sut: str
-    profile: str
-    kit_version: str
-    first_seen: str
-    last_seen: str
-    night: int
-    seen: int = 1
-    alike: int = 0
-    seeds: tuple[int, ...] = ()
-    status: str = ""
-    fixed: str = ""
-    server: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def links(self) -> frozenset[Hashable]:
-        """The keys that it shares with failures of the same defect: a run, a cause."""
-        where = (self.world, self.mode, self.storage)
-        runs = (("run", *where, seed) for seed in self.seeds)
-        return frozenset({*runs, cause_link(self.guarantee, self.cause, self.message)})
+OF_A_FILE = ("sut", "profile", "kit_version", "first_seen", "last_seen", "night")
 
 
 @dataclass(slots=True)
 class Failures:
     """Every failure of a directory by name, in the order they were found."""
 
-    by_name: dict[str, StoredFailure] = field(default_factory=dict)
+    by_name: dict[str, FailureRecord] = field(default_factory=dict)
 
     @property
-    def open(self) -> tuple[StoredFailure, ...]:
+    def open(self) -> tuple[FailureRecord, ...]:
         """The failures that are not fixed."""
         return tuple(failure for failure in self.by_name.values() if not failure.fixed)
 
-    def see(self, record: FailureRecord, **where: Any) -> StoredFailure:
+    def see(self, record: FailureRecord, **where: Any) -> FailureRecord:
         """Count a violation: as another occurrence of a stored or similar failure, or as a new one.
 
         where: sut, profile, kit_version, night, at (a time of day); server, where it is one. Returns what it was
@@ -87,8 +54,7 @@ class Failures:
                 self.by_name[first.name] = replace(first, alike=first.alike + 1, last_seen=where["at"])
                 return self.by_name[first.name]
             at = where.pop("at")
-            own = asdict(record) | where | {"first_seen": at, "last_seen": at, "seeds": (record.seed,)}
-            self.by_name[name] = StoredFailure(name=name, **own)
+            self.by_name[name] = replace(record, name=name, first_seen=at, last_seen=at, seeds=(record.seed,), **where)
             return self.by_name[name]
         seeds = known.seeds if record.seed in known.seeds else (*known.seeds, record.seed)[:SEEDS_MAX]
         self.by_name[name] = replace(known, seen=known.seen + 1, seeds=seeds, last_seen=where["at"])
@@ -143,7 +109,7 @@ def name_of(record: FailureRecord) -> str:
     return f"{record.guarantee}-{hashlib.sha256(canonical.encode()).hexdigest()[:12]}"
 
 
-def read_stored(path: Path) -> StoredFailure:
+def read_stored(path: Path) -> FailureRecord:
     """The failure in a file; UsageError when it holds none, or one of a newer schema."""
     try:
         raw = json.loads(path.read_bytes())
@@ -156,8 +122,11 @@ def read_stored(path: Path) -> StoredFailure:
             f"{path} has schema {raw['schema']}, this version reads up to {SCHEMA}; use the marker-sim that wrote it"
             f" ({raw.get('kit_version', 'unknown')}) or a later one"
         )
-    known = {each.name for each in fields(StoredFailure)}
-    return read_as(StoredFailure, {name: value for name, value in raw.items() if name in known}, str(path))
+    for name in OF_A_FILE:
+        if name not in raw:
+            raise UsageError(f"{path} is no whole stored failure: {name!r} is missing; give the file as it was written")
+    known = {each.name for each in fields(FailureRecord)}
+    return read_as(FailureRecord, {name: value for name, value in raw.items() if name in known}, str(path))
 
 
 def is_stored(raw: Any) -> bool:
@@ -194,6 +163,6 @@ def signature(record: FailureRecord) -> tuple[frozenset[str], ...]:
     )
 
 
-def plan_of(failure: StoredFailure, origin: str = "") -> Plan:
+def plan_of(failure: FailureRecord, origin: str = "") -> Plan:
     """The plan to run again; UsageError when this version cannot read it."""
     return Plan.from_dict(failure.plan, origin or failure.name)

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from marker_sim.campaign.nightly.failures import StoredFailure
 from marker_sim.campaign.nightly.ledger import Ledger, Line, read_lines, writing
 from marker_sim.campaign.nightly.opening import (
     ALONE,
@@ -34,8 +32,9 @@ from marker_sim.campaign.nightly.parquet import sweep, write_tables
 from marker_sim.campaign.nightly.totals import NightTotals, Totals
 from marker_sim.campaign.nightly.units import ROWS, SPACE, NightlyTask, do
 from marker_sim.campaign.pieces import rates_of
-from marker_sim.errors import HarnessError, UsageError
-from marker_sim.outcome.failure import CANNOT_RUN, stories
+from marker_sim.errors import UsageError
+from marker_sim.outcome.failure import CANNOT_RUN, FailureRecord, stories
+from marker_sim.surroundings.files import scratch_directory
 from marker_sim.surroundings.worker_pool import VARIABLE, WAIT_S, Answer, TaskPool, WorkerPool, guarded
 from marker_sim.targets.table import DEFAULT, parse_target
 
@@ -68,7 +67,7 @@ def run_night(request: NightRequest, draw_seed: Callable[[], int], progress: Cal
         try:
             with (
                 guarded(VARIABLE, str(request.directory.resolve())) if night.foreign else nullcontext(),
-                _scratch(request.directory) as scratch,
+                scratch_directory(_scratch(request.directory)) as scratch,
                 _pool(request, totals, night.jobs, scratch) as workers,
             ):
                 night.run(workers)
@@ -152,7 +151,7 @@ class _Night:
         if self._stages and "swarm" in night.stages:
             yield from self._stage_tasks(workers, NightlyStage(name="swarm", end_s=budget_s, streams=("swarm",)))
 
-    def _waiting(self) -> list[StoredFailure]:
+    def _waiting(self) -> list[FailureRecord]:
         """The open stored failures that were not run in this night yet and can be run here."""
         night, waiting = self._totals.night, []
         for failure in self._totals.failures.open:
@@ -200,7 +199,7 @@ class _Night:
         return f"{points}.{self._digest}.{number}"
 
     def _task(
-        self, stream: str, first: int, count: int, space: str = "", failure: StoredFailure | None = None
+        self, stream: str, first: int, count: int, space: str = "", failure: FailureRecord | None = None
     ) -> NightlyTask:
         self._taken[stream] = self._taken.get(stream, 0.0) + 0.001
         return NightlyTask(
@@ -290,20 +289,10 @@ def _pool(request: NightRequest, totals: Totals, jobs: int, scratch: Path) -> Ab
     return SparkPool(request.spark_master, do, request.directory, request.jobs, scratch, totals.sut)
 
 
-@contextmanager
-def _scratch(directory: Path) -> Iterator[Path]:
-    """A directory for temporary files of workers, the same each night so that those of a killed night are deleted.
+def _scratch(directory: Path) -> Path:
+    """The directory for temporary files of workers, the same each night so that those of a killed night are deleted.
 
     Not below the chaos directory: sockets have names of at most 107 bytes.
     """
     digest = hashlib.sha256(str(directory.resolve()).encode()).hexdigest()[:12]
-    scratch = Path(tempfile.gettempdir()) / f"marker-sim-chaos-{os.getuid()}-{digest}"
-    shutil.rmtree(scratch, ignore_errors=True)
-    try:
-        scratch.mkdir(mode=0o700)
-    except OSError as error:
-        raise HarnessError(f"the scratch directory {scratch} cannot be made: {error.strerror}") from error
-    try:
-        yield scratch
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+    return Path(tempfile.gettempdir()) / f"marker-sim-chaos-{os.getuid()}-{digest}"

@@ -11,7 +11,7 @@ from pathlib import Path
 from shlex import quote
 from typing import NamedTuple
 
-from marker_sim.campaign.nightly.failures import FOLDER, StoredFailure, write_whole
+from marker_sim.campaign.nightly.failures import FOLDER, write_whole
 from marker_sim.campaign.nightly.summary import (
     NIGHTS_SHOWN,
     columns,
@@ -24,14 +24,14 @@ from marker_sim.campaign.nightly.summary import (
 )
 from marker_sim.campaign.nightly.totals import NightTotals, Totals
 from marker_sim.judges.findings import by_number
-from marker_sim.outcome.failure import FIXED, stories
+from marker_sim.outcome.failure import FIXED, FailureRecord, stories
 from marker_sim.outcome.statistics import RunCounts
 from marker_sim.report.pictures.charts import Chart, HeatCell, bar_chart, met_cell
 from marker_sim.report.templates import render
 
 CAUSES_MAX = 60
 VERSIONS_MAX = 6
-Story = Sequence[StoredFailure]
+Story = Sequence[FailureRecord]
 
 
 def write_summary(totals: Totals, directory: Path) -> None:
@@ -174,5 +174,5 @@ def _nights(group: Story, nights: Sequence[NightTotals]) -> list[int]:
     return [night.number for night in nights if any(night.saw(failure.name) for failure in group)]
 
 
-def _file(failure: StoredFailure) -> str:
+def _file(failure: FailureRecord) -> str:
     return f"{FOLDER}/{f'{FIXED}/' if failure.fixed else ''}{failure.name}.json"

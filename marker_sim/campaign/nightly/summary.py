@@ -7,11 +7,10 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from marker_sim.campaign.nightly.failures import StoredFailure
 from marker_sim.campaign.nightly.opening import FOREIGN, FOREIGN_SHARES, SHARES, STREAMS
 from marker_sim.campaign.nightly.totals import NightTotals, Totals
 from marker_sim.errors import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED
-from marker_sim.outcome.failure import breaks_besides, stories
+from marker_sim.outcome.failure import FailureRecord, breaks_besides, stories
 from marker_sim.report.templates import render
 from marker_sim.report.words import counted
 
@@ -133,7 +132,7 @@ def trend(values: Sequence[float]) -> str:
     return "".join(_BARS[round(value / most * (len(_BARS) - 1))] for value in values)
 
 
-def failure_lines(failures: Sequence[StoredFailure], directory: Path) -> list[str]:
+def failure_lines(failures: Sequence[FailureRecord], directory: Path) -> list[str]:
     """A sentence for each story, with its smallest plan and the command that replays it."""
     lines = []
     for story in stories(failures):

@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 
 from marker_sim.campaign.coverage.canary import draw, find_false_statement
 from marker_sim.campaign.engine import run_campaign
-from marker_sim.campaign.nightly.failures import StoredFailure, plan_of
+from marker_sim.campaign.nightly.failures import plan_of
 from marker_sim.campaign.nightly.ledger import Line
 from marker_sim.campaign.nightly.opening import FOREIGN
 from marker_sim.campaign.pieces import Piece, PieceResult, SearchSettings, Source, collected_by_hand, explore
@@ -86,7 +86,7 @@ class NightlyTask:
     until: float
     seed: int = 0
     seen: dict[str, int] = field(default_factory=dict)
-    failure: StoredFailure | None = None
+    failure: FailureRecord | None = None
     listing: bool = False
     space: str = ""
     server: ServerOptions = field(default_factory=ServerOptions)

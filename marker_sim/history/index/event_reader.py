@@ -96,7 +96,7 @@ class EventReader:
         return self.phases[0][0] if self.earlier and self.phases else 0
 
     def _read(self) -> None:  # noqa: C901
-        """Sort all events into the other modules' records. The hot loop: frequent kinds come first, with few calls."""
+        """Sort all events into the records of the index. This is the hot loop, so frequent kinds are tested first."""
         open_, arrived, current, put = self._open, self.arrived, self._current, self.rest.put
         effects = not self.reads
         for event in self.events:

@@ -303,7 +303,7 @@ def _alone(view: HistoryIndex, directory: Directory, before: list[RecordedCall],
 
 
 def _repeated(view: HistoryIndex, told: RecordedCall, call: RecordedCall) -> bool:
-    """Whether a request that was told "created" came again, to who had told it: that one repeats its answer."""
+    """Whether a request answered "created" was sent again to the server that answered: its answer is repeated."""
     if call.identity is None or call.identity != told.identity or call.invoke < told.done:
         return False
     events = view.events

@@ -54,7 +54,7 @@ def _unreadable(view: HistoryIndex, path: WritePathIndex, event: Event, error: s
 
 
 def _since(path: WritePathIndex, done: Completion, row: str) -> str:
-    """The later history of the files with a row: the end of a sentence."""
+    """The end of a sentence: what became of the files that contain a row."""
     group = row.rpartition("/")[0]
     if not any(_group(stat) == group for stat in done.stats or ()):
         return "; its commit names no file of its group"

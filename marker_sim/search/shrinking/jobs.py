@@ -13,7 +13,6 @@ from dataclasses import fields, replace
 from marker_sim.history import History
 from marker_sim.plan import Plan, TableShape, Write
 from marker_sim.search.shrinking.candidates import with_part
-from marker_sim.worlds.spark.plans import EXECUTOR
 
 Part = tuple[Write, ...]
 
@@ -48,7 +47,7 @@ def smaller(plan: Plan) -> Iterator[Plan]:
     for position in range(len(parts)) if len(parts) > 1 else ():
         yield _with(plan, (*parts[:position], *parts[position + 1 :]))
     if plan.shape is not None:
-        plain = TableShape(cluster=any(fault.target == EXECUTOR for fault in plan.faults))
+        plain = TableShape(cluster=any(fault.target == "executor" for fault in plan.faults))
         one = replace(plan, num_threads=1)  # With one thread, few partitions are enough for a file to be rewritten.
         yield replace(one, merge_on_read=False, shape=plain)
         yield replace(one, shape=plain)

@@ -31,11 +31,10 @@ from marker_sim.tables.parts import (
     split,
 )
 from marker_sim.tables.sources import ACCEPTED, StoredFile, TableSource
-from marker_sim.tables.timeline_reader import TableTimeline, TimelineReader
+from marker_sim.tables.timeline_reader import AGAIN_AFTER_S, TableTimeline, TimelineReader
 
 STUCK_AFTER_S = 7200.0
 _SHOWN = 20
-_AGAIN_AFTER_S = 0.5
 _IN_THE_MAKING = frozenset({"marker-file-unreadable", "glued-marker-names", "no-type-file"})
 NOT_CHECKED = (
     "Rows and columns inside data files are not read; only their names and lengths are.",
@@ -94,7 +93,7 @@ class TablePart:
         found = judge_directory(table, table.markers[instant])
         if found:  # Read again: it was listed before the timeline, and its writer may have been at work.
             if any(finding.kind in _IN_THE_MAKING for finding in found):
-                time.sleep(_AGAIN_AFTER_S)
+                time.sleep(AGAIN_AFTER_S)
             again = read_directory(self.source, self.root, instant)
             if again is None:
                 return []

@@ -21,7 +21,10 @@ _MADE = {made.value: made for made in Created}
 
 
 class Events(Protocol):
-    """The receiver of events: the simulated scheduler, a host, or a real process's link to the kit."""
+    """The receiver of events: the simulated scheduler, the recorder, or the link of a real process to the kit."""
+
+    def append(self, row: tuple[Any, ...]) -> int:
+        """Append an event, given its fields from `process` on; its index, -1 once the history is closed."""
 
     def record(
         self,
@@ -37,6 +40,7 @@ class Events(Protocol):
         caused_by: int | None = None,
     ) -> int:
         """Append an event and return its index."""
+        return self.append((process, role, kind, operation, table, instant, path, value, error, caused_by))
 
 
 class Actor(Protocol):

@@ -17,7 +17,6 @@ from marker_sim.names import MarkerDirectory
 from marker_sim.plan import Plan, Task, Write
 from marker_sim.worlds.cluster.store import TimelineServers
 from marker_sim.worlds.host import ExecutorLife, Host, WriteDriverLife
-from marker_sim.writer.attempt import Assignment
 from marker_sim.writer.stage import STAGES_MAX
 
 MESSAGE_MS = 0.5
@@ -33,6 +32,8 @@ class ClusterWrites:
 
     instants: the marker directories of those that began.
     executors: of the driver that there is.
+    lost: the stages whose results no driver may use any more, by table (two may have one instant), instant and number
+        as in write tokens; never the last that a driver tries.
     """
 
     plan: Plan
@@ -40,10 +41,10 @@ class ClusterWrites:
     servers: TimelineServers
     instants: dict[MarkerDirectory, None] = field(default_factory=dict)
     executors: list[Any] = field(default_factory=list)
+    lost: set[tuple[str, str, int]] = field(default_factory=set)
     _driver: Any = None
     _ordinal: int = 0
     _tables: dict[int, None] = field(default_factory=dict)
-    _lost: set[tuple[str, str, int]] = field(default_factory=set)
 
     def play(self, write: Write) -> None:
         """Let the driver perform one write, until it is done, or the driver died and the next one may start."""
@@ -112,17 +113,11 @@ class ClusterWrites:
                 self.host.tell(driver, "speculate", attempt, max(1, fault.settings.attempts), MESSAGE_MS)
             case FaultKind.STAGE_RETRIED if attempt.counted:
                 self._record(process, fault, attempt)
-                if attempt.work.token.stage % 100 < STAGES_MAX - 1:
-                    self._lost.add(_stage_of(attempt.work))
+                work = attempt.work
+                if work.token.stage % 100 < STAGES_MAX - 1:  # It ends with the stage's number in its write.
+                    self.lost.add((work.table, work.instant, work.token.stage))
                 self.host.tell(driver, "stage-lost", attempt, None, MESSAGE_MS)
         return None
-
-    def result_lost(self, work: Assignment) -> bool:
-        """Whether the results of an attempt's stage are lost: no driver may use what it sends from then on.
-
-        Those of the last stage that a driver tries are never lost.
-        """
-        return _stage_of(work) in self._lost
 
     def _record(self, process: Any, fault: Fault, attempt: Any) -> None:
         self.host.record(process.name, "nemesis", "fault", fault.kind.value, path=attempt.work.path)
@@ -163,10 +158,6 @@ class ClusterWrites:
     def _follow(self, executor: Any) -> None:
         if executor.alive:
             self.host.exit(executor, "its driver is gone")
-
-
-def _stage_of(work: Assignment) -> tuple[str, str, int]:
-    return work.table, work.instant, work.token.stage
 
 
 def probe_of(table: int, writes: tuple[Write, ...]) -> Write:

@@ -1,6 +1,6 @@
 """The launcher: a process between the kit and a command. It runs as a script of its own and imports nothing of the kit.
 
-It forks; the child sets the filter, hands the listener to the kit and becomes the command. The launcher itself is not
+It forks; the child sets the filter, sends the listener to the kit and executes the command. The launcher itself is not
 filtered. It adopts what the command's processes leave behind (PR_SET_CHILD_SUBREAPER), so it can end all of them: when
 the command ends, and when its socket to the kit is closed, which also happens when the kit dies. Signals go to the
 command, and it ends as the command ended.

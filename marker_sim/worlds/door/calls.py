@@ -72,7 +72,7 @@ class CallOutcome(NamedTuple):
     """What became of a call.
 
     done: whether it took effect, as far as it did. result: what the kernel returned, the bytes of a write.
-    error: what the caller is told, its own trouble or the decision's; 0 for success.
+    error: the errno returned to the caller, from the call itself or from the decision; 0 for success.
     """
 
     done: bool

@@ -299,7 +299,7 @@ class Door:
         heapq.heappush(self._late, (time.monotonic() + after_ms / 1000, next(self._put_off), waiting))
 
     def _carry_out(self, waiting: _Waiting, decision: Decision, caller: Caller | None) -> None:
-        """A call is done, or not, and answered, or not. The lock is held."""
+        """Carry out a decision: perform the call or not, answer it, and kill before or after it. The lock is held."""
         command, held, act = waiting.command, waiting.held, waiting.act
         if decision.kill == "before":
             self._kill(command, held, decision)

@@ -76,7 +76,7 @@ class DoorCommand(supervisor.StartedProgram):
             raise HarnessError(f"{self.name} did not end after SIGKILL") from error
 
     def forget(self) -> None:
-        """The kit's numbers are closed; in a forked child of it they would keep held processes from ending with it."""
+        """Close the file descriptors of the door; a forked child that kept them would keep held processes alive."""
         self.control.close()
         for number in {self.listener, self.handle} - {-1}:
             os.close(number)

@@ -97,10 +97,10 @@ def _put(file: int, data: bytes, offset: int, flags: int, of_file: int, cut: boo
 def transfer(
     held: HeldCall, scope: Scope, into: int, source: int, offsets: tuple[int, int], size: int, error: int
 ) -> Found:
-    """sendfile and copy_file_range: a write of what a file has; `error` where the source is none, or with O_APPEND.
+    """sendfile and copy_file_range, as a write of what the source has; `error` when it is no file, or with O_APPEND.
 
-    into, source: which arguments are their numbers.
-    offsets: the addresses of where to write and to read, 0 for where the open file is.
+    into, source: the indices of the arguments that are file descriptors.
+    offsets: the addresses of the two offsets, of the target and of the source; 0 for the current position.
     """
     found = _file(held, scope, held.number(into))
     if found is None:

@@ -33,15 +33,6 @@ from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.simulated.cluster import by_steps
 
 
-def run_real(plan: Plan, system: str = "reference", *, fork_server: ForkServer) -> History:
-    """Execute a plan with real processes on a fresh local directory or behind a fresh S3 front.
-
-    system: as in --sut.
-    fork_server: where children are forked, for many runs one after another. HarnessError when the kit fails.
-    """
-    return ProcessCluster(plan, system, fork_server).run()
-
-
 class ProcessCluster(ClusterRun):
     """All processes of one run, from the kit's side."""
 

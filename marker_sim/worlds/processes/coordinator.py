@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Any
 
 from marker_sim.errors import UsageError
+from marker_sim.worlds.cluster.recording import Events
 from marker_sim.worlds.interceptor import Interceptor
 
 Answer = Callable[..., Any]
@@ -118,12 +119,11 @@ class Coordinator:
                 return
             while True:
                 what, arguments = connection.recv()
-                if what == "record":
+                if what == "append":
                     with self.interceptor.lock:
                         if self._dead(process):
                             raise EOFError
-                        row, named = arguments
-                        index = self.interceptor.recorder.record(*row, **named)
+                        index = self.interceptor.recorder.append(*arguments)
                     connection.send(index)
                 else:
                     connection.send(self._answers[what](process, *arguments))
@@ -143,7 +143,7 @@ def _refuse(_: str, sentence: str) -> None:
 
 
 @dataclass(eq=False)
-class CoordinatorClient:
+class CoordinatorClient(Events):
     """Questions to the kit, from any thread of one process."""
 
     address: str
@@ -168,7 +168,7 @@ class CoordinatorClient:
         connection.send((self.process, purpose))
         return connection
 
-    def record(self, *row: Any, **named: Any) -> int:
-        """Put an event into the history, given as to `Recorder.record`; its index."""
-        index: int = self.ask("record", row, named)
+    def append(self, row: tuple[Any, ...]) -> int:
+        """Append an event to the history of the kit; its index."""
+        index: int = self.ask("append", row)
         return index

@@ -69,8 +69,8 @@ class ProcessHost:
 
     def __post_init__(self) -> None:
         self.capabilities = self.storage.capabilities
-        self._recorder = self.interceptor.recorder
-        self.record, self.mark = self._recorder.record, self._recorder.mark
+        recorder = self._recorder = self.interceptor.recorder
+        self.append, self.record, self.mark = recorder.append, recorder.record, recorder.mark
         self.fork_server.begin(lambda process, code: self.after(0, self._gone, (process, code)))
 
     # Processes.

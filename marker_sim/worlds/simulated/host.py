@@ -38,7 +38,7 @@ class SimulatedHost:
     ) -> None:
         self.cluster: ClusterRun
         self.scheduler = scheduler = Scheduler(on_fault, on_exit)
-        self.record = scheduler.record
+        self.append, self.record = scheduler.append, scheduler.record
         self.store = Store(scheduler, plan.storage)
         self.capabilities = self.store.capabilities
         self.locks = SimHostLocks(scheduler, one_host=self.capabilities.host_lock)

@@ -22,8 +22,9 @@ from greenlet import getcurrent, greenlet
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import Fault
 from marker_sim.faults.sites import SITES
-from marker_sim.history import Event, Value
+from marker_sim.history import Event
 from marker_sim.markers.checked import WrongReturn
+from marker_sim.worlds.cluster.recording import Events
 from marker_sim.worlds.host import Life
 
 MS = 1_000_000
@@ -106,7 +107,7 @@ class ActorState:
         return left
 
 
-class Scheduler:
+class Scheduler(Events):
     """The event queue, virtual clock and history of one run.
 
     An actor that parks determines the next event itself and switches to it, or continues at once if the event is its
@@ -147,26 +148,13 @@ class Scheduler:
 
     # For the world, in the hub.
 
-    def record(
-        self,
-        process: str,
-        role: str,
-        kind: str,
-        operation: str,
-        table: str | None = None,
-        instant: str | None = None,
-        path: str | None = None,
-        value: Value = None,
-        error: str | None = None,
-        caused_by: int | None = None,
-    ) -> int:
-        """Append an event and return its index."""
+    def append(self, row: tuple[Any, ...]) -> int:
+        """Append an event of now and return its index."""
         if self.closed:
             return -1  # Events of a dead actor during unwinding are not part of the run.
         events = self.events
         index = len(events)
-        row = (index, self.now_ns, process, role, kind, operation, table, instant, path, value, error, caused_by)
-        events.append(_new(Event, row))
+        events.append(_new(Event, (index, self.now_ns, *row)))
         if index == self.awaited[0]:
             self.awaited[1]()
         return index

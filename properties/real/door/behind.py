@@ -12,9 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.worlds.door.calls import CallOutcome, Decision, FileCall
-from marker_sim.worlds.door.door import Door
-from marker_sim.worlds.door.launch import DoorCommand
+from properties.faces.worlds import CallOutcome, Decision, Door, DoorCommand, FileCall
 
 ENDS_S = 60.0
 Rule = Callable[[FileCall], Decision | None]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from marker_sim.faults import Fault
-from marker_sim.worlds.door.available import refused
+from properties.faces.worlds import refused
 from properties.real.door.fronted import Run
 
 

@@ -9,10 +9,7 @@ from pathlib import Path
 
 from marker_sim.faults import Call, Fault, FaultKind, When
 from marker_sim.names import TEMP
-from marker_sim.worlds.door.front import DirectoryFront
-from marker_sim.worlds.door.launch import DoorCommand
-from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
-from marker_sim.worlds.recorder import Recorder
+from properties.faces.worlds import ArmedFault, DirectoryFront, DoorCommand, Interceptor, Recorder, StorageCall
 
 PLACE = f"t{TEMP}1"
 FILE = f"{PLACE}/MARKERS0"

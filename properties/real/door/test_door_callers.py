@@ -12,12 +12,16 @@ from pathlib import Path
 import pytest
 
 from marker_sim.faults import Call, Fault, FaultKind
-from marker_sim.worlds.door.calls import Caller
-from marker_sim.worlds.door.door import Door
-from marker_sim.worlds.door.launch import DoorCommand
-from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
-from marker_sim.worlds.processes.storages import LocalFront
-from marker_sim.worlds.recorder import Recorder
+from properties.faces.worlds import (
+    ArmedFault,
+    Caller,
+    Door,
+    DoorCommand,
+    Interceptor,
+    LocalFront,
+    Recorder,
+    StorageCall,
+)
 from properties.real.door.behind import ENDS_S, Seen
 
 TWO = """

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from marker_sim.errors import HarnessError
-from marker_sim.worlds.door.calls import Decision, FileCall
-from marker_sim.worlds.door.launch import DoorCommand
+from properties.faces.worlds import Decision, DoorCommand, FileCall
 from properties.real.door.behind import ENDS_S, Seen, at, ended, python, run
 
 # Makes a few files, then does each call once, by itself or in a child for each, and says how each ended.

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.worlds.door.table import FICLONE, MACHINES, OWN, STOPPED, Machine, assemble, numbers
+from properties.faces.worlds import FICLONE, MACHINES, OWN, STOPPED, Machine, assemble, numbers
 
 BASE = 10_000
 NOTIFY, ALLOW, KILL, ERROR = 0x7FC00000, 0x7FFF0000, 0x80000000, 0x00050000

@@ -10,11 +10,9 @@ import pytest
 
 from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind, When
-from marker_sim.history.index.presence import PresenceIndex
 from marker_sim.names import TEMP
-from marker_sim.worlds.door.known_files import files_below
-from marker_sim.worlds.interceptor import Interceptor
-from marker_sim.worlds.recorder import Recorder
+from properties.faces.history import PresenceIndex
+from properties.faces.worlds import Interceptor, Recorder, files_below
 from properties.real.door.fronted import FILE, IN_PLACE, PLACE, SHELL, Effect, Run, at
 
 

@@ -14,10 +14,7 @@ from pathlib import Path
 import pytest
 
 from marker_sim.worlds.door import available, held, launch
-from marker_sim.worlds.door.calls import Decision
-from marker_sim.worlds.door.door import Door
-from marker_sim.worlds.door.kernel import own_numbers
-from marker_sim.worlds.door.table import assemble, this_machine
+from properties.faces.worlds import Decision, Door, assemble, own_numbers, this_machine
 from properties.real.door.behind import ENDS_S, Seen, at_work, ended, run
 from properties.volume import volume
 

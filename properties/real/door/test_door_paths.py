@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.worlds.door.calls import Decision
+from properties.faces.worlds import Decision
 from properties.real.door.behind import Seen, at, python, run
 
 

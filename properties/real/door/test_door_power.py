@@ -12,7 +12,7 @@ import pytest
 
 from marker_sim.faults import FaultKind, When
 from marker_sim.names import TYPE_FILE
-from marker_sim.worlds.door.front import POWER
+from properties.faces.worlds import POWER
 from properties.real.door.behind import program
 from properties.real.door.fronted import FILE, PLACE, Run, at
 

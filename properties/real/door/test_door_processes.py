@@ -13,10 +13,8 @@ from pathlib import Path
 import pytest
 
 from marker_sim.errors import HarnessError
-from marker_sim.surroundings.supervisor import end_process
-from marker_sim.worlds.door.calls import Decision, FileCall
-from marker_sim.worlds.door.launch import FILES_MAX
-from marker_sim.worlds.http.servers import Server
+from properties.faces.surroundings import end_process
+from properties.faces.worlds import FILES_MAX, Decision, FileCall, Server
 from properties.real.door.behind import ENDS_S, Seen, at, at_work, ended, python, run
 
 

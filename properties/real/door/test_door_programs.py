@@ -9,8 +9,8 @@ import signal
 import sqlite3
 from pathlib import Path
 
-from marker_sim.worlds.door.calls import Decision
 from properties import tools
+from properties.faces.worlds import Decision
 from properties.real.door.behind import Rule, Seen, at, program, python, run
 
 SQLITE = """

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from marker_sim.worlds.door.calls import CallOutcome, Decision, FileCall
-from marker_sim.worlds.door.door import Door
+from properties.faces.worlds import CallOutcome, Decision, Door, FileCall
 from properties.real.door.behind import ended
 
 GIT = """

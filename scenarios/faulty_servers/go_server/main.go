@@ -1,10 +1,13 @@
-// A timeline server that appends to its marker files and owns the directories it was asked about, and the same with one
-// storage defect (-defect, README.md). This file speaks HTTP; directory.go stores.
+// A timeline server of one of two designs, correct, or with one defect (-defect, ../README.md). This file speaks HTTP.
 //
-//	server -port {port} -dir {storage} -threads {threads} [-defect NAME]
+//	appending.go             appends to marker files and owns the directories that it was asked about
+//	replacing.go, files.go   replaces marker files whole, under a lock of the directory that other servers take too
+//
+//	server -port {port} -dir {storage} -threads {threads} -interval-ms {interval_ms} [-design replacing] [-defect NAME]
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -13,26 +16,48 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 	"unicode/utf8"
 )
 
 const prefix = "/v1/hoodie/marker"
 
-var defects = []string{
-	"", "second-write-unchecked", "cut-line-is-a-name", "remembered-before-write", "cut-line-continued",
-	"deletion-error-logged", "unreadable-file-skipped",
+// defects by the design that has them.
+var defects = map[string][]string{
+	"appending": {
+		"second-write-unchecked", "cut-line-is-a-name", "remembered-before-write", "cut-line-continued",
+		"deletion-error-logged", "unreadable-file-skipped",
+	},
+	"replacing": {
+		"long-lines-split", "large-batch-early", "parts-by-hash", "joined-across-tables", "hung-up-drops-batch",
+		"listing-by-count", "retry-under-shared-lock", "deletion-by-prefix", "index-beyond-threads",
+		"temporary-exclusive", "short-file-renamed", "one-page-read", "name-cleaned", "directory-cleaned",
+		"ends-on-write-error", "lock-of-deleted", "unsynced-adopted", "unreadable-is-absent",
+	},
 }
 
 var (
-	defect  = flag.String("defect", "", "one of "+strings.Join(defects, " "))
-	port    = flag.Int("port", 0, "where to listen on 127.0.0.1")
-	base    = flag.String("dir", "", "what all marker directories lie below")
-	threads = flag.Int("threads", 20, "how many marker files a directory has at most")
+	design   = flag.String("design", "appending", "appending or replacing")
+	defect   = flag.String("defect", "", "of the design; none: correct")
+	port     = flag.Int("port", 0, "where to listen on 127.0.0.1")
+	base     = flag.String("dir", "", "what all marker directories lie below")
+	threads  = flag.Int("threads", 20, "how many marker files a directory has at most")
+	interval = flag.Int("interval-ms", 50, "time between two batches of the design that replaces")
 )
+
+// store is one marker directory. Its methods are called by many requests at the same time.
+type store interface {
+	create(ctx context.Context, name string) (bool, error)
+	list(route string) (any, error)
+	exists() (bool, error)
+	remove() (bool, error)
+}
 
 // refused is the error of a request that changes nothing.
 type refused string
@@ -41,16 +66,13 @@ func (r refused) Error() string { return string(r) }
 
 var (
 	directoriesLock sync.Mutex
-	directories     = map[string]*directory{}
+	directories     = map[string]store{}
 )
 
 func main() {
 	flag.Parse()
-	known := false
-	for _, name := range defects {
-		known = known || name == *defect
-	}
-	if !known || *port == 0 || *base == "" {
+	own, known := defects[*design]
+	if !known || (*defect != "" && !slices.Contains(own, *defect)) || *port == 0 || *base == "" {
 		flag.Usage()
 		os.Exit(2)
 	}
@@ -62,6 +84,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	signal.Ignore(syscall.SIGXFSZ) // A limit on file sizes is an error of the write, like a full disk.
 	server := &http.Server{
 		Addr:              fmt.Sprintf("127.0.0.1:%d", *port),
 		Handler:           http.HandlerFunc(serve),
@@ -79,7 +102,7 @@ func serve(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case errors.As(err, &no):
 		status, answer = http.StatusBadRequest, err.Error()
-	case errors.Is(err, errOwnedElsewhere):
+	case errors.Is(err, errOwnedElsewhere), errors.Is(err, errLate):
 		status, answer = http.StatusServiceUnavailable, err.Error()
 	case err != nil:
 		log.Print(err)
@@ -120,20 +143,28 @@ func answerTo(r *http.Request) (any, error) {
 		if err := checkName(name); err != nil {
 			return nil, err
 		}
-		return at.create(name)
+		if *defect == "name-cleaned" {
+			name = filepath.Clean(name)
+		}
+		return at.create(r.Context(), name)
 	case "/dir/exists":
 		return at.exists()
 	case "/dir/delete":
 		return at.remove()
 	}
-	names, err := at.list()
-	chosen := []string{}
-	for _, name := range names {
+	return at.list(route)
+}
+
+// chosen are the names that a route asks for, sorted.
+func chosen(names map[string]bool, route string) []string {
+	some := []string{}
+	for name := range names {
 		if route == "/all" || strings.HasSuffix(name, "APPEND") == (route == "/append") {
-			chosen = append(chosen, name)
+			some = append(some, name)
 		}
 	}
-	return chosen, err
+	slices.Sort(some)
+	return some
 }
 
 // parameters decodes a query, once.
@@ -163,6 +194,9 @@ func checkedDirectory(given string) (string, error) {
 	text := given
 	if rest, is := strings.CutPrefix(given, "file:/"); is {
 		text = "/" + rest
+	}
+	if *defect == "directory-cleaned" {
+		text = filepath.Clean(text)
 	}
 	segments := []string{}
 	for _, segment := range strings.Split(text, "/") {
@@ -197,10 +231,12 @@ func checkName(name string) error {
 	return nil
 }
 
-func directoryAt(path string) *directory {
+func directoryAt(path string) store {
 	directoriesLock.Lock()
 	defer directoriesLock.Unlock()
-	if directories[path] == nil {
+	if directories[path] == nil && *design == "replacing" {
+		directories[path] = &replaced{path: path}
+	} else if directories[path] == nil {
 		directories[path] = &directory{path: path}
 	}
 	return directories[path]

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -61,7 +62,7 @@ type directory struct {
 }
 
 // create says whether the name is new; it is stored when it returns. A batch is what waits when one of it gets the lock.
-func (d *directory) create(name string) (bool, error) {
+func (d *directory) create(_ context.Context, name string) (bool, error) {
 	mine := &request{name: name}
 	d.queueLock.Lock()
 	d.queue = append(d.queue, mine)
@@ -81,17 +82,13 @@ func (d *directory) create(name string) (bool, error) {
 	return mine.created, mine.err
 }
 
-func (d *directory) list() ([]string, error) {
+func (d *directory) list(route string) (any, error) {
 	d.lock.Lock()
 	defer d.lock.Unlock()
 	if err := d.ready(); err != nil {
 		return nil, err
 	}
-	names := make([]string, 0, len(d.names))
-	for name := range d.names {
-		names = append(names, name)
-	}
-	return names, nil
+	return chosen(d.names, route), nil
 }
 
 func (d *directory) exists() (bool, error) {

@@ -1,7 +1,7 @@
 """Where the timeline server in Python keeps markers: batches, files in Hudi's format, locks.
 
 A lock on each marker directory, and the identity of its files, make several servers on one storage see each other's
-changes. `defect` selects the one place that is wrong (README.md); 0 is correct.
+changes. `defect` names the one place that is wrong (README.md); "" is correct.
 """
 
 import fcntl
@@ -11,11 +11,12 @@ import shutil
 import threading
 import time
 import unicodedata
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 TYPE_FILE, TYPE_TEXT = "MARKERS.type", b"TIMELINE_SERVER_BASED"
+TEMPORARY = re.compile(r"\.(MARKERS\.type|MARKERS[0-9]+)\.tmp")
 
 Signature = dict[str, tuple[int, ...]]
 
@@ -25,6 +26,7 @@ class Create:
     """One create that waits for its batch."""
 
     name: str
+    reply: Callable[[bool], None] | None = None
     first: bool = False
     created: bool = False
     error: str = ""
@@ -38,7 +40,7 @@ class Settings:
     root: str
     threads: int
     interval_s: float
-    defect: int
+    defect: str
 
 
 @contextmanager
@@ -95,11 +97,14 @@ class MarkerDirectory:
         self.known: set[str] = set()
         self.signature: Signature | None = None
         self.next_index = 0
+        self.batches = 0
+        self.made = self.recovered = False
+        self.written: set[str] = set()
 
     def submit(self, create: Create) -> None:
         """Queues a create; its event is set once it is decided."""
         with self.queue_lock:
-            if self.defect == 3:
+            if self.defect == "decided-when-queued":
                 create.first = create.name not in self.known and all(other.name != create.name for other in self.queue)
             self.queue.append(create)
             if not self.dispatching:
@@ -123,19 +128,43 @@ class MarkerDirectory:
                 continue
             for create, created in zip(batch, answers, strict=True):
                 create.created = created
+                if create.reply is not None:  # A client that has hung up ends this thread.
+                    create.reply(created)
                 create.done.set()
 
     def _store(self, batch: list[Create]) -> list[bool]:
         """Writes the new names of a batch; says for each create whether it is the one that created its name."""
-        if self.defect == 7:
+        if self.defect == "written-without-lock":
             return self._store_with_short_lock(batch)
-        with self.files_lock, locked(self.path, make=True):
+        there = os.path.isdir(self.path)
+        with self.files_lock, locked(self.path, make=self._makes()) as held:
+            if not held:
+                raise FileNotFoundError(self.path)
             answers, fresh = self._decide(batch)
             if fresh:
-                self._write_type()
+                if self.defect != "marker-file-first" and not (self.defect == "type-with-new-directory" and there):
+                    self._write_type()
                 index = self._take_index()
                 self._append(index, fresh)
+                if self.defect == "marker-file-first":
+                    self._write_type()
+                self.batches += 1
+                if self.defect == "compacted-file-by-file" and self.batches % self.settings.threads == 0:
+                    self._compact()
             return answers
+
+    def _makes(self) -> bool:
+        """Whether a batch makes the directory where it is missing."""
+        makes = not (self.defect == "made-remembered" and self.made)
+        self.made = True
+        return makes
+
+    def _compact(self) -> None:
+        """Move all names to MARKERS0, file by file."""
+        for index in sorted(self.files)[1:]:
+            self._append(0, self.files.pop(index))
+            os.remove(f"{self.path}/MARKERS{index}")
+        self.signature = None
 
     def _store_with_short_lock(self, batch: list[Create]) -> list[bool]:
         with self.files_lock, locked(self.path, make=True):
@@ -164,13 +193,15 @@ class MarkerDirectory:
             answers.append(create.first or (key not in self.known and key not in fresh))
             if key not in self.known and key not in fresh:
                 fresh[key] = create.name
-            elif self.defect == 6 and key in fresh:
+            elif self.defect == "duplicate-answered-early" and key in fresh:
                 create.done.set()
         return answers, list(fresh.values())
 
     def _take_index(self) -> int:
         index = self.next_index
         self.next_index = (index + 1) % self.settings.threads
+        if self.defect == "first-index-once" and self.batches:
+            return 1 + (self.batches - 1) % self.settings.threads
         return index
 
     def _append(self, index: int, fresh: list[str]) -> None:
@@ -178,11 +209,12 @@ class MarkerDirectory:
         self.signature = None
         self._replace(f"MARKERS{index}", self._encode(lines))
         self.files[index] = lines
+        self.written.add(f"MARKERS{index}")
         self.known.update(self._key(name) for name in fresh)
         self.signature = self._current_signature()
 
     def _key(self, name: str) -> str:
-        return unicodedata.normalize("NFC", name) if self.defect == 1 else name
+        return unicodedata.normalize("NFC", name) if self.defect == "nfc-compared" else name
 
     @staticmethod
     def _encode(lines: list[str]) -> bytes:
@@ -202,29 +234,44 @@ class MarkerDirectory:
         temporary = f"{self.path}/.{name}.tmp"
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         try:
+            if self.defect == "renamed-before-flush":
+                os.rename(temporary, f"{self.path}/{name}")
             written = os.write(handle, content)
-            while written < len(content) and self.defect != 5:
+            while written < len(content) and self.defect != "short-write-whole":
                 written += os.write(handle, content[written:])
             os.fsync(handle)
         finally:
             os.close(handle)
-        os.rename(temporary, f"{self.path}/{name}")
+        if self.defect == "removed-before-rename" and os.path.isfile(f"{self.path}/{name}"):
+            os.remove(f"{self.path}/{name}")
+        if self.defect != "renamed-before-flush":
+            os.rename(temporary, f"{self.path}/{name}")
         sync_directory(self.path)
 
     def _current_signature(self) -> Signature:
         """Identifies the marker files as they are now; every rewrite makes a new file."""
-        pattern = r"MARKERS[0-9]" if self.defect == 2 else r"MARKERS[0-9]+"
-        with os.scandir(self.path) as entries:
-            found = {
-                entry.name: entry.stat() for entry in entries if re.fullmatch(pattern, entry.name) and entry.is_file()
-            }
-        if self.defect == 4:
+        pattern = r"MARKERS[0-9]" if self.defect == "two-digit-index-unread" else r"MARKERS[0-9]+"
+        try:
+            with os.scandir(self.path) as entries:
+                files = [each for each in entries if re.fullmatch(pattern, each.name) and each.is_file()]
+                found = {each.name: each.stat() for each in files}
+        except OSError:
+            if self.defect == "listing-error-is-empty":
+                return {}
+            raise
+        if self.defect == "size-is-identity":
             return {name: (status.st_size,) for name, status in found.items()}
+        if self.defect == "second-is-identity":
+            return {name: (int(status.st_mtime),) for name, status in found.items()}
         signature: Signature = {name: (s.st_ino, s.st_size, s.st_mtime_ns) for name, s in found.items()}
         return signature | {"": (os.stat(self.path).st_ino,)}
 
     def _refresh(self) -> None:
         """Reads the files unless they are those that were read or written last."""
+        if self.defect == "temporary-adopted" and not self.recovered:
+            self.recovered = True
+            for left in [name for name in os.listdir(self.path) if TEMPORARY.fullmatch(name)]:
+                os.replace(f"{self.path}/{left}", f"{self.path}/{left[1 : -len('.tmp')]}")
         signature = self._current_signature()
         if signature == self.signature:
             return
@@ -241,21 +288,42 @@ class MarkerDirectory:
 
     def names(self) -> list[str]:
         """All names, sorted."""
+        if self.defect == "compacted-file-by-file":
+            return self._names_unlocked()
         with self.files_lock, locked(self.path) as there:
             if not there:
                 return []
             self._refresh()
             return sorted({line for lines in self.files.values() for line in lines})
 
+    def _names_unlocked(self) -> list[str]:
+        names: set[str] = set()
+        for name in sorted(os.listdir(self.path)) if os.path.isdir(self.path) else ():
+            if re.fullmatch("MARKERS[0-9]+", name):
+                with suppress(FileNotFoundError), open(f"{self.path}/{name}", "rb") as file:
+                    names.update(file.read().decode(errors="surrogateescape").split("\n")[:-1])
+        return sorted(names)
+
     def delete(self) -> bool:
         """Removes the directory with all that is in it; false if there was none."""
         with self.files_lock, locked(self.path) as there:
             self.signature = None
+            if there and self.defect == "own-files-deleted":
+                return self._delete_written()
             if there:
                 shutil.rmtree(self.path)
                 sync_directory(os.path.dirname(self.path))
             self.known = set()
             return there
+
+    def _delete_written(self) -> bool:
+        for name in self.written:
+            os.remove(f"{self.path}/{name}")
+        there = bool(self.written)
+        self.written.clear()
+        if not self._current_signature().keys() - {""}:
+            shutil.rmtree(self.path)
+        return there
 
     def exists(self) -> bool:
         """Whether the directory is there."""

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 )
@@ -33,10 +32,10 @@ func (c *create) finish(created bool, err error) {
 	close(c.done)
 }
 
-// markerDirectory is one marker directory: the creates that wait, and what its files hold.
-type markerDirectory struct {
-	path     string
-	settings settings
+// replaced is the marker directory of one instant, whose files are replaced whole: the creates that wait, and what its
+// files hold. A lock on the directory and the identity of its files show what other servers change.
+type replaced struct {
+	path string
 
 	queueLock   sync.Mutex
 	queue       []*create
@@ -57,8 +56,47 @@ type listing struct {
 	body  json.RawMessage
 }
 
+// errLate is the error of a create whose batch takes too long.
+var errLate = errors.New("the batch is not written yet")
+
+const answerWithin = 60 * time.Second
+
+var (
+	runningLock sync.Mutex
+	running     = map[string]*create{}
+)
+
+// create waits until a batch has decided. Requests for a name that is being created wait for that create.
+func (d *replaced) create(ctx context.Context, name string) (bool, error) {
+	key := d.path + "/" + name
+	if *defect == "joined-across-tables" {
+		key = filepath.Base(d.path) + "/" + name
+	}
+	runningLock.Lock()
+	other, joined := running[key]
+	if !joined {
+		other = &create{name: name, ctx: ctx, done: make(chan struct{})}
+		other.forget = func() {
+			runningLock.Lock()
+			defer runningLock.Unlock()
+			delete(running, key)
+		}
+		running[key] = other
+	}
+	runningLock.Unlock()
+	if !joined {
+		d.submit(other)
+	}
+	select {
+	case <-other.done:
+		return other.created && !joined, other.err
+	case <-time.After(answerWithin):
+		return false, errLate
+	}
+}
+
 // submit queues a create; its channel is closed once it is decided.
-func (d *markerDirectory) submit(waiting *create) {
+func (d *replaced) submit(waiting *create) {
 	d.queueLock.Lock()
 	defer d.queueLock.Unlock()
 	d.queue = append(d.queue, waiting)
@@ -68,9 +106,9 @@ func (d *markerDirectory) submit(waiting *create) {
 	}
 }
 
-func (d *markerDirectory) dispatch() {
+func (d *replaced) dispatch() {
 	for {
-		time.Sleep(d.settings.interval)
+		time.Sleep(time.Duration(*interval) * time.Millisecond)
 		d.queueLock.Lock()
 		batch := d.queue
 		d.queue = nil
@@ -84,11 +122,11 @@ func (d *markerDirectory) dispatch() {
 }
 
 // flush decides the creates of a batch and answers them.
-func (d *markerDirectory) flush(batch []*create) {
-	if d.settings.defect == 15 && batch[0].ctx.Err() != nil {
+func (d *replaced) flush(batch []*create) {
+	if *defect == "hung-up-drops-batch" && batch[0].ctx.Err() != nil {
 		return // The client has hung up: nobody waits for an answer.
 	}
-	if d.settings.defect == 18 {
+	if *defect == "retry-under-shared-lock" {
 		retryLock.Lock()
 		defer retryLock.Unlock()
 		for attempt := 0; attempt < 240 && d.store(batch) != nil; attempt++ {
@@ -106,7 +144,7 @@ func (d *markerDirectory) flush(batch []*create) {
 var retryLock sync.Mutex
 
 // store writes the new names of a batch and answers it, or reports an error and answers nothing.
-func (d *markerDirectory) store(batch []*create) error {
+func (d *replaced) store(batch []*create) error {
 	if batch[0].finished {
 		return nil
 	}
@@ -137,7 +175,7 @@ func (d *markerDirectory) store(batch []*create) error {
 		index := d.next
 		if err := d.write(fresh, answer); err != nil {
 			d.signature = ""
-			if d.settings.defect == 18 {
+			if *defect == "retry-under-shared-lock" {
 				d.next = index
 			}
 			return err
@@ -148,35 +186,28 @@ func (d *markerDirectory) store(batch []*create) error {
 }
 
 // write stores names in the next file.
-func (d *markerDirectory) write(fresh []string, answer func()) error {
-	if d.settings.defect == 13 && len(fresh) > partSize {
+func (d *replaced) write(fresh []string, answer func()) error {
+	if *defect == "parts-by-hash" && len(fresh) > partSize {
 		return d.writeInParts(fresh)
 	}
-	if d.settings.defect != 17 {
-		if err := d.writeType(); err != nil {
-			return err
-		}
+	if err := d.writeType(); err != nil {
+		return err
 	}
 	early := func() {}
-	if d.settings.defect == 12 && len(fresh) > 16 {
+	if *defect == "large-batch-early" && len(fresh) > 16 {
 		early = answer
 	}
 	index := d.next
-	d.next = (index + 1) % d.settings.threads
+	d.next = (index + 1) % *threads
 	lines := slices.Concat(d.files[index], fresh)
 	if err := replaceFile(d.path, fileName(index), encode(lines), early); err != nil {
 		return err
-	}
-	if d.settings.defect == 17 {
-		if err := d.writeType(); err != nil {
-			return err
-		}
 	}
 	return d.keep(map[int][]string{index: lines}, fresh)
 }
 
 // keep remembers what was written.
-func (d *markerDirectory) keep(files map[int][]string, fresh []string) error {
+func (d *replaced) keep(files map[int][]string, fresh []string) error {
 	for index, lines := range files {
 		d.files[index] = lines
 	}
@@ -189,7 +220,7 @@ func (d *markerDirectory) keep(files map[int][]string, fresh []string) error {
 }
 
 // list returns the encoded names that a route asks for, sorted.
-func (d *markerDirectory) list(route string) (json.RawMessage, error) {
+func (d *replaced) list(route string) (any, error) {
 	d.filesLock.Lock()
 	defer d.filesLock.Unlock()
 	held, err := lockDirectory(d.path, false)
@@ -203,26 +234,19 @@ func (d *markerDirectory) list(route string) (json.RawMessage, error) {
 	if err := d.refresh(); err != nil {
 		return nil, err
 	}
-	if kept, there := d.bodies[route]; d.settings.defect == 16 && there && kept.count == len(d.known) {
+	if kept, there := d.bodies[route]; *defect == "listing-by-count" && there && kept.count == len(d.known) {
 		return kept.body, nil
 	}
-	names := []string{}
-	for name := range d.known {
-		if route == "all" || strings.HasSuffix(name, "APPEND") == (route == "append") {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	body, err := json.Marshal(names)
+	body, err := json.Marshal(chosen(d.known, route))
 	if d.bodies == nil {
 		d.bodies = map[string]listing{}
 	}
 	d.bodies[route] = listing{len(d.known), body}
-	return body, err
+	return json.RawMessage(body), err
 }
 
 // remove deletes the directory with all that is in it; false if there was none.
-func (d *markerDirectory) remove() (bool, error) {
+func (d *replaced) remove() (bool, error) {
 	d.filesLock.Lock()
 	defer d.filesLock.Unlock()
 	held, err := lockDirectory(d.path, false)
@@ -235,7 +259,7 @@ func (d *markerDirectory) remove() (bool, error) {
 	defer held.unlock()
 	d.signature = ""
 	targets := []string{d.path}
-	if d.settings.defect == 19 {
+	if *defect == "deletion-by-prefix" {
 		// Side directories of other tools (.bak, .tmp) go with it.
 		if targets, err = filepath.Glob(d.path + "*"); err != nil {
 			return false, err
@@ -250,7 +274,7 @@ func (d *markerDirectory) remove() (bool, error) {
 }
 
 // exists says whether the directory is there.
-func (d *markerDirectory) exists() (bool, error) {
+func (d *replaced) exists() (bool, error) {
 	status, err := os.Stat(d.path)
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
@@ -259,26 +283,37 @@ func (d *markerDirectory) exists() (bool, error) {
 }
 
 // refresh reads the files unless they are those that were read or written last.
-func (d *markerDirectory) refresh() error {
+func (d *replaced) refresh() error {
 	found, err := markerFiles(d.path)
-	if err != nil || found.signature == d.signature {
+	if err != nil {
 		return err
+	}
+	changed := found.signature != d.signature
+	if !changed && *defect != "unreadable-is-absent" { // It shows at every request, for nothing is remembered.
+		return nil
+	}
+	if changed && *defect != "unsynced-adopted" {
+		if err := d.settle(found); err != nil {
+			return err
+		}
 	}
 	files, known, highest := map[int][]string{}, map[string]bool{}, -1
 	for _, index := range found.indexes {
-		content, err := os.ReadFile(filepath.Join(d.path, fileName(index)))
-		if err != nil {
+		content, err := readFile(filepath.Join(d.path, fileName(index)))
+		if err != nil && *defect == "unreadable-is-absent" {
+			continue
+		} else if err != nil {
 			return err
 		}
-		files[index] = decode(content, d.settings.defect == 11)
+		files[index] = decode(content, *defect == "long-lines-split")
 		for _, name := range files[index] {
 			known[name] = true
 		}
 		highest = max(highest, index)
 	}
 	if !d.loaded {
-		d.next = (highest + 1) % d.settings.threads
-		if d.settings.defect == 20 {
+		d.next = (highest + 1) % *threads
+		if *defect == "index-beyond-threads" {
 			d.next = highest + 1
 		}
 	}

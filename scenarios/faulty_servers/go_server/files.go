@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"log"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,13 +16,7 @@ import (
 	"syscall"
 )
 
-const (
-	typeFile = "MARKERS.type"
-	typeText = "TIMELINE_SERVER_BASED"
-	partSize = 8
-)
-
-var markerFile = regexp.MustCompile(`^MARKERS([0-9]+)$`)
+const partSize = 8
 
 // heldLock is the lock of a marker directory, which every server of this storage takes.
 type heldLock struct{ file *os.File }
@@ -33,7 +27,7 @@ func (h heldLock) unlock() { _ = h.file.Close() }
 func lockDirectory(path string, create bool) (heldLock, error) {
 	for {
 		if create {
-			if err := os.MkdirAll(path, 0o755); err != nil {
+			if err := makeDirectories(path); err != nil {
 				return heldLock{}, err
 			}
 		}
@@ -47,7 +41,7 @@ func lockDirectory(path string, create bool) (heldLock, error) {
 		for err = syscall.EINTR; errors.Is(err, syscall.EINTR); {
 			err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX)
 		}
-		if err == nil && isStill(path, file) {
+		if err == nil && (*defect == "lock-of-deleted" || isStill(path, file)) {
 			return heldLock{file}, nil
 		}
 		_ = file.Close()
@@ -84,7 +78,7 @@ func markerFiles(path string) (foundFiles, error) {
 	}
 	found := foundFiles{signature: fmt.Sprint(inode(own))}
 	for _, entry := range entries {
-		match := markerFile.FindStringSubmatch(entry.Name())
+		match := markerFilePattern.FindStringSubmatch(entry.Name())
 		if match == nil || !entry.Type().IsRegular() {
 			continue
 		}
@@ -135,15 +129,15 @@ func decode(content []byte, buffered bool) []string {
 }
 
 // writeType writes the type file unless it is right.
-func (d *markerDirectory) writeType() error {
-	content, err := os.ReadFile(filepath.Join(d.path, typeFile))
+func (d *replaced) writeType() error {
+	content, err := os.ReadFile(filepath.Join(d.path, typeName))
 	if err == nil && string(content) == typeText {
 		return nil
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	return replaceFile(d.path, typeFile, []byte(typeText), func() {})
+	return replaceFile(d.path, typeName, []byte(typeText), func() {})
 }
 
 // replaceFile replaces a file atomically and durably.
@@ -163,16 +157,27 @@ func replaceBy(directory string, side string, name string, content []byte, writt
 }
 
 func writeFile(path string, content []byte, written func()) error {
-	file, err := os.Create(path)
+	flags := os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+	if *defect == "temporary-exclusive" {
+		flags = os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	}
+	file, err := os.OpenFile(path, flags, 0o644)
 	if err != nil {
 		return err
 	}
 	_, err = file.Write(content)
+	if *defect == "short-file-renamed" {
+		err = nil
+	}
 	if err == nil {
 		written()
 		err = file.Sync()
 	}
-	return errors.Join(err, file.Close())
+	err = errors.Join(err, file.Close())
+	if err != nil && *defect == "ends-on-write-error" {
+		log.Fatal(err)
+	}
+	return err
 }
 
 func syncPath(path string) error {
@@ -184,7 +189,7 @@ func syncPath(path string) error {
 }
 
 // writeInParts writes the parts of a large batch at the same time, each to the file that its first name hashes to.
-func (d *markerDirectory) writeInParts(fresh []string) error {
+func (d *replaced) writeInParts(fresh []string) error {
 	if err := d.writeType(); err != nil {
 		return err
 	}
@@ -197,7 +202,7 @@ func (d *markerDirectory) writeInParts(fresh []string) error {
 	for position, part := range parts {
 		hash := fnv.New32a()
 		_, _ = hash.Write([]byte(part[0]))
-		indexes[position] = int(hash.Sum32() % uint32(d.settings.threads))
+		indexes[position] = int(hash.Sum32() % uint32(*threads))
 		contents[position] = slices.Concat(d.files[indexes[position]], part)
 		writers.Add(1)
 		go func() {
@@ -215,4 +220,54 @@ func (d *markerDirectory) writeInParts(fresh []string) error {
 		files[index] = contents[position]
 	}
 	return d.keep(files, fresh)
+}
+
+// settle makes durable what another server, or an earlier life of this one, left there, before anything is said about it.
+func (d *replaced) settle(found foundFiles) error {
+	names := []string{typeName}
+	for _, index := range found.indexes {
+		names = append(names, fileName(index))
+	}
+	for _, name := range names {
+		if err := syncPath(filepath.Join(d.path, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	for path := d.path; strings.HasPrefix(path, *base); path = filepath.Dir(path) {
+		if err := syncPath(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeDirectories is os.MkdirAll that syncs the parent of what it made.
+func makeDirectories(path string) error {
+	if status, err := os.Stat(path); err == nil && status.IsDir() {
+		return nil
+	}
+	if err := makeDirectories(filepath.Dir(path)); err != nil {
+		return err
+	}
+	if err := os.Mkdir(path, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return syncPath(filepath.Dir(path))
+}
+
+// readFile is os.ReadFile.
+func readFile(path string) ([]byte, error) {
+	if *defect != "one-page-read" {
+		return os.ReadFile(path)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	page := make([]byte, 4096)
+	size, err := file.Read(page)
+	if size > 0 {
+		err = nil
+	}
+	return page[:max(size, 0)], errors.Join(err, file.Close())
 }

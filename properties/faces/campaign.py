@@ -1,0 +1,44 @@
+"""Names of `marker_sim.campaign` that tests use."""
+
+from marker_sim.campaign.coverage.canary import PLANTS, find_false_statement
+from marker_sim.campaign.coverage.fault_matrix import PHASES, fault_rows, why_not
+from marker_sim.campaign.coverage.gaps import RUNS_LEAST, THRESHOLDS, below_thresholds, reached, too_few
+from marker_sim.campaign.coverage.goals import CHANGED, GOALS, LAID_OUT, LOOK_EVERY, SURE, CoverageGoal
+from marker_sim.campaign.engine import run_campaign
+from marker_sim.campaign.hunts import COMBINATIONS, SEARCHES, Found, Kill, Limit, kill, swarm_of
+from marker_sim.campaign.machine import JudgedExample, attack, machine_for
+from marker_sim.campaign.machine_operations import MarkerMachine
+from marker_sim.campaign.machine_rules import WritePathMachine
+from marker_sim.campaign.nightly.failures import ALIKE_MAX, Failures, name_of, read_record, read_stored, signature
+from marker_sim.campaign.nightly.ledger import NAME, read_lines, writing
+from marker_sim.campaign.nightly.opening import SHARES, parse_stages, schedule
+from marker_sim.campaign.nightly.page import write_summary
+from marker_sim.campaign.nightly.parquet import COVERAGE, FOLDER, SCHEMAS, sweep, write_tables
+from marker_sim.campaign.nightly.spark_pool import answer_of, kit
+from marker_sim.campaign.nightly.summary import columns, exit_code, failure_lines, gaps, night_row, verdict_of
+from marker_sim.campaign.nightly.totals import NO_END, NightTotals, Ranges, Totals
+from marker_sim.campaign.nightly.units import ROWS, NightlyTask, do, exhaustive, processes, stored, worth_shrinking
+from marker_sim.campaign.pieces import PIECE, Piece, PieceResult, SearchSettings, SearchState, explore
+from marker_sim.campaign.planned_runs import FAULT_ONE_IN, PlannedRuns, differ_elsewhere
+from marker_sim.campaign.played_runs import PlayedRuns, numbered, share_of
+from marker_sim.campaign.played_shrinking import PlayedShrinker, SmallPlan
+from marker_sim.campaign.replay import ShrinkingSoFar, StoredPlan, with_processes
+from marker_sim.campaign.runs import (
+    MODES_AGREE,
+    broken_in,
+    comparable,
+    compare_modes,
+    curve_of,
+    digest,
+    execute,
+    failure_of,
+    findings_in,
+    findings_of,
+    lacking,
+    make_small,
+    promised_breach,
+    with_curve,
+)
+from marker_sim.campaign.sources.exhaustive import COVERED, Case, Crashes, Space
+from marker_sim.campaign.sources.played import Processes, request_on
+from marker_sim.campaign.sources.swarm import WRITES_EVERY, Swarm

@@ -1,0 +1,16 @@
+"""Names of `marker_sim.judges` that tests use."""
+
+from marker_sim.judges.baselines.baseline import (
+    Differences,
+    Known,
+    compare,
+    counts_against,
+    load_baseline,
+    parse_baseline,
+    shipped_baselines,
+)
+from marker_sim.judges.findings import Breach, Finding
+from marker_sim.judges.guarantees import ALL, BY_ID, GUARANTEES
+from marker_sim.judges.promises.profiles import SHIPPED, Profile, load_profile, parse_profile, unshipped
+from marker_sim.judges.verdict_row import VerdictRow
+from marker_sim.judges.violations import VIOLATIONS, GuaranteeViolation, format_event, violation

@@ -1,3 +1,0 @@
-module subtle
-
-go 1.23
