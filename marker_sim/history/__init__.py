@@ -26,26 +26,20 @@ APPLICATION_ENDED = "its application ended"
 NOT_GETTING_ON = "it did not get on with a write"
 # An observation: a caller used an operation that `storage.capabilities` denies; its error names the operation.
 UNSUPPORTED = "unsupported"
-# The path of a write's chosen mode, if the write switched its embedded timeline server off.
+# The markers of a write that asks for timeline-server markers while its embedded timeline server is switched off.
 NO_SERVER = "no-server"
 
 
 class CallError(StrEnum):
-    """How the error of a call begins, as far as judges read it; the rest of it is for people."""
+    """How the error of a call begins; the rest of it is for people."""
 
     WAITED = "no answer"  # No server answered until its client stopped waiting.
     CUT = "no reply"  # None did, because the kit ended its connection, or kept the reply.
-    REFUSED = "4"  # A status of HTTP.
-    BUSY = "503"
     RAISED = "raised "  # An error of no seam: the implementation's own.
     # The whole error of a write whose driver said nothing of it.
     DRIVER_DIED = "the driver died"
     DRIVER_SILENT = "the driver did not answer"
     RUN_OVER = "the run was over"
-
-    def began(self, error: str | None) -> bool:
-        """Whether an error begins so."""
-        return (error or "").startswith(self)
 
 
 # The values of requests that a server may refuse with a 4xx: a deletion whose empty body comes in chunks (RFC 9110,

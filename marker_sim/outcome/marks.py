@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from marker_sim.history import APPLICATION_ENDED, CallError, Event, History
+from marker_sim.history import APPLICATION_ENDED, Event, History
 from marker_sim.history.index.calls import DAMAGE, DEADLY, MS
 from marker_sim.history.index.presence import directory_of
 from marker_sim.names import TEMP, TYPE_BATCHED, TYPE_FILE, data_path, is_append, marker_file_index
@@ -193,7 +193,7 @@ class CoverageMarks:
         at, well, asked = self._of(invoke), event.kind == "ok", self._received.get(invoke.index)
         if asked is not None:
             self.waiting.get(asked.server, {}).pop(invoke.index, None)
-        self._saw("throttled-for-good", CallError.BUSY.began(event.error))
+        self._saw("throttled-for-good", (event.error or "").startswith("503"))
         match invoke.operation:
             case "create":
                 at.creates -= 1

@@ -260,27 +260,23 @@ def damaged_and_restarted(rng: Draws, plan: Plan) -> Plan:
 
 def deleted_after_long_service(rng: Draws, plan: Plan) -> Plan:
     """Another server deletes the directory of one that expects no late request any more; new names go to that one."""
-    served_ms = rng.of(3_500, 5_000)  # Longer than the time-out of a storage request, and the time that it may be late.
-    ops = [_create(0, 0)]
-    ops += [_create(n, served_ms + rng.randint(0, 200)) for n in range(1, rng.randint(2, 4))]
-    deleted_ms = served_ms + rng.of(400, 800)
-    ops.append(_delete(deleted_ms, server=1))
-    ops += [_create(n, deleted_ms + rng.randint(50, 1000)) for n in range(len(ops), len(ops) + rng.randint(1, 4))]
-    return replace(plan, num_threads=rng.of(2, 3, 4, 20), ops=tuple(ops), faults=(_second(served_ms + 5000),))
+    served_ms = 4000  # Longer than the time-out of a storage request, and the time that it may be late.
+    ops = [_create(0, served_ms), _delete(served_ms + 400, server=1)]
+    ops += [_create(n, served_ms + rng.randint(500, 1500)) for n in range(2, rng.randint(4, 7))]
+    return replace(plan, num_threads=rng.of(2, 3, 4, 20), ops=tuple(ops), faults=(_second(9000),))
 
 
 def left_untyped(rng: Draws, plan: Plan) -> Plan:
     """Another server deletes the type file during a flush, which cannot write it again; its name is asked for again."""
     paused_ms = rng.of(1500, 2500)
-    again_ms = paused_ms + rng.of(1500, 5000, 15_000)
-    ops = [_create(0, 0), _delete(rng.randint(400, paused_ms - 400), server=1)]
-    ops += _again(rng, ops[:1], range(2, 2 + rng.randint(1, 3)), again_ms, again_ms + 500)
+    ops = [_create(0, 0), _delete(rng.randint(400, 1000), server=1)]
+    ops += _again(rng, ops[:1], range(2, 4), paused_ms + 1500, paused_ms + 15_000)
     faults = (
         _second(paused_ms),
         at_site(FaultKind.PAUSE, "server: batch file put", 1, for_ms=paused_ms),
         *calls_refused(rng.choice(REFUSALS[plan.storage]), "server: type file put", 2, TRIES),
     )
-    return replace(plan, directories=plan.directories[:1], ops=tuple(ops), faults=faults)
+    return replace(plan, ops=tuple(ops), faults=faults)
 
 
 def _second(for_ms: int, step: int = 1) -> Fault:

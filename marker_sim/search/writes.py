@@ -4,8 +4,8 @@ As in swarm.py each seed switches kinds on and off: kinds of tasks, speculation,
 writes that are given up, and kinds of faults. A kill may happen at any step of any write.
 
 A share of the plans has strays: markers that do not fit their instant, and files that are no markers. In another share
-tables have earlier content, and in a small one a write has its embedded server switched off. All three are drawn from
-separate random numbers, so that the rest of a plan stays that of its seed.
+tables have earlier content. Both are drawn from separate random numbers, so that the rest of a plan stays that of its
+seed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,6 @@ _STRAY_FILES_SITES = (
     "driver: markers asked for by rollback",
 )
 _LIVES_SHARE = 0.2
-_NO_SERVER_SHARE = 0.02
 
 
 def make_write_plan(seed: int, mode: str, storage: str) -> Plan:
@@ -70,7 +69,7 @@ def make_write_plan(seed: int, mode: str, storage: str) -> Plan:
         jitter=rng.randint(1, 1 << 30),
         seed=seed,
     )
-    return without_server(with_earlier_life(with_strays(apply_scenario(rng, plan, OF_WRITES))))
+    return with_earlier_life(with_strays(apply_scenario(rng, plan, OF_WRITES)))
 
 
 def _writes(rng: Draws, tables: int) -> tuple[Write, ...]:
@@ -100,7 +99,7 @@ def _writes(rng: Draws, tables: int) -> tuple[Write, ...]:
             Write(
                 tasks=tasks,
                 table=rng.randrange(tables),
-                markers=rng.of("direct", "timeline") if rng.random() < other else "",
+                markers=rng.of("direct", "timeline", NO_SERVER) if rng.random() < other else "",
                 after_ms=rng.choice(pauses_ms),
                 abandon=rng.random() < abandon,
             )
@@ -306,13 +305,3 @@ def with_earlier_life(plan: Plan) -> Plan:
         left=rng.choice(actions),
     )
     return replace(plan, earlier=life)
-
-
-def without_server(plan: Plan) -> Plan:
-    """The plan, or the same plan with the embedded server of one write switched off."""
-    rng = Draws(f"no-server/1/{plan.seed}/{plan.mode}/{plan.storage}")
-    if rng.random() >= _NO_SERVER_SHARE:
-        return plan
-    at = rng.randrange(len(plan.writes))
-    writes = (*plan.writes[:at], replace(plan.writes[at], markers=NO_SERVER), *plan.writes[at + 1 :])
-    return replace(plan, writes=writes)

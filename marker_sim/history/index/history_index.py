@@ -161,7 +161,7 @@ class HistoryIndex(EventReader):
 
     def answered_busy(self, call: RecordedCall) -> bool:
         """Whether a call was answered 503, whatever it asked for: its server cannot serve it now."""
-        return call.done != NEVER and CallError.BUSY.began(self.events[call.done].error)
+        return self.error_of(call).startswith("503")
 
     def sent_elsewhere(self, call: RecordedCall) -> bool:
         """Whether a call was answered 503 while two servers lived, each of which may own what the other refuses.
@@ -361,8 +361,8 @@ class HistoryIndex(EventReader):
 
     def timed_out(self, call: RecordedCall, *how: CallError) -> bool:
         """Whether a call had no answer: it is open, or its client stopped waiting, or it ended in a way of `how`."""
-        error = self.events[call.done].error or "" if call.outcome == "info" else ""
-        return call.outcome == "open" or error.startswith((CallError.WAITED, *how))
+        unanswered = call.outcome == "info" and self.error_of(call).startswith((CallError.WAITED, *how))
+        return call.outcome == "open" or unanswered
 
     def keeps_deleting(self, call: RecordedCall, directory: str, silence_ns: int) -> bool:
         """Whether a deletion made progress: never longer than `silence_ns` without removing a file of the directory.
@@ -382,7 +382,7 @@ class HistoryIndex(EventReader):
 
     def _was_answered(self, call: RecordedCall) -> bool:
         """Whether the server itself reported an unknown outcome: "500 ...", "503 ..."."""
-        error = self.events[call.done].error or ""
+        error = self.error_of(call)
         return error[:3].isdigit() and error[0] == "5"
 
     def _check_against_observations(self) -> None:

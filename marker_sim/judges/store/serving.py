@@ -233,11 +233,11 @@ def _asked(directory: Directory, call: RecordedCall, whole: bool = False) -> str
 
 
 def _why(view: HistoryIndex, call: RecordedCall) -> str:
-    return f" ({view.events[call.done].error})" if call.done != NEVER and view.events[call.done].error else ""
+    return f" ({error})" if (error := view.error_of(call)) else ""
 
 
 def _ended(view: HistoryIndex, call: RecordedCall) -> str:
-    own = call.done != NEVER and CallError.RAISED.began(view.events[call.done].error)
+    own = view.error_of(call).startswith(CallError.RAISED)
     return f"{'failed with an error of its own' if own else f'ended {call.outcome}'}{_why(view, call)}"
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 from marker_sim import __version__
-from marker_sim.history import NO_SERVER, Event, Header, answer_bound_before_faults
+from marker_sim.history import Event, Header, answer_bound_before_faults
 from marker_sim.markers.choice import Choice
 from marker_sim.names import parse_directory
 from marker_sim.options import MarkerOptions, format_options
@@ -47,10 +47,7 @@ class ClusterSettings:
         """The marker mode of a write that requests `markers` (plan.Write), as far as the system has it."""
         if markers in ("", self.plan.mode) or self.system.layout != "hudi":
             return self.choice  # With a private format a mode need not read markers of the other mode.
-        options, mode = self.options, markers
-        if markers == NO_SERVER:
-            options, mode = replace(options, embed_timeline_server=False), "timeline"
-        choice = self.system.chosen(mode, self.capabilities, options)
+        choice = self.system.chosen(markers, self.capabilities, self.options)
         return choice if self.system.factory(choice.mode) else self.choice
 
     def header(

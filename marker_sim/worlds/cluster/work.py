@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from marker_sim.faults import FaultKind
 from marker_sim.faults.sites import RESULT_SENT, TASK_TAKEN
-from marker_sim.history import NO_SERVER, Value
+from marker_sim.history import Value
 from marker_sim.markers.store import Rejected
 from marker_sim.names import MarkerDirectory, MarkerType, data_path, marker_name
 from marker_sim.plan import AS, MALFORMED, Op, Write
@@ -166,7 +166,7 @@ def _write(
         partial(note_part, environment, table),
     )
     instant = client.begin()
-    asked = NO_SERVER if write.markers == NO_SERVER and choice is not environment.settings.choice else None
+    asked = None if choice is environment.settings.choice else write.markers
     environment.events.record(
         "kit", "kit", "observe", "mode", table, instant, asked, choice.mode, choice.reason or None
     )
