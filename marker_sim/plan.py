@@ -14,6 +14,7 @@ from typing import Any, Literal, get_type_hints
 from marker_sim.errors import UsageError
 from marker_sim.faults import Fault
 from marker_sim.faults.row import ANY_STORAGE
+from marker_sim.history import NO_SERVER
 from marker_sim.names import MarkerDirectory, MarkerType, check_marker_name, marker_name, parse_directory
 from marker_sim.reading import read_as
 
@@ -123,7 +124,8 @@ class Write:
     """One write of the driver to a table, after those before it in the plan.
 
     table: index into `Plan.tables`.
-    markers: "" for the mode of the plan, else this write's own.
+    markers: "" for the mode of the plan, else this write's own; `NO_SERVER` for timeline-server markers while its
+        embedded server is switched off.
     after_ms: how long the driver waits first.
     abandon: its driver gives up when the tasks are done, and the next write finds the instant.
     faults: indexes into `Plan.faults` of the faults of this write alone, for a released Hudi; name: its name in counts.
@@ -342,8 +344,8 @@ class Plan:
                 problems.append(f"write table {write.table} is not one of {len(self.tables)}")
             if not all(0 <= number < len(self.faults) for number in write.faults):
                 problems.append(f"write faults {list(write.faults)} are not of {len(self.faults)}")
-            if write.markers not in ("", *MODES):
-                problems.append(f"write markers {write.markers!r} is none of {MODES}")
+            if write.markers not in ("", *MODES, NO_SERVER):
+                problems.append(f"write markers {write.markers!r} is none of {(*MODES, NO_SERVER)}")
             for task in write.tasks:
                 table = self.tables[write.table] if 0 <= write.table < len(self.tables) else ""
                 place = f"{table}/{task.partition}/"

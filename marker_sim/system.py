@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from marker_sim.history import NO_SERVER
 from marker_sim.markers.choice import Choice, choose_mode
 from marker_sim.markers.client import TimelineMarkers
 from marker_sim.markers.direct import direct_markers
@@ -20,7 +21,7 @@ from marker_sim.writer.client import WriteClient
 from marker_sim.writer.stage import Stage
 
 DEFAULTS = MarkerOptions()
-MARKERS_TYPES = {"direct": "DIRECT", "timeline": "TIMELINE_SERVER_BASED"}
+MARKERS_TYPES = {"direct": "DIRECT", "timeline": "TIMELINE_SERVER_BASED", NO_SERVER: "TIMELINE_SERVER_BASED"}
 
 
 class Outside(Protocol):
@@ -77,8 +78,10 @@ class System:
         return factory
 
     def chosen(self, mode: str, capabilities: Capabilities, options: MarkerOptions = DEFAULTS) -> Choice:
-        """The mode that the system uses when a mode is requested on a storage."""
-        return self.choose(replace(options, markers_type=MARKERS_TYPES[mode]), capabilities)
+        """The mode that the system uses when a mode is requested on a storage, or `NO_SERVER` (plan.Write)."""
+        embedded = mode != NO_SERVER
+        asked = replace(options, markers_type=MARKERS_TYPES[mode], embed_timeline_server=embedded)
+        return self.choose(asked, capabilities)
 
 
 def reference() -> System:

@@ -143,6 +143,13 @@ def test_code_is_formatted_and_says_where_it_is_complex(path: Path) -> None:
     assert text.count("noqa: C901") == COMPLEX.get(path.relative_to(PACKAGE).as_posix(), 0)
 
 
+def test_one_function_reads_the_error_of_a_call() -> None:
+    read = [
+        path.name for path in MODULES if re.search(r"events\[[^\]]*done\]\.error", path.read_text(encoding="utf-8"))
+    ]
+    assert read == ["event_reader.py"]
+
+
 def test_verify_imports_what_it_runs(tmp_path: Path) -> None:
     words = (sys.executable, "-c", VERIFY, str(tmp_path / "report"))
     ended = subprocess.run(words, check=True, capture_output=True, text=True, cwd=PACKAGE.parent)

@@ -18,7 +18,7 @@ LAYOUT = (
     tokenize.DEDENT,
     tokenize.ENDMARKER,
 )
-TOKENS_MAX = 402_354
+TOKENS_MAX = 402_451
 # The tokens of each folder and module below the package, without comments, docstrings and layout.
 ROOMS = {
     "__init__.py": 235,
@@ -28,9 +28,9 @@ ROOMS = {
     "command": 5_589,
     "errors.py": 36,
     "faults": 5_438,
-    "history": 17_483,
+    "history": 17_011,
     "interface": 4_065,
-    "judges": 45_088,
+    "judges": 45_175,
     "loading.py": 588,
     "markers": 7_294,
     "mutants": 5_780,
@@ -47,9 +47,9 @@ ROOMS = {
     "storages": 4_103,
     "surroundings": 6_498,
     "system.py": 469,
-    "tables": 16_295,
+    "tables": 16_666,
     "targets": 18_233,
-    "timeline.py": 1_560,
+    "timeline.py": 1_671,
     "unusual_names.py": 638,
     "worlds": 110_539,
     "writer": 5_397,

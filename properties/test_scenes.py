@@ -39,6 +39,8 @@ DIES = {
     "odd_partitions_in_peace": "direct-names-decoded",
     "ended_by_the_dead": "no-wait-for-the-dead",
     "left_to_the_sweep": "sweep-leaves-files",
+    "left_untyped": "untyped-files-kept",
+    "deleted_after_long_service": "type-file-remembered",
     "unlisted_until_the_last_try": "last-listing-unasked",
 }
 SCENARIOS = {scenario.make.__name__: scenario for scenario in (*OF_OPERATIONS, *OF_WRITES)}

@@ -26,13 +26,20 @@ APPLICATION_ENDED = "its application ended"
 NOT_GETTING_ON = "it did not get on with a write"
 # An observation: a caller used an operation that `storage.capabilities` denies; its error names the operation.
 UNSUPPORTED = "unsupported"
+# The markers of a write that asks for timeline-server markers while its embedded timeline server is switched off.
+NO_SERVER = "no-server"
 
 
-class Unanswered(StrEnum):
-    """How the error of a call begins that no server answered; the rest of it is for people."""
+class CallError(StrEnum):
+    """How the error of a call begins; the rest of it is for people."""
 
-    WAITED = "no answer"  # Its client stopped waiting.
-    CUT = "no reply"  # The kit ended its connection, or kept the reply.
+    WAITED = "no answer"  # No server answered until its client stopped waiting.
+    CUT = "no reply"  # None did, because the kit ended its connection, or kept the reply.
+    RAISED = "raised "  # An error of no seam: the implementation's own.
+    # The whole error of a write whose driver said nothing of it.
+    DRIVER_DIED = "the driver died"
+    DRIVER_SILENT = "the driver did not answer"
+    RUN_OVER = "the run was over"
 
 
 # The values of requests that a server may refuse with a 4xx: a deletion whose empty body comes in chunks (RFC 9110,

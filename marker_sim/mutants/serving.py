@@ -70,6 +70,20 @@ SERVING = (
         kills="G5",
     ),
     _batches(
+        name="untyped-files-kept",
+        record="found here: a flush that failed at the type file left its marker file, and its name was answered exists",
+        before="        self._bare = bool(contents.batches) and not contents.typed\n",
+        after="        self._bare = False\n",
+        kills="G9",
+    ),
+    _batches(
+        name="type-file-remembered",
+        record="plausible: a new marker file relies on the type file that its server wrote, whoever deleted it since",
+        before="            untyped=file.version is None or not self._typed,\n",
+        after="            untyped=not self._typed,\n",
+        kills="G9",
+    ),
+    _batches(
         name="two-creators",
         record="plausible: every waiter of a batch is answered that it created the name",
         before="            answers += [(w, self._known_answer(w)) for w in waiters[1:]]\n",

@@ -113,7 +113,7 @@ class _Conditions:
         """Whether a server ended it, with an error or not."""
         if call.outcome == "ok":
             return True
-        return call.done < NEVER and _STATUS.match(self.view.events[call.done].error or "") is not None
+        return _STATUS.match(self.view.error_of(call)) is not None
 
     def _both(self, one: RecordedCall, other: RecordedCall, low: int, high: int) -> bool:
         lives = self.view.lives

@@ -7,7 +7,7 @@ from functools import partial
 
 from marker_sim.faults import Call, Fault, FaultKind, FaultSettings
 from marker_sim.faults.sites import SITES
-from marker_sim.history import History
+from marker_sim.history import NO_SERVER, History
 from marker_sim.judges.violations import format_event
 from marker_sim.names import legible
 from marker_sim.plan import AS, OF_CROWD, EarlierLife, Op, Plan, TableShape, Task, Write
@@ -113,6 +113,8 @@ def _write(write: Write, tables: tuple[str, ...]) -> str:
     wait = f" waits {write.after_ms} ms and" if write.after_ms else ""
     table = f" to {tables[write.table]}" if len(tables) > 1 else ""
     markers = f" with {write.markers} markers" if write.markers else ""
+    if write.markers == NO_SERVER:
+        markers = " with its embedded timeline server switched off"
     tasks = [_task(task) for task in write.tasks]
     if len(tasks) > TASKS_MAX:
         tasks[TASKS_MAX - 2 :] = [f"{len(tasks) - TASKS_MAX + 2} more tasks"]

@@ -258,6 +258,27 @@ def damaged_and_restarted(rng: Draws, plan: Plan) -> Plan:
     return replace(plan, ops=tuple(ops), faults=faults)
 
 
+def deleted_after_long_service(rng: Draws, plan: Plan) -> Plan:
+    """Another server deletes the directory of one that expects no late request any more; new names go to that one."""
+    served_ms = 4000  # Longer than the time-out of a storage request, and the time that it may be late.
+    ops = [_create(0, served_ms), _delete(served_ms + 400, server=1)]
+    ops += [_create(n, served_ms + rng.randint(500, 1500)) for n in range(2, rng.randint(4, 7))]
+    return replace(plan, num_threads=rng.of(2, 3, 4, 20), ops=tuple(ops), faults=(_second(9000),))
+
+
+def left_untyped(rng: Draws, plan: Plan) -> Plan:
+    """Another server deletes the type file during a flush, which cannot write it again; its name is asked for again."""
+    paused_ms = rng.of(1500, 2500)
+    ops = [_create(0, 0), _delete(rng.randint(400, 1000), server=1)]
+    ops += _again(rng, ops[:1], range(2, 4), paused_ms + 1500, paused_ms + 15_000)
+    faults = (
+        _second(paused_ms),
+        at_site(FaultKind.PAUSE, "server: batch file put", 1, for_ms=paused_ms),
+        *calls_refused(rng.choice(REFUSALS[plan.storage]), "server: type file put", 2, TRIES),
+    )
+    return replace(plan, ops=tuple(ops), faults=faults)
+
+
 def _second(for_ms: int, step: int = 1) -> Fault:
     return Fault.of(FaultKind.SECOND_SERVER, "server", Step(step), for_ms=for_ms)
 
@@ -304,4 +325,6 @@ OF_OPERATIONS = (
     Scenario(asked_while_flushed, 0.03, "timeline", BATCHED_STORAGES),
     Scenario(damaged_and_restarted, 0.02, "timeline", BATCHED_STORAGES),
     Scenario(stored_by_the_dead, 0.02, "timeline", S3),
+    Scenario(deleted_after_long_service, 0.02, "timeline", BATCHED_STORAGES),
+    Scenario(left_untyped, 0.02, "timeline", BATCHED_STORAGES),
 )

@@ -16,6 +16,7 @@ from dataclasses import replace
 from marker_sim.faults import Fault, FaultKind, Site, Step, drawable
 from marker_sim.faults.row import BATCHED_STORAGES
 from marker_sim.faults.sites import LOCK_ASKED, SITES
+from marker_sim.history import NO_SERVER
 from marker_sim.plan import STRAYS, Action, EarlierLife, Instants, Plan, Task, Write
 from marker_sim.search.scenarios import LASTING, apply_scenario, at_site
 from marker_sim.search.scenarios_of_writes import OF_WRITES
@@ -98,7 +99,7 @@ def _writes(rng: Draws, tables: int) -> tuple[Write, ...]:
             Write(
                 tasks=tasks,
                 table=rng.randrange(tables),
-                markers=rng.of("direct", "timeline") if rng.random() < other else "",
+                markers=rng.of("direct", "timeline", NO_SERVER) if rng.random() < other else "",
                 after_ms=rng.choice(pauses_ms),
                 abandon=rng.random() < abandon,
             )

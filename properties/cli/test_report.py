@@ -269,14 +269,14 @@ def test_a_violation_of_the_reference_is_called_a_defect_of_the_kit(sut: str, vi
 
 def test_violations_that_the_profile_allows_are_explained() -> None:
     made, out = campaign(violated=False), StringIO()
-    breach = Breach(message="the type file is missing", evidence=(1,), under="second-server")
+    breach = Breach(message="the type file is missing", evidence=(1,), under="power-loss")
     made.statistics.add(history(), (Finding(guarantee="G9", applicable=True, judged=2, breaches=(breach,)),))
     outcome = judge_campaign(made, REFERENCE, None, Path("report"), ARGV)
     print_outcome(outcome, Console(file=out, width=140), "")
     assert "not promised, and violated: G9 type-recorded (1)\n" in out.getvalue()
     print_outcome(outcome, Console(file=out, width=140), "", verbose=True)
     where = "G9 type-recorded, timeline mode on s3, holds"
-    assert f"{where}: the profile does not promise it under second-server (1)" in out.getvalue()
+    assert f"{where}: the profile does not promise it under power-loss (1)" in out.getvalue()
 
 
 @pytest.mark.parametrize("verbose", [False, True])

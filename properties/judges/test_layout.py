@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from marker_sim.history import NO_SERVER
 from marker_sim.names import TYPE_BATCHED, encode_names
 from properties.judges.build import DIRECTORY, Story, begun, excused, marker
 
@@ -256,6 +257,26 @@ def test_not_falling_back_or_not_saying_so_breaks_it() -> None:
     story.observe("mode", value="direct", error="HDFS")
     story.flush(A)
     story.breaks("G22")
+
+
+@pytest.mark.parametrize("storage", ["s3", "hdfs"])
+@pytest.mark.parametrize(
+    ("chosen", "reason", "cause"),
+    [
+        ("direct", "no server", ""),
+        ("direct", None, "no-reason"),
+        ("timeline", None, "no-fallback"),
+        ("", "no server", "no-fallback"),
+    ],
+)
+def test_a_write_without_a_server_falls_back_and_says_so(
+    storage: str, chosen: str, reason: str | None, cause: str
+) -> None:
+    story = Story(storage=storage)
+    story.observe("mode", value="timeline" if storage == "s3" else "direct", error=None if storage == "s3" else "HDFS")
+    story.observe("mode", instant="001", path=NO_SERVER, value=chosen, error=reason)
+    assert [breach.cause for breach in story.finding("G22").breaches] == ([cause] if cause else [])
+    assert story.finding("G22").judged == 2
 
 
 def test_the_fallback_is_asked_for_only_where_it_is_needed() -> None:

@@ -215,16 +215,16 @@ def test_on_hdfs_a_write_that_asks_for_direct_markers_needs_no_reason() -> None:
         plan = Plan(storage="hdfs", writes=(Write(markers=markers),))
         story = Job(mode="timeline", storage="hdfs", plan=Plan.to_dict(plan))
         story.observe("mode", value="direct", error="HDFS")
-        story.add("observe", "mode", table="t", instant="001", value="direct")
+        story.add("observe", "mode", table="t", instant="001", path=markers or None, value="direct")
         assert bool(story.finding("G22").breaches) is (markers == "")
 
 
 def test_on_hdfs_a_single_write_that_asks_for_batched_markers_falls_back_too() -> None:
     plan = Plan(mode="direct", storage="hdfs", writes=(Write(markers="timeline"),))
     story = Job(mode="direct", storage="hdfs", plan=Plan.to_dict(plan))
-    story.add("observe", "mode", table="t", instant="001", value="direct", error="HDFS")
+    story.add("observe", "mode", table="t", instant="001", path="timeline", value="direct", error="HDFS")
     story.holds("G22")
-    story.add("observe", "mode", table="t", instant="002", value="timeline")
+    story.add("observe", "mode", table="t", instant="002", path="timeline", value="timeline")
     story.breaks("G22")
 
 

@@ -45,8 +45,8 @@ REASONS = (EQUIVALENT, BOUND, HARNESS, OWN, BLIND)
 
 # What the kit's readers and adapters call, and the reference never does.
 _OF_THE_KIT = {
-    "marker_sim.names": ("place_of", "stored_names"),
-    "marker_sim.timeline": ("entry_at", "parse_table_file", "table_entry", "write_ordinal"),
+    "marker_sim.names": ("checksum_file", "legible", "_shortened", "_unlike", "most_like", "place_of", "stored_names"),
+    "marker_sim.timeline": ("entry_at", "is_side_file", "parse_table_file", "table_entry", "write_ordinal"),
     "marker_sim.markers.protocol": ("create_with_identity", "takes_identity"),
     "marker_sim.writer.slices": ("table_rows",),
 }

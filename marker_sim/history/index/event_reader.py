@@ -106,6 +106,10 @@ class EventReader:
         """The event at which the run begins; earlier ones describe what was there before, which no client requested."""
         return self.phases[0][0] if self.earlier and self.phases else 0
 
+    def error_of(self, call: RecordedCall | TableWrite | WriteStep) -> str:
+        """The error with which a call ended; "" without one, or while the call is open."""
+        return "" if call.done == NEVER else self.events[call.done].error or ""
+
     def _read(self) -> None:  # noqa: C901
         """Sort all events into the records of the index. This is the hot loop, so frequent kinds are tested first."""
         open_, arrived, current, put = self._open, self.arrived, self._current, self.rest.put

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from marker_sim.history import Event, History, Unanswered
+from marker_sim.history import CallError, Event, History
 from marker_sim.history.index.calls import (
     CHANGED_BY_KIT,
     DAMAGE,
@@ -166,7 +166,7 @@ class HistoryIndex(EventReader):
 
     def answered_busy(self, call: RecordedCall) -> bool:
         """Whether a call was answered 503, whatever it asked for: its server cannot serve it now."""
-        return call.done != NEVER and (self.events[call.done].error or "").startswith("503")
+        return self.error_of(call).startswith("503")
 
     def sent_elsewhere(self, call: RecordedCall) -> bool:
         """Whether a call was answered 503 while two servers lived, each of which may own what the other refuses.
@@ -355,10 +355,10 @@ class HistoryIndex(EventReader):
         """The event at which a call was over; for an open one, the end of the run, when the kit kills its process."""
         return call.done if call.done != NEVER else min(self.phase("end"), self.end - 1)
 
-    def timed_out(self, call: RecordedCall, *how: Unanswered) -> bool:
+    def timed_out(self, call: RecordedCall, *how: CallError) -> bool:
         """Whether a call had no answer: it is open, or its client stopped waiting, or it ended in a way of `how`."""
-        error = self.events[call.done].error or "" if call.outcome == "info" else ""
-        return call.outcome == "open" or error.startswith((Unanswered.WAITED, *how))
+        unanswered = call.outcome == "info" and self.error_of(call).startswith((CallError.WAITED, *how))
+        return call.outcome == "open" or unanswered
 
     def keeps_deleting(self, call: RecordedCall, directory: str, silence_ns: int) -> bool:
         """Whether a deletion made progress: never longer than `silence_ns` without removing a file of the directory.
@@ -378,7 +378,7 @@ class HistoryIndex(EventReader):
 
     def _was_answered(self, call: RecordedCall) -> bool:
         """Whether the server itself reported an unknown outcome: "500 ...", "503 ..."."""
-        error = self.events[call.done].error or ""
+        error = self.error_of(call)
         return error[:3].isdigit() and error[0] == "5"
 
     def _check_against_observations(self) -> None:

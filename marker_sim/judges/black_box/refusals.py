@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from marker_sim.history import CallError
 from marker_sim.history.index.calls import FaultSpan, TableWrite
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.tables import Tables
@@ -22,8 +23,7 @@ from marker_sim.timeline import ROLLBACK
 
 REFUSALS_MIN = 2
 # Errors that the kit records for a driver without an error of its own (docs/history.md).
-_NO_ANSWER = "the driver did not answer"
-UNTOLD = frozenset({"the driver died", _NO_ANSWER, "the run was over"})
+UNTOLD = frozenset({CallError.DRIVER_DIED, CallError.DRIVER_SILENT, CallError.RUN_OVER})
 # Errors of the machine, not of the table.
 NO_ROOM = ("OutOfMemoryError", "No space left on device", "Too many open files", "Cannot allocate memory")
 _SHOWN = 400
@@ -52,7 +52,7 @@ def refused_for_good(case: Inquiry, *, in_rollback: bool) -> None:
         if len(writes) < REFUSALS_MIN:
             case.excuse("too-few-refusals")
             continue
-        said = view.events[writes[-1].done].error or ""
+        said = view.error_of(writes[-1])
         message = (
             f"{table}: no write completes any more after {fault.kind} of {fault.process} ({phase}): {len(writes)} of"
             f" them failed in drivers that no fault touched, the last with {said:.{_SHOWN}}"
@@ -76,7 +76,7 @@ def _refusals(view: HistoryIndex, tables: Tables) -> Iterator[RefusedWrite]:
 
 
 def _stands(view: HistoryIndex, write: TableWrite) -> bool:
-    error = view.events[write.done].error or ""
+    error = view.error_of(write)
     if error in {"", *UNTOLD}:
         return not view.excuse("driver-said-nothing")
     return not any(lack in error for lack in NO_ROOM) or not view.excuse("machine-lacked-room")
@@ -111,9 +111,9 @@ def writes_go_on(view: HistoryIndex) -> Finding:
         elif _explained(view, tables, write, completed.get(write.table)):
             continue
         else:
-            said = view.events[write.done].error or ""
-            unanswered += said == _NO_ANSWER
-            if said == _NO_ANSWER and unanswered < REFUSALS_MIN:
+            said = view.error_of(write)
+            unanswered += said == CallError.DRIVER_SILENT
+            if said == CallError.DRIVER_SILENT and unanswered < REFUSALS_MIN:
                 view.excuse("driver-said-nothing")
                 continue
             message = f"{write.table}: a write of {write.process} failed without a fault: {said:.{_SHOWN}}"
@@ -133,4 +133,4 @@ def _explained(view: HistoryIndex, tables: Tables, write: TableWrite, completed:
         return view.excuse("after-a-fault")
     if not _calm(view, tables, write):
         return True
-    return (view.events[write.done].error or "") != _NO_ANSWER and not _stands(view, write)
+    return view.error_of(write) != CallError.DRIVER_SILENT and not _stands(view, write)

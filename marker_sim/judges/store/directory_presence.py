@@ -59,7 +59,7 @@ def denied(view: HistoryIndex, directory: Directory) -> tuple[int, list[Breach]]
             continue
         judged += 1
         if call.value is not True:
-            error = view.events[call.done].error or "no reason given"
+            error = view.error_of(call) or "no reason given"
             how = "was answered False" if call.outcome == "ok" else f"ended {call.outcome} without a fault ({error})"
             message = (
                 f"exists of {directory.path} {how} at event {call.done}, expected True: {newest.name!r}"
@@ -177,7 +177,7 @@ def _something_there(view: HistoryIndex, directory: Directory, call: RecordedCal
 def may_fail(view: HistoryIndex, directory: Directory, call: RecordedCall) -> bool:
     """Whether a call may fail, or end unknown, for a reason other than requests for its directory."""
     written = view.events[call.invoke].value
-    if written in (IN_CHUNKS, SPELLED) and (view.events[call.done].error or "").startswith("4"):
+    if written in (IN_CHUNKS, SPELLED) and view.error_of(call).startswith("4"):
         return view.excuse("in-chunks" if written == IN_CHUNKS else "other-spelling")
     if call.invoke in view.touched:
         return view.excuse("wire-fault")

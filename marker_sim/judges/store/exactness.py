@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from urllib.parse import parse_qs
 
-from marker_sim.history import Unanswered
+from marker_sim.history import CallError
 from marker_sim.history.index.calls import NO_LIFE, Directory, RecordedCall
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import DirectoryPresence, present
@@ -297,7 +297,7 @@ def _alone(view: HistoryIndex, directory: Directory, before: list[RecordedCall],
         return False
     if view.overlapping_servers(view.lives[call.life].start, call.done):
         return not view.excuse("second-server")
-    if not all(view.timed_out(other, Unanswered.CUT) for other in before):
+    if not all(view.timed_out(other, CallError.CUT) for other in before):
         return not view.excuse("answered-with-an-error")
     return not (_failed_meanwhile(view, directory, low, call.done) and view.excuse("storage-fault"))
 

@@ -61,7 +61,7 @@ def _how(view: HistoryIndex, call: RecordedCall) -> str:
     if call.outcome == "ok":
         return f"accepted ({call.value!r})"
     how = "refused" if call.outcome == "fail" else "not refused clearly"
-    return f"{how} ({view.events[call.done].error})"
+    return f"{how} ({view.error_of(call)})"
 
 
 def _waited_ns(view: HistoryIndex, call: RecordedCall) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from marker_sim.history import NO_SERVER
 from marker_sim.history.index.calls import DAMAGE, SEVERAL_LIVES, Directory
 from marker_sim.history.index.event_reader import END_OF_RUN
 from marker_sim.history.index.history_index import HistoryIndex
@@ -154,49 +155,31 @@ def _written_by_a_successor(view: HistoryIndex, at: int, damaged: int) -> bool:
 def hdfs_falls_back(view: HistoryIndex) -> Finding:
     """G22: applicable where a choice is recorded, or timeline-server markers were requested on a storage without them.
 
-    On HDFS or on an object store without conditions every recorded choice is direct and gives a reason, and no MARKERS
-    file is ever stored. Elsewhere, where a choice is recorded, it is what was asked for. The choice for one write needs
-    no reason, and may be either, when that write may have asked for direct markers itself. The choice is the answer.
+    The recorded choice of the run, or of a write, is what it asked for. On HDFS, on an object store without conditions
+    and without a timeline server it is direct, and gives a reason if others were asked for; on such a storage no
+    MARKERS file is ever stored. The choice is the answer.
     """
-    header = view.header
-    asked = _asked_by_writes(view)
-    if "timeline" not in asked or header.storage not in _FALLS_BACK:
-        return _as_asked(view, asked)
-    breaches: list[Breach] = []
+    header, breaches = view.header, list[Breach]()
+    lacking = header.storage in _FALLS_BACK
+    falls_back = lacking and "timeline" in {header.mode, *(event.path for event in view.modes)}
     for event in view.modes:
-        wanted = {header.mode} if event.instant is None else asked
-        if event.value != "direct":
-            message = f"expected direct markers on {header.storage}, timeline-server markers were chosen"
-            breaches.append(breach_of(view, message, (event.index,), cause="no-fallback"))
-        elif not event.error and wanted == {"timeline"}:
+        asked = event.path or header.mode  # A write records what it asked for, unless that is the mode of the run.
+        direct = lacking or asked == NO_SERVER
+        if event.value != ("direct" if direct else asked):
+            message = f"{event.value!r} markers were chosen on {header.storage}, {asked!r} ones were asked for"
+            cause = "no-fallback" if direct else "not-as-asked"
+            breaches.append(breach_of(view, message, (event.index,), cause=cause))
+        elif direct and asked != "direct" and not event.error:
             message = "direct markers were chosen instead of timeline-server markers, and no reason was given"
             breaches.append(breach_of(view, message, (event.index,), cause="no-reason"))
-    for path, home in sorted(view.rest.homes.items()):
+    for path, home in sorted(view.rest.homes.items()) if falls_back else ():
         for name, at in sorted({**home.batch, **home.types}.items())[:1]:
             message = f"{path} holds {name!r} on {header.storage}"
             breaches.append(breach_of(view, message, (at,), path, "no-fallback", next_answer(view, path, at)))
-    undecided = "" if view.modes or breaches else "the run recorded no choice of mode"
     return Finding(
-        guarantee="G22", applicable=True, judged=len(view.modes), breaches=tuple(breaches), undecided=undecided
+        guarantee="G22",
+        applicable=falls_back or bool(view.modes),
+        judged=len(view.modes),
+        breaches=tuple(breaches),
+        undecided="the run recorded no choice of mode" if falls_back and not view.modes and not breaches else "",
     )
-
-
-def _as_asked(view: HistoryIndex, asked: set[str]) -> Finding:
-    """G22 where the storage supports the requested markers: these are the ones chosen."""
-    breaches: list[Breach] = []
-    judged = 0
-    for event in view.modes:
-        wanted = {view.header.mode} if event.instant is None else asked
-        if len(wanted) == 1:
-            judged += 1
-            if event.value not in wanted:
-                other = "direct" if event.value == "direct" else "timeline-server"
-                message = f"{other} markers were chosen on {view.header.storage}, and the other ones were asked for"
-                breaches.append(breach_of(view, message, (event.index,), cause="not-as-asked"))
-    return Finding(guarantee="G22", applicable=bool(view.modes), judged=judged, breaches=tuple(breaches))
-
-
-def _asked_by_writes(view: HistoryIndex) -> set[str]:
-    """The modes that writes request: those of the plan, and the run's own for the probes after them."""
-    writes = (view.header.plan or {}).get("writes", ())
-    return {view.header.mode} | {write.get("markers") or view.header.mode for write in writes}

@@ -52,7 +52,7 @@ def _refused(view: HistoryIndex, directory: Directory) -> list[Breach]:
             continue
         if _met(view, directory, call) and view.excuse("other-request"):
             continue
-        why = view.events[call.done].error or "no reason given"
+        why = view.error_of(call) or "no reason given"
         message = f"a deletion of {directory.path} ended {call.outcome} without a fault or another request: {why}"
         breaches.append(breach_of(view, message, (call.invoke, call.done), directory.path, "not-deleted"))
     return breaches
@@ -217,7 +217,7 @@ def readable_while_written(view: HistoryIndex) -> Finding:
                 judged += count > 0
                 breaches += [_short(view, causes, directory, listing, name, call) for name, call in missing]
             elif listing.outcome in ("fail", "info") and not may_fail(view, directory, listing):
-                why = view.events[listing.done].error or "no reason given"
+                why = view.error_of(listing) or "no reason given"
                 message = f"a {listing.operation} of {directory.path} ended {listing.outcome} without a fault: {why}"
                 cause = _refused_by(view, causes, directory, listing)
                 breaches.append(breach_of(view, message, (listing.invoke, listing.done), directory.path, cause))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from marker_sim.history import CallError
 from marker_sim.history.index.calls import LISTINGS, MS, SPREADING, Directory, FaultSpan, RecordedCall, ServerLife
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER, directory_of, stores_elsewhere
@@ -26,8 +27,7 @@ def every_request_answered(view: HistoryIndex) -> Finding:
     is no answer. An answer may come later when its server answered others all the time, in the order of their requests.
     A request whose client gave up sooner, or was killed, is not judged.
     Probes: at least num_threads + 1 creates after phase "probe", each of them ok. Late echoes of the kit, a server that
-    was left dead or paused, and a fault during the probe leave the run undecided. A server that exits by itself
-    breaks the guarantee whatever else happened.
+    was left dead or paused, and a fault during the probe leave it undecided. A server that exits by itself breaks it.
     """
     if not view.batches:
         return Finding(guarantee="G6", applicable=False)
@@ -233,12 +233,12 @@ def _asked(directory: Directory, call: RecordedCall, whole: bool = False) -> str
 
 
 def _why(view: HistoryIndex, call: RecordedCall) -> str:
-    return f" ({view.events[call.done].error})" if call.done != NEVER and view.events[call.done].error else ""
+    return f" ({error})" if (error := view.error_of(call)) else ""
 
 
 def _ended(view: HistoryIndex, call: RecordedCall) -> str:
-    why = _why(view, call)
-    return f"{'failed with an error of its own' if why.startswith(' (raised ') else f'ended {call.outcome}'}{why}"
+    own = view.error_of(call).startswith(CallError.RAISED)
+    return f"{'failed with an error of its own' if own else f'ended {call.outcome}'}{_why(view, call)}"
 
 
 def isolation(view: HistoryIndex) -> Finding:

@@ -42,7 +42,7 @@ class Silence:
         for _, call in view.calls():
             if call.outcome == "open":
                 continue
-            if call.outcome == "ok" or (view.events[call.done].error or "")[:1].isdigit():
+            if call.outcome == "ok" or view.error_of(call)[:1].isdigit():
                 found.setdefault(call.life, []).append(call.done)
         self._answers = {life: sorted(done) for life, done in found.items()}
         self._errors = [event.index for event in view.events if event.operation == "actor-died"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from marker_sim.history import CallError
 from marker_sim.history.index.calls import DEADLY, MS, WriteStep
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER
@@ -11,7 +12,6 @@ from marker_sim.history.index.write_path import Key, WritePathIndex
 from marker_sim.judges.findings import Breach, Finding, breach_of
 from marker_sim.names import TEMP
 
-_UNEXPECTED = "raised "
 Check = Callable[[HistoryIndex, WritePathIndex], tuple[int, list[Breach]]]
 
 
@@ -55,7 +55,7 @@ def ended_badly(view: HistoryIndex, path: WritePathIndex, step: WriteStep) -> Br
     failed = (inner for inner in path.steps if inner.outcome != "ok" and inner.operation != "attempt")
     if any(inner.process == step.process and step.surrounds(inner.invoke) for inner in failed):
         return None  # The step inside is judged by itself.
-    error = view.events[step.done].error or "" if step.done != NEVER else ""
+    error = view.error_of(step)
     if of_its_own(view, step):
         what = f"the {step.operation} failed with an error of its own: {error}{_create_that_raised(view, path, step)}"
         return breach(view, key, what, step.invoke, step.done)
@@ -72,15 +72,15 @@ def _create_that_raised(view: HistoryIndex, path: WritePathIndex, step: WriteSte
     for call in directory.creates if directory else ():
         if step.surrounds(call.invoke) and step.surrounds(call.done) and call.outcome != "ok":
             own = view.events[call.invoke].process == step.process
-            if own and view.events[call.done].error == view.events[step.done].error:
+            if own and view.error_of(call) == view.error_of(step):
                 return f"; its create of {call.name!r} had ended with it at event {call.done}"
     return ""
 
 
 def of_its_own(view: HistoryIndex, step: WriteStep) -> bool:
     """Whether a step's error comes neither from a seam nor from the marker store in a call of the step."""
-    error = view.events[step.done].error or "" if step.done != NEVER else ""
-    return error.startswith(_UNEXPECTED) and not _from_the_store(view, step, error)
+    error = view.error_of(step)
+    return error.startswith(CallError.RAISED) and not _from_the_store(view, step, error)
 
 
 def calm(view: HistoryIndex, low: int, high: int, process: str, directory: str) -> bool:
@@ -97,8 +97,7 @@ def _from_the_store(view: HistoryIndex, step: WriteStep, error: str) -> bool:
     """Whether a call of the marker store by this step ended with the step's error, so that the store is at fault."""
     return any(
         step.surrounds(call.invoke)
-        and call.done != NEVER
-        and view.events[call.done].error == error
+        and view.error_of(call) == error
         and view.events[call.invoke].process == step.process
         for directory in view.directories.values()
         for call in (*directory.listings, *directory.deletes, *directory.others)

@@ -100,6 +100,7 @@ class _EarlierLife:
             made.files.append((f"{hoodie}/timeline/history/{instant}_{instant}_0.parquet", data))
         else:
             made.files.append((f"{hoodie}/archived/.commits_.archive.{int(instant[-3:]) + 1}_1-0-1", data))
+            made.files.append((f"{hoodie}/{int(instant) + 500}.clean", b"Obj\x01"))  # An action that no write has.
         made.files += [self._data(path, {f"{path}/archived": "0"}, instant) for path in paths]
         return made
 

@@ -21,6 +21,8 @@ _STRAY_FILES = (
     "_SUCCESS",
     "p/f9-0_0-0-0_0.parquet.marker",
     "f9-0_0-0-0_0.parquet.marker.DELETE",
+    ".marker.CREATE",
+    "APPEND",
 )
 _STRAY = b"f9-0_0-0-0_0.parquet.marker.CREATE\n"
 

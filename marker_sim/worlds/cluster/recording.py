@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
-from marker_sim.history import UNSUPPORTED, Kind, Value
+from marker_sim.history import UNSUPPORTED, CallError, Kind, Value
 from marker_sim.markers.protocol import create_with_identity
 from marker_sim.markers.store import Created, MarkerStore, Rejected
 from marker_sim.names import MarkerDirectory
@@ -92,10 +92,10 @@ def record_call(
     except SeamError as unknown:
         kind, error, text = "info", _without_tracebacks(unknown), str(unknown) or repr(unknown)
     except Unsupported as lacking:
-        kind, error, text = "info", lacking, f"raised {lacking!r}"
+        kind, error, text = "info", lacking, f"{CallError.RAISED}{lacking!r}"
         events.record(process.name, process.role, "observe", UNSUPPORTED, error=str(lacking))
     except Exception as unexpected:
-        kind, error, text = "info", unexpected, f"raised {unexpected!r}"
+        kind, error, text = "info", unexpected, f"{CallError.RAISED}{unexpected!r}"
     if operation == "begin" and value is not None:
         instant, shown = value, None  # Only now is the instant of the write known.
     else:

@@ -44,7 +44,7 @@ class ClusterSettings:
         self.choice = system.choose(self.options, capabilities)
 
     def mode_of(self, markers: str) -> Choice:
-        """The marker mode of a write that requests `markers` ("" for the plan's mode), as far as the system has it."""
+        """The marker mode of a write that requests `markers` (plan.Write), as far as the system has it."""
         if markers in ("", self.plan.mode) or self.system.layout != "hudi":
             return self.choice  # With a private format a mode need not read markers of the other mode.
         choice = self.system.chosen(markers, self.capabilities, self.options)

@@ -166,8 +166,9 @@ def _write(
         partial(note_part, environment, table),
     )
     instant = client.begin()
+    asked = None if choice is environment.settings.choice else write.markers
     environment.events.record(
-        "kit", "kit", "observe", "mode", table, instant, value=choice.mode, error=choice.reason or None
+        "kit", "kit", "observe", "mode", table, instant, asked, choice.mode, choice.reason or None
     )
     stats = run_stage(client, instant, choice.mode)
     if write.abandon:

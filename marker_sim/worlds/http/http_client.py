@@ -46,7 +46,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlencode
 
 from marker_sim.faults import Fault, FaultKind
-from marker_sim.history import Kind, Unanswered, Value
+from marker_sim.history import CallError, Kind, Value
 from marker_sim.names import data_path
 from marker_sim.plan import ALONE
 
@@ -133,7 +133,7 @@ class HttpConnection:
             if fault is not None:
                 read = break_off(self.port, method, target, sent, fault, self.timeout_s)
                 if read is None:
-                    return HttpOutcome("info", None, f"{Unanswered.CUT}: {fault.kind.value}")
+                    return HttpOutcome("info", None, f"{CallError.CUT}: {fault.kind.value}")
             elif form in ALONE:
                 read = exchange(self.port, method, target, sent, form, self.timeout_s)
             else:
@@ -146,7 +146,7 @@ class HttpConnection:
             return HttpOutcome("info", None, f"no connection: {_short(error)}")
         except TimeoutError:
             self.abort()
-            return HttpOutcome("info", None, f"{Unanswered.WAITED} in {self.timeout_s:.0f} s")
+            return HttpOutcome("info", None, f"{CallError.WAITED} in {self.timeout_s:.0f} s")
         except Exception as error:  # A torn reply fails in many ways; each of them means that nobody knows.
             self.abort()
             return HttpOutcome("info", None, f"connection broke: {_short(error)}")

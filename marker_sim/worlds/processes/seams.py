@@ -25,7 +25,7 @@ from urllib.parse import urlencode
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError
 
 from marker_sim.faults import Fault, FaultKind
-from marker_sim.history import UNSUPPORTED, Unanswered
+from marker_sim.history import UNSUPPORTED, CallError
 from marker_sim.seams import Mailbox, NoAnswer, Refused, Reply, Request, Storage, StorageWrapper
 from marker_sim.storages.locks import HostLocks
 from marker_sim.worlds.http.http_client import BASE, HttpConnection, decode
@@ -189,7 +189,7 @@ class HttpWire:
         link.record(link.process, "nemesis", "fault", kind.value, caused_by=invoke)
         if kind is FaultKind.REQUEST_LOST:
             time.sleep(min(deadline_ms, SILENCE_MAX_MS) / 1000)
-            raise NoAnswer(f"{Unanswered.WAITED} before the deadline")
+            raise NoAnswer(f"{CallError.WAITED} before the deadline")
         if kind is FaultKind.RESET and settings.lost:
             raise NoAnswer("connection reset")
         if kind is FaultKind.DELAYED:

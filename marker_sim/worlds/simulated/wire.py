@@ -14,7 +14,7 @@ from greenlet import getcurrent, greenlet
 
 from marker_sim.faults import Fault, FaultKind
 from marker_sim.faults.sites import REPLY, WIRE, site_of
-from marker_sim.history import Unanswered
+from marker_sim.history import CallError
 from marker_sim.seams import NoAnswer, Refused, Reply, Request
 from marker_sim.worlds.simulated.scheduler import MS, LinkFault, Process, Scheduler
 
@@ -174,7 +174,7 @@ class SimWire:
         self.scheduler.at(min(begins_ns, until_ns), turn)
 
     def _expire(self, call: WireCall) -> None:
-        self._arrive((call, NoAnswer(f"{Unanswered.WAITED} before the deadline")))
+        self._arrive((call, NoAnswer(f"{CallError.WAITED} before the deadline")))
 
     def _arrive(self, argument: tuple[WireCall, Reply | Exception]) -> None:
         """The call has its end; later ones are nothing to it."""

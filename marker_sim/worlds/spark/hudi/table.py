@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from marker_sim.errors import HarnessError
-from marker_sim.history import Kind
+from marker_sim.history import CallError, Kind
 from marker_sim.names import MarkerDirectory
 from marker_sim.plan import Plan
 from marker_sim.search.seeds import plan_seed
@@ -160,7 +160,7 @@ class Table:
             if isinstance(over, OutOfTime) and step is None and self._faults and took_s > SLOW_S:
                 self.refused.append(f"it did not end in the {took_s:.0f} s that the budget had left")
             recorder.fault(life.name, "kill", "end-of-run", act=life.kill_now)
-            recorder.record(life.name, DRIVER, "info", "write", *place, error="the run was over", caused_by=asked)
+            recorder.record(life.name, DRIVER, "info", "write", *place, error=CallError.RUN_OVER, caused_by=asked)
             raise
         finally:
             faults.end()
@@ -190,10 +190,10 @@ class Table:
         try:
             answer = life.ask(message, ASK_S)
         except Gone:
-            return "the driver died"
+            return CallError.DRIVER_DIED
         except Hangs:
             self.counts["write hung"] += 1
-            return "the driver did not answer"
+            return CallError.DRIVER_SILENT
         return str(answer["error"]) if "error" in answer else None
 
     def _bury(self, error: str | None, struck: bool) -> None:
