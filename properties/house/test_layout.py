@@ -8,7 +8,7 @@ import tokenize
 from collections import Counter
 from pathlib import Path
 
-PACKAGE = Path(__file__).parent.parent / "marker_sim"
+PACKAGE = Path(__file__).parents[2] / "marker_sim"
 MODULES = tuple(sorted(PACKAGE.rglob("*.py")))
 LAYOUT = (
     tokenize.COMMENT,
