@@ -90,6 +90,10 @@ def test_folders_have_few_files() -> None:
     assert {folder: count for folder, count in counts.items() if count > FOLDER_FILES_MAX} == LARGE_FOLDERS
 
 
+def test_tests_of_parts_lie_in_folders() -> None:
+    assert sorted(path.name for path in PACKAGE.parent.joinpath("properties").glob("test_*.py")) == []
+
+
 def test_short_modules_become_fewer() -> None:
     short = [
         path
