@@ -48,8 +48,8 @@ PACKAGE = Path(marker_sim.judges.__file__).parent
 REVIEWS = Path(__file__).with_name("judge_reviews.toml")
 TESTS = (
     "properties/judges",
-    "properties/test_by_history.py",
-    "properties/test_guarantee_examples.py",
+    "properties/search/test_by_history.py",
+    "properties/house/test_guarantee_examples.py",
     "properties/tables/test_profile.py",
     *(str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("properties/tables/test_tables_*.py"))),
 )

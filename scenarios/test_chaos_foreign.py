@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from marker_sim.errors import EXIT_INCONCLUSIVE, EXIT_VIOLATED, UsageError
+from properties.campaign.test_chaos import TIMEOUT_S, _has_more, _lines, _marked, _start, _wait
 from properties.faces.campaign import read_stored
 from properties.faces.cli import main
 from properties.faces.targets import ServerOptions, check_keys
 from properties.faces.worlds import Endpoint
-from properties.test_chaos import TIMEOUT_S, _has_more, _lines, _marked, _start, _wait
 from properties.volume import CI_ONLY, volume
 from scenarios.test_http import START
 

@@ -1,7 +1,7 @@
 """What all correct shapes share: names are checked, paths come from `list_all`, objects are replaced if unchanged.
 
 The classes beside this module are systems under test: each keeps what the profile `python` promises, none looks like
-the reference, and none may be accused (properties/test_correct_ones.py, benchmarks/correct_ones.py).
+the reference, and none may be accused (properties/markers/test_correct_ones.py, benchmarks/correct_ones.py).
 """
 
 from __future__ import annotations

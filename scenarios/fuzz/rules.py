@@ -44,12 +44,13 @@ class Due(Enum):
 
 
 class Asked(NamedTuple):
-    """One request as its bytes say. directories, names: everything the parameters can mean."""
+    """One request as its bytes say. directories, names: everything the parameters can mean. requests: its ids."""
 
     route: str
     due: Due
     directories: frozenset[str]
     names: frozenset[str]
+    requests: frozenset[str]
 
 
 def asked(method: bytes, target: bytes, base: str, plain: bool) -> Asked:
@@ -70,7 +71,7 @@ def asked(method: bytes, target: bytes, base: str, plain: bool) -> Asked:
         once = all(len(values) == 1 for values in given.values()) and given.keys() <= _PARAMETERS
         fine = plain and once and is_tidy(target) and b"%" not in _ESCAPE.sub(b"", target)
         due = Due.ACCEPT if due is Due.EITHER and fine and spelled <= usual_directories(base) else due
-    return Asked(route, due, directories, names)
+    return Asked(route, due, directories, names, _texts(given.get(b"requestid", [])))
 
 
 def usual_directories(base: str) -> set[str]:

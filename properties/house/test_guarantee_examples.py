@@ -18,10 +18,10 @@ from properties.faces.judges import BY_ID, GUARANTEES, Finding, load_profile
 from properties.faces.mutants import find_mutant, load_mutant
 from properties.faces.report import plan_sentences
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 PAGE = (HERE.parent / "docs" / "guarantees.md").read_text(encoding="utf-8")
 PROFILE = load_profile("reference")
-TOLD = "G20"  # docs/late-writes.md tells it, and properties/test_write_path.py runs that.
+TOLD = "G20"  # docs/late-writes.md tells it, and properties/markers/test_write_path.py runs that.
 SECTIONS = {
     found[1]: found[2]
     for found in re.finditer(r"^### (G\d+) [a-z][a-z-]+\n(.*?)(?=^#|\Z)", PAGE, re.M | re.S)

@@ -191,7 +191,7 @@ def test_hdfs_may_fall_silent(kind: FaultKind) -> None:
 
 def test_a_server_that_looks_only_once_ends_without_a_type_file() -> None:
     """A successor has written its first file when the last request of a deletion that was cut short is applied."""
-    plan = read_plan(Path(__file__).parent / "regressions" / "type-file-deleted-by-a-dead-servers-request.json")
+    plan = read_plan(Path(__file__).parents[1] / "regressions" / "type-file-deleted-by-a-dead-servers-request.json")
     trusting = load_mutant(find_mutant("type-file-trusted-at-once"))
     assert broken(execute(plan, trusting)[0]) == {"G9"} and not broken(execute(plan, reference())[0])
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from properties.test_layout import MODULES, PACKAGE
+from properties.house.test_layout import MODULES, PACKAGE
 
 CLASSES = tuple(
     node

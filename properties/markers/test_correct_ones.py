@@ -23,8 +23,8 @@ from properties.faces.targets import CampaignRequest, parse_target
 from properties.volume import volume
 
 RUNS = volume(160)
-ACCUSED = sorted((Path(__file__).parent / "correct" / "accused").glob("*.json"))
-HERE = "properties.test_correct_ones"
+ACCUSED = sorted((Path(__file__).parents[1] / "correct" / "accused").glob("*.json"))
+HERE = "properties.markers.test_correct_ones"
 
 
 def search(sut: str, seed: int, runs: int, guarantees: frozenset[str] | None = None) -> Campaign:

@@ -23,7 +23,7 @@ from properties.faces.campaign import ALIKE_MAX, NightlyTask, Ranges, read_lines
 from properties.faces.surroundings import VARIABLE
 from properties.volume import CI_ONLY, PROFILE, volume
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 TIMEOUT_S = 120
 MUTANT = "mutant:no-type-file"
 # Of a night that is not the first; all of them in CI.

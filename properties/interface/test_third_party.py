@@ -40,7 +40,7 @@ from marker_sim.worlds.simulated.fresh_reader import FreshReader
 from marker_sim.worlds.simulated.storage import SimStorage
 from properties.volume import PROFILE, volume
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "third-party.md"
 RUNS = volume(900)
 WRITES = {"G14", "G15", "G16", "G17"}

@@ -24,7 +24,7 @@ from properties.faces.surroundings import VARIABLE, in_order, portable, workers
 from properties.faces.targets import CampaignRequest, parse_target
 from properties.volume import CI_ONLY, PROFILE, volume
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 MUTANT = "mutant:ack-before-flush"
 # Of the five that it breaks two by default: making their plans small takes most of the time.
 JUDGED_OF_MUTANT = ("--guarantees", "G1,G13") if PROFILE == "quick" else ()

@@ -61,7 +61,7 @@ def test_a_planted_fault_is_found_by_its_guarantee_alone(
 
 @pytest.mark.parametrize(
     ("system", "mode"), [("mutant:ack-before-flush", "timeline"), ("mutant:direct-fire-and-forget", "direct"),
-                         ("properties.test_machine:Remembering", "direct")],
+                         ("properties.interface.test_machine:Remembering", "direct")],
 )  # fmt: skip
 def test_a_marker_store_that_lies_is_found_without_a_write(system: str, mode: str, tmp_path: Path) -> None:
     machine = machine_for(MarkerMachine, load_system(system), mode, "s3", plans=tmp_path / "plans", chaos_seed=1)

@@ -16,7 +16,7 @@ import pytest
 
 from properties.volume import CI_ONLY
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 TIMEOUT_S = 120.0
 
 

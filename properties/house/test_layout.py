@@ -8,7 +8,7 @@ import tokenize
 from collections import Counter
 from pathlib import Path
 
-PACKAGE = Path(__file__).parent.parent / "marker_sim"
+PACKAGE = Path(__file__).parents[2] / "marker_sim"
 MODULES = tuple(sorted(PACKAGE.rglob("*.py")))
 LAYOUT = (
     tokenize.COMMENT,
@@ -88,6 +88,10 @@ def test_folders_have_few_files() -> None:
     files = (path for path in PACKAGE.rglob("*") if path.is_file() and path.suffix != ".pyc")
     counts = Counter(path.parent.relative_to(PACKAGE).as_posix() for path in files)
     assert {folder: count for folder, count in counts.items() if count > FOLDER_FILES_MAX} == LARGE_FOLDERS
+
+
+def test_tests_of_parts_lie_in_folders() -> None:
+    assert sorted(path.name for path in PACKAGE.parent.joinpath("properties").glob("test_*.py")) == []
 
 
 def test_short_modules_become_fewer() -> None:

@@ -58,7 +58,7 @@ def test_the_system_under_test_survives_the_state_machines(
 def test_answers_from_memory_after_a_deletion_are_found_and_told_by_their_shortest_plan(
     mode: str, storage: str, tmp_path: Path
 ) -> None:
-    judging = parse_judging("properties.test_machine:Remembering", None, 1)
+    judging = parse_judging("properties.interface.test_machine:Remembering", None, 1)
     outcome = judge_place(judging, mode, storage, tmp_path)
     broken = {row.id: row for row in outcome.rows if row.verdict == "violated"}
     assert {"G2", "G4"} <= set(broken)
@@ -92,7 +92,7 @@ def session_of_a_third_party(folder: Path, *arguments: str, shrinking: bool = Fa
     (folder / "mine.py").write_text(HASTY, encoding="utf-8")
     (folder / "test_own.py").write_text("def test_own():\n    pass\n", encoding="utf-8")
     # The work tree, where the package is not installed; harmless where it is.
-    env = os.environ | {"PYTHONPATH": str(Path(__file__).parent.parent), "COLUMNS": "120"}
+    env = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "COLUMNS": "120"}
     for name in ("PYTEST_ADDOPTS", "CI", "BUILD_NUMBER"):
         env.pop(name, None)
     done = subprocess.run(

@@ -14,7 +14,7 @@ from marker_sim.plan import read_plan
 from marker_sim.system import reference
 from properties.faces.campaign import execute
 
-PLANS = sorted((Path(__file__).parent / "regressions").glob("*.json"))
+PLANS = sorted((Path(__file__).parents[1] / "regressions").glob("*.json"))
 
 
 @pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)

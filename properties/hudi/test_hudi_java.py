@@ -59,7 +59,7 @@ from properties.faces.worlds import (
     bucket_storage,
     java_options,
 )
-from properties.test_hudi_java_walk import INSTANT, MARKERS, WRITE, begun, first_points, walked
+from properties.hudi.test_hudi_java_walk import INSTANT, MARKERS, WRITE, begun, first_points, walked
 
 
 def answer(*calls: dict[str, Any], struck: tuple[int, ...] = ()) -> dict[str, Any]:

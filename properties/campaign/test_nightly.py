@@ -14,7 +14,7 @@ from typer.main import get_command
 
 from properties.faces.cli import build_app, parse_duration
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 WORKFLOW = ROOT / ".github" / "workflows" / "nightly.yml"
 
 

@@ -15,7 +15,7 @@ from packaging.specifiers import SpecifierSet
 
 from properties.faces.surroundings import REQUIREMENTS
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 LOCK = (ROOT / "uv.lock").read_text(encoding="utf-8")
 

@@ -15,8 +15,8 @@ from marker_sim.timeline import Entry, State, WriteStat, WriteToken, base_file_n
 from properties.faces.storages import LocalStorage
 from properties.faces.worlds import ThreadRuntime
 from properties.faces.writer import WriteClient
-from properties.test_late_attempts import Places
-from properties.test_timeline import BOOTSTRAP, INSTANTS
+from properties.markers.test_timeline import BOOTSTRAP, INSTANTS
+from properties.simulated.test_late_attempts import Places
 
 
 def _commit(storage: LocalStorage, instant: str) -> WriteStat:

@@ -37,7 +37,7 @@ from properties.faces.search import shrink
 from properties.faces.targets import CampaignRequest, parse_target
 from properties.volume import CI_ONLY, volume
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 TIMEOUT_S = 120
 MODULE = """
 import os

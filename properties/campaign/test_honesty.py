@@ -339,7 +339,9 @@ def fails(context: Context) -> _Idle:
 @pytest.mark.parametrize("factory", ["refuses", "fails"])
 def test_a_system_that_does_nothing_never_holds(factory: str) -> None:
     request = CampaignRequest(
-        target=parse_target(f"{__name__}:{factory}" if "." in __name__ else f"properties.test_honesty:{factory}"),
+        target=parse_target(
+            f"{__name__}:{factory}" if "." in __name__ else f"properties.campaign.test_honesty:{factory}"
+        ),
         modes=("direct",),
         storages=("s3", "local"),
         budget_s=600,

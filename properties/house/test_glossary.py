@@ -9,7 +9,7 @@ from pathlib import Path
 from properties.faces.judges import VerdictRow
 from properties.package_tree import PACKAGE, nodes_of
 
-DOCS = Path(__file__).parent.parent / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "glossary.md").read_text(encoding="utf-8")
 ENTRIES = re.findall(r"^\*\*(.+?)\*\*: (.+)$", PAGE, re.M)
 

@@ -20,7 +20,7 @@ from marker_sim.plan import Plan, write_plan
 from properties.faces.markers import DirectMarkers, Factory, direct_markers
 from properties.volume import CI_ONLY, PROFILE
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "python.md"
 
 
@@ -96,7 +96,9 @@ def test_a_verdict_says_what_broke_and_with_which_plan(violated: marker_sim.Verd
     first = violated.violations[0]
     assert first.guarantee in {"G4", "G11", "G14", "G15", "G16"} and first.mode == "direct" and first.storage == "s3"
     assert first.plan is not None and first.plan.entries <= 3 and len(first.steps) == first.plan.entries + 1
-    assert first.plan in violated.plans and str(violated).startswith("violated: properties.test_python:EmptyList")
+    assert first.plan in violated.plans and str(violated).startswith(
+        "violated: properties.interface.test_python:EmptyList"
+    )
     assert marker_sim.replay(first.plan, EmptyList, guarantee=first.guarantee).status == "still-violated"
     assert marker_sim.replay(first.plan, direct_markers, guarantee=first.guarantee).status == "fixed"
     (finding,) = marker_sim.judge(first.history, [first.guarantee])

@@ -17,9 +17,9 @@ from marker_sim.cli import main
 from marker_sim.history import Event, Header
 from properties.faces.cli import build_app
 from properties.faces.judges import GUARANTEES
-from properties.test_tidy import LAYERS
+from properties.house.test_tidy import LAYERS
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "marker_sim"
 # What tools and campaigns leave in the tree is no document of it.
 MADE = {"build", "chaos", "dist", "marker-sim-report"}
