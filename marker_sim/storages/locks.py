@@ -41,7 +41,7 @@ class HostLocks:
             self.release(file)
 
     def try_hold(self, name: str) -> int | None:
-        """The lock of a name, taken at once, or None when it is held elsewhere; the value is for `release`."""
+        """Take the lock of a name without waiting; None if it is held elsewhere. `release` takes the returned value."""
         return self._take(name, fcntl.F_OFD_SETLK)
 
     def release(self, taken: int) -> None:
