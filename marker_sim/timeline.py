@@ -67,7 +67,7 @@ class State(StrEnum):
 
 
 class Entry(NamedTuple):
-    """What the name of a file of the timeline says. completion: "" where the name has none, as in layout 1."""
+    """The parts of a timeline file's name. completion: "" where the name has none, as in layout 1."""
 
     instant: str
     action: str
@@ -84,7 +84,7 @@ class Entry(NamedTuple):
 
 
 class WriteToken(NamedTuple):
-    """The execution of a task that made a file."""
+    """Identifies the task attempt that made a file."""
 
     task: int
     stage: int
@@ -98,7 +98,7 @@ NO_TOKEN = WriteToken(-1, -1, -1)
 
 
 class DataFile(NamedTuple):
-    """What the name of a data file says.
+    """The parts of a data file's name.
 
     instant: of the write, or of a log file's base file.
     token: `NO_TOKEN` in some names of other releases.
@@ -133,9 +133,7 @@ class WriteStat(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def parse_entry(path: str) -> Entry | None:
-    """The timeline entry of the reference's that a storage path is, None for every other file; directories may lie
-    before it.
-    """
+    """The timeline entry of the reference at a storage path, None for any other file; the table's path may precede it."""
     folder, _, name = path.rpartition("/")
     match = _ENTRY.match(name)
     if match is None or (folder and folder.rpartition("/")[2] != HOODIE):
@@ -149,7 +147,7 @@ def parse_entry(path: str) -> Entry | None:
 
 
 def table_entry(name: str) -> Entry | None:
-    """What the name of a file in a timeline's folder says in any release, None when it is no entry."""
+    """The timeline entry with a file name, in any release; None when it is no entry."""
     match = _ENTRY.match(name)
     times = _TIMES.match(match[1]) if match else None
     if match is None or times is None:
@@ -191,13 +189,13 @@ def log_file_name(file_id: str, base_instant: str, version: int, token: WriteTok
 
 @lru_cache(maxsize=4096)
 def parse_data_file(path: str) -> DataFile | None:
-    """What a data path relative to its table says; None when it names no base file in Parquet and no log file."""
+    """The data file at a path relative to its table; None unless it is a base file in Parquet or a log file."""
     file, form = _parse_file(path)
     return file if file is not None and file.token != NO_TOKEN and form in ("", "parquet") else None
 
 
 def parse_table_file(path: str) -> DataFile | None:
-    """What a path relative to its table says of a data file of any release, None when it is none."""
+    """The data file of any release at a path relative to its table, None when it is none."""
     file, _ = _parse_file(path)
     if file is None or not _DIGITS.match(file.instant):
         return None
@@ -205,7 +203,7 @@ def parse_table_file(path: str) -> DataFile | None:
 
 
 def _parse_file(path: str) -> tuple[DataFile | None, str]:
-    """What any name of a data file says, and what follows its instant, or the token of a log file."""
+    """The data file with a name, and the rest of the name after the instant, or after a log file's token."""
     partition, _, name = path.rpartition("/")
     if (log := _LOG.match(name)) is not None:
         file_id, instant, version, *numbers, form = log.groups()

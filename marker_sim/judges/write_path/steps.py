@@ -54,7 +54,7 @@ def ended_badly(view: HistoryIndex, path: WritePathIndex, step: WriteStep) -> Br
     key = (step.table, step.instant)
     failed = (inner for inner in path.steps if inner.outcome != "ok" and inner.operation != "attempt")
     if any(inner.process == step.process and step.surrounds(inner.invoke) for inner in failed):
-        return None  # The step inside is judged by itself.
+        return None  # The inner step is judged separately.
     error = view.events[step.done].error or "" if step.done != NEVER else ""
     if of_its_own(view, step):
         what = f"the {step.operation} failed with an error of its own: {error}{_create_that_raised(view, path, step)}"
@@ -67,7 +67,7 @@ def ended_badly(view: HistoryIndex, path: WritePathIndex, step: WriteStep) -> Br
 
 
 def _create_that_raised(view: HistoryIndex, path: WritePathIndex, step: WriteStep) -> str:
-    """The create whose error ended a step: the end of a sentence."""
+    """The end of a sentence: the create whose error ended a step."""
     directory = path.directory((step.table, step.instant))
     for call in directory.creates if directory else ():
         if step.surrounds(call.invoke) and step.surrounds(call.done) and call.outcome != "ok":
