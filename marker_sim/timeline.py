@@ -133,7 +133,7 @@ class WriteStat(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def parse_entry(path: str) -> Entry | None:
-    """The timeline entry of the reference at a storage path, None for any other file; the table's path may precede it."""
+    """The reference's timeline entry at a storage path, None for any other file; the table's path may precede it."""
     folder, _, name = path.rpartition("/")
     match = _ENTRY.match(name)
     if match is None or (folder and folder.rpartition("/")[2] != HOODIE):

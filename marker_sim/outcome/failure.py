@@ -104,9 +104,10 @@ class Failure:
 
     @property
     def rank(self) -> tuple[bool, bool, bool, bool, int]:
-        """The order in which failures represent their story, lowest first: shrunk, with ordinary names, without the kit's
-        own
-        requests at the end of each run, without faults, with a small plan.
+        """The order in which failures represent their story, lowest first.
+
+        Shrunk, with ordinary names, without the kit's own requests at the end of each run, without faults, with a small
+        plan.
         """
         events = self.history.events
         probe = next((e.index for e in events if e.operation == "phase" and e.value == "probe"), len(events))

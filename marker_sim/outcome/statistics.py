@@ -25,7 +25,7 @@ BOTH = "both"
 _COMPLETIONS = ("ok", "fail", "info")
 _Key = tuple[str, str, str, str]
 _FEW_JUDGED = 20
-_EXCUSED_EACH = 19  # Excuses per judgement above which a row is inconclusive: more than 95 % were excused.
+_EXCUSED_EACH = 19  # With few judgements, a row with more excuses for each is inconclusive: over 95 %.
 
 
 def _sum(one: Any, other: Any) -> Any:
