@@ -29,10 +29,10 @@ UNSUPPORTED = "unsupported"
 
 
 class Unanswered(StrEnum):
-    """How the error of a call begins that no server answered; the rest of it is for people."""
+    """The beginnings of the error of a call that no server answered; the rest of the text is free."""
 
-    WAITED = "no answer"  # Its client stopped waiting.
-    CUT = "no reply"  # The kit ended its connection, or kept the reply.
+    WAITED = "no answer"  # The client stopped waiting.
+    CUT = "no reply"  # The kit ended the connection, or withheld the reply.
 
 
 # The values of requests that a server may refuse with a 4xx: a deletion whose empty body comes in chunks (RFC 9110,

@@ -27,7 +27,7 @@ from marker_sim.history.index.presence import NEVER, PresenceIndex, directory_of
 from marker_sim.names import TEMP
 
 END_OF_RUN = "end-of-run"
-# An embedded server ends with its driver: a consequence of another fault.
+# An embedded server ends with its driver, as a consequence of another fault.
 WITH_ITS_DRIVER = "with-its-driver"
 _CONSEQUENCES = frozenset({END_OF_RUN, WITH_ITS_DRIVER})
 

@@ -49,7 +49,7 @@ class HistoryIndex(EventReader):
         self.excused: Counter[str] = Counter()
         self._named: dict[str, tuple[str, str]] = {}
         self._lives: dict[tuple[str, str], NameLife] = {}
-        if self.header.world == "foreign":  # In the kit's own worlds nobody else makes marker directories.
+        if self.header.world == "foreign":  # In the kit's own worlds nobody else creates marker directories.
             self.faults = [each if each.home in self.named else each._replace(home=None) for each in self.faults]
         self._settle_deletions()
         self._check_against_observations()
@@ -160,7 +160,7 @@ class HistoryIndex(EventReader):
         return any(begin <= high and low <= end for begin, end in self.crowded)
 
     def answered_busy(self, call: RecordedCall) -> bool:
-        """Whether a call was answered 503, whatever it asked for: its server cannot serve it now."""
+        """Whether a call was answered 503, which means that its server cannot serve it now."""
         return call.done != NEVER and (self.events[call.done].error or "").startswith("503")
 
     def sent_elsewhere(self, call: RecordedCall) -> bool:
