@@ -32,7 +32,7 @@ _attempt = partial(FaultRow, family="job", cls="client", drawn=False)
 
 
 class FaultKind(Enum):
-    """A kind of fault with its row; the value is its name in plans and events. Plans draw in this order."""
+    """A kind of fault with its row; the value is its name in plans and events. The order is that of `drawable`."""
 
     row: FaultRow
     _value_: str

@@ -209,7 +209,7 @@ class Connection(HttpToolsProtocol):
         self._begun_s = None
         last = self.cycle
         if last is not None and last.more_body and self.pipeline and self.pipeline[0][0] is last:
-            self.pipeline.popleft()  # New requests are added on the left; the one removed here is complete.
+            self.pipeline.popleft()  # The pipeline gets new requests on the left; the one removed here is complete.
         answering = self._answering
         return answering is not None and not answering.response_complete and not answering.more_body
 

@@ -86,7 +86,7 @@ class HostLocks:
 
 
 def _inside(name: str) -> str:
-    """The name relative to its lock file, the same for every root by which the table is reached."""
+    """The lock's name relative to its lock file, so that it is the same whichever root the table is reached by."""
     _, found, inside = name.partition(f"/{_HOODIE}/")
     return inside if found else name
 

@@ -146,7 +146,7 @@ class EventReader:
         life = self.arrived.get(index)
         if life is None:
             life = NO_LIFE if addressed is None else addressed
-        # Three times as fast as calling Call, and there is one for every two or three events.
+        # Three times as fast as calling RecordedCall, of which there is one for every two or three events.
         call = tuple.__new__(RecordedCall, (index, done, outcome, operation, path or "", value, identity, life))
         if operation == "create":
             directory.creates.append(call)

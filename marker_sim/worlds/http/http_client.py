@@ -248,7 +248,7 @@ def _short(error: BaseException) -> str:
 
 
 def query(parameters: Mapping[str, str | bytes], form: str) -> str:
-    """The parameters of a request, in a form."""
+    """The query string of a request, encoded as its form says (`Op.form`)."""
     match form:
         case "escaped":
             return "&".join(f"{_escaped(name)}={_escaped(value)}" for name, value in parameters.items())

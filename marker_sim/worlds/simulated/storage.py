@@ -162,7 +162,7 @@ class SimStorage:
         error: StorageError | None = None
         store.write(process, "overwrite-begin", path, b"")
         settings = fault.settings if fault else _NO_FAULT
-        # A delay by a fault applies to both pauses of this call.
+        # A fault's delay prolongs both pauses of this call.
         held_ms = settings.late_ms + settings.for_ms + settings.restart_ms
         pause_ns = int(store.latency_ns * factor) + held_ms * MS
         scheduler.sleep(process, pause_ns)
