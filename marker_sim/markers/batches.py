@@ -147,9 +147,8 @@ class DirectoryState:
             path=f"{self.path}/{marker_file(index)}",
             data=file.data + encode_names(fresh) if fresh else None,
             expected=file.version,
-            # The type file is written again with the first marker file, because another server may have deleted the
-            # directory. Each batch rewrites it while a late request of a dead server may still remove it, and once
-            # after that.
+            # The first file writes it again, because another server may have deleted the directory. So does each
+            # batch until a dead server's late request can no longer remove it, and the first batch after that.
             untyped=file.version is None or not self._typed,
             bare=self._bare,
             lasting=lasting,
