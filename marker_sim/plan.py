@@ -34,8 +34,7 @@ REQUEST_FORMS = (
     "in-pieces",
     "uncompressed",
 )
-# Forms that need a connection of their own.
-ALONE = tuple(form for form in REQUEST_FORMS if form not in ("escaped", "more-parameters"))
+ALONE = tuple(form for form in REQUEST_FORMS if form not in ("escaped", "more-parameters"))  # Own connection.
 TASK_KINDS = ("CREATE", "MERGE", "APPEND")
 OF_OTHERS, AS = "others", "as"
 STRAYS = tuple(f"{what}-{kind}" for what in (OF_OTHERS, AS) for kind in TASK_KINDS)
@@ -47,8 +46,7 @@ OF_CROWD = "~"  # Separates the name of an operation's actor from the number of 
 COPY = "{copy}"
 COPIES_MAX = 10_000
 _LONE = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # Surrogates that represent no byte.
-# Keys of a plan. A JSON object without any of them would be read as a plan of defaults.
-_SAYS_PLAN = ("ops", "schema", "writes")
+_SAYS_PLAN = ("ops", "schema", "writes")  # JSON without any of these keys would be a plan of defaults.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -118,7 +118,7 @@ def write_type_file(storage: Storage, runtime: Runtime, directory: str) -> None:
         content = is_stored(storage, runtime, path)
         if content is not None and content.data == TYPE_BATCHED:
             return
-        with suppress(PreconditionFailed):  # Another server was faster; its file counts.
+        with suppress(PreconditionFailed):  # Another server was faster, and its file is read.
             replace(storage, runtime, path, TYPE_BATCHED, None if content is None else content.version)
             return
     raise PreconditionFailed(f"{path} keeps changing")
@@ -138,7 +138,7 @@ def delete_directory(storage: Storage, runtime: Runtime, directory: str, at_once
     found_any = False
     for _ in range(TRIES):
         paths = retry_until_decided(storage, runtime, lambda: storage.list(directory + "/"))
-        if not paths and not found_any:  # A writer that died may have left temporary files, which no listing shows.
+        if not paths and not found_any:  # A writer that died may have left what no listing shows and goes with a file.
             retry_until_decided(storage, runtime, lambda: storage.delete(f"{directory}/{TYPE_FILE}"))
         if not paths:
             return found_any
@@ -164,14 +164,14 @@ def retry_until_decided(storage: Storage, runtime: Runtime, attempt: Callable[[]
             raise
         except StorageTimeout as error:
             last = error
-            # No earlier request of this actor may still be applied when it acts again.
+            # No earlier request of ours may still be applied when we act again.
             runtime.sleep(storage.capabilities.late_effect_ms)
         except Throttled as error:
             last = error
             runtime.sleep(BACKOFF_MS * 2**number)
         except StorageError as error:
             if isinstance(error, ValueError):
-                raise  # A path that this storage can never hold or must not follow: later tries would fail too.
+                raise  # A path that this storage can never store or must not follow: later tries fail too.
             last = error
             runtime.sleep(BACKOFF_MS)
     assert last is not None
