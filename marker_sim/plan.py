@@ -23,8 +23,8 @@ MODES = ("direct", "timeline")
 STORAGES = ANY_STORAGE
 PLACES = tuple((mode, storage) for mode in MODES for storage in STORAGES)
 OPERATIONS = ("create", "list", "list-data", "list-log", "exists", "delete", "hostile")
-SPELLINGS = ("slash-at-end", "double-slash")  # Spellings of one marker directory.
-MALFORMED = ("outside-temp", "outside-hoodie", "climbing")  # Other directories, which are no marker directories.
+SPELLINGS = ("slash-at-end", "double-slash")  # Alternative spellings of one marker directory.
+MALFORMED = ("outside-temp", "outside-hoodie", "climbing")  # Directories that are no marker directories.
 # Equivalent HTTP forms of a request (worlds/http/http_client.py).
 REQUEST_FORMS = (
     "empty-chunk",
@@ -35,7 +35,7 @@ REQUEST_FORMS = (
     "in-pieces",
     "uncompressed",
 )
-ALONE = tuple(form for form in REQUEST_FORMS if form not in ("escaped", "more-parameters"))  # On its own connection.
+ALONE = tuple(form for form in REQUEST_FORMS if form not in ("escaped", "more-parameters"))  # Own connection.
 TASK_KINDS = ("CREATE", "MERGE", "APPEND")
 OF_OTHERS, AS = "others", "as"
 STRAYS = tuple(f"{what}-{kind}" for what in (OF_OTHERS, AS) for kind in TASK_KINDS)
@@ -43,16 +43,16 @@ PROBE = "probe"
 Instants = Literal["millis", "seconds", "bootstrap"]
 Action = Literal["", "commit", "deltacommit"]
 Partitions = Literal["plain", "nested", "hive", "odd", "none", "eight", "many"]
-OF_CROWD = "~"  # Before the number of a client, if an operation has several.
+OF_CROWD = "~"  # Separates the name of an operation's actor from the number of the client.
 COPY = "{copy}"
 COPIES_MAX = 10_000
 _LONE = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # Surrogates that represent no byte.
-_SAYS_PLAN = ("ops", "schema", "writes")  # Without any of them, another file would be run as a plan of defaults.
+_SAYS_PLAN = ("ops", "schema", "writes")  # JSON without any of these keys would be a plan of defaults.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Op:
-    """One operation of a client, after those it has before it in the plan; "hostile" is a create that must be refused.
+    """One operation of a client, in the order of the plan; "hostile" is a create that must be refused.
 
     directory: index into `Plan.directories`.
     request: identity, equal in a resend, "" for none.
@@ -62,7 +62,7 @@ class Op:
     form: the form of its request to a real server, "" for the usual one: one of `REQUEST_FORMS`, all equivalent.
     copies: the number of clients that perform it at once, each with all other operations of the same actor;
         `COPY` in the name or the request stands for the number of the client.
-    apart_ms: the delay of each of these clients after the one before.
+    apart_ms: the delay between the starts of two of these clients.
     """
 
     actor: str
@@ -79,11 +79,11 @@ class Op:
 
     @property
     def actors(self) -> tuple[str, ...]:
-        """The name of each of its clients."""
+        """The names of its clients."""
         return tuple(f"{self.actor}{OF_CROWD}{n}" for n in range(self.copies)) if self.copies > 1 else (self.actor,)
 
     def single(self) -> tuple[Op, ...]:
-        """The operations of each of its clients."""
+        """The operation of each of its clients."""
         if self.copies == 1:
             return (self,)
         return tuple(
@@ -282,7 +282,7 @@ class Plan:
         strange = sorted(raw.keys() - kinds.keys() - {"schema"})
         if strange:
             raise UsageError(f"{origin} is not a plan: it has a key {strange[0]!r}; accepted are {', '.join(kinds)}")
-        del kinds["faults"]  # They have their own reader.
+        del kinds["faults"]  # Faults have their own reader.
         known = {
             name: read_as(kind, raw[name], f"{origin} is not a plan: {name}")
             for name, kind in kinds.items()

@@ -102,11 +102,11 @@ class NoAnswer(WireError):
 
 
 class Unsupported(ValueError):
-    """What a storage lacks, in a few words. An implementation that cannot do without it raises it as well."""
+    """The storage lacks an ability, named in a few words. An implementation that needs the ability may raise it too."""
 
 
 class Condition(Enum):
-    """The condition of a put on the object that is there."""
+    """The condition under which a put replaces the object."""
 
     NONE = "none"
     IF_ABSENT = "if-absent"

@@ -25,13 +25,13 @@ MARKERS_TYPES = {"direct": "DIRECT", "timeline": "TIMELINE_SERVER_BASED", NO_SER
 
 
 class Outside(Protocol):
-    """The parts of a system that live outside of the kit's process, behind the processes of a run.
+    """The parts of a system that live outside of the kit's process and implement the processes of a run.
 
-    ended   a process is dead, with the state that its stores shared (`Context.process`); may be called again
-    check   after each run; HarnessError when something outside failed, so that the run cannot be judged
+    ended   called for a dead process with the state that its stores shared (`Context.process`); may be called again
+    check   called after each run; HarnessError when something outside failed, so that the run cannot be judged
     close   ends all of it
-    reused  whether what played a process may play another one, though it did not promise to forget
-    stop_reuse   end that for good, for a run failed or was not the same again; whether it was reused until now
+    reused  whether programs are used for several processes without having promised to forget their state
+    stop_reuse   ends that for good, because a run failed or was not reproduced; returns whether programs were reused
     """
 
     reused: bool

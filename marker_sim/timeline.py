@@ -75,7 +75,7 @@ class State(StrEnum):
 
 
 class Entry(NamedTuple):
-    """What the name of a file of the timeline says. completion: "" where the name has none, as in layout 1."""
+    """The parts of a timeline file's name. completion: "" where the name has none, as in layout 1."""
 
     instant: str
     action: str
@@ -92,7 +92,7 @@ class Entry(NamedTuple):
 
 
 class WriteToken(NamedTuple):
-    """The execution of a task that made a file."""
+    """Identifies the task attempt that made a file."""
 
     task: int
     stage: int
@@ -106,7 +106,7 @@ NO_TOKEN = WriteToken(-1, -1, -1)
 
 
 class DataFile(NamedTuple):
-    """What the name of a data file says.
+    """The parts of a data file's name.
 
     instant: of the write, or of a log file's base file.
     token: `NO_TOKEN` in names of other releases, of which nobody needs it.
@@ -141,9 +141,7 @@ class WriteStat(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def parse_entry(path: str) -> Entry | None:
-    """The timeline entry of the reference's that a storage path is, None for every other file; directories may lie
-    before it.
-    """
+    """The reference's timeline entry at a storage path, None for any other file; the table's path may precede it."""
     folder, _, name = path.rpartition("/")
     match = _ENTRY.match(name)
     if match is None or (folder and folder.rpartition("/")[2] != HOODIE):
@@ -157,7 +155,7 @@ def parse_entry(path: str) -> Entry | None:
 
 
 def table_entry(name: str) -> Entry | None:
-    """What the name of a file in a timeline's folder says in any release, None when it is no entry."""
+    """The timeline entry with a file name, in any release; None when it is no entry."""
     match = _ENTRY.match(name)
     times = _TIMES.match(match[1]) if match else None
     if match is None or times is None:

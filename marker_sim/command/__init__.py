@@ -13,4 +13,4 @@ session.py   one process of a run, and the marker stores in it
 system.py    a program as a system under test, and the parts of a write that it has of its own
 """
 
-PREFIX = "command:"  # Of the name of a program as a system; the rest is its command line.
+PREFIX = "command:"  # Begins the name of a program as a system; its command line follows.

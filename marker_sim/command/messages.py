@@ -50,8 +50,8 @@ _LINES = msgspec.json.Decoder[Any](_KINDS)
 class ProgramLine:
     """One line that a program printed, parsed.
 
-    do: which message it is.
-    fields: the others, with `data` as bytes.
+    do: the kind of message.
+    fields: its other fields, with `data` as bytes.
     """
 
     do: str
@@ -73,10 +73,11 @@ class ProgramLine:
 class Hello(NamedTuple):
     """A program's first answer: its name, version, marker modes and abilities.
 
-    identity: creates honour the identity of a request.
+    identity: whether creates honour the identity of a request.
     reset: whether another `start` makes it forget everything, so that it can be used for one process after another;
-        None where it does not say so.
-    parts: of a write, that are its own.
+    None if
+        it does not say.
+    parts: the parts of a write that it implements.
     """
 
     name: str
@@ -127,6 +128,6 @@ def read_hello(said: list[ProgramLine]) -> Hello:
 
 
 def shown(line: bytes) -> str:
-    """A line shortened and escaped for a sentence."""
+    """A line, shortened and escaped for messages."""
     text = line.decode("utf-8", "replace").strip()
     return repr(text if len(text) <= 200 else f"{text[:200]}...")

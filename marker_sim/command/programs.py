@@ -23,8 +23,8 @@ from marker_sim.command.messages import PROTOCOL, Hello, ProgramLine, read_hello
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.surroundings import supervisor
 
-FIRST_START_S = 60.0  # The program may be compiled first.
-START_S = 12.0  # Within a run, whose watchdog checks every 15 s.
+FIRST_START_S = 60.0  # The first start may include a compilation.
+START_S = 12.0  # Shorter than a check of the run's watchdog, every 15 s.
 TURN_S = 10.0
 LINES_MAX = 100_000
 LINE_SIZE_MAX = 1 << 24
@@ -46,7 +46,7 @@ class ProgramProcess:
         self.usable = True
         self.used = False
         self._errors = TemporaryFile()  # noqa: SIM115
-        self._lines: deque[bytes] = deque()  # Complete unread lines, then an incomplete one.
+        self._lines: deque[bytes] = deque()  # Complete unread lines, and one incomplete line at the end.
         self._part = bytearray()
         self._process = supervisor.start(words, {}, stdin=PIPE, stdout=PIPE, stderr=self._errors, dies_with_kit=True)
         assert self._process.stdin is not None and self._process.stdout is not None
@@ -147,7 +147,7 @@ class ProgramProcess:
         self.usable = False
         supervisor.signal_session(self._process, signal.SIGKILL)
         if self._process.returncode is None:
-            supervisor.end_process(self._process.pid)  # Waiting with a limit sleeps for milliseconds.
+            supervisor.end_process(self._process.pid)  # Popen.wait with a time limit sleeps for milliseconds.
             self._process.wait(supervisor.END_S)
         for stream in (self._process.stdin, self._process.stdout, self._errors):
             with suppress(OSError):
@@ -156,10 +156,12 @@ class ProgramProcess:
 
 
 class ProgramPool:
-    """The programs started by one command for one process of the kit.
+    """The programs of one command, reused within one process of the kit.
 
-    hello: of the first program. trouble: why none can be used any more in this run, "" without a reason.
-    reused: whether those that promise nothing are tried for another process, until `reuse_stopped`: one kept state.
+    hello: of the first program. trouble: why no program can be used any more in this run, "" for no reason.
+    reused: whether programs that do not promise to reset are tried for another process, until `reuse_stopped`, which
+    means
+        that one kept state.
     """
 
     def __init__(self, command: str) -> None:
@@ -183,7 +185,7 @@ class ProgramPool:
         return program
 
     def give_back(self, program: ProgramProcess) -> None:
-        """Take back the program of a dead process: it is ended, or kept where a `start` resets it."""
+        """Take back the program of a dead process: end it, or keep it if a `start` resets it."""
         if program not in self._given:
             return
         self._given.remove(program)
@@ -197,7 +199,7 @@ class ProgramPool:
         return self.hello.reset or (self.hello.reset is None and self.reused and not self.reuse_stopped)
 
     def stop_reuse(self) -> bool:
-        """Start a program for each process from now on; whether they were used again until now without a promise."""
+        """Start a program for each process from now on; returns whether programs that promise nothing were reused."""
         tried = self._reuses and not self.hello.reset
         self.reuse_stopped = self.reuse_stopped or tried
         return tried

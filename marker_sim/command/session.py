@@ -48,17 +48,17 @@ ERRORS: dict[str, type[Exception]] = {
 _WORDS = {kind: word for word, kind in ERRORS.items()}
 _NONE: Mapping[str, Any] = MappingProxyType({})
 Line = dict[str, Any]
-Act = Callable[[Line], Line | None]  # What it returns beside that it is done.
+Act = Callable[[Line], Line | None]  # Performs an operation; returns the fields of its answer, None for none.
 Acts = Mapping[str, Act]
-OF_A_PART = ("marker", "markers")  # Operations of calls that are a part of a write.
+OF_A_PART = ("marker", "markers")  # The operations that only calls of a part of a write may request.
 
 
 class OpenCall:
-    """A call without an answer so far.
+    """A call that is not answered yet.
 
     lists: whether it asks for names.
-    acts: operations that only its own thread can do.
-    busy: the operation that this thread is at, 0 for none.
+    acts: operations that only its own thread can perform.
+    busy: the id of the operation that this thread performs, 0 for none.
     """
 
     __slots__ = ("acts", "busy", "lists", "mailbox")
@@ -79,10 +79,10 @@ class ProgramSession:
         self._runtime = context.runtime
         self._inbox = context.runtime.mailbox()
         self._program: ProgramProcess | None = None
-        self._why = ""  # The reason if it ended by itself or broke the protocol.
+        self._why = ""  # Why the session ended: the program ended by itself or broke the protocol.
         self._calls: dict[int, OpenCall] = {}
         self._number = 0
-        self._operations: dict[int, int] = {}  # Operations under way, with the call whose thread does them.
+        self._operations: dict[int, int] = {}  # Operations in progress, each with the call whose thread performs it.
         self._locks: dict[str, AbstractContextManager[None]] = {}
         storage, runtime = context.storage, context.runtime
         self._acts: dict[str, Act] = {
@@ -274,7 +274,7 @@ def make_factory(pool: ProgramPool, mode: str) -> Factory:
 
 
 def session_of(pool: ProgramPool, mode: str, context: Context) -> ProgramSession:
-    """The session with the program that plays a process in a marker mode, started when it is first asked for."""
+    """The session of a process and marker mode with its program, which is started at the first call."""
     place = f"program: {mode}"
     if place not in context.process:
         context.process[place] = ProgramSession(pool, mode, context)

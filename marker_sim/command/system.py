@@ -98,7 +98,7 @@ def program_attempt(
 ) -> WriteStat:
     """An attempt performed by the program (in place of writer.attempt.write_file).
 
-    slow_ms: how long it takes from the marker on.
+    slow_ms: how long it waits between marker and file.
     """
     runtime = context.runtime
     rows = rows_of(work, context.storage, runtime, rows_as)
@@ -141,7 +141,7 @@ class ProgramsOutside(Outside):
         self._pool.reused = reused
 
     def stop_reuse(self) -> bool:
-        """Start a program for each process from now on; whether they were used again until now."""
+        """Start a program for each process from now on; returns whether programs were reused before."""
         return self._pool.stop_reuse()
 
     def check(self) -> None:

@@ -1,9 +1,9 @@
-"""What can go wrong in a run.
+"""The faults that can be injected into a run.
 
-table.py    the kinds of faults: one row each
-row.py      what a row says
-model.py    one fault of a plan, and when it arms
-sites.py    named places at which it may
+table.py    the kinds of faults, one row each
+row.py      the columns of that table
+model.py    one fault of a plan, and its trigger
+sites.py    named places at which faults can be injected
 """
 
 from marker_sim.faults.model import Call, Fault, FaultSettings, Site, Step, Trigger, When

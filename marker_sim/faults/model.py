@@ -1,7 +1,7 @@
-"""One fault of a plan: what goes wrong, for whom, when, and with which settings.
+"""One fault of a plan: its kind, target, trigger and settings.
 
-It arms at a step of its target, at a named place, or at a call on storage that fits a description. All three count:
-steps and arrivals over all lives of the target, calls over all who make them.
+It arms at a step of its target, at a named site, or at a storage call that matches a description. The n-th is counted
+for steps and arrivals over all lives of the target, for calls over all processes that make them.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from marker_sim.faults.sites import SITES
 from marker_sim.faults.table import FaultKind
 
 When = Literal["before", "after"]
-# A local file is opened for writing; a file with content loses some of it; a file open for writing is closed.
+# Calls on local files: opening for writing; removing some of the content; closing a file open for writing.
 OPEN, CUT, CLOSE = "open", "cut", "close"
-# Calls on local files besides, of which open, cut, write, allocate, rename and link are puts as well.
+# More calls on local files; open, cut, write, allocate, rename and link count as puts as well.
 _LOCAL = (OPEN, CUT, "write", "allocate", CLOSE, "rename", "link", "symlink", "mkdir", "rmdir", "sync", "stat")
 _OPERATIONS = (*ANY_CALL, *_LOCAL)
 _WHENS: tuple[When, ...] = ("before", "after")
@@ -56,10 +56,10 @@ class Call(NamedTuple):
     """The `n`-th matching storage call, from 1, by a process whose name begins with the fault's target.
 
     pattern: a regular expression searched for in the path.
-    operations: those of `_OPERATIONS` that count.
+    operations: the operations that count, from `_OPERATIONS`.
     when: for kinds that kill or pause, before or after the call is applied.
-    starting: only calls of servers count that are started again after a death and do not serve so far; else none of
-        theirs.
+    starting: whether to count only calls of servers that restart after a death and do not serve yet; if False, none of
+        these calls count.
     """
 
     pattern: str = ""
@@ -103,19 +103,19 @@ def pop_trigger(raw: dict[str, Any]) -> Trigger:
 class FaultSettings:
     """The settings of a fault. `FaultRow.settings` names those that a kind takes; the others keep their defaults.
 
-    for_ms: how long it lasts, in the same marker directory where storage throttles; of a call that times out, how long
-        its caller waits.
-    restart_ms: how long after its death the target starts again; -1 for never.
-    late_ms: by how much something is late: a request, its second copy, its effect, its answer, the driver's knowledge.
+    for_ms: its duration, for throttling within one marker directory; for a call that times out, how long its caller
+    waits.
+    restart_ms: the time from its death until the target starts again; -1 for never.
+    late_ms: the delay of a request, its second copy, its effect, its answer, or the driver's notice.
     executors_ms: how long the executors of a killed driver go on.
-    pace_ms: between two requests that an overloaded server takes up.
-    jump_ms: of a clock, back if negative.
-    jitter_ms: by how much more or less something is late.
+    pace_ms: the interval at which an overloaded server takes up requests.
+    jump_ms: the jump of a clock, backwards if negative.
+    jitter_ms: the random variation of a delay, in both directions.
     kb_per_s: the rate of a connection.
-    bytes: carried by a connection before it ends, or in one piece.
-    percent: of the connections.
-    unsynced_ms: what was written in so many last milliseconds is lost, where nothing is ever synced. names, lengths: a
-        loss of power leaves names of files as they are, or also lengths, with zeros for bytes (worlds/disk.py).
+    bytes: how many bytes a connection carries before it ends, or in one piece.
+    percent: the share of affected connections.
+    unsynced_ms: a power loss loses what was written in the last milliseconds, in models without sync. names, lengths: a
+        power loss keeps the names of files, or also their lengths, with zeros for lost bytes (worlds/disk.py).
     attempts: the number of additional attempts.
     calls: the number of affected calls: in the same marker directory, or matching a `Call` from the n-th on.
     applied: the call had its effect; a deletion of many objects, a part of it.
@@ -223,7 +223,7 @@ class Fault:
 
 
 AT_CALLS = ("calls", "for_ms")
-_OLDER = {"no-space": "disk-full"}  # Kinds that plans called otherwise.
+_OLDER = {"no-space": "disk-full"}  # Former names of kinds in stored plans.
 _TRIGGERS: dict[str, dict[str, type]] = {
     "site": {"site": str, "arrival": int},
     "call": {"call": int, "path": str, "operations": list, "when": str},

@@ -1,4 +1,4 @@
-"""A row of the table of faults."""
+"""The columns of the table of faults."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any, Literal
 S3_MODELS = ("s3", "s3-unconditional")
 REMOTE = (*S3_MODELS, "hdfs")
 ANY_STORAGE = (*S3_MODELS, "local", "hdfs")
-# On other storages timeline-server markers fall back to direct ones, and no server exists.
+# On other storages timeline-server markers fall back to direct ones, so no server exists.
 BATCHED_STORAGES = ("s3", "local")
 
 CONTENTS = ("put", "overwrite")
 CHANGES = (*CONTENTS, "delete")
 READ_CALLS = ("get", "list")
 ANY_CALL = (*CHANGES, *READ_CALLS)
-READS = frozenset({*READ_CALLS, "stat"})  # Of real processes; they change nothing.
+READS = frozenset({*READ_CALLS, "stat"})  # Read calls of real processes; they change nothing.
 ANY_ROLE = ("server", "driver", "executor")
 _CALLERS = (*ANY_ROLE, "client")
 
@@ -29,19 +29,21 @@ class FaultRow:
     """The properties of one kind of fault.
 
     word: its name in plans and events.
-    family: what it hits: a process when it arms, the attempt that an executor runs, the target's next request to a
-    server, its next call on storage, what a proxy carries for it, or an
-    attempt that Spark runs.
+    family: what it affects: a process when it arms, the attempt that an executor runs, the target's next request to a
+    server,
+        its next storage call, its connections through a proxy, or an attempt that Spark runs.
     cls: one of `FAULT_CLASSES`, under which verdicts count violations.
-    sentence: what happens, for reports; "it" is the target, {name} a setting. Of {name?words|others} the first stand
-        where a setting holds or is more than 1, and # is its value.
-    storages: the models on which it can happen.
+    sentence: a description for reports; "it" is the target, {name} a setting. Of {name?words|others} the first words
+    are used
+        if the setting is True or more than 1, and # is its value.
+    storages: the storage models on which it can happen.
     served: whether it needs a timeline server.
-    operations: calls on storage that it can hit. conditional: only puts under a condition.
-    roles: whose sites it can be armed at. phases: of the fault matrix in which it can strike, as beginnings of names.
-    settings: the names of `FaultSettings` that it takes, each with the values that generators draw.
+    operations: the storage operations that it can affect. conditional: only puts under a condition.
+    roles: the roles at whose sites it can be armed. phases: prefixes of the phases of the fault matrix in which it can
+    strike.
+    settings: the names of the `FaultSettings` that it takes, each with the values that generators draw.
     simpler: words of the kinds that a shrinker tries instead, the simplest first.
-    kills: its target dies. fails: its target's call ends in an error. of_writes: plans of operations cannot have it.
+    kills: its target dies. fails: its target's call ends in an error. of_writes: it needs plans of writes.
     drawn: whether generators draw it.
     """
 
@@ -88,7 +90,7 @@ def proxied(
     fails: bool = False,
     **settings: Sequence[Any],
 ) -> FaultRow:
-    """The row of what a proxy does to servers' connections, which `sentence` says. ends: who is at their other end."""
+    """The row of a fault of connections through a proxy. ends: the side of the proxy that is not a server."""
     return FaultRow(
         word,
         family="proxy",

@@ -21,8 +21,9 @@ class SiteRow(NamedTuple):
 
     name: "server: batch file put". It begins with the actor; clients count as executors.
     doing: the same as a predicate without the part, for sentences: "writes a batch file".
-    per: the unit of work that reaches this site about once; a "rollback" and a "sweep" need an instant that was left
-        behind, a "loser" an attempt whose result is not used.
+    per: the unit of work that reaches this site about once; a "rollback" and a "sweep" need an abandoned instant, a
+    "loser"
+        an attempt whose result is not used.
     operation: of the seam call, "" for a place that is neither a storage nor a wire call.
     what: the kind of path.
     after: whether the call has returned.
@@ -108,7 +109,7 @@ SITES = {row.name: row for row in _ROWS}
 _NAMES = {
     (row.actor, row.operation, row.what, row.after, row.part): row.name
     for row in _ROWS
-    if row.operation  # The world itself assigns the other sites.
+    if row.operation  # Worlds assign the other sites themselves.
 }
 _ACTORS = {"timeline-server": "server", "driver": "driver", "executor": "executor"}
 _ENTRIES = {State.REQUESTED: "requested", State.INFLIGHT: "inflight", State.COMPLETED: "completed"}
@@ -141,7 +142,7 @@ def site_of(role: str, part: str, operation: str, path: str, after: bool = False
     what = path if operation == WIRE else kind_of(path)
     operation, what = _SAME.get((operation, what), (operation, what))
     if what == "/create":
-        actor = "executor"  # Clients have the sites of executors.
+        actor = "executor"  # Clients share the sites of executors.
     elif actor == "driver" and operation == "delete" and what in ("batch file", "type file"):
         what = "marker directory"
     exact = _NAMES.get((actor, operation, what, after, part))

@@ -1,7 +1,7 @@
-"""What can go wrong: one row a kind of fault, which generators, matrix, shrinker, sentences and worlds read.
+"""The kinds of faults, one row each, which generators, matrix, shrinker, sentences and worlds read.
 
-A new kind is a row here and its effect in each world that can have it. A fault arms as its trigger says and happens at
-the first suitable call of its target.
+A new kind is a row here and its effect in each world that supports it. A fault arms at its trigger and happens at the
+first suitable call of its target.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _attempt = partial(FaultRow, family="job", cls="client", drawn=False)
 
 
 class FaultKind(Enum):
-    """A kind of fault with its row; the value is its name in plans and events. Plans draw in this order."""
+    """A kind of fault with its row; the value is its name in plans and events. The order is that of `drawable`."""
 
     row: FaultRow
     _value_: str
@@ -69,7 +69,7 @@ class FaultKind(Enum):
         cls="second-server",
         sentence="a second server starts on the same storage and runs for {for_ms} ms",
         roles=("server",),
-        phases=("server: idle",),  # It is counted in the phase of the second server, which just started.
+        phases=("server: idle",),  # Counted in the phase of the second server, which just started.
         settings={"for_ms": (300, 1500, 5000)},
         simpler=("kill",),
     )
@@ -165,7 +165,7 @@ class FaultKind(Enum):
         operations=("put",),
         conditional=True,
     )
-    PLACEHOLDER = _process(  # Other tools create them.
+    PLACEHOLDER = _process(  # Other tools create such objects.
         "placeholder",
         cls="storage",
         sentence='another tool creates a key that ends in "/" for every marker directory',
@@ -205,7 +205,7 @@ class FaultKind(Enum):
         simpler=("kill",),
         kills=True,
     )
-    TYPE_DAMAGED = _server(  # The kit itself does the damage of a server that dies in an in-place write.
+    TYPE_DAMAGED = _server(  # The kit damages the file as a server would that dies during an in-place write.
         "damage",
         cls="storage",
         sentence="every type file is {removed?removed|emptied}",
@@ -325,7 +325,7 @@ def drawable(mode: str, storage: str, *, writes: bool = True) -> tuple[FaultKind
 FAULT_CLASS = {
     **{kind.value: kind.row.cls for kind in FaultKind},
     "restart": "restart",
-    "no-space": "storage",  # What a full disk was called on real servers, in older histories.
+    "no-space": "storage",  # The former name of a full disk on real servers, in older histories.
     "wire-broken": "wire",  # A request that a fault of a connection affected.
 }
 FAULT_CLASSES = ("none", "restart", "pause", "second-server", "outside", "wire", "storage", "client", "power-loss")

@@ -42,7 +42,7 @@ Result = TypeVar("Result")
 
 
 def _spelled(function: Callable[Given, Result]) -> Callable[Given, Result]:
-    """The function, with a UsageError for an argument that it does not have."""
+    """The function, which raises UsageError for an argument that it does not have."""
     names = tuple(signature(function).parameters)
 
     @wraps(function)

@@ -58,7 +58,7 @@ PROPERTY = "marker-sim"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judging:
-    """What is judged: the system, its modes and storages, its promises and its known violations."""
+    """The system to judge, its modes and storages, its promises and its known violations."""
 
     sut: str
     places: tuple[tuple[str, str], ...]
@@ -75,7 +75,7 @@ class Judging:
 
 
 def parse_judging(sut: str, expect: str | None, seed: int) -> Judging:
-    """What pytest's options request; UsageError in one sentence when there is no such system or baseline."""
+    """The request in pytest's options; UsageError when there is no such system or baseline."""
     try:
         system = load_system(sut)
         places = tuple((mode, storage) for mode in MODES for storage in STORAGES if served(system, mode, storage))
@@ -122,9 +122,10 @@ def judge_place(judging: Judging, mode: str, storage: str, folder: Path) -> Verd
     with writing(report):
         report.parent.mkdir(parents=True, exist_ok=True)
         if missing:
-            (missing[-1] / ".gitignore").write_text("*\n", encoding="utf-8")  # As in Hypothesis' own directory.
+            # Git ignores the folder, as it does Hypothesis' own.
+            (missing[-1] / ".gitignore").write_text("*\n", encoding="utf-8")
         with held(report.parent, wait=True):  # Another worker may have judged the same place.
-            shutil.rmtree(report, ignore_errors=True)  # Its plans were run again; failures are rewritten.
+            shutil.rmtree(report, ignore_errors=True)  # Its plans were replayed, and failures are written anew.
             write_outcome(outcome, report)
     return outcome
 

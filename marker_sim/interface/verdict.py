@@ -32,14 +32,14 @@ TEXT_WIDTH = 160
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Defect:
-    """A defect: the guarantee that shows it best, and a run that does.
+    """A defect: the guarantee that shows it best, and a run that violates it.
 
     guarantee, slug: its id and name, "G2" and "exists-is-durable". sentence: what is promised.
     message: what happened instead. mode, storage: where.
     also: the ids of other guarantees that most likely break for the same reason.
-    plan: what makes the run again, None where a plan does not determine it; steps: the same in sentences.
+    plan: repeats the run, None where a plan does not determine it; steps: the plan in sentences.
     history: of the run. evidence: the indices of the events that prove it.
-    curve: the probability of the violation along the run, of the first defect only.
+    curve: the probability of the violation along the run, for the first defect only.
     """
 
     guarantee: str
@@ -83,12 +83,12 @@ class Verdict:
 
     @property
     def violated(self) -> bool:
-        """Whether a promised guarantee broke."""
+        """Whether a promised guarantee is violated."""
         return self.conclusion == "violated"
 
     @property
     def inconclusive(self) -> bool:
-        """Whether nothing broke, and too little happened; `reasons` says what is missing."""
+        """Whether no promised guarantee is violated, but too little happened; `reasons` says what is missing."""
         return self.conclusion == "inconclusive"
 
     @property

@@ -1,6 +1,6 @@
 """The state of one marker directory in a timeline server: stored names, names being flushed, waiting requests.
 
-Owned by one actor, so it needs no lock and does no I/O: the owner takes the next job from it, gives the job to a worker
+One actor owns it, so it needs no lock and does no I/O: the owner takes the next job from it, gives the job to a worker
 and reports the outcome. Source of the mechanism: Hudi 0.15.0 MarkerDirState; unlike it, a name counts as stored only
 after its flush, requests for a name that is being flushed wait, and every error path releases its file index.
 """
@@ -39,8 +39,8 @@ class Job(NamedTuple):
     known: (name, path of the file that should hold it).
     data: the whole new content, None when nothing is new.
     untyped: whether the type file may be missing.
-    bare: whether there were marker files without it, as a flush leaves them that failed at the type file.
-    lasting: whether it stays once it exists, because no request of a dead server can still be applied.
+    bare: whether marker files were found without a type file, as after a flush that failed to write it.
+    lasting: whether a type file stays once it exists, because no request of a dead server can still be applied.
     """
 
     directory: str
@@ -98,7 +98,7 @@ class DirectoryState:
         return self.idle and not self.pending and not self.deletions and not self._names
 
     def load(self, contents: Contents, lasting: bool) -> None:
-        """Load the stored names; creators of this server life are kept. lasting: as of a job, when the load began."""
+        """Load the stored names; known creators are kept. lasting: `Job.lasting` at the time when the load began."""
         self._files = dict(contents.batches)
         self._typed = contents.typed and lasting
         self._bare = bool(contents.batches) and not contents.typed
@@ -115,7 +115,7 @@ class DirectoryState:
         self.loaded = True
 
     def next_job(self, lasting: bool) -> Job | None:
-        """One job for everything pending; None when there is nothing to do or no file index is free."""
+        """The job for all pending creates; None when there is nothing to do or no file index is free."""
         if not self.pending or not self.loaded or self.occupied or self.deletions:
             return None
         index = self._free_index()
@@ -126,7 +126,8 @@ class DirectoryState:
         held: list[Waiter] = []
         for waiter in self.pending:
             if waiter.name in self._flying:
-                # Its flush began before this request, and another server may delete in between: read after it.
+                # Its flush began before this request, and another server may delete the name meanwhile: read after the
+                # flush.
                 held.append(waiter)
             elif waiter.name in self._names:
                 known.append(waiter)
@@ -154,7 +155,7 @@ class DirectoryState:
         )
 
     def finish(self, job: Job, outcome: Outcome) -> list[tuple[Waiter, Created | Exception]]:
-        """The answers that are due now that a job has an outcome; its file index is free again in any case."""
+        """Release the file index of a job, and return the answers that its outcome decides."""
         fresh = self._waiting.pop(job.file_index)
         known = self._known.pop(job.file_index)
         self._flying.difference_update(fresh)

@@ -1,7 +1,7 @@
-"""A foreign marker store whose every answer, and every put, is checked against the contract (store.py, seams.py).
+"""Checks every answer and every put of a foreign marker store against the contract (store.py, seams.py).
 
-A value of another type is a mistake in the code of the class, and no evidence about its markers: it ends the command
-with a sentence, and nothing is judged.
+A value of a wrong type is a programming error of the class, and no evidence about its markers: it ends the command with
+an error message, and nothing is judged.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LIBRARY = get_path("stdlib") + os.sep
 
 
 class WrongReturn(BaseException):
-    """A wrong return value. No Exception, so that an implementation's error handling does not catch it."""
+    """A wrong return value. A BaseException, so that an implementation's error handling does not catch it."""
 
 
 def refuse_at_once(sentence: str) -> NoReturn:
@@ -38,9 +38,10 @@ def refuse_at_once(sentence: str) -> NoReturn:
 
 
 def mistake_at(error: Exception) -> str:
-    """The place in the code of a class that raised an error, "markers.py, line 17, in read"; "" if the kit raised it.
+    """The place in a class's code that raised an error, "markers.py, line 17, in read"; "" if the kit raised it.
 
-    An error of a seam that the class did not handle is the class's, one in Python's library is its caller's.
+    A seam's error that the class did not handle counts as raised by the class; an error in Python's library as raised
+    by its caller.
     """
     frames = [each for each in extract_tb(error.__traceback__) if not _of_library(each.filename)]
     own = [each for each in frames if not each.filename.startswith(_KIT)]
@@ -54,9 +55,10 @@ def _of_library(file: str) -> bool:
 
 
 def checked(factory: Factory, given: str, refuse: Refuse) -> Factory:
-    """The factory, with stores that check every answer and put.
+    """The factory, whose stores check every answer and put.
 
-    given: how it was given, with which the sentence about a wrong value begins; refuse: gets that sentence.
+    given: the user's name of the system, which begins each error message.
+    refuse: called with the message about a wrong value.
     """
 
     def make(context: Context) -> MarkerStore:
@@ -74,9 +76,9 @@ def checked(factory: Factory, given: str, refuse: Refuse) -> Factory:
 
 
 class _CheckedStorage(StorageWrapper):
-    """The storage of a store: what it puts is bytes, under a condition that there is.
+    """The storage that a store gets: it refuses puts of anything but bytes and unknown conditions.
 
-    Any other condition would be none at all, and the class would be accused of what it asked for.
+    An unknown condition would be ignored, and the class blamed for the result.
     """
 
     def __init__(self, inner: Storage, given: str, refuse: Refuse) -> None:

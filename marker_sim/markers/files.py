@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class BatchFile(NamedTuple):
-    """A MARKERS<n> as last read or written: its complete lines, and the version to replace."""
+    """A MARKERS<n> file as last read or written: its complete lines, and the version to expect when replacing it."""
 
     data: bytes
     version: str | None
@@ -44,7 +44,7 @@ ABSENT = BatchFile(b"", None)
 
 
 class Contents(NamedTuple):
-    """A marker directory as read: batch files by index, direct marker names, and whether its type file is right."""
+    """The content of a marker directory: batch files by index, direct marker names, whether its type file is right."""
 
     batches: dict[int, BatchFile]
     direct: tuple[str, ...]

@@ -51,7 +51,7 @@ def create_reply(result: Created | Exception) -> Reply:
 
 def _failed(error: Exception) -> Reply:
     match error:
-        case ValueError():  # A `Rejected` is one.
+        case ValueError():  # Includes `Rejected`.
             return Reply(400, str(error))
         case Throttled():
             return Reply(503, f"storage throttles: {error}")
@@ -60,7 +60,7 @@ def _failed(error: Exception) -> Reply:
 
 
 def create_with_identity(store: MarkerStore) -> Creates:
-    """The store's create; the request identity is passed where there is one and it is supported."""
+    """The store's create, which gets the request identity if there is one and the store supports it."""
     create: Any = store.create
     identified = takes_identity(type(store))
     return lambda name, request: create(name, request) if request and identified else create(name)

@@ -72,11 +72,11 @@ class TimelineServer:
         self._directories: dict[str, DirectoryState] = {}
         self._first_create_ms: float | None = None
         capabilities = storage.capabilities
-        # Until then a request of a server that died before this one may still be applied.
+        # Until then a request of an earlier server that died may still be applied.
         self._alone_ms = runtime.now_ms() + capabilities.request_timeout_ms + capabilities.late_effect_ms
         runtime.spawn("dispatcher", self._own)
 
-    # Called by request handlers, at the same time.
+    # Called by request handlers, concurrently.
 
     def create(self, directory: str, name: str, request: str) -> Created:
         """Queue a create and wait until its batch is flushed."""
@@ -120,7 +120,7 @@ class TimelineServer:
                 tick_ms = self._next_tick(now_ms)
 
     def _next_tick(self, now_ms: float) -> float:
-        """The next tick, in the rhythm that the first create began, as in Hudi's fixed-rate schedule."""
+        """The next tick, at fixed intervals since the first create, as in Hudi's fixed-rate schedule."""
         if self._first_create_ms is None:
             self._first_create_ms = now_ms
         periods = int((now_ms - self._first_create_ms) / self._interval_ms) + 1
@@ -198,7 +198,7 @@ class TimelineServer:
                     write_type_file(self._storage, self._runtime, job.directory)
                 version = replace(self._storage, self._runtime, job.path, job.data, job.expected)
                 if job.untyped:
-                    # In between, another server's deletion may have removed only the type file.
+                    # Another server's deletion may meanwhile have removed only the type file.
                     write_type_file(self._storage, self._runtime, job.directory)
             outcome = Outcome(version=version, gone=gone)
         except PreconditionFailed:
@@ -208,7 +208,7 @@ class TimelineServer:
         self._inbox.put(_Flushed(job, outcome))
 
     def _missing(self, job: Job) -> frozenset[str]:
-        """Names believed to be stored that storage lacks; "already exists" is never answered from memory alone."""
+        """Names believed to be stored that storage lacks; EXISTS is never answered from memory alone."""
         found: dict[str, frozenset[str]] = {}
         for name, path in job.known:
             if path not in found:
@@ -220,7 +220,8 @@ class TimelineServer:
         return frozenset(name for name, path in job.known if name not in found[path])
 
     def _load(self, path: str) -> None:
-        lasting = self._runtime.now_ms() >= self._alone_ms  # before it looks: one file may be read long after another
+        # Taken before the listing: a file may be read long after another.
+        lasting = self._runtime.now_ms() >= self._alone_ms
         contents = _attempt(lambda: read_directory(self._storage, self._runtime, path))
         self._inbox.put(_Loaded(path, contents, lasting))
 
@@ -254,7 +255,7 @@ class ServedMarkers:
         return self._server.create(self._context.directory, name, request)
 
     def queue(self, waiters: Sequence[Waiter]) -> None:
-        """Queue several creates without an actor for each; every answer goes to its waiter."""
+        """Queue several creates without an actor for each; every answer is put to its waiter."""
         accepted: list[Waiter] = []
         for waiter in waiters:
             try:

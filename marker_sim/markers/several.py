@@ -1,4 +1,4 @@
-"""The same call for many items, some of them at a time."""
+"""Makes the same call for many items, a few at a time."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ class _Conditions:
             self.met.update((IN_TURN, AT_ONCE))
 
     def _refused_beside(self, span: FaultSpan) -> bool:
-        """Whether a second server did not start by its own choice, and the first one served on."""
+        """Whether a second server refused to start by its own choice, while the first one continued to serve."""
         view, low, high = self.view, span.begin, span.end
         failed = any(fault.storage and fault.begin <= high and low <= fault.end for fault in view.faults)
         if failed or any(low < start < high for start in view.lives):
@@ -110,7 +110,7 @@ class _Conditions:
         return any(call.life in first and call.invoke > high and call.outcome == "ok" for _, call in view.calls())
 
     def answered(self, call: RecordedCall) -> bool:
-        """Whether a server ended it, with an error or not."""
+        """Whether a server answered a call, with an error or not."""
         if call.outcome == "ok":
             return True
         return _STATUS.match(self.view.error_of(call)) is not None
@@ -126,7 +126,7 @@ class _Conditions:
         own = (directory.creates, directory.listings, directory.deletes, directory.others)
         calls = sorted(call for kind in own for call in kind if self.answered(call) and call.life in self.view.lives)
         last: dict[int, RecordedCall] = {}
-        changed: dict[int, RecordedCall] = {}  # By the server that another one's change came after.
+        changed: dict[int, RecordedCall] = {}  # For each server, the last answered change by the other one.
         for call in calls:
             change = changed.get(call.life)
             if change is not None and change.done < call.invoke:
@@ -145,7 +145,7 @@ class _Conditions:
                 self.met[AT_ONCE] += self._both(one, other, one.invoke, max(one.done, other.done))
 
     def _of_storage(self, path: str, directory: Directory) -> None:
-        """Creates that met failing storage."""
+        """Count the creates that met failing storage."""
         spans = [span for span in self.view.faults if span.storage and span.concerns(path)]
         refused: list[tuple[RecordedCall, FaultSpan]] = []
         for call in directory.creates:
@@ -176,7 +176,7 @@ class _Conditions:
         )
 
     def _refused(self, call: RecordedCall, span: FaultSpan) -> bool:
-        """Whether a create was asked before a fault of storage was over, and not answered well meanwhile."""
+        """Whether a create was sent before a storage fault was over, and had no successful answer meanwhile."""
         life = self.view.lives.get(call.life)
         if life is None or not (call.invoke <= span.end and span.begin <= call.done):
             return False
@@ -187,7 +187,7 @@ class _Conditions:
         return self._ended(call) and not life.paused(call.invoke, call.done)
 
     def _ended(self, call: RecordedCall) -> bool:
-        """Whether a server ended it, with an answer or by the end of its connection; it serves on."""
+        """Whether a server that continues to serve ended a call, by an answer or by closing its connection."""
         if self.answered(call):
             return True
         life, view = self.view.lives[call.life], self.view
@@ -211,7 +211,7 @@ class _Conditions:
                 )
 
     def _of_deaths(self) -> None:
-        """Kills and pauses of servers, and what they had to lose."""
+        """Count kills and pauses of servers by what they put at risk."""
         view = self.view
         for life in view.lives.values():
             for begin, end in life.pauses:
@@ -232,9 +232,9 @@ class _Conditions:
             self.met[REWRITTEN] += self._rewritten(life.end)
 
     def _rewritten(self, kill: int) -> bool:
-        """Whether the path of a kill is a marker file with content that was seen some time before."""
+        """Whether a kill hit a marker file with content that was already observed some time before."""
         path = self.view.events[kill].path or ""
-        # A kill says in its error how the call was seen, where it was at one.
+        # The error of a kill at a storage call says how the call was seen.
         if self.view.events[kill].error in READS or marker_file_index(path.rpartition("/")[2]) is None:
             return False
         seen = [
@@ -253,7 +253,7 @@ class _Conditions:
         )
 
     def _of_forms(self, history: History) -> None:
-        """Listings of one client and directory, one after the other, in different forms."""
+        """Count pairs of listings by one client of one directory that differ in the form of the request."""
         if not history.header.plan:
             return
         asked: dict[str, list[str]] = {}

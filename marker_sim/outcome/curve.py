@@ -1,7 +1,7 @@
 """The probability of a violation along its run: when it became likely, and by which event.
 
-A point is a number of events. Runs that follow the failing one for so many events, and then draw anew what was still
-open, break the same guarantee with the share of the point. Points are evenly spaced, and then closer and closer where
+A point is a number of events. Runs that follow the failing one for that many events, and then draw anew what was still
+undecided, break the same guarantee with the share of the point. Points are first spaced evenly, then more closely where
 the share rises most, until the rise is at one event.
 """
 
@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 from marker_sim.history import Event
 from marker_sim.judges.violations import format_event
 
-# A smaller rise between two points of 20 runs each is too often chance (p > 0.001 for the least likely shares).
+# A smaller rise between two points of 20 runs each may be chance (p > 0.001 for the least likely shares).
 DECISIVE = 0.5
 ALWAYS = 0.9
 
 
 class CurvePoint(NamedTuple):
-    """How many of the runs broke the guarantee that follow the failing one for a number of events."""
+    """The runs that follow the failing one for a number of events: how many there were, and how many were violated."""
 
     events: int
     violated: int
@@ -29,15 +29,15 @@ class CurvePoint(NamedTuple):
 
     @property
     def share(self) -> float:
-        """The share of runs that broke it."""
+        """The share of runs that broke the guarantee."""
         return self.violated / self.runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LikelihoodCurve:
-    """The points of a run by their numbers of events, and where it rises most.
+    """The points of a run by their numbers of events, and the largest rise.
 
-    seed: of the runs. total: the number of events of the run.
+    seed: of the runs. total: the number of events of the failing run.
     before, after: the points around the largest rise; the events between them made the violation likely.
     moment: the last of these events, as text.
     """
@@ -89,8 +89,8 @@ def likelihood_curve(
 ) -> LikelihoodCurve:
     """The curve of a failing run.
 
-    until: the number of events after which nothing is open any more. points: how many to begin with, at least 2.
-    measure: the point for a number of events.
+    until: the number of events after which nothing is undecided. points: the number of first points, at least 2.
+    measure: returns the point for a number of events.
     """
     spaced = {1 + round(number * (until - 1) / (points - 1)) for number in range(points)}
     known = {at: measure(at) for at in sorted(spaced)}

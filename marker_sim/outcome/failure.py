@@ -1,6 +1,6 @@
-"""A violation: what is broken, where and by what, with the run that shows it and the plan that repeats it.
+"""A violation: the broken guarantee, place and cause, the run that shows it, and the plan that repeats the run.
 
-Stories are failures that most likely have one defect in common, whatever mode, storage or night they are of.
+A story is a group of failures that most likely have one defect in common, across modes, storages and nights.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ FIXED = "fixed"
 NOT_REPRODUCED = "not-reproduced"
 CANNOT_RUN = "cannot-run"
 LEFT_OUT = "left-out"
-HOSTILE = "G12"  # Of names that nobody uses: it represents no story that breaks another guarantee.
+# The guarantee of hostile requests, whose failures never represent a story that breaks another guarantee.
+HOSTILE = "G12"
 NO_TIME = "there was no time left"
 INTERRUPTED = "it was interrupted"
 NONE_SMALLER = "no smaller plan was found that breaks it"
-# What differs between two violations of one kind: names, numbers, paths.
+# The details that differ between two violations of one kind: names, numbers, paths.
 _PARTICULAR = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^\s;:,()]*[\d/][^\s;:,()]*")
-SERVER, SPARK = "server", "spark"  # Worlds of failures: systems in real time, jobs on Spark.
+SERVER, SPARK = "server", "spark"  # The worlds of failures found in real time: servers, and jobs on Spark.
 
 
 class Kind(NamedTuple):
@@ -44,7 +45,7 @@ class Kind(NamedTuple):
 
     @property
     def place(self) -> str:
-        """The guarantee and where it was broken; how often that was seen decides whether one more is shrunk."""
+        """The guarantee and where it was broken; the number of failures in a place limits how many are shrunk."""
         return f"{self.guarantee}/{self.mode}/{self.storage}"
 
 
@@ -54,12 +55,11 @@ class Failure:
 
     plan: None where a plan does not determine a run.
     number: of the run in its search.
-    entries_before: of the plan that it was made small from, 0 where it was not.
-    confirmed: how often its plan fails with real processes, "" where that was not tried.
-    large: why its plan was not made small, or may become smaller yet; "" for a small one.
-    story: the kind of the failure with which it most likely shares its defect; its own for the one that represents the
-        story, None if unknown.
-    curve: the probability along its run, None where it was not measured.
+    entries_before: the size of the plan before shrinking, 0 if it was not shrunk.
+    confirmed: how often the plan fails with real processes, "" if that was not tried.
+    large: why the plan was not shrunk, or may still become smaller; "" for a small one.
+    story: the kind of the failure that represents its story, its own if it does so itself, None if unknown.
+    curve: the probability along the run, None if it was not measured.
     """
 
     kind: Kind
@@ -106,8 +106,10 @@ class Failure:
 
     @property
     def rank(self) -> tuple[bool, bool, bool, bool, int]:
-        """Lower for one that rather represents its story: shrunk, with names as they are used, without the kit's own
-        requests at the end of each run, without faults, with a small plan.
+        """The order in which failures represent their story, lowest first.
+
+        Shrunk, with ordinary names, without the kit's own requests at the end of each run, without faults, with a small
+        plan.
         """
         events = self.history.events
         probe = next((e.index for e in events if e.operation == "phase" and e.value == "probe"), len(events))
@@ -127,20 +129,20 @@ class Failure:
 class FailureRecord:
     """A failure as nights store it: with its plan, from which the run can be repeated, and without the run.
 
-    shrunk: whether there was time to make its plan small.
+    shrunk: whether there was time to shrink its plan.
     text: the sentence, the message and the events.
     evidence: the events' numbers in the history of `plan`.
-    deterministic: whether a repeated run gave the same history; else a run without it is not conclusive.
+    deterministic: whether a repeated run gave the same history; if not, a run without the violation proves nothing.
     world: "simulated", "real", "spark", or "server" for a foreign system.
     plan: a Plan as JSON; empty in files of older versions that have none.
     cause: of the breach, "" in files of older versions.
 
-    The rest is of all its occurrences, and empty in the record of one:
+    The other fields describe all occurrences, and are empty in the record of one:
     name: of its file.
-    seen: how often exactly this occurred; alike: how often a similar one.
+    seen: how often exactly this failure occurred; alike: how often a similar one.
     first_seen, last_seen: times of day; night: of the first.
     fixed: when a replay no longer reproduced it, "" before.
-    status: of the last replay, "" before there was one; violated when it occurred again since.
+    status: of the last replay, "" before there was one; "violated" when it occurred again since.
     server: how a foreign server is started, as `ServerOptions`; empty for other systems.
     """
 
@@ -223,9 +225,9 @@ def failures_in(
     number: int = 0,
     mode: str = "",
 ) -> dict[Kind, Failure]:
-    """The first breach of each kind in a run, of those that the profile promises not to happen.
+    """The first breach of each kind in a run, among guarantees that the profile promises.
 
-    mode: of the kinds, where the finding is of a pair of runs, of which `history` is one.
+    mode: for the kinds, if the finding concerns a pair of runs, one of which is `history`.
     """
     place, found = history.header, dict[Kind, Failure]()
     promised = plan.mode if mode and plan else place.mode
@@ -240,7 +242,7 @@ Member = TypeVar("Member", bound=Failure | FailureRecord)
 
 
 def cause_link(guarantee: str, cause: str, message: str) -> Hashable:
-    """The link that failures of the same cause share; without a word for it, those that are told in the same words."""
+    """The link of failures with the same cause; without a cause, of those whose messages have the same words."""
     if cause not in ("", UNEXPLAINED):
         return ("cause", cause)
     return ("told", guarantee, _PARTICULAR.sub("#", message.partition(";")[0].partition(" (fault: ")[0]))
@@ -249,8 +251,7 @@ def cause_link(guarantee: str, cause: str, message: str) -> Hashable:
 def stories(failures: Iterable[Member]) -> tuple[tuple[Member, ...], ...]:
     """Groups of failures that are linked, directly or through others; the first of each group represents it.
 
-    Of those whose plan was made small, if there are any, that is one that needs neither the kit's own requests nor
-    faults, and has the smallest plan.
+    The representative is the first by `rank`.
     """
     found = tuple(failures)
     groups: list[tuple[set[Hashable], list[int]]] = []

@@ -21,8 +21,8 @@ _MANY_TASKS = 100
 class PendingRequest:
     """A request that a server received and has not answered.
 
-    written: the effect that stored its name, -1 for none.
-    missed: marker files that were written without it since it arrived.
+    written: index of the effect that stored its name, -1 for none.
+    missed: marker files that were written without its name since it arrived.
     """
 
     __slots__ = ("line", "missed", "operation", "place", "server", "written")
@@ -38,11 +38,12 @@ class PendingRequest:
 
 @dataclass(slots=True)
 class _Directory:
-    """A marker directory, and what is known of its instant.
+    """A marker directory, and the state of its instant.
 
-    creates, deletes, listings: how many are open. asking: the open creates of each name; creators: who made it last.
-    files: marker files with their content. writers: servers that wrote one since the directory was empty.
-    damaged: the event at which its type file was lost or emptied. rolling: whether a rollback is under way.
+    creates, deletes, listings: numbers of open calls. asking: the open creates of each name; creators: the last creator
+    of each name.
+    files: marker files with their content. writers: servers that wrote one since the directory was last empty.
+    damaged: the event at which its type file was lost or emptied. rolling: whether a rollback is in progress.
     """
 
     table: str | None
@@ -67,7 +68,7 @@ class _Directory:
 
 
 class CoverageMarks:
-    """What must be known of one run to find coverage goals. of_writes: whether a write client acts in it."""
+    """The state of one run that is needed to find coverage goals. of_writes: whether a write client acts in it."""
 
     def __init__(self, history: History) -> None:
         header = history.header
@@ -81,7 +82,8 @@ class CoverageMarks:
         self.replied: set[int] = set()
         self._events = history.events
         self._threads = header.num_threads
-        self._own_format = header.layout == "names"  # Its histories do not show when a batch was written.
+        # The history of a store with its own format does not show when a batch was written.
+        self._own_format = header.layout == "names"
         self._timeout_ns = header.storage_timeout_ms * MS
         self._rest_ns = self._timeout_ns + header.late_effect_ms * MS
         self._directories: dict[str, _Directory] = {}
@@ -110,7 +112,7 @@ class CoverageMarks:
     # Queries of process_phase.py.
 
     def server_phase(self, process: str) -> tuple[str, int | None]:
-        """The phase that a server is in, and the batch that it has written and not answered in that phase."""
+        """The current phase of a server, and the batch that it has written but not answered in that phase."""
         requests = self.waiting.get(process, {}).values()
         creates = [request for request in requests if request.operation == "create"]
         if not requests:
@@ -122,14 +124,14 @@ class CoverageMarks:
         batch = max(request.written for request in creates)
         if batch >= 0:
             return "written and not answered", batch
-        # A server life has written nothing yet to a directory that others wrote to.
+        # This server life has not yet written to a directory to which others wrote.
         unread = any(request.place.writers and process not in request.place.writers for request in creates)
         return "recovering" if unread else "batch pending", None
 
     # Events.
 
     def invoked(self, event: Event) -> None:
-        """Take in the start of a call."""
+        """Process the invocation of a call."""
         process, at = event.process, self._of(event)
         match event.operation:
             case "create":
@@ -178,7 +180,7 @@ class CoverageMarks:
                 self.attempts[index] = state
 
     def arrived(self, event: Event) -> None:
-        """Take in that a server received a request."""
+        """Process the arrival of a request at a server."""
         cause, process = event.caused_by, event.process
         if cause is None or self._events[cause].operation == "hostile":
             return
@@ -189,7 +191,7 @@ class CoverageMarks:
         self.waiting.setdefault(process, {})[cause] = request
 
     def ended(self, invoke: Event, event: Event) -> None:
-        """Take in the end of a call."""
+        """Process the end of a call."""
         at, well, asked = self._of(invoke), event.kind == "ok", self._received.get(invoke.index)
         if asked is not None:
             self.waiting.get(asked.server, {}).pop(invoke.index, None)
@@ -224,7 +226,7 @@ class CoverageMarks:
                 self._saw("hostile-refused", event.kind == "fail")
 
     def _rolled_back(self, invoke: Event, names: tuple[str, ...]) -> None:
-        """Take in that a rollback has listed the markers of its instant."""
+        """Process the listing of an instant's markers by its rollback."""
         for name in names:
             path = data_path(name)
             attempt, log = self._paths.get(f"{invoke.table}/{path}"), path.rpartition("/")[2].startswith(".")
@@ -251,7 +253,7 @@ class CoverageMarks:
         self._marker_asked(invoke, "between marker and data")
 
     def effect(self, event: Event, inside: str) -> None:
-        """Take in a change of storage. inside: the operation that its process is performing."""
+        """Process a storage effect. inside: the operation that its process is performing."""
         process, path, content = event.process, event.path or "", event.value
         self._saw("applied-after-death", process in self._dead)
         due = self._late.pop((process, path), None)
@@ -274,7 +276,7 @@ class CoverageMarks:
             self._saw("all-batch-files-used", len(at.files) >= self._threads > 1)
 
     def _batch(self, index: int, process: str, at: _Directory, path: str, content: bytes) -> None:
-        """Take in a marker file that a server wrote."""
+        """Process the write of a marker file by a server."""
         before = at.files.get(path)
         self._saw("batch-of-several", content.count(b"\n") - (before or b"").count(b"\n") > 1)
         self._saw("listing-met-rewrite", before is not None and at.listings)
@@ -292,7 +294,7 @@ class CoverageMarks:
                     request.missed.add(path)
 
     def _data(self, event: Event, inside: str, path: str) -> None:
-        """Take in a data file that was written or deleted."""
+        """Process the write or deletion of a data file."""
         attempt = self._paths.get(path)
         if event.value is None:
             self._saw(f"{inside}-deleted", inside in ("finalize", "rollback", "sweep"))
@@ -305,7 +307,7 @@ class CoverageMarks:
             self._saw("zombie-wrote", path in self._zombies)
 
     def fault(self, event: Event) -> None:
-        """Take in a fault."""
+        """Process a fault."""
         process, path = event.process, event.path or ""
         match event.operation:
             case "zombie" if path:
@@ -327,7 +329,7 @@ class CoverageMarks:
         self.waiting.pop(process, None)
 
     def observed(self, event: Event) -> None:
-        """Take in an observation of the kit."""
+        """Process an observation by the kit."""
         match event.operation:
             case "earlier":
                 self._of(event).earlier = event.path or ""

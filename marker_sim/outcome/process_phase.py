@@ -15,7 +15,7 @@ from marker_sim.history import Event, History
 from marker_sim.history.index.calls import DEADLY, LISTINGS
 from marker_sim.outcome.marks import CoverageMarks
 
-# Ends that are not faults: of a fault, of the run, of a server with its driver or as planned.
+# Values of fault events that are no faults: the end of a fault or of the run, and planned ends of a server.
 NO_FAULT = frozenset({"end", "end-of-run", "with-its-driver", "second-server"})
 _SERVER = "timeline-server"
 _DRIVING = frozenset({"begin", "rollback", "sweep", "finalize", "commit"})
@@ -23,7 +23,7 @@ _REQUESTS = {"list-data": "list", "list-log": "list"}
 
 
 class PhaseWalk:
-    """The phases of faults in a history, read once from what each process is performing; linear in its events.
+    """The phases in which faults struck, from one pass over a history; linear in its events.
 
     faults_by_phase: faults by ("fault", "role: phase"). marks: coverage goals.
     open: the invocations of a process that have not ended, in order.
@@ -39,12 +39,12 @@ class PhaseWalk:
         self._undecided: list[tuple[str, int]] = []
         for event in history.events:
             self._read(event)
-        for kind, batch in self._undecided:  # They depend on later answers.
+        for kind, batch in self._undecided:  # The phases of these faults depend on later answers.
             phase = "between replies" if batch in self.marks.replied else "written and not answered"
             self.faults_by_phase[kind, f"server: {phase}"] += 1
 
     def _read(self, event: Event) -> None:  # noqa: C901
-        """Take in the next event."""
+        """Process the next event."""
         index, process, kind, operation = event.index, event.process, event.kind, event.operation
         if kind == "invoke":
             self.open.setdefault(process, {})[index] = event

@@ -21,7 +21,7 @@ class Canary:
 
     mutant: its name.
     guarantee: the guarantee that must detect it.
-    plans: the number of runs until then, or of all runs.
+    plans: the number of runs until it was detected, or of all runs.
     """
 
     mutant: str
@@ -65,10 +65,10 @@ class CoverageGap:
 class Deciding:
     """A place or an event in which some guarantees are most likely to break.
 
-    guarantees: those that do not hold before it was reached, or enough of those that decide them (`Campaign.floor`).
-    mode: its mode, "" for every one.
+    guarantees: those that hold only if it was reached, or enough of the places that decide them (`Campaign.floor`).
+    mode: the marker mode, "" for every one.
     tried, met: how often it was tried and reached.
-    expected: how often it should have been, by measured rates; 0 where that is unknown.
+    expected: how often it should have been reached by measured rates; 0 if unknown.
     """
 
     name: str
@@ -83,9 +83,9 @@ class Deciding:
 class MatrixRow:
     """The phases in which one kind of fault happened.
 
-    met: by phase.
-    unmet: possible ones.
-    impossible: with the reason.
+    met: the number of faults, by phase.
+    unmet: possible phases without a fault.
+    impossible: the other phases, with the reason.
     """
 
     kind: str
@@ -103,11 +103,13 @@ class WalkedCall:
     """A storage call of a walk (search/walks.py).
 
     base: the workload in which it is the call with this `number`. call: its operation and path.
-    fates: what came of each: `KEPT`, `NOT_MET`, `NO_ANSWER`, the guarantees that were broken, `UNCONFIRMED` where they
-        were and not again by a process that was killed there, `OF_STORY` and the guarantees where such a process had
-        broken them by this fate at another call of this kind, "" where it was not tried.
-    pairs: for how many pairs it stands, each with another death before it, and the worst of them came of a fate; tried:
-        so many of them. 0 for a call that stands for itself.
+    fates: the result of each fate of the call: `KEPT`, `NOT_MET`, `NO_ANSWER`; the broken guarantees; `UNCONFIRMED` if
+    they
+        did not break again with a process that was really killed there; `OF_STORY` and the guarantees if such a process
+        had broken them by this fate at another call of this kind; "" if it was not tried.
+    pairs: the number of pairs of deaths whose second one is this call, of which `fates` has the worst result; tried:
+    how many
+        of them were tried. 0 for a single call.
     """
 
     base: str

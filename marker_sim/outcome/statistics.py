@@ -1,4 +1,4 @@
-"""Statistics: the findings of many runs added up, and turned into the rows of a verdict by a profile.
+"""Adds up the findings of many runs, and turns them into the rows of a verdict by a profile.
 
 A plain value: picklable, and merging two gives the same as adding all their runs to one.
 """
@@ -27,11 +27,11 @@ BOTH = "both"
 _COMPLETIONS = ("ok", "fail", "info")
 _Key = tuple[str, str, str, str]
 _FEW_JUDGED = 20
-_EXCUSED_EACH = 19  # Excuses for each judgement: more than 95 %.
+_EXCUSED_EACH = 19  # With few judgements, a row with more excuses for each is inconclusive: over 95 %.
 
 
 def _sum(one: Any, other: Any) -> Any:
-    """The sum of two counts: numbers and counters added, of anything else the first."""
+    """The sum of two counts: of numbers and counters; for other types the first value."""
     match one:
         case bool() | str():
             return one or other
@@ -98,9 +98,9 @@ class RunCounts(_Summed):
     judged, violations, unpromised: by guarantee; unpromised are breaches of guarantees that are not promised.
     excused: by guarantee and excuse.
     reached: coverage goals, and other counted conditions.
-    looked: sampled runs, those that `Statistics.look` has read, by "mode/storage/plans".
-    reruns: runs that were repeated: passing, failures, and those in a process with another hash seed (elsewhere).
-    differences: those of them with another history.
+    looked: runs that were sampled for coverage (`Statistics.count_coverage`), by "mode/storage/plans".
+    reruns: repeated runs: passing ones, failures, and those in a process with another hash seed (elsewhere).
+    differences: repeated runs whose history differed.
     """
 
     runs: int = 0
@@ -134,14 +134,14 @@ class RunCounts(_Summed):
 
 @dataclass(slots=True, kw_only=True)
 class Statistics(RunCounts):
-    """The counts and findings over many runs, with coverage by run.
+    """The counts and findings over many runs, with coverage of sampled runs.
 
-    What a profile decides (`violations` and the like) is counted in `by_profile` alone. Only sampled runs count
-    coverage marks in `reached`, and phases.
+    Counts that depend on a profile (such as `violations`) are only in the result of `by_profile`. Only sampled runs
+    count phases and the coverage marks in `reached`.
 
     with_fault: runs with a fault.
     made: runs by "mode/storage/plans".
-    deaths: those of them in which a process was killed, by "mode/storage/plans/role".
+    deaths: runs in which a process was killed, by "mode/storage/plans/role".
     faults_by_phase: faults by kind and phase.
     met_in: sampled runs with a coverage mark or a fault in a phase, by "mode/storage/plans/mark".
     """

@@ -65,17 +65,17 @@ Stores = Callable[[Located], tuple[MarkerStore, Creates]]
 
 
 class MarkerRequest(NamedTuple):
-    """A well-formed request."""
+    """A valid request."""
 
     request: Request
     located: Located
 
 
 class MarkerApp:
-    """The application.
+    """The ASGI application.
 
-    stores: the store of a directory and its create.
-    waiting_max: requests without answer.
+    stores: maps a directory to its store and its create.
+    waiting_max: the limit of unanswered requests; more are answered 503.
     """
 
     def __init__(self, runtime: LoopRuntime, bases: tuple[Located, ...], stores: Stores, waiting_max: int) -> None:
@@ -87,7 +87,7 @@ class MarkerApp:
         self._creates = QueuedCreates(runtime.loop)
         self._served: dict[Located, ServedMarkers] = {}
         self._located: dict[bytes, tuple[float, Located]] = {}
-        # The text around the name in the query of a create, with its directory for LOCATED_FOR_S.
+        # By the text before and after the name in a create's query: its directory, valid for LOCATED_FOR_S.
         self._queries: dict[tuple[bytes, bytes], tuple[float, Located]] = {}
         # Headers of plain requests, raw and parsed.
         self.heads: dict[bytes, Headers] = {}
@@ -100,7 +100,7 @@ class MarkerApp:
         if isinstance(asked, MarkerRequest) and has_body(scope["headers"]):
             size = await _read_body(receive)
             if size is None:
-                return  # The body broke off: the request is incomplete and is ignored.
+                return  # The body broke off; an incomplete request is ignored.
             if size > BODY_SIZE_MAX_BYTES:
                 said = f"the body is longer than {BODY_SIZE_MAX_BYTES} bytes; parameters belong into the query"
                 asked = Reply(413, said)
@@ -119,7 +119,7 @@ class MarkerApp:
             self._runtime.loop.call_soon(done, refused)
 
     def learn_head(self, raw: bytes, headers: Headers) -> None:
-        """Cache these headers; clients whose headers always differ do not fill the memory."""
+        """Cache these headers; the size is bounded, also for clients whose headers always differ."""
         self.heads[raw] = headers
         self.learns_heads = len(self.heads) < HEADS_MAX
 
@@ -135,7 +135,7 @@ class MarkerApp:
         return headers, body
 
     def parse(self, method: str, path: str, query: bytes) -> MarkerRequest | Reply:
-        """A well-formed request, or the refusal."""
+        """The valid request, or the reply that refuses it."""
         operation = path.removeprefix(BASE_PATH)
         right = METHODS.get(operation)
         if right is None or operation is path:
@@ -165,7 +165,7 @@ class MarkerApp:
         return MarkerRequest(Request(operation, parameters), located)
 
     def start(self, asked: MarkerRequest, done: Done) -> Reply | None:
-        """Start to answer, `done` gets the reply; a 503 at once when too many requests wait."""
+        """Begin to answer; `done` gets the reply later. Returns a 503 at once when too many requests wait."""
         if self._waiting >= self._waiting_max:
             return Reply(503, f"{self._waiting} requests wait already; ask again in {RETRY_AFTER_S} s")
         self._waiting += 1
@@ -199,7 +199,7 @@ class MarkerApp:
         done(reply)
 
     def _alike(self, query: bytes) -> MarkerRequest | None:
-        """The create, when its query differs from an earlier one only in the name; None otherwise."""
+        """The create, if its query differs from that of an earlier one only in the name; else None."""
         before, _, rest = query.partition(b"markername=")
         name, _, after = rest.partition(b"&")
         until_s, located = self._queries.get((before, after), (0.0, None))
@@ -218,7 +218,7 @@ class MarkerApp:
             self._queries[before, after] = self._located[found[b"markerdirpath"]]
 
     def _locate(self, raw: bytes) -> Located:
-        """The marker directory of a request. Resolved links are cached for LOCATED_FOR_S."""
+        """The marker directory of a request. Resolved symbolic links are cached for LOCATED_FOR_S."""
         now_s = time.monotonic()
         known = self._located.get(raw)
         if known is not None and now_s < known[0]:
@@ -320,10 +320,10 @@ def decode(raw: bytes) -> str:
 
 
 class QueuedCreates:
-    """Creates received in one turn of the loop, queued together: most requests are creates, and most need no actor.
+    """Creates received in one turn of the loop, queued together.
 
-    A greenlet for each would only wait for its answer, so none is made: what the owner of `markers.server` puts as the
-    answer is passed on at once. Stores of other classes have a create of their own, which may wait, and get a greenlet.
+    A greenlet for each would only wait for its answer, so none is made: the owner actor of `markers.server` passes the
+    answer on directly. Stores of other classes have a create that may block, which runs in a greenlet.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -54,11 +54,11 @@ class QuietServer(Server):
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """Nothing: the loop has its own signal handlers."""
+        """Leave the signals to the loop's own handlers."""
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, then report that it is ready."""
+        """Listen, then report that the server is ready."""
         await super().startup(sockets)
         self.once_started()
 
@@ -87,8 +87,8 @@ class Connection(HttpToolsProtocol):
     """One connection of a client."""
 
     app: MarkerApp
-    # Times: the beginning of the request under way or None, the last answer, and the moment when the client stopped
-    # taking its answer.
+    # When the request in progress began (None without one), when the last answer was sent, and since when the client
+    # has not read its answer.
     _begun_s: float | None = None
     _idle_s: float | None = None
     _paused_s: float | None = None
@@ -101,7 +101,7 @@ class Connection(HttpToolsProtocol):
     _eof = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take in a new connection."""
+        """Register a new connection."""
         super().connection_made(transport)
         self._begun_s = time.monotonic()
 
@@ -136,24 +136,24 @@ class Connection(HttpToolsProtocol):
             self.send_400_response(TOO_LONG)
 
     def on_message_begin(self) -> None:
-        """Take in that a request begins; uvicorn's objects for it are created only when needed."""
+        """Note that a request begins; uvicorn's objects for it are created only when needed."""
         self._target = b""
         self._head = []
         self._has_body = False
 
     def on_url(self, url: bytes) -> None:
-        """Take in a piece of the target."""
+        """Add a piece of the request target."""
         self._target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take in one header."""
+        """Add one header."""
         name = name.lower()
         self._head.append((name, value))
         if name == b"transfer-encoding" or (name == b"content-length" and value.strip() != b"0"):
             self._has_body = True
 
     def on_headers_complete(self) -> None:
-        """Take in that the head is complete: answer a plain request here, or pass it to uvicorn."""
+        """The head is complete: answer a plain request here, or pass it to uvicorn."""
         self._in_head = False
         self._head_size = 0
         target = self._target
@@ -186,13 +186,13 @@ class Connection(HttpToolsProtocol):
         return cycle
 
     def on_message_complete(self) -> None:
-        """Called by the parser at the end of a request."""
+        """The request is complete."""
         self._in_head = True
         self._begun_s = None
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse data that is no HTTP or too long; nothing is sent while an earlier request is unanswered."""
+        """Answer 400 to malformed or too long data, unless an earlier request is still unanswered."""
         answering = self._answering
         waits = answering is not None and not answering.response_complete and not answering.more_body
         if waits or self.pipeline:
@@ -201,7 +201,7 @@ class Connection(HttpToolsProtocol):
             self._refuse(*((431, TOO_LONG) if self._head_size > HEAD_SIZE_MAX_BYTES else (400, msg)))
 
     def eof_received(self) -> bool:  # type: ignore[override]
-        """Take in the client's end of stream; True while a complete request is unanswered, to keep the connection.
+        """Handle the client's end of stream; True, which keeps the connection, while a complete request is unanswered.
 
         An incomplete request is not answered.
         """
@@ -209,12 +209,12 @@ class Connection(HttpToolsProtocol):
         self._begun_s = None
         last = self.cycle
         if last is not None and last.more_body and self.pipeline and self.pipeline[0][0] is last:
-            self.pipeline.popleft()  # New requests are added on the left; the one removed here is complete.
+            self.pipeline.popleft()  # The pipeline gets new requests on the left; the one removed here is complete.
         answering = self._answering
         return answering is not None and not answering.response_complete and not answering.more_body
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Take in that the connection ended; the request being answered is notified, even if others wait behind it."""
+        """Handle the end of the connection; the request being answered is notified, even if others wait behind it."""
         self._forget()
         super().connection_lost(exc)
 
@@ -236,7 +236,7 @@ class Connection(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def _answer(self, cycle: Plain, reply: Reply) -> None:
-        """Write a short reply at once; leave a long one, or one to a slow client, to a task."""
+        """Write a short reply at once; let a task write a long one, or one to a slow client."""
         if cycle.disconnected or self.transport.is_closing():
             return
         if reply.status == 200 and reply.body is True and cycle.keep_alive and not self.flow.write_paused:
@@ -268,17 +268,17 @@ class Connection(HttpToolsProtocol):
         self.on_response_complete()
 
     def pause_writing(self) -> None:
-        """Take in that the client does not read its answer."""
+        """The client does not read its answer."""
         self._paused_s = time.monotonic()
         super().pause_writing()
 
     def resume_writing(self) -> None:
-        """Take in that the client reads its answer again."""
+        """The client reads its answer again."""
         self._paused_s = None
         super().resume_writing()
 
     def sweep(self, now_s: float) -> None:
-        """Close the connection when its client is too slow."""
+        """Close the connection if its client is too slow."""
         if self.transport is None or self.transport.is_closing():
             return
         if self._paused_s is not None and now_s - self._paused_s > ANSWER_TIMEOUT_S:
@@ -288,7 +288,7 @@ class Connection(HttpToolsProtocol):
                 self.transport.close()
         elif self._begun_s is not None and now_s - self._begun_s > REQUEST_TIMEOUT_S:
             if self.cycle is not None and not self.cycle.response_complete:
-                # An answer is being sent: this connection cannot send another.
+                # An answer is being sent, so no error reply can be sent.
                 self._drop()
             else:
                 self._refuse(408, "the request did not become whole in time")

@@ -122,10 +122,10 @@ async def _serve(
         timeout_graceful_shutdown=STOP_TIMEOUT_S,
     )
     server = QuietServer(config)
-    # Objects made so far stay: the collector need not scan them again, nor run after every 700 new objects.
+    # Objects created so far are permanent: the collector need not scan them again.
     gc.freeze()
     gc.set_threshold(GC_EVERY)
-    # A storage call is some twenty system calls, and after each its thread needs the interpreter lock again.
+    # After each of a storage call's some twenty system calls its thread needs the interpreter lock again.
     sys.setswitchinterval(SWITCH_S)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, partial(setattr, server, "should_exit", True))

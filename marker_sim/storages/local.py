@@ -66,8 +66,8 @@ class LocalStorage:
         self.capabilities = LOCAL
         self._sync: Callable[[int], object] = os.fsync if fsync else lambda file: None
         self._root = os.path.realpath(root)
-        # Directories in which a list saw temporary files: only there a deletion looks for them, since looking at each
-        # deletion made deleting n files cost n squared.
+        # Directories in which a list saw temporary files. Only these are scanned at a deletion: scanning at every
+        # deletion would make deleting n files quadratic.
         self._littered: set[str] = set()
 
     def put(self, path: str, data: bytes, condition: Condition = Condition.NONE, expected: str | None = None) -> str:
@@ -93,7 +93,7 @@ class LocalStorage:
         return version_of(data)
 
     def overwrite(self, path: str, data: bytes) -> None:
-        """Empty the file, then write it in two pieces; a read or a kill in between leaves less."""
+        """Truncate the file, then write it in two pieces; a concurrent read or a kill sees a part of it."""
         parts = _split(path)
 
         def apply() -> None:
@@ -157,7 +157,7 @@ class LocalStorage:
             self._remove_emptied(parts[:-1])
 
     def _remove_emptied(self, parts: Parts) -> None:
-        """Remove a directory and those above it while they are empty, the marker directory being the last."""
+        """Remove a directory and its parents while they are empty, up to the marker directory."""
         while len(parts) > _marker_directory_depth(parts):
             try:
                 with self._directory(parts[:-1]) as parent, self._synced(parent):
@@ -207,14 +207,14 @@ class LocalStorage:
 
     @contextmanager
     def _synced(self, directory: int) -> Iterator[None]:
-        """A context after which the names of an open directory are on the disk, also when something was missing."""
+        """A context after which the names of an open directory are on disk, even when the call failed."""
         try:
             yield
         finally:
             self._sync(directory)
 
     def _put(self, parent: int, name: str, data: bytes, absent: bool) -> None:
-        """Create or replace a file of an open directory; FileExistsError when it had to be absent."""
+        """Create or replace a file of an open directory; FileExistsError if `absent` is set and it exists."""
         if absent and not data:
             with _opened(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, 0o644, dir_fd=parent)) as file:
                 self._sync(file)
@@ -255,7 +255,7 @@ def _split(path: str) -> Parts:
 
 
 def _enter(opened: int, part: str, make: bool) -> int:
-    """Open a directory below an open one; with `make` it is made first if it is missing."""
+    """Open a directory below an open one; with `make`, create it if it is missing."""
     for _ in range(RACES_MAX if make else 1):
         try:
             return os.open(part, _DIRECTORY, dir_fd=opened)
@@ -277,7 +277,7 @@ def _enter(opened: int, part: str, make: bool) -> int:
 def _sweep(parent: int, name: str) -> bool:
     """Remove the temporary files of a directory that holds nothing else; returns whether it is empty now.
 
-    One that is still being written is removed with them: its put finds it missing and begins again.
+    This includes temporary files that are still being written: their put finds its file missing and starts again.
     """
     with _opened(os.open(name, _DIRECTORY, dir_fd=parent)) as directory:
         left: Parts = []
@@ -293,7 +293,7 @@ def _sweep(parent: int, name: str) -> bool:
 
 
 def is_own(path: str) -> bool:
-    """Whether a file is the storage's own, a temporary or a lock file, and nobody's content."""
+    """Whether a file is internal to the storage, a temporary or a lock file."""
     name = path.rpartition("/")[2]
     return _is_temporary(name) or _is_lock(name, path)
 
@@ -331,7 +331,7 @@ def _is_directory(parent: int, name: str) -> bool:
 
 
 def _against_races(apply: Callable[[], T]) -> T:
-    """Run `apply` again when its directory or temporary file is removed meanwhile; a limited number of times."""
+    """Repeat `apply`, a limited number of times, when its directory or temporary file is removed meanwhile."""
     for _ in range(RACES_MAX):
         with suppress(FileNotFoundError):
             return apply()
@@ -348,7 +348,7 @@ def _opened(descriptor: int) -> Iterator[int]:
 
 @contextmanager
 def _errors(path: str) -> Iterator[None]:
-    """A context that turns errors of the system into those of the seam."""
+    """A context that turns errors of the operating system into those of the seam."""
     try:
         yield
     except OSError as error:
@@ -366,7 +366,7 @@ def _write(file: int, data: bytes) -> None:
 
 
 def _read(file: int, size: int) -> bytes:
-    """The whole file, also when it grows meanwhile."""
+    """The whole file, even if it grows meanwhile."""
     pieces = []
     while piece := os.read(file, max(size, 1 << 16) + 1):
         pieces.append(piece)

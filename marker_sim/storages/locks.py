@@ -41,7 +41,7 @@ class HostLocks:
             self.release(file)
 
     def try_hold(self, name: str) -> int | None:
-        """The lock of a name, taken at once, or None when it is held elsewhere; the value is for `release`."""
+        """Take the lock of a name without waiting; None if it is held elsewhere. `release` takes the returned value."""
         return self._take(name, fcntl.F_OFD_SETLK)
 
     def release(self, taken: int) -> None:
@@ -86,7 +86,7 @@ class HostLocks:
 
 
 def _inside(name: str) -> str:
-    """The name relative to its lock file, the same for every root by which the table is reached."""
+    """The lock's name relative to its lock file, so that it is the same whichever root the table is reached by."""
     _, found, inside = name.partition(f"/{_HOODIE}/")
     return inside if found else name
 

@@ -36,7 +36,7 @@ from marker_sim.surroundings.requirements import importing
 
 KEY_SIZE_MAX_BYTES = 1024
 CONCURRENCY = 64
-LATE_EFFECT_MS = 2_000  # How long after its time-out a request may still be applied.
+LATE_EFFECT_MS = 2_000  # How long a request may still be applied after its time-out.
 _THROTTLES = frozenset(
     {
         "SlowDown",
@@ -50,7 +50,7 @@ _THROTTLES = frozenset(
 
 
 class StoreAnswered(StorageFailed):
-    """A failure reported by the store. status: of HTTP."""
+    """An error reply of the store. status: HTTP."""
 
     def __init__(self, sentence: str, status: int) -> None:
         super().__init__(sentence)
@@ -60,8 +60,8 @@ class StoreAnswered(StorageFailed):
 class S3Storage:
     """The objects of a bucket below a prefix; safe to use from `concurrency` threads at the same time.
 
-    endpoint: a URL, None for AWS itself. access_key, secret_key: None for those that botocore finds.
-    HarnessError when botocore is not installed, which boto3 brings.
+    endpoint: a URL, None for AWS itself. access_key, secret_key: None for the credentials that botocore finds.
+    HarnessError when botocore (part of boto3) is not installed.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class S3Storage:
             import botocore.session
         self._botocore = botocore.exceptions
         config = botocore.config.Config(
-            # The first attempt is the only one: the reference decides which requests may be sent twice.
+            # No retries by botocore: the reference decides which requests may be sent twice.
             retries={"total_max_attempts": 1, "mode": "standard"},
             connect_timeout=connect_timeout_s,
             read_timeout=read_timeout_s,
@@ -136,7 +136,7 @@ class S3Storage:
                 path, lambda: self._client.put_object(Bucket=self._bucket, Key=key, Body=data, **conditions)
             )
         except NotFound:
-            # There is no object to replace.
+            # IfMatch on an object that does not exist.
             raise PreconditionFailed(path) from None
         version: str = answer["ETag"]
         return version
@@ -204,7 +204,7 @@ class S3Storage:
 
 @cache
 def _data_loader() -> Any:
-    """The descriptions of services, read once a process: without them a client takes a fifth of the time."""
+    """The service descriptions, loaded once a process; loading them takes four fifths of creating a client."""
     import botocore.session
 
     return botocore.session.Session().get_component("data_loader")

@@ -23,10 +23,10 @@ JAVA_TIMEOUT_S = 30.0
 
 
 class Requirement(NamedTuple):
-    """A package, by its name in a registry.
+    """A required package, by its name in a registry.
 
-    extra: that brings it, "" for a plain install.
-    needed_for: by whom.
+    extra: the extra that installs it, "" for a plain install.
+    needed_for: the part that needs it.
     """
 
     package: str
@@ -35,13 +35,13 @@ class Requirement(NamedTuple):
 
     @property
     def how(self) -> str:
-        """The command that installs it."""
+        """The command that installs the package."""
         return _how(self.extra)
 
 
 _SPARK = "--sut hudi-java:VERSION and hudi-spark:VERSION"
 _ALWAYS = ("greenlet", "hypothesis", "jinja2", "msgspec", "psutil", "pyarrow", "rich", "typer")
-# By the module that is imported.
+# By the name of the imported module.
 REQUIREMENTS = {
     **{name: Requirement(name, "", "verify") for name in _ALWAYS},
     "httptools": Requirement("httptools", "serve", "serve and real processes"),
@@ -93,7 +93,7 @@ def importing(what: str, *extras: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        name = (error.name or "").partition(".")[0].replace("botocore", "boto3")  # Which brings it.
+        name = (error.name or "").partition(".")[0].replace("botocore", "boto3")  # boto3 installs botocore.
         if name not in REQUIREMENTS:
             raise HarnessError(f"{what}: {error}; `marker-sim doctor` says what is missing") from error
         raise HarnessError(f"{what} needs {_installing((name,), extras)}") from error
@@ -110,7 +110,7 @@ def spark_home() -> Path:
 def find_java(who: str = "Hudi") -> str:
     """The path of a Java that is new enough: JAVA_HOME's, else the one on PATH; HarnessError says how to get it.
 
-    who: needs it.
+    who: the part that needs it, for the message.
     """
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
@@ -139,7 +139,7 @@ def _installing(missing: Iterable[str], extras: Iterable[str] = ()) -> str:
     wanted = [REQUIREMENTS[module] for module in missing]
     chosen = {*extras} or {each.extra for each in wanted}
     if "hudi" in chosen:
-        chosen.discard("foreign")  # Each includes the one before it.
+        chosen.discard("foreign")  # Each of these extras includes the one before it.
     if "spark" in chosen:
         chosen = {"spark"}
     names = ", ".join(each.package for each in wanted)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _LOCAL = re.compile(r"local\[[1-9]\d*\]")
 _LOCAL_CLUSTER = re.compile(r"local-cluster\[[1-9]\d*,[1-9]\d*,[1-9]\d*\]")
 _STANDALONE = re.compile(r"spark://(?P<host>[\w.-]+):(?P<port>\d{1,5})")
-_OTHERS = re.compile(r"yarn|k8s://\S+")  # Passed on to Spark, and not tried.
+_OTHERS = re.compile(r"yarn|k8s://\S+")  # Masters that are passed on to Spark without a check.
 CONNECT_S = 5.0
 SAID_MAX = 400
 SETTINGS = {
@@ -59,13 +59,13 @@ def open_session(
     mark: str = "",
     logs: Path | None = None,
 ) -> Iterator[SparkSession]:
-    """The application's session in the block; HarnessError when it does not start.
+    """A context with the application's session; HarnessError when it does not start.
 
-    who: the name of the command in sentences.
-    scratch: a directory for what Spark keeps meanwhile.
-    settings: over those of `SETTINGS`.
+    who: the name of the command in messages.
+    scratch: a directory for Spark's temporary files.
+    settings: override those of `SETTINGS`.
     mark: the value of VARIABLE in its processes on this machine, "" for none.
-    logs: the folder for output of Spark and of executors of `local-cluster`; None to keep neither.
+    logs: the folder for output of Spark and of executors of `local-cluster`; None to discard it.
     """
     need(f"{who} --spark-master", "pyspark")
     java = find_java(f"{who} --spark-master")

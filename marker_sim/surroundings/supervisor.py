@@ -1,6 +1,6 @@
 """Starts and ends operating system processes, each in its own session, so that its children end with it.
 
-What may leave its session carries a mark: a variable in its environment, which processes hand down.
+Processes that may leave their session carry a mark: an environment variable, which their children inherit.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Stream = int | IO[bytes]
 
 
 class StartedProgram:
-    """A program that was started, with all that it started. It leads a session, but for a launcher that leads it.
+    """A started program with its descendants. It leads its session, unless a launcher does.
 
-    popen: what leads the session. pid: the program itself.
+    popen: the leader of the session. pid: the program itself.
     """
 
     popen: subprocess.Popen[bytes]
@@ -46,7 +46,7 @@ class StartedProgram:
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the whole group and to descendants that left it; what is gone already is fine."""
         strays = list(filter(self._has_left, self.pids())) if self.popen.returncode is None else []
-        signal_session(self.popen, number)  # After the look: a dead program has no descendants.
+        signal_session(self.popen, number)  # Before the signal, because a dead program has no descendants.
         for pid in strays:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, number)
@@ -58,12 +58,13 @@ class StartedProgram:
 
     def kill(self) -> None:
         """SIGKILL for all of it, without waiting until it is gone."""
-        signal_session(self.popen, signal.SIGSTOP)  # Finding strays takes milliseconds, in which it would go on.
+        # Finding stray descendants takes milliseconds, during which it must not go on.
+        signal_session(self.popen, signal.SIGSTOP)
         self.signal(signal.SIGKILL)
 
 
 def start_program(words: Sequence[str], environment: Mapping[str, str], **rest: Any) -> StartedProgram:
-    """As `Door.start` starts a command, whose process and role nobody asks for here; `rest` as for `start`."""
+    """Start a program with the signature of `Door.start`, whose process and role are ignored; `rest` as for `start`."""
     return StartedProgram(
         start(words, environment, **{name: rest[name] for name in rest if name not in ("process", "role")})
     )
@@ -80,11 +81,11 @@ def start(
     dies_with_kit: bool = False,
     numbers: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
-    """A started program, with these variables besides the kit's environment; HarnessError when it does not start.
+    """Start a program with `environment` added to the kit's own; HarnessError when it does not start.
 
-    folder: where it works, None for here.
-    dies_with_kit: it is killed when the thread that started it ends.
-    numbers: of open files that it inherits besides its streams.
+    folder: its working directory, None for this process's.
+    dies_with_kit: whether it is killed when the thread that started it ends.
+    numbers: open file descriptors that it inherits besides its streams.
     """
     prctl = ctypes.CDLL(None, use_errno=True).prctl
     try:
@@ -133,7 +134,7 @@ def signal_session(process: subprocess.Popen[Any], number: signal.Signals) -> No
 
 
 def end(process: subprocess.Popen[Any]) -> int:
-    """SIGKILL for a whole session, also without its leader; the exit code when all of it ended, else HarnessError."""
+    """Kill a whole session, even without its leader; returns the exit code when all of it ended, else HarnessError."""
     deadline = time.monotonic() + END_S
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
@@ -145,7 +146,7 @@ def end(process: subprocess.Popen[Any]) -> int:
 
 
 def end_process(pid: int) -> None:
-    """SIGKILL for one process; HarnessError when it, or a thread of it, is still there after a while."""
+    """Kill one process; HarnessError when it, or a thread of it, is still there after a while."""
     handle = os.pidfd_open(pid)
     try:
         signal.pidfd_send_signal(handle, signal.SIGKILL)
@@ -158,10 +159,10 @@ def end_process(pid: int) -> None:
 
 
 def family(pid: int) -> list[int]:
-    """A process and its descendants, by the kernel's own lists; by a look at all processes where it keeps none."""
+    """A process and its descendants, from the kernel's lists, or by a scan of all processes where there are none."""
     found = [pid]
     for each in found:
-        with suppress(OSError):  # It is gone.
+        with suppress(OSError):  # The process has ended.
             for thread in os.listdir(f"/proc/{each}/task"):
                 with suppress(OSError), open(f"/proc/{each}/task/{thread}/children", "rb", buffering=0) as children:
                     found += map(int, children.read().split())
@@ -179,7 +180,7 @@ def _in_session(session: int) -> Iterator[int]:
 
 
 def read_kernel(path: str) -> bytes:
-    """A file of the kernel's. Servers are looked at several times per answer, and pathlib takes four times as long."""
+    """The content of a file in /proc. Called several times per answer, and pathlib takes four times as long."""
     with open(path, "rb", buffering=0) as file:
         return file.read()
 
@@ -193,7 +194,7 @@ def last_lines(log: Path) -> str:
 def marked(variable: str, mark: str, sessions: Mapping[int, float] | None = None) -> Iterator[psutil.Process]:
     """The living processes in whose environment a variable has this value; those of other users are invisible.
 
-    sessions: those in one of these sessions as well, by when it began (time.time): its number may be another's by now.
+    sessions: also the processes in one of these sessions, by their start (time.time), because an id may be reused.
     """
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
@@ -206,7 +207,7 @@ def marked(variable: str, mark: str, sessions: Mapping[int, float] | None = None
 
 
 def end_marked(variable: str, mark: str, sessions: Mapping[int, float] | None = None) -> None:
-    """SIGKILL for all that `marked` finds but this process. HarnessError when one survives."""
+    """Kill all processes that `marked` finds except this one. HarnessError when one survives."""
     deadline = time.monotonic() + END_S
     while left := [process for process in marked(variable, mark, sessions) if process.pid != os.getpid()]:
         for process in left:

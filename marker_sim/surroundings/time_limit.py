@@ -26,7 +26,7 @@ from marker_sim.errors import EXIT_HARNESS
 REST_S = 300.0
 QUIET_S = 1_200.0  # Without a budget: time without progress; tasks of workers end earlier.
 LOOK_S = 0.25
-DUMP_S = 2.0  # faulthandler comes after the thread, and the timer after faulthandler.
+DUMP_S = 2.0  # faulthandler waits this much longer than the thread, and the timer as much longer than faulthandler.
 _SHOW_CURSOR = "\x1b[?25h\n"
 
 
@@ -50,7 +50,7 @@ class TimeLimit:
         faulthandler.cancel_dump_traceback_later()
 
     def set(self, seconds: float, what: str) -> None:
-        """Set a new limit: `what` may last so long."""
+        """Set a new limit. what: what may take so long, for the message."""
         self._limit = time.monotonic() + seconds, seconds, " ".join(what.split())
         faulthandler.dump_traceback_later(seconds + DUMP_S, file=2)
         self._end_after(seconds + 2 * DUMP_S)
@@ -81,6 +81,6 @@ def _end(seconds: float, what: str) -> None:
         f"{show_cursor}marker-sim: {what} did not end within {seconds:.0f} s, which is trouble of the kit and no"
         " verdict; the kit's threads stand here:\n"
     )
-    os.write(2, sentence.encode(errors="replace"))  # A lock of sys.stderr may be what the kit waits for.
+    os.write(2, sentence.encode(errors="replace"))  # Not print: the kit may hang on a lock of sys.stderr.
     faulthandler.dump_traceback(file=2, all_threads=True)
     os._exit(EXIT_HARNESS)

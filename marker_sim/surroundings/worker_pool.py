@@ -38,7 +38,7 @@ LIMIT_S = 900.0
 END_S = 10.0
 WAIT_S = 0.5
 _CHILD = "from marker_sim.surroundings.worker_pool import main; main()"
-# What the guard imports is imported when it has something to do: there is one for each campaign on servers.
+# The guard imports modules only when it has something to do, because each campaign on servers starts one.
 _GUARD = """import sys
 if not sys.stdin.buffer.read():
     from marker_sim.surroundings.supervisor import end_marked
@@ -50,8 +50,8 @@ Do = Callable[[Any], Any]
 class Answer:
     """The result of a task.
 
-    error: what `do` raised, None when it returned.
-    died: how what performed the task ended, "" mostly.
+    error: the exception that `do` raised, None when it returned.
+    died: how the worker of the task ended, "" if it lives.
     """
 
     task: Any
@@ -62,11 +62,11 @@ class Answer:
 
 
 class WorkerDied(Exception):
-    """What performed a task ended; the text says how."""
+    """The worker of a task ended; the text says how."""
 
 
 class GivenTask(NamedTuple):
-    """A task in a slot. since: time.monotonic() of when it was given."""
+    """A task in a slot. since: the time.monotonic() at which it was given."""
 
     task: Any
     since: float
@@ -74,7 +74,7 @@ class GivenTask(NamedTuple):
 
 
 class Keeper:
-    """A base class for owners of resources: what is opened on `_stack` is closed at the end, the last first."""
+    """A base class for owners of resources, which `_stack` closes at the end, the last first."""
 
     def __init__(self) -> None:
         self._stack = ExitStack()
@@ -87,12 +87,12 @@ class Keeper:
 
 
 class TaskPool(Keeper):
-    """Slots that perform one task each and answer in any order; a context manager that ends what is unfinished.
+    """Slots that perform one task each and answer in any order; a context manager that ends unfinished tasks.
 
-    threads: how many; 0 for a single slot whose task is done by the thread that asks for answers, which gets Ctrl-C.
+    threads: their number; 0 for a single slot whose task runs in the thread that asks for answers, which gets Ctrl-C.
     """
 
-    waits = True  # Whether its end waits for tasks that nothing ended.
+    waits = True  # Whether its end waits for unfinished tasks.
 
     def __init__(self, do: Do, threads: int = 0) -> None:
         super().__init__()
@@ -122,7 +122,7 @@ class TaskPool(Keeper):
         self._given[slot] = GivenTask(task, time.monotonic(), result)
 
     def answers(self, timeout_s: float) -> Iterator[Answer]:
-        """The answers that are there within `timeout_s`, or as soon as there is one."""
+        """The answers that arrive within `timeout_s`; returns as soon as there is one."""
         if self._executor is None:
             for slot, (task, _, result) in self._given.items():
                 try:
@@ -136,7 +136,7 @@ class TaskPool(Keeper):
                 yield self._answer(task, time.monotonic() - since, result)
 
     def _perform(self, slot: int, task: Any) -> Any:
-        """What `do` returns; WorkerDied when what performs the slot's tasks ended."""
+        """The result of `do`; WorkerDied when the slot's worker ended."""
         return self._do(task)
 
     def _answer(self, task: Any, seconds: float, result: Future[Any]) -> Answer:
@@ -184,7 +184,7 @@ class WorkerPool(TaskPool):
             stack.callback(supervisor.end_marked, VARIABLE, self._mark)
             self._stack = stack
             super().__enter__()
-            stack.callback(self._kill)  # It ends the tasks that the threads wait for.
+            stack.callback(self._kill)  # Ends the tasks that threads wait for.
             for slot in range(self._threads):
                 self._workers[slot] = self._start(slot)
             self._stack = stack.pop_all()
@@ -199,7 +199,7 @@ class WorkerPool(TaskPool):
             worker.popen.wait(END_S)
 
     def _perform(self, slot: int, task: Any) -> Any:
-        """What `do` returns there; WorkerDied as well when it takes longer than LIMIT_S, and is killed."""
+        """The result of `do` in the worker; WorkerDied also when it takes longer than LIMIT_S and is killed."""
         began = time.monotonic()
         worker = self._workers.get(slot) or self._start(slot)
         self._workers[slot] = worker
@@ -243,8 +243,8 @@ class WorkerPool(TaskPool):
 def guarded(variable: str, mark: str) -> Iterator[Callable[[], object]]:
     """A context with a guard process, which kills marked processes when this one ends, however it ends.
 
-    Servers need that: they are used by several threads, so they cannot end with the thread that started them. The value
-    is a function that dismisses the guard, for an owner that has seen that no server is left.
+    Servers need that: several threads use them, so they cannot end with the thread that started them. The value is a
+    function that dismisses the guard, for an owner that knows that no server is left.
     """
     words = [sys.executable, "-S", "-c", _GUARD, variable, mark]
     guard = supervisor.start(words, environment_as_here(), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
@@ -252,7 +252,7 @@ def guarded(variable: str, mark: str) -> Iterator[Callable[[], object]]:
     try:
         yield partial(guard.stdin.write, b".")
     finally:
-        with suppress(BrokenPipeError):  # The guard was ended.
+        with suppress(BrokenPipeError):  # The guard may have been ended.
             guard.stdin.close()
         try:
             guard.wait(2 * END_S)
@@ -263,8 +263,7 @@ def guarded(variable: str, mark: str) -> Iterator[Callable[[], object]]:
 def in_order(tasks: Iterable[Any], pool: TaskPool) -> Generator[Any, None, None]:
     """The results of tasks in their order; tasks are drawn as they are needed.
 
-    What `do` raises is raised; HarnessError for a worker that died. What was done before and behind that is still
-    given.
+    Raises errors of `do`, and HarnessError for a worker that died. Results of other tasks are still yielded.
     """
     left, given, done = iter(tasks), deque[Any](), dict[int, Any]()  # The results by the id of their task.
     try:
@@ -274,10 +273,10 @@ def in_order(tasks: Iterable[Any], pool: TaskPool) -> Generator[Any, None, None]
                 pool.give(slot, task)
             while given and id(given[0]) in done:
                 yield done.pop(id(given.popleft()))
-            if not given and pool.idle:  # Else all of them are at tasks of an earlier caller.
+            if not given and pool.idle:  # Otherwise all slots have tasks of an earlier caller.
                 return
             for answer in pool.answers(WAIT_S):
-                if any(answer.task is task for task in given):  # Else it is for an earlier caller.
+                if any(answer.task is task for task in given):  # Otherwise the answer belongs to an earlier caller.
                     done[id(answer.task)] = _result(answer)
     except (Exception, KeyboardInterrupt):
         yield from (done[id(task)] for task in given if id(task) in done)
@@ -285,9 +284,9 @@ def in_order(tasks: Iterable[Any], pool: TaskPool) -> Generator[Any, None, None]
 
 
 def as_done(draw: Callable[[], Any], pool: TaskPool) -> Iterator[tuple[Any, Any]]:
-    """Tasks with their results as they are done, until no slot has one any more; what `do` raises is raised.
+    """Tasks with their results in the order of completion, until no slot has a task; raises errors of `do`.
 
-    draw: the next task for a free slot, None for none; it is asked again after each result.
+    draw: returns the next task for a free slot, None for none; called again after each result.
     """
     while True:
         for slot in pool.idle:
@@ -353,7 +352,7 @@ def portable(error: Exception) -> Exception:
     error.add_note(note)
     try:
         pickle.loads(pickle.dumps(error))
-    except Exception:  # It cannot be pickled, by its arguments or its attributes.
+    except Exception:  # Its arguments or attributes cannot be pickled.
         error = RuntimeError(f"{type(error).__name__}: {error}")
         error.add_note(note)
     return error

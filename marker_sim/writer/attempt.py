@@ -27,10 +27,10 @@ class Assignment(NamedTuple):
     """The work of an attempt.
 
     slice: the current slice of the file group, None for a new one.
-    path: of the file, relative to the table; no other attempt has it.
+    path: of the data file, relative to the table; unique to the attempt.
     kind: "CREATE" for a new file group, "MERGE" or "APPEND" on a slice.
     rows: rows to insert or update, by key.
-    strays: of its task, for the caller that runs it.
+    strays: `Task.strays`, which the caller creates.
     """
 
     table: str
@@ -46,7 +46,7 @@ class Assignment(NamedTuple):
 
 
 def assigned(task: Task, place: tuple[str, str], slices: Mapping[Group, Slice], merge_on_read: bool) -> Assignment:
-    """The work of a task on what a table holds of its file group, without a token. place: table and instant."""
+    """The work of a task on the current slice of its file group, without token and path. place: table, instant."""
     file_id = f"{task.group}-0"
     there = slices.get((task.partition, file_id))
     kind = "APPEND" if task.kind == "APPEND" and merge_on_read else "MERGE"
@@ -55,13 +55,13 @@ def assigned(task: Task, place: tuple[str, str], slices: Mapping[Group, Slice], 
 
 
 def work_of(work: Assignment, token: WriteToken, rows: tuple[tuple[str, str], ...]) -> Assignment:
-    """The work of the attempt with a token."""
+    """The work completed for one attempt: with its token, path and rows."""
     path = path_of(work.instant, work.partition, work.file_id, work.kind, token, work.slice)
     return work._replace(token=token, path=path, rows=rows)
 
 
 def path_of(instant: str, partition: str, file_id: str, kind: str, token: WriteToken, there: Slice | None) -> str:
-    """The data path of an attempt; a log file goes to the existing slice."""
+    """The data path of an attempt; an APPEND to an existing slice gets the name of a log file."""
     if kind == "APPEND" and there is not None:
         name = log_file_name(file_id, there.instant, len(there.logs) + 1, token)
     else:
@@ -76,9 +76,9 @@ def write_file(
     slow_ms: float = 0.0,
     rows_as: RowFormat = LINES,
 ) -> WriteStat:
-    """Make the marker, then the file; when either raises, the attempt has failed.
+    """Create the marker, then the file; when either raises, the attempt has failed.
 
-    create: the marker store's create, with the name and an identity that is the same for each retry.
+    create: the marker store's create, called with the name and an identity that is the same for each retry.
     """
     storage, runtime = context.storage, context.runtime
     make_marker(marker_of(work), runtime, create)
@@ -87,7 +87,7 @@ def write_file(
     rows = rows_of(work, storage, runtime, rows_as)
     data = rows_as.encode(rows, str(work.token))
     path = f"{work.table}/{work.path}"
-    # A local file is written under its own name, in pieces, so that a killed process leaves a part of it.
+    # A local file is written in place and in pieces, so that a killed process leaves a torn file.
     write = storage.overwrite if storage.capabilities.host_lock else storage.put
     retry_until_decided(storage, runtime, lambda: write(path, data))
     return stat_of(work, len(rows))
@@ -100,7 +100,7 @@ def marker_of(work: Assignment) -> str:
 
 
 def rows_of(work: Assignment, storage: Storage, runtime: Runtime, rows_as: RowFormat = LINES) -> dict[str, str]:
-    """The rows of its file; a MERGE includes those of the slice that it replaces."""
+    """The rows of the attempt's file; a MERGE includes those of the slice that it replaces."""
     rows = dict(work.rows)
     if work.kind == "MERGE" and work.slice is not None:
         rows = read_slice(work.table, work.slice, storage, runtime, rows_as) | rows
@@ -108,7 +108,7 @@ def rows_of(work: Assignment, storage: Storage, runtime: Runtime, rows_as: RowFo
 
 
 def stat_of(work: Assignment, rows: int) -> WriteStat:
-    """The write stat of an attempt whose file has so many rows."""
+    """The write stat of an attempt. rows: the number of rows in its file."""
     return WriteStat(work.partition, work.file_id, work.path, rows, work.slice.instant if work.slice else "")
 
 

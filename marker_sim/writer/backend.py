@@ -10,21 +10,21 @@ from marker_sim.writer.attempt import Assignment
 
 
 class JobFailed(Exception):
-    """A task failed too often, or no executor is left; the driver lives and the instant stays unfinished."""
+    """A task failed too often, or no executor is left; the driver lives on and the instant stays pending."""
 
 
 class Worker(Protocol):
-    """An executor as its driver knows it: whether it lives, and its last attempt."""
+    """An executor as seen by its driver: whether it is alive, and the attempt that it runs."""
 
     alive: bool
     busy: Attempt | None
 
 
 class Backend(Protocol):
-    """The cluster a stage runs on, as its driver's process knows it.
+    """The cluster on which a stage runs, as seen by the driver.
 
-    launch sends an attempt to its executor. receive waits for the next message. remind sends one to the driver itself
-    later. speculated returns how many attempts of a task start at once.
+    launch sends an attempt to its executor. receive waits for the next message. remind sends a message to the driver
+    itself after a delay. speculated records that several attempts of one task run at once.
     """
 
     @property
@@ -50,8 +50,10 @@ class Attempt:
 class Message(NamedTuple):
     """A message to a driver.
 
-    result: a write stat, an error, a number.
-    kind: ended, lost, speculate, stage-lost, executor (a new one is there), patience (no message may have come).
+    result: a write stat, an error, or a number of copies.
+    kind: "ended", "lost", "speculate", "stage-lost", "executor" (a new executor registered), or "patience" (a timer
+    that
+        ends a wait).
     """
 
     kind: str

@@ -44,7 +44,7 @@ from marker_sim.writer.slices import Group, Slice, latest_slices
 
 ASK_TRIES = 6
 ASK_PAUSE_MS = 200.0
-UNDONE = (State.INFLIGHT, State.REQUESTED)  # The entries of an instant in the order in which a rollback removes them.
+UNDONE = (State.INFLIGHT, State.REQUESTED)  # The order in which a rollback removes the entries of an instant.
 
 
 class Markers(Protocol):
@@ -52,7 +52,8 @@ class Markers(Protocol):
 
     store: the marker store of this write's mode.
     stored: every name that a fresh reader finds, in the format of any earlier write (Hudi HUDI-2305); raises when
-        storage cannot be read, and is never short.
+    storage
+        cannot be read, and never returns an incomplete list.
     """
 
     def store(self, directory: str) -> MarkerStore: ...
@@ -60,7 +61,7 @@ class Markers(Protocol):
 
 
 class Journal(Protocol):
-    """Records a part of a write around `body`, and returns its result."""
+    """Runs `body`, records it as a step of a write, and returns its result."""
 
     def __call__(self, operation: str, instant: str | None, value: Value, body: Callable[[], Any]) -> Any: ...
 
@@ -71,7 +72,7 @@ def no_journal(operation: str, instant: str | None, value: Value, body: Callable
 
 
 class WriteClient:
-    """The writes of one driver to one table, one after another. Errors of the seams pass through: the write failed.
+    """The writes of one driver to one table, one after another. A write fails with the errors of the seams.
 
     action: "commit" for a COPY_ON_WRITE table, "deltacommit" for a MERGE_ON_READ one.
     slices: the table's slices when the last write began.
@@ -103,7 +104,7 @@ class WriteClient:
         return instant
 
     def finalize(self, instant: str, stats: tuple[WriteStat, ...]) -> None:
-        """Reconcile: afterwards the instant has no data files but those of the accepted write stats."""
+        """Delete all data files of the instant except those of the accepted write stats (reconcile)."""
         accepted = tuple(sorted(stat.path for stat in stats))
         self._journal("finalize", instant, accepted, lambda: self._reconcile(instant, frozenset(accepted)))
 
@@ -138,7 +139,7 @@ class WriteClient:
         self._runtime.sleep(capabilities.request_timeout_ms + capabilities.late_effect_ms)
 
     def _failed(self, timeline: Timeline) -> dict[str, str]:
-        """The instants to roll back, with their actions: begun and not completed, or partly rolled back."""
+        """The instants to roll back, with their actions: pending, or partly rolled back."""
         failed = timeline.pending()
         for rollback in timeline.rollbacks(completed=False):
             target = self._records.target(rollback, completed=False)
@@ -171,7 +172,7 @@ class WriteClient:
         self._records.write(entry, data)
 
     def _sweep(self, timeline: Timeline, commits: dict[str, tuple[WriteStat, ...]]) -> None:
-        """Remove markers that outlived their instant, and files that only they name; unknown instants are left."""
+        """Remove markers left behind by completed or rolled-back instants, and files that only they name."""
         directories = [i for i in self._records.instants_with_markers() if i not in timeline.pending()]
         if not directories:
             return
@@ -193,7 +194,7 @@ class WriteClient:
         self._delete_files(instant, {data_path(name) for name in names} - accepted)
 
     def _ask(self, listing: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
-        """The result of a listing, tried `ASK_TRIES` times while the marker store fails."""
+        """The result of a listing, tried up to `ASK_TRIES` times while the marker store fails."""
         for _ in range(ASK_TRIES - 1):
             try:
                 return listing()
@@ -204,12 +205,12 @@ class WriteClient:
     def _delete_files(self, instant: str, paths: set[str]) -> None:
         """Delete data files; a missing one is fine, one that may remain is an error (Hudi P 13088).
 
-        A file that the instant cannot have written stays, whatever a marker says, for it may be committed data.
+        A file that the instant cannot have written is kept, whatever a marker says, because it may be committed data.
         """
         for_each(self._runtime, self._options.finalize_parallelism, self._to_delete(instant, paths), self._delete_file)
 
     def _to_delete(self, instant: str, paths: set[str]) -> list[str]:
-        """The paths that the instant may have written; they are deleted once more when it is over."""
+        """The paths that the instant may have written; `_delete_again` deletes them once more."""
         own = {path for path in paths if _may_be_of(instant, path)}
         logs = {path: file.instant for path in own if (file := parse_data_file(path)) and file.version is not None}
         if logs:
@@ -220,8 +221,8 @@ class WriteClient:
     def _of_others(self, instant: str, logs: dict[str, str]) -> set[str]:
         """Log files that a completed commit names, or whose base file belongs to no commit on the timeline.
 
-        The name of a log file does not say which write made it; the second kind is of commits that were archived.
-        logs: with the instant of the base file.
+        The name of a log file does not say which write made it. Files of the second kind belong to archived commits.
+        logs: the instant of the base file, by path.
         """
         if self._commits is None:
             self._commits = {entry.instant: self._records.commit(entry) for entry in self._records.read().completed()}
@@ -252,7 +253,7 @@ class WriteClient:
 
 
 def _may_be_of(instant: str, path: str) -> bool:
-    """Whether an instant may have written a data path: nothing below .hoodie, no base file of another instant."""
+    """Whether an instant may have written a data path: not below .hoodie, and no base file of another instant."""
     file = parse_data_file(path)
     if file is not None and file.version is None and file.instant != instant:
         return False

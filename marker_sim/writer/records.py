@@ -62,7 +62,7 @@ class Records:
             entry = parse_entry(path) if "/" not in path[len(prefix) :] else None
             if entry is not None:
                 found.append(entry)
-        return Timeline(tuple(sorted(found, key=attrgetter("instant"))))  # Paths may sort differently.
+        return Timeline(tuple(sorted(found, key=attrgetter("instant"))))  # Paths may sort differently from instants.
 
     def instants_with_markers(self) -> tuple[str, ...]:
         """The instants that have a marker directory, sorted."""
@@ -90,7 +90,7 @@ class Records:
         return decode_commit(self._content(entry))
 
     def target(self, rollback: str, completed: bool) -> tuple[str, str] | None:
-        """The instant and action that a rollback rolls back; None when its record cannot be read yet."""
+        """The instant and action that a rollback reverts; None while its record cannot be read."""
         state = State.COMPLETED if completed else State.REQUESTED
         content = is_stored(self._storage, self._runtime, Entry(rollback, ROLLBACK, state).path(self._table))
         return None if content is None else decode_rollback(content.data)

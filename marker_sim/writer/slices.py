@@ -1,7 +1,7 @@
-"""The files that hold each row, by the completed commits alone. Pure functions.
+"""The files that hold each row, derived from the completed commits alone. Pure functions.
 
-The latest file slice of a file group is its last base file and the log files committed on it since. Rows are
-"key=value" lines in the simulated world, after one that names the writer; real processes write Parquet.
+The latest file slice of a file group is its last base file and the log files committed on it since. In the simulated
+world a file has "key=value" lines after a line that names its writer; real processes write Parquet.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Group = tuple[str, str]
 
 
 class Slice(NamedTuple):
-    """The latest files of a file group: paths relative to the table. instant: of the base file; base "" for none."""
+    """The current files of a file group, relative to the table. instant: of the base file; base: "" for none."""
 
     instant: str
     base: str
@@ -32,7 +32,7 @@ def latest_slices(commits: Iterable[tuple[str, tuple[WriteStat, ...]]]) -> dict[
 
 
 def add_to_slices(slices: dict[Group, Slice], instant: str, stat: WriteStat) -> None:
-    """Add the effect of one more write stat of a completed commit."""
+    """Apply one write stat of a completed commit."""
     file = parse_data_file(stat.path)
     group = (stat.partition, stat.file_id)
     if file is not None and file.version is not None:
@@ -43,13 +43,13 @@ def add_to_slices(slices: dict[Group, Slice], instant: str, stat: WriteStat) -> 
 
 
 def encode_rows(rows: Mapping[str, str], made_by: str) -> bytes:
-    """The content of a data file; two attempts never make equal ones, as in a real format."""
+    """The content of a data file; as in a real format, no two attempts write equal content."""
     lines = "".join(f"{key}={value}\n" for key, value in sorted(rows.items()))
     return f"#{made_by}\n{lines}".encode("utf-8", "surrogatepass")
 
 
 def decode_rows(data: bytes) -> dict[str, str]:
-    """The inverse of `encode_rows`; ValueError for a line that is no row, or a file that ends in the middle of one."""
+    """The inverse of `encode_rows`; ValueError for a line that is no row, or a file that ends within a line."""
     text = data.decode("utf-8", "surrogatepass")
     if text and not text.endswith("\n"):
         raise ValueError("the file ends in the middle of a row")
@@ -65,7 +65,7 @@ def decode_rows(data: bytes) -> dict[str, str]:
 
 
 class RowFormat(NamedTuple):
-    """The encoding of rows as content of a data file. decode: ValueError when it is no complete data file."""
+    """How rows are encoded as a data file. decode: ValueError for an incomplete file."""
 
     encode: Callable[[Mapping[str, str], str], bytes]
     decode: Callable[[bytes], dict[str, str]]

@@ -100,7 +100,7 @@ class Stage:
         if attempt is not None and message.kind == "ended" and attempt.executor.busy is attempt:
             attempt.executor.busy = None
         if attempt is None or (attempt.work.table, attempt.work.instant) != (self._table, self._instant):
-            return  # An executor registers again, or this is a late result of an earlier write.
+            return  # An executor registered again, or the result belongs to an earlier write.
         match message.kind:
             case "ended":
                 if not attempt.counted:

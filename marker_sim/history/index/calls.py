@@ -24,10 +24,10 @@ LISTINGS = frozenset({"list", "list-data", "list-log"})
 STEPS = frozenset({"begin", "rollback", "sweep", "attempt", "finalize", "commit"})
 DAMAGE = "damage"
 CHANGED_BY_KIT = (DAMAGE, "directory-removed")
-SPREADING = frozenset({"disk-full", "no-space"})  # These affect other paths too.
+SPREADING = frozenset({"disk-full", "no-space"})  # Faults that affect other paths too.
 DEADLY = frozenset({"kill", "torn-write"})
 MS = 1_000_000
-_WITHIN = rb"[^\s\"'\\,;=\x00-\x1f]"  # A byte beside a text with which it is part of a longer one.
+_WITHIN = rb"[^\s\"'\\,;=\x00-\x1f]"  # A byte next to a text that makes it part of a longer name.
 
 
 class RecordedCall(NamedTuple):
@@ -133,7 +133,7 @@ class FaultSpan(NamedTuple):
         return FAULT_CLASS.get(self.kind) == "storage"
 
     def reaches(self, low: int, directory: str | None) -> bool:
-        """Whether it matters to a directory from an event on: of a wire by what it touched, of storage by where."""
+        """Whether it matters to a directory from an event on; decided by the invocation it touched, or by its path."""
         if self.cls == "wire":
             return self.touched is None or self.touched >= low
         return self.cls != "storage" or directory is None or self.concerns(directory)
@@ -225,7 +225,7 @@ class NameLife(NamedTuple):
         return present(list(self.spans), moment) is not None
 
     def since(self, moment: int) -> int | None:
-        """The event since which it has been stored at an event, None when it is not stored then."""
+        """The event since which the name, stored at `moment`, has been stored; None if it is not stored then."""
         return max(at for at in self.spans[::2] if at <= moment) if self.stored(moment) else None
 
     def came(self, after: int) -> int | None:
@@ -233,13 +233,13 @@ class NameLife(NamedTuple):
         return next((at for at in self.spans[::2] if at > after), None)
 
     def gone(self, low: int, high: int) -> int | None:
-        """The last event that removed it, between an event and another one at which it is not stored."""
+        """The last event that removed it between `low` and `high`, at which it is not stored."""
         if self.stored(high):
             return None
         return max((at for at in self.spans[1::2] if low < at <= high), default=None)
 
     def around(self, moment: int) -> str:
-        """For a name not stored at an event: the end of a sentence about when it was."""
+        """The end of a sentence about a name that is not stored at an event: when it was stored."""
         came, gone = self.came(moment), self.gone(-1, moment)
         if gone is not None:
             again = f", and stored again at event {came}" if came is not None else ""

@@ -29,7 +29,7 @@ from marker_sim.history.index.presence import NEVER, PresenceIndex, directory_of
 from marker_sim.names import TEMP
 
 END_OF_RUN = "end-of-run"
-# An embedded server ends with its driver: a consequence of another fault.
+# An embedded server ends with its driver, as a consequence of another fault.
 WITH_ITS_DRIVER = "with-its-driver"
 _CONSEQUENCES = frozenset({END_OF_RUN, WITH_ITS_DRIVER})
 
@@ -161,7 +161,7 @@ class EventReader:
         life = self.arrived.get(index)
         if life is None:
             life = NO_LIFE if addressed is None else addressed
-        # Three times as fast as calling Call, and there is one for every two or three events.
+        # Three times as fast as calling RecordedCall, of which there is one for every two or three events.
         call = tuple.__new__(RecordedCall, (index, done, outcome, operation, path or "", value, identity, life))
         if operation == "create":
             directory.creates.append(call)

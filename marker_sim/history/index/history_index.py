@@ -52,7 +52,7 @@ class HistoryIndex(EventReader):
         self.excused: Counter[str] = Counter()
         self._named: dict[str, tuple[str, str]] = {}
         self._lives: dict[tuple[str, str], NameLife] = {}
-        if self.header.world == "foreign":  # In the kit's own worlds nobody else makes marker directories.
+        if self.header.world == "foreign":  # In the kit's own worlds nobody else creates marker directories.
             self.faults = [each if each.home in self.named else each._replace(home=None) for each in self.faults]
         self._settle_deletions()
         self._check_against_observations()
@@ -320,7 +320,7 @@ class HistoryIndex(EventReader):
         bound_ns = self.header.answer_bound_ms * MS + starved_ns
         waited_ns = self.time_ns(self.awaited_until(call)) - max(self.time_ns(last), self.healthy_ns)
         if self.timed_out(call) and call.invoke not in self.touched and waited_ns > bound_ns:
-            return NEVER  # This breaks G6; it is unknown when a server that does not answer has finished a request.
+            return NEVER  # A request without an answer breaks G6, and it is unknown when its server has finished it.
         wait_ns = rest_ns + bound_ns
         return self.later(self._held_up(call, {life.process for life in lives}, max(ends), wait_ns), wait_ns)
 

@@ -41,9 +41,9 @@ def _marker_before_data(view: HistoryIndex, path: WritePathIndex) -> tuple[int, 
 
 
 def _asked(view: HistoryIndex, path: WritePathIndex, key: Key, put: int, begun: int = NEVER, done: int = NEVER) -> str:
-    """The outcome of the create of a stored file's marker: the end of a sentence.
+    """The end of a sentence: what happened to the create of a stored file's marker.
 
-    begun and done: of the create that names it, or of its attempt, which asked for another name if it asked.
+    begun, done: the first and last event of the create that names it, or of its attempt.
     """
     directory = path.directory(key)
     if directory is None or begun > put:

@@ -71,7 +71,7 @@ def _removals(view: HistoryIndex, path: WritePathIndex, key: Key, directory: Dir
 
 
 def _known_until(path: WritePathIndex, key: Key, moment: int) -> int:
-    """The invocation of the last listing, by a rollback or sweep, that was over before an event; else that event."""
+    """The invocation of the last listing by a rollback or sweep that ended before an event; without one, that event."""
     known = -1
     for step in path.about(key, "rollback", "sweep"):
         if step.invoke < moment:
@@ -171,7 +171,7 @@ def _own_residue(view: HistoryIndex, path: WritePathIndex, ends: dict[Key, int],
 
 
 def _left(view: HistoryIndex, path: WritePathIndex, files: list[str], moment: int) -> str:
-    """What a marker directory still holds at an event, and since when: the beginning of a sentence."""
+    """The beginning of a sentence: the files left in a marker directory at an event, and since when."""
     puts = (e.index for e in path.marker_effects if e.path == files[0] and e.index <= moment)
     put = max(puts, default=None) if not view.reads else None
     since = f", put at event {put}," if put is not None else ""
@@ -179,7 +179,7 @@ def _left(view: HistoryIndex, path: WritePathIndex, files: list[str], moment: in
 
 
 def _deleted_by(path: WritePathIndex, key: Key, before: int) -> str:
-    """The last deletion of an instant's markers: the end of a sentence."""
+    """The end of a sentence: the last deletion of an instant's markers."""
     directory = path.directory(key)
     call = max((call for call in directory.deletes if call.invoke < before), default=None) if directory else None
     if call is None:
@@ -191,7 +191,7 @@ def _deleted_by(path: WritePathIndex, key: Key, before: int) -> str:
 def _left_by(
     view: HistoryIndex, path: WritePathIndex, key: Key, write: ObservedWrite, last: int, residues: _Residues
 ) -> list[str] | None:
-    """The marker files of an instant that a write left; None when it began too early, did not complete, or it is
+    """The marker files of an instant that a write left; None when the write began too early, did not complete, or is
     unknown.
     """
     at = write.committed
@@ -264,7 +264,7 @@ def _no_late_write(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[
 
 
 def _listing(view: HistoryIndex, at: int) -> str:
-    """What a message says of a listing: event `at` is its answer, with the file's marker, or the last invocation."""
+    """A listing as described in a message: event `at` is its answer with the file's marker, or its last invocation."""
     if view.events[at].kind != "invoke":
         return f"its markers were listed at event {at}"
     return f"a listing of its markers was invoked at event {at}, which ended at event {view.answers[at]}"

@@ -24,8 +24,9 @@ from marker_sim.names import TEMP
 from marker_sim.timeline import parse_data_file
 
 _EVERYWHERE = frozenset({"disk-full", "power-loss"})
-_HARMLESS = frozenset({"clock-jump", "damage", "placeholder", "stray-files"})  # Faults with which a write completes.
-_TRIES_ENOUGH = 4  # spark.task.maxFailures
+# Faults that do not prevent a write from completing.
+_HARMLESS = frozenset({"clock-jump", "damage", "placeholder", "stray-files"})
+_TRIES_ENOUGH = 4  # Spark's default of spark.task.maxFailures.
 _TASK_FAULTS = frozenset({"speculative", "stage-retried"})
 Span = tuple[int, int]  # Indices of the first and last event.
 
@@ -49,7 +50,7 @@ def writes_go_on(view: HistoryIndex) -> Finding:
 
 
 def _attempted(view: HistoryIndex) -> Iterator[_Attempted]:
-    """Every write of every driver, from its begin on; where there is none, from its driver's end or the giving up."""
+    """Every write of every driver, from its begin on, or, without a begin, from its driver's end or its abandonment."""
     begins: dict[str, list[WriteStep]] = {}
     for step in sorted(view.steps):
         if step.operation == "begin":
@@ -69,13 +70,13 @@ def _attempted(view: HistoryIndex) -> Iterator[_Attempted]:
 
 
 class _Attempted:
-    """One write from its begin, or its driver's end, until its driver's next one."""
+    """One write, from its begin or its driver's end until the driver's next one."""
 
     def __init__(self, view: HistoryIndex, process: str, key: Key, low: int, until: int) -> None:
         self.view, self.process, self.key, self.low, self.until = view, process, key, low, until
 
     def verdict(self) -> tuple[str, Breach | None]:
-        """The name of the excuse, "" for none; then a breach, or None for a write that completed."""
+        """The name of the excuse, "" for none; and a breach, or None for a write that completed."""
         view, exit_ = self.view, self.view.exits.get(self.process, NEVER)
         ended = self.low <= exit_ < self.until
         if ended and view.events[exit_].error != APPLICATION_ENDED:
@@ -107,7 +108,7 @@ class _Attempted:
         return sorted(step for step in own if self.low <= step.invoke < self.until)
 
     def _failed(self, at: int, how: str) -> tuple[str, Breach | None]:
-        """The excuse, or the breach, of a write whose driver ended, or gave it up, at an event."""
+        """The excuse or the breach of a write whose driver ended or gave up at an event."""
         view = self.view
         bad = [step for step in self.steps if step.outcome != "ok" and step.done <= at]
         if bad:
@@ -135,10 +136,11 @@ class _Attempted:
         return reason, None if reason else self._breach(f"{how}, although no fault explains it", self.low, at)
 
     def _never_tried_again(self, at: int) -> int | None:
-        """The end of the last attempt of a task that had few attempts, failed before an event, and was not tried again.
+        """The end of the last attempt of a task that failed before an event and was wrongly not retried, or None.
 
-        Although executors of its driver were idle for longer than the bound, and none failed meanwhile: a task waits
-        while they work on others. In virtual time, where no busy machine can be the reason.
+        A task is wrongly not retried if it had few attempts and executors of its driver were idle for longer than the
+        bound and none failed meanwhile: a task waits while they work on others. Only in virtual time, where no busy
+        machine can be the reason.
         """
         view, tasks = self.view, dict[tuple[str, str, int], list[WriteStep]]()
         if view.header.world != "simulated":
@@ -155,10 +157,10 @@ class _Attempted:
         return None
 
     def _hung(self, at: int, until_then: str) -> tuple[str, Breach | None]:
-        """The excuse, or the breach, of a write not finished at an event; until_then: the excuse of an active one.
+        """The excuse or the breach of a write not finished at an event; until_then: the excuse while it is active.
 
-        In virtual time, where no busy machine can be the reason, an active write without a fault since its begin hangs
-        as well when none of its tasks succeeded for the first time for as long.
+        In virtual time, where no busy machine can be the reason, an active write without a fault since its begin also
+        hangs when no task of it succeeded for the first time for that long.
         """
         view = self.view
         executors = frozenset(attempt.process for attempt in self._attempts(at))
@@ -181,7 +183,7 @@ class _Attempted:
         return "", self._breach(f"had not completed a write after {took_s:.0f} s without a fault", self.low, at)
 
     def _last_act(self, at: int) -> int:
-        """The last event, before another, of the driver, its executors or a server in the table; else the begin."""
+        """The last event before `at` of the driver, its executors or a server in the table; without one, the begin."""
         own = {self.process, *(attempt.process for attempt in self._attempts(at))}
         acts = (e for e in self.view.events[self.low : at] if e.kind != "fault" and (e.process in own or self._of(e)))
         return max((event.index for event in acts), default=self.low)
@@ -231,7 +233,7 @@ class _Attempted:
         return frozenset(life.process for life in self.view.lives.values()) if timeline else frozenset()
 
     def _touched(self, low: int, high: int, executors: frozenset[str]) -> str:
-        """The reason why the driver or some executors may have failed between two events, "" where no fault is one."""
+        """The fault that may have made the driver or some executors fail between two events, "" for none."""
         view = self.view
         begin_ns = view.time_ns(low) - view.rest_ns
         for fault in view.faults:
@@ -254,9 +256,9 @@ class _Attempted:
         return ""
 
     def _of_tasks(self, at: int) -> str:
-        """The reason "executor-fault" where executors of the driver died or its tasks ran again, "" where none did.
+        """The excuse "executor-fault" if executors of the driver died or its tasks were retried, else "".
 
-        One that died in an earlier write counts until a later life of it has made an attempt.
+        An executor that died in an earlier write counts until a later life of it has made an attempt.
         """
         view = self.view
         attempts = [s for s in view.steps if s.operation == "attempt"]

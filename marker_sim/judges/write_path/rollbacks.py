@@ -94,7 +94,7 @@ def _files_left(
 
 
 def _in_listing(view: HistoryIndex, path: WritePathIndex, step: WriteStep | None, file: str) -> str:
-    """Whether the listings of a rollback had the marker of a file: the end of a sentence."""
+    """The end of a sentence: whether the listings of a rollback had the marker of a file."""
     calls = [call for call in path.listings(step) if call.done != NEVER] if step is not None else []
     if not calls:
         return ""
@@ -143,7 +143,7 @@ def _rollback_retryable(view: HistoryIndex, path: WritePathIndex) -> tuple[int, 
 
 
 def _done_again(path: WritePathIndex, key: Key, step: WriteStep) -> str:
-    """Whether an interrupted rollback was completed or begun again: the end of a sentence."""
+    """The end of a sentence: whether an interrupted rollback was completed or begun again."""
     done = max((done.at for done in path.rollbacks if done.key == key and done.at > step.invoke), default=None)
     if done is not None:
         return f"; a rollback of it is completed at event {done}"

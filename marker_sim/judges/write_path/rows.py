@@ -54,7 +54,7 @@ def _unreadable(view: HistoryIndex, path: WritePathIndex, event: Event, error: s
 
 
 def _since(path: WritePathIndex, done: Completion, row: str) -> str:
-    """The end of a sentence: what became of the files that contain a row."""
+    """The end of a sentence: what happened to the files that contain a row."""
     group = row.rpartition("/")[0]
     if not any(_group(stat) == group for stat in done.stats or ()):
         return "; its commit names no file of its group"
@@ -100,7 +100,7 @@ def _in_log_files(view: HistoryIndex, path: WritePathIndex) -> Iterator[Breach]:
 def _expected(
     view: HistoryIndex, path: WritePathIndex, table: str, third: bool
 ) -> Iterator[tuple[Completion, str, int]]:
-    """The expected rows: the commit they follow from, their key, and the least ordinal they may show."""
+    """The expected rows: the commit that wrote each, its key, and the least ordinal that it may show."""
     writes = (view.header.plan or {}).get("writes", ())
     for done in path.commits:
         ordinal = done.ordinal

@@ -67,7 +67,7 @@ def ended_badly(view: HistoryIndex, path: WritePathIndex, step: WriteStep) -> Br
 
 
 def _create_that_raised(view: HistoryIndex, path: WritePathIndex, step: WriteStep) -> str:
-    """The create whose error ended a step: the end of a sentence."""
+    """The end of a sentence: the create whose error ended a step."""
     directory = path.directory((step.table, step.instant))
     for call in directory.creates if directory else ():
         if step.surrounds(call.invoke) and step.surrounds(call.done) and call.outcome != "ok":

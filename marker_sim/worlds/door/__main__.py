@@ -1,13 +1,13 @@
-"""The launcher: a process between the kit and a command. It runs as a script of its own and imports nothing of the kit.
+"""The launcher: a process between the kit and a command. It runs as a separate script and imports nothing of the kit.
 
-It forks; the child sets the filter, sends the listener to the kit and executes the command. The launcher itself is not
-filtered. It adopts what the command's processes leave behind (PR_SET_CHILD_SUBREAPER), so it can end all of them: when
-the command ends, and when its socket to the kit is closed, which also happens when the kit dies. Signals go to the
-command, and it ends as the command ended.
+It forks; the child installs the filter, sends the listener to the kit and executes the command. The launcher itself is
+not filtered. It adopts orphans of the command (PR_SET_CHILD_SUBREAPER), so it can end all of them: when the command
+ends, and when its socket to the kit closes, which also happens when the kit dies. It forwards signals to the command
+and exits with the command's status.
 
-arguments: the number of the socket, that of seccomp(2) on this machine, how many files the command may have open, the
-path of the program, the command. The filter is the first message. Between filter and program no file is read: where
-reads stop, nobody would answer.
+Arguments: the descriptor of the socket, the number of seccomp(2) on this machine, the command's limit of open files,
+the path of the program, the command. The first message on the socket is the filter. No file is read between installing
+the filter and executing the program: if reads are watched, nobody would answer.
 """
 
 import array  # noqa: F401  (socket.send_fds imports it)
@@ -38,14 +38,14 @@ def main() -> None:
     program = control.recv(1 << 20)
     library = ctypes.CDLL(None, use_errno=True)
     library.prctl(_SUBREAPER, 1, 0, 0, 0)
-    running, until_then = os.pipe()  # Both ends are closed by exec.
+    running, until_then = os.pipe()  # exec closes both ends.
     child = os.fork()
     if child == 0:
         _become(library, control, seccomp, program, words)
     os.close(until_then)
     os.read(running, 1)
-    with contextlib.suppress(OSError):  # Unless the kit is gone, which is seen below.
-        control.send(b"running")  # Unless the child said before that it was refused.
+    with contextlib.suppress(OSError):  # The kit may be gone, which is noticed below.
+        control.send(b"running")  # Not sent if the child already reported a refusal.
     for number in _FORWARDED:
         signal.signal(number, lambda number, _: os.kill(child, number))
     status = _until_its_end(control, child)
@@ -60,16 +60,17 @@ def main() -> None:
 
 
 def _become(library: ctypes.CDLL, control: socket.socket, seccomp: int, program: bytes, words: list[str]) -> None:
-    """The child: first the filter, then the command. The kit receives what is refused as a line of text."""
+    """In the child: install the filter, then execute the command. A refusal is sent to the kit as a line of text."""
     doing = "prctl"
     try:
         launcher = os.getppid()
         library.prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != launcher:
             os._exit(1)
-        # Numbers above the soft limit could not be given.
+        # The kit cannot put a file at a descriptor above the soft limit.
         resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[3]), resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and a command would go on doing so.
+        # Python ignores these signals, and the command would inherit that.
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)
         if library.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) != 0:
             raise OSError(ctypes.get_errno(), "")
@@ -86,11 +87,11 @@ def _become(library: ctypes.CDLL, control: socket.socket, seccomp: int, program:
         with contextlib.suppress(OSError):
             control.send(b"refused %s %d" % (doing.encode(), error.errno or 0))
     finally:
-        os._exit(127)  # What it would print of the kit's death would stop at its own listener, for ever.
+        os._exit(127)  # Printing an error would stop at the listener, which nobody serves after the kit's death.
 
 
 def _until_its_end(control: socket.socket, child: int) -> int:
-    """The status of the command once it has ended; that of SIGKILL when the kit ended or asks for the end."""
+    """Wait until the command ends; return its status, or that of SIGKILL when the kit ended or asked for the end."""
     poll = select.poll()
     poll.register(control, select.POLLIN)
     poll.register(os.pidfd_open(child), select.POLLIN)
@@ -107,7 +108,7 @@ def _until_its_end(control: socket.socket, child: int) -> int:
 
 
 def _end_all() -> None:
-    """SIGKILL until nothing is left: what a dead process leaves behind becomes a child of this one."""
+    """Send SIGKILL until no process is left; the orphans of a killed process become children of this one."""
     while True:
         for child in _children():
             with contextlib.suppress(ProcessLookupError):
@@ -119,7 +120,7 @@ def _end_all() -> None:
 
 
 def _children() -> list[int]:
-    """The processes whose parent is this one; by looking at all, where the kernel keeps no list."""
+    """The children of this process; all processes are searched where the kernel keeps no list."""
     me, found = os.getpid(), []
     with contextlib.suppress(FileNotFoundError), open(f"/proc/{me}/task/{me}/children") as listed:
         return [int(word) for word in listed.read().split()]

@@ -1,4 +1,4 @@
-"""Whether the door works here, by opening it, and if not, which part of it is refused."""
+"""Tries whether the door works on this machine, and if not, which part the kernel refuses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WRITES = "open('a', 'wb', 0).write(b'seen')"
 
 
 def refused() -> str:
-    """Why storage calls of processes cannot be watched here, in a sentence; "" when they can."""
+    """Why storage calls of processes cannot be watched on this machine, as a sentence; "" when they can."""
     seen: list[str] = []
 
     def decide(call: FileCall) -> Decision:

@@ -1,4 +1,4 @@
-"""A storage call that stopped at the door, and what can become of it."""
+"""A storage call that stopped at the door, the decision about it, and its outcome."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, Protocol
 
 
 class Caller(Protocol):
-    """Whose calls these are. ended: nobody of it is answered any more."""
+    """The process or command that made a call. ended: its calls are no longer answered."""
 
     @property
     def name(self) -> str: ...
@@ -18,18 +18,19 @@ class Caller(Protocol):
 
 
 class FileCall(NamedTuple):
-    """A call of a watched process on a file below the root, before it is done.
+    """A call of a watched process on a file below the root, before it is performed.
 
-    process, role: of its caller; pid, thread: the kernel's numbers of who called.
+    process, role: of its caller; pid, thread: the kernel's ids of the calling process and thread.
     operation: open, write, cut (truncate, ftruncate), allocate, delete (unlink), rename, link, symlink, mkdir, rmdir,
         mknod, sync (fsync, fdatasync, syncfs, sync); where reads are watched also get (open for reading), list, stat.
-    number: of this call among all that were shown, from 1.
-    path: relative to the root, "" for the root itself and for what is outside; the kernel adds " (deleted)" to that of
+    number: position among all calls that were decided, from 1.
+    path: relative to the root, "" for the root itself and for paths outside; the kernel appends " (deleted)" to the
+    path of
         a file without a name. target: the second path of rename and link, the text of a symlink.
     flags: of an open, or of the open file that is written; of renameat2, linkat and unlinkat; the mode of mknod.
-    file: device and inode of the open file of a call on a number, else zeros.
-    offset, data: where a write goes, and all that it would write. size: the length of cut, the end of allocate.
-    size_before: of the file at the path, None where there was none.
+    file: device and inode of the open file when the call takes a file descriptor, else zeros.
+    offset, data: position and complete content of a write. size: the new length of cut, the end of allocate.
+    size_before: of the file at the path, None if there was none.
     """
 
     process: str
@@ -51,13 +52,13 @@ class FileCall(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What becomes of a call; without settings it is done.
+    """What happens to a call; with default values it is performed.
 
-    error: the errno that is reported, 0 for none. applied: the call is done all the same.
-    bytes_max: a write ends after so many bytes, None for all of them.
-    late_ms: it is done and answered later, and other calls meanwhile.
-    kill: nobody of the process is answered any more and it is killed, before the call is done or after it; within a
-        write: after `bytes_max` of it. alone: the process that called, and not all of its command.
+    error: the errno to report, 0 for none. applied: the call is performed although an error is reported.
+    bytes_max: a write is cut to this many bytes, None for all of them.
+    late_ms: the call is performed and answered after this delay; other calls proceed meanwhile.
+    kill: when the caller is killed, "before" or "after" the call (a write: after `bytes_max` of it); nothing of it is
+        answered any more. alone: only the process that called is killed, not its whole command.
     """
 
     error: int = 0
@@ -69,9 +70,9 @@ class Decision:
 
 
 class CallOutcome(NamedTuple):
-    """What became of a call.
+    """The outcome of a call.
 
-    done: whether it took effect, as far as it did. result: what the kernel returned, the bytes of a write.
+    done: whether it took effect, at least partly. result: the kernel's return value, for a write the number of bytes.
     error: the errno returned to the caller, from the call itself or from the decision; 0 for success.
     """
 
@@ -81,7 +82,7 @@ class CallOutcome(NamedTuple):
 
 
 class HeldCalls(NamedTuple):
-    """How many calls of a command stopped at the door, and the seconds that the kit worked for them."""
+    """How many calls of a command stopped at the door, and the seconds that the kit spent on them."""
 
     calls: int = 0
     seconds: float = 0.0

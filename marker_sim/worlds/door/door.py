@@ -1,16 +1,16 @@
-"""The door: unmodified commands below it, whose storage calls in one directory stop at the kit, one at a time.
+"""The door: it runs unmodified commands and stops their storage calls in one directory at the kit, one at a time.
 
     process ── system call ──► filter ──► decide(call) ──► done by the kit ──► applied(call, outcome) ──► answer
                                           └──────────────── under `lock` ───────────────┘
 
-One thread answers all commands. So calls have an order, an effect is known before any process can see its result, and a
-kill is a place in that order. `decide` and `applied` may end commands (`DoorCommand.end`): a call of theirs is then not
-done, or not answered. That thread waits for no managed process but one that it kills, and a lock that they take must
-not be held by somebody who waits for such a process.
+One thread answers all commands. So calls are ordered, an effect is known before any process can see its result, and a
+kill is a position in that order. `decide` and `applied` may end commands (`DoorCommand.end`): a call of such a command
+is then not performed, or not answered. The thread waits for no managed process except one that it kills. Nobody who
+holds a lock that `decide` or `applied` takes may wait for a managed process.
 
-Not seen: writes to mapped memory, numbers that were handed over a socket, what other programs do, and files that were
-open before the command was started, but for those on numbers below 10. `unseen` says what is known to have escaped.
-A process of root that gave up capabilities is served with those of the kit.
+Not seen: writes to mapped memory, descriptors passed over a socket, actions of other programs, and files that were
+open before the command started, except on descriptors below 10. `unseen` names the known escapes.
+Calls of a root process that dropped capabilities are performed with the kit's capabilities.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _AGAIN_MS = 2.0
 
 @dataclass(slots=True, eq=False)
 class _Waiting:
-    """A call until it is answered. decision: None before it was asked for."""
+    """A call that is not answered yet. decision: None until `decide` was called."""
 
     command: DoorCommand
     held: HeldCall
@@ -59,16 +59,18 @@ class _Waiting:
 
 
 class Door:
-    """Watches a directory from its making until `close`. `start` runs a command behind it.
+    """Watches a directory from its creation until `close`. `start` runs a command behind it.
 
-    decide: what becomes of a call, asked in their order; applied: what became of it, before the caller is answered.
-    lock: held from `decide` until `applied` returned, the interceptor's for instance.
-    closed: called when a process is about to close the last number that it has of a file open for writing.
-    reads: opens for reading, listings and looks stop as well.
-    caller_of: the caller that a process of a command is, by its pid, by default the command itself; None while its
-        calls wait, undecided or decided, and others are served.
-    held: of each command so far. unseen: what is known to have escaped. troubles: what failed in the kit; `check`
-        raises it.
+    decide: returns the decision about a call; applied: receives its outcome, before the caller is answered.
+    lock: held from `decide` until `applied` has returned, for instance the interceptor's.
+    closed: called when a process is about to close its last descriptor of a file open for writing.
+    reads: whether opens for reading, listings and stats stop as well.
+    caller_of: maps a command and a pid to the caller, by default the command itself. While it returns None, calls of
+    that
+        process wait, decided or not, and others are served.
+    held: counts and seconds by command. unseen: writes known to have escaped. troubles: failures of the kit, which
+    `check`
+        raises.
     """
 
     def __init__(
@@ -115,7 +117,7 @@ class Door:
 
     @property
     def unseen(self) -> tuple[str, ...]:
-        """Sentences about writes that are known to have escaped, so that nothing follows from what was not seen."""
+        """Sentences about writes that are known to have escaped; with any, the history may be incomplete."""
         return tuple(sorted({sentence for scope in self._scopes for sentence in tuple(scope.unseen)}))
 
     def start(
@@ -130,9 +132,9 @@ class Door:
         stderr: supervisor.Stream = subprocess.STDOUT,
         folder: Path | None = None,
     ) -> DoorCommand:
-        """A command behind the door, with these variables besides the kit's own; HarnessError when it cannot run so.
+        """Start a command behind the door, with `environment` added to the kit's own; HarnessError when it cannot run.
 
-        It has to stay in the foreground: when it ends, everything that it started is ended.
+        The command has to stay in the foreground: when it ends, everything that it started is ended.
         """
         command = launch.start(
             words,
@@ -154,26 +156,26 @@ class Door:
         return command
 
     def lives(self, process: str) -> bool:
-        """Whether a command of this name runs, and nobody ended it."""
+        """Whether a command of this name runs and was not ended."""
         return any(
             command.name == process and not command.ended and command.popen.poll() is None for command in self._started
         )
 
     def move(self, root: Path) -> None:
-        """Another directory is watched from now on; nobody has a file of the one before open. `unseen` begins anew."""
+        """Watch another directory from now on, and clear `unseen`. No process may have a file of the old one open."""
         self._root = os.path.realpath(root)
         for scope in self._scopes:
             scope.root = self._root
             scope.unseen.clear()
 
     def check(self) -> None:
-        """HarnessError when the kit failed at a call, so that no command is blamed for it."""
+        """Raise HarnessError when the kit failed at a call, so that no command is blamed for it."""
         if self.troubles:
             first, count = self.troubles[0], len(self.troubles)
             raise HarnessError(f"the door failed at {count} calls, first: {type(first).__name__}: {first}") from first
 
     def close(self) -> None:
-        """All commands are ended and nothing is watched any more. The caller does not hold the lock."""
+        """End all commands and stop watching. The caller must not hold the lock."""
         if self._closing:
             return
         try:
@@ -200,7 +202,7 @@ class Door:
             self._answer_all()
         except BaseException as error:
             self.troubles.append(error)
-            for command in self._started:  # Else they would wait for ever.
+            for command in self._started:  # Their calls would wait for ever.
                 command.end()
 
     def _answer_all(self) -> None:
@@ -218,7 +220,7 @@ class Door:
 
     def _listen(self, listener: int, command: DoorCommand, scope: Scope, events: int) -> None:
         if not events & select.EPOLLIN:
-            self._poll.unregister(listener)  # Nobody is left whom it filters.
+            self._poll.unregister(listener)  # The last process under this filter has ended.
             del self._commands[listener]
             command.listener = -1
             os.close(listener)
@@ -239,7 +241,7 @@ class Door:
 
     @contextlib.contextmanager
     def _answering(self, command: DoorCommand, held: HeldCall) -> Iterator[None]:
-        """Within the block a call is answered, or its caller dies, or it is put off."""
+        """A context in which a call is answered or postponed; errors of the kit are kept in `troubles`."""
         try:
             yield
         except kernel.CallerGone:
@@ -258,7 +260,7 @@ class Door:
                 kernel.answer(command.listener, notice.id, error=errno.EIO)
 
     def _take(self, command: DoorCommand, scope: Scope, held: HeldCall) -> None:
-        """A call that just arrived: what it is, and what becomes of it."""
+        """Take a call that just arrived: answer it, or decide about it."""
         if command.ended:
             return
         found = read_call(held, scope)
@@ -275,7 +277,7 @@ class Door:
                 self._go_on(_Waiting(command, held, found, found.call))
 
     def _go_on(self, waiting: _Waiting) -> None:
-        """A call is decided, carried out and answered, unless one of these has to wait. The lock is held."""
+        """Decide about a call, perform and answer it, or postpone it when a step has to wait. The lock is held."""
         command, held = waiting.command, waiting.held
         caller = self._caller_of(command, held.pid)
         if caller is None and kernel.is_held(command.listener, held.notice.id):
@@ -313,12 +315,12 @@ class Door:
             self._answer(command, held, act, outcome)
 
     def _waits(self, waiting: _Waiting, caller: Caller | None) -> bool:
-        """Whether the caller is alive, as far as anybody should see, and waits for its answer."""
+        """Whether the caller counts as alive and still waits for its answer."""
         ended = caller is None or caller.ended or waiting.command.ended
         return not ended and kernel.is_held(waiting.command.listener, waiting.held.notice.id)
 
     def _kill(self, command: DoorCommand, held: HeldCall, decision: Decision) -> None:
-        """The end of a process, or of all of its command; what the kit has open of it goes first, with its locks."""
+        """Kill a process, or its whole command; first close the kit's copies of its files, which keep their locks."""
         held.close()
         if not decision.alone:
             command.end()
@@ -341,7 +343,7 @@ class Door:
 
 
 def _done(act: Act, decision: Decision) -> CallOutcome:
-    """What the kernel made of a call; one that only reads is done by the process afterwards."""
+    """The outcome of performing a call; a call that only reads is performed by the process later."""
     try:
         result = act.perform(decision.bytes_max) if act.perform is not None else 0
     except OSError as error:

@@ -1,8 +1,7 @@
-"""Calls on paths: what each means below the root, and how the kit does it in the place of the process.
+"""Calls on paths: translates each into an act below the root, and performs it in the place of the process.
 
-A path is found by `paths.py`; then the kit makes the same call from an open directory and a name, with the umask, user
-and groups of the process. What a call names outside of the root, and whatever is no storage (a pipe, a device), the
-process does itself.
+`paths.py` resolves a path; the kit then makes the same call relative to an open directory, with the umask, user and
+groups of the process. The process itself performs calls on anything outside of the root and on pipes and devices.
 """
 
 from __future__ import annotations
@@ -25,9 +24,10 @@ _SYMLINK_FOLLOW, REMOVEDIR, _EMPTY_PATH, SYMLINK_NOFOLLOW = 0x400, 0x200, 0x1000
 class Act:
     """A call below the root.
 
-    call: as it is shown; None for a copy of a number, which nobody is asked about.
-    perform: does it, a write up to so many bytes, and returns the result; None when the process does it itself.
-    opens: the result is a number of the kit, which `held` keeps; the process gets `number_min` or a higher one for it.
+    call: as passed to `decide`; None for the copy of a descriptor, which needs no decision.
+    perform: performs the call (a write up to a number of bytes) and returns its result; None when the process does so.
+    opens: the result is a descriptor of the kit, kept by `held`; the process gets one of its own, at least
+    `number_min`.
     """
 
     call: FileCall | None
@@ -39,9 +39,9 @@ class Act:
 
 @dataclass(slots=True, eq=False)
 class Scope:
-    """What is watched: files below `root` with numbers from `base`, of all that this process started.
+    """What is watched: files below `root`, at descriptors from `base` on, of all processes below one launcher.
 
-    unseen: what escaped, by sentence.
+    unseen: sentences about writes that escaped.
     """
 
     root: str
@@ -51,11 +51,11 @@ class Scope:
 
 
 Found = Act | int | None
-"""An act, the errno with which a call is refused, or None: the process does it itself."""
+"""An act, the errno with which a call is refused, or None when the process performs the call itself."""
 
 
 def shown(held: HeldCall, scope: Scope, operation: str, path: str | None, target: str | None = "") -> FileCall:
-    """A call as it is shown, of which the caller and the particulars are still to be added."""
+    """The call as passed to `decide`, without caller and operation's details, which are added later."""
     return FileCall("", "", held.pid, held.thread, held.name, operation, path or "", target or "")
 
 
@@ -70,7 +70,7 @@ def _find(held: HeldCall, scope: Scope, number: int, address: int, follow: bool)
 
 
 def open_path(held: HeldCall, scope: Scope, number: int, address: int, flags: int, mode: int) -> Found:
-    """An open that writes or creates; one that only reads is shown and left to the process."""
+    """An open that writes or creates; an open that only reads is reported and left to the process."""
     flags = signed(flags)
     exclusive = flags & os.O_CREAT and flags & os.O_EXCL
     found = _find(held, scope, number, address, follow=not (flags & os.O_NOFOLLOW or exclusive))
@@ -90,7 +90,7 @@ def open_path(held: HeldCall, scope: Scope, number: int, address: int, flags: in
 def change_path(
     held: HeldCall, scope: Scope, operation: str, name: str, number: int, address: int, *words: int
 ) -> Found:
-    """A call of the kernel on one name, which follows no link."""
+    """A system call on one name, which does not follow a link."""
     found = _find(held, scope, number, address, follow=False)
     if found is None or found.inside is None:
         return None
@@ -104,13 +104,13 @@ def change_path(
 
 
 def unlink(held: HeldCall, scope: Scope, number: int, address: int, flags: int) -> Found:
-    """unlinkat: of a name, or of an empty directory."""
+    """unlinkat of a name or of an empty directory."""
     operation = "rmdir" if flags & REMOVEDIR else "delete"
     return change_path(held, scope, operation, "unlinkat", number, address, flags)
 
 
 def truncate(held: HeldCall, scope: Scope, address: int, size: int) -> Found:
-    """truncate: the length of a file by its path."""
+    """truncate: sets the length of a file given by its path."""
     found = _find(held, scope, AT_FDCWD, address, follow=True)
     if found is None or found.inside is None:
         return None
@@ -125,7 +125,7 @@ def truncate(held: HeldCall, scope: Scope, address: int, size: int) -> Found:
 
 
 def two_paths(held: HeldCall, scope: Scope, operation: str, args: tuple[int, int, int, int, int]) -> Found:
-    """A rename or a link; one of the two paths may lie outside."""
+    """A rename or a link; one of the two paths may lie outside the root."""
     number, old, other, new, flags = args
     source: FoundPath | None
     if flags & _EMPTY_PATH and operation == "link" and held.text(old) == b"":
@@ -154,7 +154,7 @@ def two_paths(held: HeldCall, scope: Scope, operation: str, args: tuple[int, int
 
 
 def symlink(held: HeldCall, scope: Scope, text: int, number: int, address: int) -> Found:
-    """symlinkat: `target` is the text of the link."""
+    """symlinkat; `target` is the text of the link."""
     found, leads = _find(held, scope, number, address, follow=False), held.text(text)
     if found is None or found.inside is None or leads is None:
         return None
@@ -168,13 +168,13 @@ def symlink(held: HeldCall, scope: Scope, text: int, number: int, address: int) 
 
 
 def asked(held: HeldCall, scope: Scope, operation: str, found: FoundPath | None) -> Found:
-    """A call that reads: it is shown, and the process does it itself."""
+    """A call that only reads: it is reported, and the process performs it."""
     if found is None or found.inside is None:
         return None
     return Act(call=shown(held, scope, operation, found.inside)._replace(size_before=found.size), perform=None)
 
 
 def look(held: HeldCall, scope: Scope, number: int, address: int, flags: int = 0) -> Found:
-    """stat and its like, which only read."""
+    """stat and similar calls, which only read."""
     found = _find(held, scope, number, address, follow=not flags & SYMLINK_NOFOLLOW)
     return asked(held, scope, "stat", found)

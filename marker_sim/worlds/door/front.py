@@ -1,20 +1,20 @@
-"""A local directory as the storage of a run: what commands behind the door do there passes the interceptor.
+"""A local directory as the storage of a run: the storage calls of commands behind the door pass the interceptor.
 
     command ── system call ──► door ──► interceptor: faults ──► done ──► effect recorded ──► answer
                                         └──────────── under its lock ────────────┘
 
-As on S3 (worlds/s3_front) an effect has the whole content of a file after it. Of a marker file that is emptied and
-written again, or written over, the history says so: `overwrite-begin`, `overwrite-piece`, and `overwrite-end` when all
-that it held before is there again, or when its writer closes it and it is not empty. What is only added to is put. A
-file outside of marker directories is put when it is made, empty, and when its writer closes it; at a close nothing but
-a death or a pause can happen.
+As on S3 (worlds/s3_front), an effect holds the whole content of a file after it. For a marker file that is truncated or
+overwritten in place the history has `overwrite-begin`, `overwrite-piece`, and `overwrite-end` when all its earlier
+content is there again, or when its writer closes it and it is not empty. A file that is only appended to is a `put`. A
+file outside of marker directories is a `put` when it is created, empty, and when its writer closes it; only a death or
+a pause can be injected at a close.
 
-    IO_ERROR               EIO; `applied`: the call is done all the same
-    DISK_FULL              ENOSPC, for calls that need room; the first of several, if it is a write, is done by half
-    SLOW_STORAGE           done and answered `late_ms` later
-    TORN_WRITE             half of a write is done, nothing of it with `empty`, and its process dies
-    a death, PAUSE         by the interceptor's `inject`, before the call or after it
-    POWER_LOST             the same, for every process; then what was not synced is taken back (worlds/disk.py)
+    IO_ERROR               EIO; `applied`: the call is performed all the same
+    DISK_FULL              ENOSPC for calls that need room; if the first of several is a write, half of it is done
+    SLOW_STORAGE           performed and answered `late_ms` later
+    TORN_WRITE             half of a write is done, with `empty` none of it, and its process dies
+    a death, PAUSE         by the interceptor's `inject`, before or after the call
+    POWER_LOST             a death of every process; then unsynced changes are reverted (worlds/disk.py)
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from marker_sim.worlds.door.door import Door
 from marker_sim.worlds.door.known_files import NO_FILE, FileId, KnownFiles, files_below, paths_below
 from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
 
-UNSEEN = "storage calls that were not seen: "  # Begins what a run counts for each sentence of `unseen`.
+UNSEEN = "storage calls that were not seen: "  # Prefix of the counters of a run, one for each sentence of `unseen`.
 OTHERWISE = "changed, and not by a call that stopped"
-POWER = "power"  # What takes back what was not synced.
+POWER = "power"  # The process name of effects that revert unsynced changes.
 _EXCHANGE = 2  # RENAME_EXCHANGE of renameat2.
 _ERRORS = {
     FaultKind.IO_ERROR: errno.EIO,
@@ -50,9 +50,9 @@ _ERRORS = {
 
 
 class DoorFront(ABC):
-    """Calls that stopped at a door meet the faults of `interceptor`, which may be another for each run.
+    """Injects the faults of `interceptor` into calls that stopped at a door; each run may set another interceptor.
 
-    start: as of the door. rest: settings of the door.
+    start: the door's. rest: settings of the door.
     """
 
     def __init__(self, root: Path, interceptor: Interceptor, **rest: Any) -> None:
@@ -64,18 +64,18 @@ class DoorFront(ABC):
         self.start = self.door.start
 
     def check(self) -> None:
-        """HarnessError when the kit failed at a call, so that no command is blamed for it."""
+        """Raise HarnessError when the kit failed at a call, so that no command is blamed for it."""
         self.door.check()
 
     def _strike(self, call: FileCall, seen: StorageCall) -> Decision | None:
-        """What a fault that strikes at a call does to it, None for nothing; it strikes until the call is applied."""
+        """The decision of the fault that strikes at a call, None for none; it is active until the call is applied."""
         armed = self.interceptor.strike(seen)
         if armed is None:
             return None
         self._struck[call.number] = armed
         return decision_of(armed, call)
 
-    # What the door asks; the interceptor's lock is held.
+    # Callbacks of the door; the interceptor's lock is held.
 
     @abstractmethod
     def _decide(self, call: FileCall) -> Decision: ...
@@ -90,9 +90,9 @@ class DoorFront(ABC):
 class DirectoryFront(DoorFront):
     """Watches a directory until `close`.
 
-    full: while it is, every call that needs room fails with ENOSPC, of processes that serve. refused: how many did.
+    full: while True, every call of a server that needs room fails with ENOSPC. refused: the number of such failures.
     callers: the processes whose calls stopped here.
-    power: it may be lost.
+    power: whether a loss of power can be simulated.
     """
 
     def __init__(self, root: Path, interceptor: Interceptor, *, reads: bool = False, power: bool = False) -> None:
@@ -100,23 +100,24 @@ class DirectoryFront(DoorFront):
         self.refused = 0
         self.callers: set[str] = set()
         self._files = KnownFiles(root)
-        self._before: dict[str, tuple[str, bytes]] = {}  # What marker files held that a process writes again.
-        self._changed: set[str] = set()  # Other files, whose writers have them open.
-        self._writers: dict[FileId, set[int]] = {}  # Processes that opened a file or wrote to it, until they close it.
+        # The earlier content of marker files that a process is rewriting, with that process.
+        self._before: dict[str, tuple[str, bytes]] = {}
+        self._changed: set[str] = set()  # Other files that are open for writing.
+        self._writers: dict[FileId, set[int]] = {}  # The processes that opened a file for writing, until they close it.
         root.mkdir(parents=True, exist_ok=True)
         self._disk = Disk(root) if power else None
         super().__init__(root, interceptor, reads=reads)
 
     def objects(self, prefix: str = "") -> dict[str, bytes]:
-        """The files whose path starts so, sorted, as they are at this moment."""
+        """The current files whose path starts with `prefix`, sorted."""
         with self.interceptor.lock:
             return files_below(self.root, prefix)
 
     @property
     def unseen(self) -> tuple[str, ...]:
-        """Sentences about writes that did not stop at the door; the last follows from what a marker directory holds.
+        """Sentences about writes that bypassed the door; the last is inferred from the content of a marker directory.
 
-        HarnessError when the kit failed at a call: then nothing follows from the others either.
+        HarnessError when the kit failed at a call, because the sentences would then be unreliable.
         """
         self.check()
         with self.interceptor.lock:
@@ -126,13 +127,13 @@ class DirectoryFront(DoorFront):
             return (*self.door.unseen, *(f"{path} {OTHERWISE}" for path in islice(strange, 1)))
 
     def rewriting(self, prefix: str) -> bool:
-        """Whether a file whose path starts so is being written again in place."""
+        """Whether a live process is rewriting a file in place whose path starts with `prefix`."""
         with self.interceptor.lock:
             writers = ((path, process) for path, (process, _) in self._before.items())
             return any(path.startswith(prefix) and self.door.lives(process) for path, process in writers)
 
     def remove(self, prefix: str, process: str) -> None:
-        """Remove a directory with all below it in the name of a process; no fault strikes, and it vanishes at once."""
+        """Remove a directory and its content in the name of a process, atomically and without faults."""
         with self.interceptor.lock:
             gone = paths_below(self.root, f"{prefix}/")
             away = TemporaryDirectory(dir=self.root, prefix=".removed-", ignore_cleanup_errors=True)
@@ -143,14 +144,14 @@ class DirectoryFront(DoorFront):
             self.settle(prefix)
 
     def settle(self, path: str) -> None:
-        """What the kit made at a path, or removed there, is on the disk."""
+        """Mark what the kit created or removed at a path as synced to disk."""
         if self._disk is not None:
             self._disk.settle(path)
 
     def lose_power(self, names: bool, lengths: bool) -> None:
-        """What was not synced is taken back, as effects of `POWER`; all processes are dead, and the lock is held.
+        """Revert all unsynced changes, recorded as effects of `POWER`. All processes are dead, and the lock is held.
 
-        names, lengths: are kept as they are.
+        names, lengths: whether unsynced names and file lengths are kept.
         """
         assert self._disk is not None, "a directory whose power may be lost is watched from its beginning"
         self._disk.lose_power(names, lengths)
@@ -162,8 +163,8 @@ class DirectoryFront(DoorFront):
         def grows(path: str) -> bool:
             return path in now and keeps(path, before.get(path, b""), now[path])
 
-        # No state in between counts: what moved from one file to another is never in neither, and a type file comes
-        # first and goes last.
+        # Judges must see no impossible state in between: a name that moved is always in one of the files, and a type
+        # file is created first and deleted last.
         def turn(path: str) -> tuple[bool, bool, bool, str]:
             return not grows(path), path not in now, path.endswith(f"/{TYPE_FILE}") is (path not in now), path
 
@@ -171,10 +172,10 @@ class DirectoryFront(DoorFront):
             if before.get(path) != now.get(path):
                 self._record(None, call, path, now.get(path))
             else:
-                self._files.keep(path, now[path])  # It may be another inode.
+                self._files.keep(path, now[path])  # The inode may have changed.
 
     def close(self) -> None:
-        """End every command; HarnessError when calls met a defect of the kit. May be called again."""
+        """End every command; HarnessError when the kit failed at a call. May be called again."""
         self.door.close()
         self.check()
 
@@ -202,7 +203,7 @@ class DirectoryFront(DoorFront):
 
     def _closed(self, call: FileCall) -> None:
         if call.pid not in self._writers.get(call.file, ()):
-            return  # A child that was forked with the file closes it before it becomes another program.
+            return  # A forked child inherited the file and closes it before exec.
         self._writers[call.file].discard(call.pid)
         seen = self._shown(call)
         armed = self.interceptor.strike(seen)
@@ -214,7 +215,7 @@ class DirectoryFront(DoorFront):
                 self._keep(seen, path, data)
                 ended.append(("put", path, data))
             elif path in self._before and (data := self._files.contents[path]):
-                del self._before[path]  # One that is left empty is opened again and written.
+                del self._before[path]  # An empty file will be opened again and written.
                 ended.append(("overwrite-end", path, data))
         for effect in ended[:-1]:
             self.interceptor.applied(None, seen, *effect)
@@ -224,12 +225,12 @@ class DirectoryFront(DoorFront):
             self.interceptor.passed_by(armed, seen)
 
     def _shown(self, call: FileCall) -> StorageCall:
-        """A call as plans name it, on a name that its file has."""
+        """A call in the terms of plans, with a current name of its file."""
         names = self._files.names(call.file, call.path)
         return shown(call if not names or call.path in names else call._replace(path=names[0]))
 
     def _effects(self, call: FileCall) -> list[tuple[str, bytes | None]]:
-        """What a call changed: the content of each path after it, None for one that is gone."""
+        """The content of each path that a call changed, None for a deleted path."""
         changed = dict(self._changes(call))
         links = ((link, data) for link, data in self._files.changed_links() if link not in changed)
         return [*changed.items(), *links]
@@ -250,13 +251,13 @@ class DirectoryFront(DoorFront):
                 yield from self._files.at(call.path)
 
     def _written(self, call: FileCall) -> Iterator[tuple[str, bytes | None]]:
-        """Each name of a file that was opened for writing, or changed, in the latter case."""
+        """Register the writer of a file; yield its names with their content if the call changed or created it."""
         made, file = _creates(call), call.file
         if file == NO_FILE:
             file = self._files.id_of(call.path)
         if made:
-            self._writers[file] = set()  # Those of an earlier file had this inode.
-        if call.operation != "cut" or call.file != NO_FILE:  # truncate(2) opens nothing.
+            self._writers[file] = set()  # The writers known so far were those of an earlier file with this inode.
+        if call.operation != "cut" or call.file != NO_FILE:  # truncate(2) opens no file.
             self._writers.setdefault(file, set()).add(call.pid)
         if call.operation == "open" and not (made or _empties(call)):
             return
@@ -278,10 +279,10 @@ class DirectoryFront(DoorFront):
         self._files.keep(path, data)
 
     def _operation(self, call: StorageCall, path: str, data: bytes | None) -> str:
-        """What an effect is called: whether a file is being written again, or whole."""
+        """The operation of an effect: a put, a deletion, or part of rewriting a file in place."""
         writer, held = self._before.get(path, ("", None))
         if held is not None and not self.door.lives(writer):
-            del self._before[path]  # What it left is what the file holds now.
+            del self._before[path]  # Its writer died: what the file holds now is its content.
             held = None
         if data is None or call.operation in ("rename", "link") or directory_of(path) is None:
             self._before.pop(path, None)
@@ -299,7 +300,7 @@ class DirectoryFront(DoorFront):
 
 
 class LockOf:
-    """The lock of the interceptor that a front has at the moment. Only the door's thread uses it."""
+    """The lock of the interceptor that a front currently has. Used only by the door's thread."""
 
     def __init__(self, interceptor: Callable[[], Interceptor]) -> None:
         self._interceptor = interceptor
@@ -313,7 +314,7 @@ class LockOf:
 
 
 def decision_of(armed: ArmedFault, call: FileCall) -> Decision | None:
-    """What a fault does to a call; None for nothing: `inject` affects its process."""
+    """The decision of a fault about a call; None when only `inject` affects the process."""
     settings = armed.fault.settings
     if not armed.hits(call.role):
         return None
@@ -323,21 +324,21 @@ def decision_of(armed: ArmedFault, call: FileCall) -> Decision | None:
         return None
     filling = armed.kind is FaultKind.DISK_FULL and armed.fired == 1 < settings.calls
     if filling and call.operation == "write" and len(call.data) > 1:
-        return Decision(bytes_max=len(call.data) // 2)  # As a disk does that becomes full within it.
+        return Decision(bytes_max=len(call.data) // 2)  # A disk that becomes full during a write stores part of it.
     if armed.kind is FaultKind.SLOW_STORAGE:
         return Decision(late_ms=settings.late_ms)
     return Decision(error=_ERRORS[armed.kind], applied=settings.applied)
 
 
 def shown(call: FileCall) -> StorageCall:
-    """A call as plans name it; what gets a path by a rename or link counts as a call on that path."""
+    """A call in the terms of plans; a rename or link counts as a call on its target."""
     path = call.target if call.operation in ("rename", "link") and call.target else call.path
     also = [name for name, fits in (("put", _puts(call)), ("cut", _empties(call))) if fits]
     return StorageCall(call.process, call.role, call.operation, path, (*also,), needs_room(call))
 
 
 def needs_room(call: FileCall) -> bool:
-    """Whether a full disk refuses it."""
+    """Whether a full disk refuses the call."""
     return call.operation in ("write", "allocate", "mkdir", "link", "symlink", "mknod") or _creates(call)
 
 
@@ -346,21 +347,21 @@ def _puts(call: FileCall) -> bool:
 
 
 def _creates(call: FileCall) -> bool:
-    """Whether it makes a regular file, or an opened one."""
+    """Whether the call creates a regular file."""
     if call.operation == "mknod":
         return stat.S_IFMT(call.flags) in (0, stat.S_IFREG)
     return call.operation == "open" and call.size_before is None
 
 
 def _empties(call: FileCall) -> bool:
-    """Whether a file that has content loses some of it."""
+    """Whether the call removes content of a file that has some."""
     if call.operation == "cut":
         return call.size < (call.size_before or 0)
     return call.operation == "open" and bool(call.flags & os.O_TRUNC) and bool(call.size_before)
 
 
 def keeps(path: str, before: bytes, now: bytes) -> bool:
-    """Whether all that a file held is still in it."""
+    """Whether a file still contains all of its earlier content."""
     if now.startswith(before):
         return True
     if marker_file_index(path.rpartition("/")[2]) is None:

@@ -1,4 +1,4 @@
-"""A process that is held at a call: what the kit reads of it, and how the kit acts in its place."""
+"""A process stopped at a call: what the kit reads of it, and how the kit acts in its place."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _STREAMS = {b"in": b"0", b"out": b"1", b"err": b"2"}
 
 
 class Status(NamedTuple):
-    """What `/proc/TID/status` says: the process, and as whom it reaches files."""
+    """The parts of `/proc/TID/status` that are needed: the process, and the ids with which it accesses files."""
 
     pid: int
     umask: int
@@ -42,7 +42,7 @@ class Status(NamedTuple):
 
 
 class OpenFile(NamedTuple):
-    """A file that a process has open: its path as it is now, and what the kit's `fstat` and F_GETFL say of it.
+    """A file that a process has open: its current path, and the results of the kit's `fstat` and F_GETFL.
 
     file: device and inode.
     """
@@ -56,7 +56,7 @@ class OpenFile(NamedTuple):
 
 
 class HeldCall:
-    """A thread held at a call. `keep` holds directories that the kit opened for it until `close`."""
+    """A thread stopped at a call. `keep` holds descriptors that the kit opened for it until `close`."""
 
     def __init__(self, notice: Notice, name: str) -> None:
         self.notice = notice
@@ -68,15 +68,15 @@ class HeldCall:
 
     @property
     def pid(self) -> int:
-        """The process of the thread."""
+        """The process id of the thread."""
         return self.status.pid
 
     def number(self, argument: int) -> int:
-        """An argument that is an int: a number of a file, AT_FDCWD, flags."""
+        """An argument as an int: a file descriptor, AT_FDCWD, flags."""
         return signed(self.arguments[argument])
 
     def memory(self, address: int, size: int) -> bytes:
-        """What is at an address, as far as it can be read; HarnessError when this process may not look."""
+        """The memory at an address, as far as it is readable; HarnessError when the kit may not read it."""
         try:
             file = open_memory(f"/proc/{self.thread}/mem")
         except PermissionError as error:
@@ -86,13 +86,13 @@ class HeldCall:
             ) from None
         try:
             return os.pread(file, size, address)
-        except (OSError, OverflowError):  # The kernel says EFAULT to the process when it gets there.
+        except (OSError, OverflowError):  # The kernel reports EFAULT to the process itself.
             return b""
         finally:
             os.close(file)
 
     def store(self, address: int, data: bytes) -> None:
-        """Write to memory, where the kernel would; at a bad address nothing happens."""
+        """Write to the memory of the process; does nothing at a bad address."""
         file = os.open(f"/proc/{self.thread}/mem", os.O_WRONLY | os.O_CLOEXEC)
         try:
             with contextlib.suppress(OSError, OverflowError):
@@ -101,22 +101,22 @@ class HeldCall:
             os.close(file)
 
     def text(self, address: int) -> bytes | None:
-        """The path at an address, None when there is none."""
+        """The path at an address, None when the address is bad."""
         data, end, _ = self.memory(address, PATH_BYTES_MAX).partition(b"\0")
         return data if end else None
 
     def keep(self, file: int) -> int:
-        """A number that is closed with this."""
+        """Close this descriptor in `close`; returns it."""
         self._kept.append(file)
         return file
 
     def close(self) -> None:
-        """Close what was kept."""
+        """Close all kept descriptors."""
         while self._kept:
             os.close(self._kept.pop())
 
     def linked(self, number: int) -> str:
-        """Where the kernel says that an open file is, "" for a number that is not open."""
+        """The kernel's path of an open file, "" for a descriptor that is not open."""
         try:
             return os.readlink(f"/proc/{self.thread}/fd/{number}")
         except OSError:
@@ -124,7 +124,7 @@ class HeldCall:
 
     @contextlib.contextmanager
     def copy(self, number: int) -> Iterator[int]:
-        """The same open file as a number of the kit, for a moment: it keeps locks of a process that dies meanwhile."""
+        """A context with the kit's copy of an open file. The copy keeps the locks of a process that dies meanwhile."""
         copied = kernel.copy_of(self.pid, self.thread, number)
         try:
             yield copied
@@ -132,7 +132,7 @@ class HeldCall:
             os.close(copied)
 
     def open_file(self, number: int) -> OpenFile:
-        """A look at an open file."""
+        """The state of an open file."""
         with self.copy(number) as file:
             status, flags = os.fstat(file), fcntl.fcntl(file, fcntl.F_GETFL)
             try:
@@ -143,7 +143,7 @@ class HeldCall:
         return OpenFile(self.linked(number), status.st_mode, status.st_size, file_id, flags, offset)
 
     def own(self, path: bytes) -> bytes:
-        """A path in which `/proc/self` and `/dev/fd` are those of the process."""
+        """A path in which `/proc/self` and `/dev/fd` are replaced by those of the process."""
         for pattern, instead in _OF_ITSELF:
             if found := pattern.match(path):
                 begin = instead % self.pid + (_STREAMS[found[1]] if found.re.groups else b"")
@@ -151,7 +151,7 @@ class HeldCall:
         return path
 
     def limit(self, kind: int) -> int | None:
-        """A soft limit of the process (resource.RLIMIT_NOFILE), None for unlimited or one that must not be asked."""
+        """A soft limit of the process (resource.RLIMIT_NOFILE), None when it is unlimited or cannot be read."""
         try:
             soft = resource.prlimit(self.pid, kind)[0]
         except PermissionError:
@@ -160,7 +160,7 @@ class HeldCall:
 
     @contextlib.contextmanager
     def acting(self) -> Iterator[None]:
-        """Within the block this thread reaches files as the process would: its umask, user and groups."""
+        """A context in which this thread accesses files with the umask, user and groups of the process."""
         status = self.status
         os.umask(status.umask)
         mine = (os.geteuid(), os.getegid())
@@ -176,23 +176,23 @@ class HeldCall:
 
 
 def open_memory(path: str) -> int:
-    """The memory of a process, open for reading."""
+    """Open the memory of a process for reading."""
     return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
 
 def signed(value: int) -> int:
-    """The int in the lower half of an argument."""
+    """The lower 32 bits of an argument as a signed int."""
     value &= 0xFFFF_FFFF
     return value - (1 << 32) if value & 0x8000_0000 else value
 
 
 def free_number(held: HeldCall, base: int, cursors: dict[int, int], least: int = 0) -> int | None:
-    """A number from the base upwards that a process has not open, None when all are taken.
+    """A descriptor from `base` on that is free in the process, None when all are taken.
 
-    HarnessError where the process may have no such number, because it lowered its limit.
+    HarnessError when the process lowered its limit so that it cannot have such a descriptor.
 
-    Numbers go round, because the one after the last is probably free; what is free is what /proc says, since nobody
-    sees a process close a number, forks begin with those of their parents, and a taken one would be replaced silently.
+    The search goes round, because the descriptor after the last is probably free. /proc decides what is free: a close
+    is not seen, a fork begins with the descriptors of its parent, and a taken one would be replaced silently.
     """
     end = held.limit(resource.RLIMIT_NOFILE) or resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     first = max(base, least)
@@ -215,7 +215,7 @@ def free_number(held: HeldCall, base: int, cursors: dict[int, int], least: int =
 
 
 def watched(number: int, base: int) -> bool:
-    """Whether writes on a number stop."""
+    """Whether writes on a descriptor stop at the door."""
     return 0 <= number < LOW or number >= base
 
 
@@ -226,9 +226,9 @@ def files_at(path: bytes) -> set[tuple[int, int]]:
 
 
 def written_unseen(processes: Iterable[int], files: set[tuple[int, int]], base: int) -> bool:
-    """Whether a process has one of these files open for writing, on a number on which writes do not stop."""
+    """Whether a process has one of these files open for writing at a descriptor that is not watched."""
     for process in processes:
-        with contextlib.suppress(OSError):  # It is gone.
+        with contextlib.suppress(OSError):  # The process may have ended.
             for number in map(int, os.listdir(f"/proc/{process}/fd")):
                 with contextlib.suppress(OSError):
                     status = os.stat(f"/proc/{process}/fd/{number}")
@@ -250,7 +250,7 @@ def _status(thread: int) -> Status:
     except (FileNotFoundError, ProcessLookupError):
         raise kernel.CallerGone from None
     found = _STATUS.search(text)
-    if found is None:  # It is dead, and its parent has not yet asked for it.
+    if found is None:  # It is a zombie.
         raise kernel.CallerGone
     umask, pid, user, group, groups = found.groups()
     return Status(int(pid), int(umask, 8), int(user), int(group), tuple(map(int, groups.split())))

@@ -1,4 +1,4 @@
-"""Messages of seccomp's listener and calls of the kernel that Python has no names for, by ctypes.
+"""Messages of the seccomp listener, and system calls that Python does not wrap, by ctypes.
 
 Sources: seccomp_unotify(2), seccomp(2), linux/seccomp.h, pidfd_getfd(2), setfsuid(2).
 """
@@ -31,7 +31,7 @@ _PIDFD_THREAD = os.O_EXCL
 
 
 class Notice(NamedTuple):
-    """A call that a thread is held at; arguments are as the kernel has them, unsigned."""
+    """A call at which a thread is stopped; its arguments are unsigned, as the kernel sends them."""
 
     id: int
     thread: int
@@ -40,17 +40,17 @@ class Notice(NamedTuple):
 
 
 class CallerGone(Exception):
-    """The thread that made a call is dead, or the call was interrupted: there is nobody to answer."""
+    """The calling thread died or its call was interrupted, so there is nobody to answer."""
 
 
 def hand_over_at_once(listener: int) -> None:
-    """Whoever waits for the other side gets the processor of this one; before Linux 6.6 as the scheduler likes."""
+    """Let the kernel switch directly between the two sides of a listener; before Linux 6.6 this has no effect."""
     with contextlib.suppress(OSError):
         fcntl.ioctl(listener, _FLAGS, _SYNC_WAKE_UP)
 
 
 def receive(listener: int) -> Notice:
-    """The next call that is held; CallerGone when its thread died meanwhile."""
+    """Receive the next stopped call; CallerGone when its thread died meanwhile."""
     buffer = bytearray(_NOTICE.size)
     with _gone():
         fcntl.ioctl(listener, _RECV, buffer, True)
@@ -59,7 +59,7 @@ def receive(listener: int) -> Notice:
 
 
 def is_held(listener: int, id_: int) -> bool:
-    """Whether the thread still waits for the answer; before that, what was read of it may be somebody else's."""
+    """Whether the thread still waits for the answer. If not, what was read of it may belong to another thread."""
     if listener < 0:
         return False
     try:
@@ -70,19 +70,19 @@ def is_held(listener: int, id_: int) -> bool:
 
 
 def answer(listener: int, id_: int, result: int = 0, error: int = 0) -> None:
-    """Let the thread go on with a result, or with an error."""
+    """Resume the thread with a result, or with an error."""
     with _gone():
         fcntl.ioctl(listener, _SEND, _REPLY.pack(id_, result, -error, 0))
 
 
 def let_pass(listener: int, id_: int) -> None:
-    """Let the kernel do the call as if nobody had looked."""
+    """Let the kernel perform the call unchanged."""
     with _gone():
         fcntl.ioctl(listener, _SEND, _REPLY.pack(id_, 0, 0, _CONTINUE))
 
 
 def answer_with_file(listener: int, id_: int, file: int, number: int, flags: int) -> None:
-    """Put an open file into the process at a number and answer with that number, in one step."""
+    """Install an open file in the process at a descriptor and answer with that descriptor, in one step."""
     with _gone():
         fcntl.ioctl(listener, _ADD, _ADDED.pack(id_, _SET_NUMBER | _SEND_IT, file, number, flags))
 
@@ -111,15 +111,15 @@ def _library() -> ctypes.CDLL:
 
 
 def system_call(name: str, *words: int | bytes) -> int:
-    """A system call by its name; OSError when it fails."""
+    """Make a system call by its name; OSError when it fails."""
     passed = [word if isinstance(word, bytes) else ctypes.c_long(word) for word in words]
     return _checked(_library().syscall(ctypes.c_long(own_numbers()[name]), *passed))
 
 
 def copy_of(process: int, thread: int, number: int) -> int:
-    """The kit's own number of a file that a process has open, sharing its offset and its locks; close it soon.
+    """The kit's own descriptor of a file that a process has open, sharing its offset and locks; close it soon.
 
-    By the thread, since Linux 6.9: the first thread of a process may have ended before the others.
+    Taken from the thread since Linux 6.9, because the first thread of a process may have ended before the others.
     """
     try:
         handle = os.pidfd_open(thread, _PIDFD_THREAD)
@@ -141,12 +141,12 @@ def copy_of(process: int, thread: int, number: int) -> int:
 
 
 def leave_common_directory() -> None:
-    """From now on this thread has a umask and a working directory of its own."""
+    """Give this thread a umask and a working directory of its own."""
     _checked(_library().unshare(_CLONE_FS))
 
 
 def act_as(user: int, group: int, groups: Iterable[int]) -> None:
-    """This thread, and no other, reaches files as that user; what it may not become it does not."""
+    """Let this thread, and no other, access files as that user; ids that it may not take are left unchanged."""
     packed = struct.pack(f"={len(tuple(groups))}I", *groups)
     with contextlib.suppress(PermissionError):
         system_call("setgroups", len(packed) // 4, packed)

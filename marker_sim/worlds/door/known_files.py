@@ -1,7 +1,7 @@
-"""What is known of the files below a directory: the content of each path, and which paths are names of one file.
+"""The known state of files below a directory: the content of each path, and which paths are names of one file.
 
-A write changes every name of a file, and the path of a call is only that by which the file was opened: it may be gone
-by then. So names are found by device and inode. A symbolic link holds what it leads to, which any call may change.
+A write changes every name of a file, and the path of a call is only the one by which the file was opened; it may be
+gone. So names are found by device and inode. A symbolic link has the content of its target, which any call may change.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NO_FILE: FileId = (0, 0)
 
 
 class KnownFiles:
-    """contents: by path, as they were kept last. Files that were there before have no names until they are kept."""
+    """contents: by path, as kept last. Files that existed at the beginning have no names until they are kept."""
 
     def __init__(self, root: Path) -> None:
         self.contents: dict[str, bytes] = {}
@@ -27,7 +27,7 @@ class KnownFiles:
         self._links: set[str] = set()
 
     def keep(self, path: str, data: bytes | None) -> None:
-        """A path holds this from now on; None: it is gone."""
+        """Store the current content of a path; None: the path is gone."""
         before = self._ids.pop(path, NO_FILE)
         if before in self._names:
             del self._names[before][path]
@@ -45,7 +45,7 @@ class KnownFiles:
             self.contents.pop(path, None)
 
     def id_of(self, path: str) -> FileId:
-        """The file that a path leads to now; NO_FILE for none."""
+        """The file at a path now; NO_FILE if there is none."""
         try:
             found = os.stat(self._root / path)
         except OSError:
@@ -53,16 +53,16 @@ class KnownFiles:
         return found.st_dev, found.st_ino
 
     def names(self, file: FileId, path: str) -> list[str]:
-        """The names of a file, with links that lead to it; this path is one as well if it leads there."""
+        """The names of a file, with links that lead to it, and `path` if it leads there."""
         if file == NO_FILE:
             return []
         names = [*self._names.get(file, ()), *(link for link in sorted(self._links) if self.id_of(link) == file)]
         return names if path in names or self.id_of(path) != file else [path, *names]
 
     def at(self, top: str) -> Iterator[tuple[str, bytes | None]]:
-        """What is at a path and below it, by paths, and then None for those that were and are there no longer.
+        """The path and content of everything at and below a path; then None for each known path that is gone.
 
-        Nothing for "", a path outside.
+        Empty for "", a path outside the root.
         """
         if not top:
             return
@@ -75,13 +75,13 @@ class KnownFiles:
         yield from ((path, None) for path in before if path not in there)
 
     def changed_links(self) -> Iterator[tuple[str, bytes | None]]:
-        """The links that hold something else than is known."""
+        """The links whose content differs from what is known."""
         for link in sorted(self._links):
             if (data := self.read(link)) != self.contents.get(link):
                 yield link, data
 
     def read(self, path: str) -> bytes | None:
-        """What a path holds now; None when it is gone, or no regular file, which might have no end."""
+        """The current content of a path; None when it is gone or no regular file, whose content might be endless."""
         file = self._root / path
         with suppress(OSError):
             return file.read_bytes() if file.is_file() else None
@@ -89,7 +89,7 @@ class KnownFiles:
 
 
 def paths_below(root: Path, prefix: str) -> list[str]:
-    """The paths of files below a directory, of those that start so, sorted."""
+    """The paths of files below a directory that start with `prefix`, sorted."""
     found = []
     for folder, _, names in os.walk(root / prefix.rpartition("/")[0]):
         relative = os.path.relpath(folder, root)
@@ -98,6 +98,6 @@ def paths_below(root: Path, prefix: str) -> list[str]:
 
 
 def files_below(root: Path, prefix: str = "") -> dict[str, bytes]:
-    """The files below a directory by their paths there, sorted, of those that start so. Links to files are followed."""
+    """The files below a directory whose path starts with `prefix`, sorted by path. Links to files are followed."""
     files = KnownFiles(root)
     return {path: data for path in paths_below(root, prefix) if (data := files.read(path)) is not None}

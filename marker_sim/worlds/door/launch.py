@@ -1,4 +1,4 @@
-"""Commands that run behind the door: started through the launcher (`__main__.py`), ended with all that they started."""
+"""Commands behind the door: started through the launcher (`__main__.py`), ended with all of their descendants."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from marker_sim.worlds.door.kernel import own_numbers
 from marker_sim.worlds.door.table import assemble, this_machine
 
 START_S = 10.0
-FILES_MAX = 16_384  # What closes every number up to its limit would take seconds over a million of them.
-BASE_MAX = 2_000  # Low enough for scripts that lower the limit to 4,096, and above what most programs have open.
+FILES_MAX = 16_384  # Programs that close every descriptor up to the limit would take seconds for a million.
+BASE_MAX = 2_000  # Below the 4,096 to which scripts lower the limit, and above the descriptors of most programs.
 LAUNCHER = Path(__file__).with_name("__main__.py")
 
 
 @dataclass(slots=True, eq=False)
 class DoorCommand(supervisor.StartedProgram):
-    """A command behind the door. `popen` is its launcher, which ends as the command ends.
+    """A command behind the door. `popen` is its launcher, which exits with the command's status.
 
-    pid, handle: the command itself, by the kernel's number and by a descriptor of the kit.
-    listener: where its calls arrive, and those of all processes that it starts; -1 once it has none.
-    base: numbers of watched files begin here. ended: nobody of it is answered any more.
-    cursors: where to look for the next free number, by process.
+    pid, handle: process id of the command, and a pidfd of it.
+    listener: descriptor on which calls of the command and its descendants arrive; -1 after it was closed.
+    base: first descriptor of watched files. ended: its calls are no longer answered.
+    cursors: where to search for the next free descriptor, by process.
     """
 
     name: str
@@ -53,22 +53,22 @@ class DoorCommand(supervisor.StartedProgram):
         return supervisor.family(self.popen.pid)[1:]
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the command and its descendants, and not to the launcher, which has to end them."""
+        """Send a signal to the command and its descendants, but not to the launcher, which has to end them."""
         for pid in self.pids() if self.popen.returncode is None else ():
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, number)
 
     def kill(self) -> None:
-        """End it: not a call of it is answered any more, and nothing of it is left."""
+        """Kill the command with all its descendants; none of its calls is answered any more."""
         self.end()
 
     def end(self) -> int:
-        """SIGKILL for the command and all that it started; how it ended, when nothing of it is left."""
+        """Kill the command and all its descendants; return the exit status when none is left."""
         self.ended = True
         if self.popen.poll() is None and self.handle >= 0:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self.handle, signal.SIGKILL)
-            self.popen.send_signal(signal.SIGCONT)  # A launcher that was stopped as well would end nothing.
+            self.popen.send_signal(signal.SIGCONT)  # A stopped launcher would end nothing.
         self.control.close()
         try:
             return self.popen.wait(supervisor.END_S)
@@ -126,7 +126,7 @@ def start(
     except (OSError, HarnessError) as error:
         for number in numbers:
             os.close(number)
-        ours.close()  # Which ends the launcher.
+        ours.close()  # This ends the launcher.
         if popen is not None:
             popen.wait(supervisor.END_S)
         if isinstance(error, HarnessError):
@@ -137,7 +137,7 @@ def start(
 
 
 def _refusal(words: Sequence[str], text: str) -> str:
-    """The sentence for what a launcher says was refused."""
+    """The error message for a refusal that a launcher reported."""
     _, doing, number = text.split() if text else ("", "nothing", "0")
     why = f"{errno.errorcode.get(int(number), number)} ({os.strerror(int(number))})"
     match doing, int(number):

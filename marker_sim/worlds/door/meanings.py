@@ -1,4 +1,4 @@
-"""The meaning of each system call that stops, by its name."""
+"""Translates each system call that stops at the door, by its name."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ from marker_sim.worlds.door.open_files import (
 )
 from marker_sim.worlds.door.paths import AT_FDCWD, LeadsNowhere
 
-_CURRENT = (1 << 64) - 1  # The offset of pwritev2 that means the file's own.
+_CURRENT = (1 << 64) - 1  # The offset with which pwritev2 uses the file's own.
 _C = AT_FDCWD
 
 
 def _answered(file: int) -> None:
-    """A sync of what is below the root means what worlds/disk.py makes of it; a real disk would only be slow."""
+    """Check only that the file is open: worlds/disk.py models syncs below the root, and a real one would be slow."""
 
 
 _MEANINGS: dict[str, Callable[[HeldCall, Scope, tuple[int, ...]], Found]] = {
@@ -99,7 +99,7 @@ _MEANINGS: dict[str, Callable[[HeldCall, Scope, tuple[int, ...]], Found]] = {
 
 
 def read_call(held: HeldCall, scope: Scope) -> Found:
-    """What a held call is."""
+    """Translate the call at which a process is stopped."""
     try:
         return _MEANINGS[held.name](held, scope, held.arguments)
     except LeadsNowhere as nowhere:

@@ -1,9 +1,9 @@
-"""Calls on numbers of open files: what each means below the root, and how the kit does it in the place of the process.
+"""Calls on open file descriptors: translates each into an act below the root, and performs it for the process.
 
-The kit gets a copy of the open file for a moment, so the offset and the flags are shared. sendfile and copy_file_range
-are writes of what their source has. From a pipe or socket, for which the kit would wait, they are refused, and so are
-splice and reflinks, as by a file system that has no such thing: callers go back to writing, which is seen byte by byte.
-A copy of a number gets a watched number, so that writes on it stop too.
+The kit takes a copy of the open file for a moment, so offset and flags are shared. sendfile and copy_file_range become
+writes of their source's content. They are refused from a pipe or socket, for which the kit would have to wait, and so
+are splice and reflinks, as by a file system without them: callers fall back to writes, which are seen byte by byte.
+A duplicate gets a watched descriptor, so that writes on it stop too.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from marker_sim.worlds.door.held import WRITE_BYTES_MAX, HeldCall, OpenFile, sig
 from marker_sim.worlds.door.paths import relative
 
 _IOV_MAX = 1024
-_SYNCED = os.RWF_DSYNC | os.RWF_SYNC  # Of pwritev2.
+_SYNCED = os.RWF_DSYNC | os.RWF_SYNC  # Flags of pwritev2.
 Data = Callable[[], bytes | None]
-"""Reads what is to be written; None at a bad address, of which the kernel tells the process."""
+"""Reads the data to write; None at a bad address, for which the kernel reports the error to the process."""
 
 
 def _file(held: HeldCall, scope: Scope, number: int) -> tuple[OpenFile, str] | None:
-    """An open file below the root, with its path there; None for any other."""
+    """An open file below the root with its relative path; None for any other."""
     if relative(scope.root, held.linked(number)) is None:
         return None
     try:
@@ -47,7 +47,7 @@ def _file(held: HeldCall, scope: Scope, number: int) -> tuple[OpenFile, str] | N
 def write(
     held: HeldCall, scope: Scope, data: Data, offset: int | None = None, flags: int = 0, argument: int = 0
 ) -> Found:
-    """A write to a file, at an offset or where the open file is. argument: which one is its number."""
+    """A write to a file, at `offset` or at the file's own. argument: index of the argument that is the descriptor."""
     number = held.number(argument)
     found = _file(held, scope, number)
     if found is None or not stat.S_ISREG(found[0].mode) or not found[0].flags & os.O_ACCMODE:
@@ -79,7 +79,7 @@ def write(
 
 
 def _put(file: int, data: bytes, offset: int, flags: int, of_file: int, cut: bool) -> int:
-    """Write at an offset, -1 for the file's own. Past the page cache (O_DIRECT) data begins with a page of memory."""
+    """Write at an offset, -1 for the file's own. Data for O_DIRECT is aligned to a page of memory."""
     if not of_file & os.O_DIRECT or not data:
         return os.write(file, data) if offset < 0 and not flags else os.pwritev(file, [data], offset, flags)
     with mmap.mmap(-1, len(data)) as pages:
@@ -97,7 +97,7 @@ def _put(file: int, data: bytes, offset: int, flags: int, of_file: int, cut: boo
 def transfer(
     held: HeldCall, scope: Scope, into: int, source: int, offsets: tuple[int, int], size: int, error: int
 ) -> Found:
-    """sendfile and copy_file_range, as a write of what the source has; `error` when it is no file, or with O_APPEND.
+    """sendfile and copy_file_range, as a write of the source's content; `error` if it is no file, or with O_APPEND.
 
     into, source: the indices of the arguments that are file descriptors.
     offsets: the addresses of the two offsets, of the target and of the source; 0 for the current position.
@@ -138,13 +138,13 @@ def transfer(
 
 
 def one_piece(held: HeldCall, address: int, size: int) -> Data:
-    """What is to be written, from one place."""
+    """The data of a write from one buffer."""
     size = min(size, WRITE_BYTES_MAX)
     return lambda: held.memory(address, size) or (None if size else b"")
 
 
 def pieces(held: HeldCall, address: int, count: int) -> Data:
-    """The pieces that a process has in several places, in order."""
+    """The data of a write from several buffers, in order."""
 
     def data() -> bytes | None:
         pieces = tuple(struct.iter_unpack("=QQ", held.memory(address, 16 * min(count, _IOV_MAX))))
@@ -157,7 +157,7 @@ def pieces(held: HeldCall, address: int, count: int) -> Data:
 def on_number(
     held: HeldCall, scope: Scope, operation: str, act: Callable[[int], object], size: int = 0, offset: int = 0
 ) -> Found:
-    """A call on one open file that returns nothing."""
+    """A call on one open file that returns 0."""
     number = held.number(0)
     found = _file(held, scope, number)
     if found is None or not (stat.S_ISREG(found[0].mode) or stat.S_ISDIR(found[0].mode)):
@@ -175,7 +175,7 @@ def on_number(
 
 
 def allocate(held: HeldCall, scope: Scope, mode: int, offset: int, size: int) -> Found:
-    """fallocate: `size` of the call is where the allocated part ends."""
+    """fallocate: the call's `size` is the end of the allocated range."""
     words = (mode, offset, size)
     return on_number(
         held, scope, "allocate", lambda file: kernel.system_call("fallocate", file, *words), offset + size, offset
@@ -183,12 +183,12 @@ def allocate(held: HeldCall, scope: Scope, mode: int, offset: int, size: int) ->
 
 
 def sync_all(held: HeldCall, scope: Scope) -> Found:
-    """sync: of everything."""
+    """sync, of all file systems."""
     return Act(call=shown(held, scope, "sync", ""), perform=lambda _: 0)
 
 
 def sync_system(held: HeldCall, scope: Scope) -> Found:
-    """syncfs: of the root's file system through any number."""
+    """syncfs, of the root's file system by any descriptor."""
     number = held.number(0)
     try:
         if os.stat(f"/proc/{held.thread}/fd/{number}").st_dev != os.stat(scope.root).st_dev:
@@ -199,7 +199,7 @@ def sync_system(held: HeldCall, scope: Scope) -> Found:
 
 
 def closing(held: HeldCall, scope: Scope) -> Found:
-    """close of a file that was open for writing: only shown, and not when the process has the same file open twice."""
+    """close of a file open for writing: reported only if it is the process's last descriptor of that file."""
     number = held.number(0)
     found = _file(held, scope, number)
     if found is None or not stat.S_ISREG(found[0].mode) or not found[0].flags & os.O_ACCMODE:
@@ -219,12 +219,12 @@ def _leads(name: str, to: tuple[int, int]) -> bool:
 
 
 def refused(held: HeldCall, scope: Scope, argument: int, error: int) -> Found:
-    """A way into a file that cannot be seen."""
+    """Refuse a way to write to a watched file that the door cannot see."""
     return error if _file(held, scope, held.number(argument)) is not None else None
 
 
 def copied(held: HeldCall, scope: Scope, least: int = 0, close_on_exec: bool = False) -> Found:
-    """dup and F_DUPFD: the copy gets a watched number, of which nobody is asked."""
+    """dup and F_DUPFD: the copy gets a watched descriptor; no decision is needed."""
     number = held.number(0)
     found = _file(held, scope, number)
     if found is None or not found[0].flags & os.O_ACCMODE or least < 0:
@@ -239,7 +239,7 @@ def copied(held: HeldCall, scope: Scope, least: int = 0, close_on_exec: bool = F
 
 
 def copied_to(held: HeldCall, scope: Scope, target: int) -> Found:
-    """dup2: the process does it; a number between those that are watched escapes."""
+    """dup2, performed by the process; writes escape if the target is not a watched descriptor."""
     target = signed(target)
     found = None if watched(target, scope.base) else _file(held, scope, held.number(0))
     if found is not None and found[0].flags & os.O_ACCMODE:
@@ -248,7 +248,7 @@ def copied_to(held: HeldCall, scope: Scope, target: int) -> Found:
 
 
 def mapped(held: HeldCall, scope: Scope) -> Found:
-    """mmap of a file for writing, which is not seen."""
+    """mmap of a file for writing, whose writes are not seen."""
     found = _file(held, scope, held.number(4))
     if found is not None:
         scope.unseen.append(f"{found[1]} is mapped, and what is written to memory does not stop")

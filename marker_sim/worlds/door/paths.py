@@ -1,8 +1,8 @@
-"""Where the path of a call leads: the kernel resolves directories as the process would, and the last name is looked at.
+"""Resolves the path of a call: the kernel resolves directories as for the process, the kit looks at the last name.
 
-A path begins at the process' working directory or at one that it has open; the last name's symbolic links are followed
-one by one. What lies outside the root is none of the kit's business, and the process does it itself. What leads nowhere
-fails as it would in the process, and is not shown.
+A path begins at the working directory of the process or at a directory that it has open; symbolic links at the last
+name are followed one by one. Paths outside the root are left to the process. A path with a missing directory fails as
+it would in the process, and is not reported.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _NUMBERS = re.compile(r"/proc/\d+(/task/\d+)?/fd")
 
 
 class FoundPath(NamedTuple):
-    """A path that was found.
+    """A resolved path.
 
-    directory, name: an open directory and the name in it, for calls of the "at" form.
+    directory, name: an open directory and the name in it, for the "at" system calls.
     inside: relative to the root, None when it lies outside.
-    mode, size: of what is there, 0 and None for nothing.
+    mode, size: of the file there, 0 and None if there is none.
     """
 
     directory: int
@@ -38,12 +38,12 @@ class FoundPath(NamedTuple):
 
     @property
     def storage(self) -> bool:
-        """Whether there is a file, a directory, a link or nothing, and no pipe or device."""
+        """Whether the path holds a file, a directory, a link or nothing, rather than a pipe or device."""
         return not self.mode or stat.S_ISREG(self.mode) or stat.S_ISDIR(self.mode) or stat.S_ISLNK(self.mode)
 
 
 class LeadsNowhere(Exception):
-    """A directory of a path is missing; the argument is the error number of the call."""
+    """A directory of a path is missing; the argument is the errno of the call."""
 
 
 def relative(root: str, path: str) -> str | None:
@@ -54,10 +54,10 @@ def relative(root: str, path: str) -> str | None:
 
 
 def find(held: HeldCall, root: str, number: int, path: bytes, follow: bool) -> FoundPath | None:
-    """Where a path of a call leads, from an open directory or AT_FDCWD; None when it leads nowhere.
+    """Resolve the path of a call from an open directory or AT_FDCWD; None when the path cannot be resolved.
 
-    LeadsNowhere where a directory of it is missing: the call has this error. Were it left to the process, the directory
-    might be there by then, and what it does in it would not be seen.
+    LeadsNowhere when a directory of it is missing: the call fails with this errno. If it were left to the process, the
+    directory might exist by then, and the call would not be seen.
     """
     try:
         start = -1
@@ -92,7 +92,7 @@ def _walk(held: HeldCall, root: str, start: int, path: bytes, follow: bool) -> F
             if not _NUMBERS.fullmatch(folder):
                 path, start = text + (b"/" if path.endswith(b"/") else b""), directory
                 continue
-            # A file by its number: no path leads there for certain, so the kernel follows this one by itself.
+            # A file given by its descriptor: its path may be gone, so the kernel follows the link itself.
             whole, found = os.fsdecode(text), os.stat(name, dir_fd=directory)
         tail = b"/" if path.endswith(b"/") and name != b"." else b""
         return FoundPath(

@@ -1,11 +1,10 @@
 """The system calls that stop at the door, with their numbers on x86-64 and aarch64, and the filter that stops them.
 
-The filter is a program for the kernel's packet filter (BPF). It sees numbers and no paths. Files below the root have
-numbers from the base upwards, because the kit chooses them, so a write to a socket never stops and one to a watched
-file always does. Each call is one block: compare its number, else jump past the block; within it every way ends with an
-answer.
+The filter is a program for the kernel's packet filter (BPF). It sees numbers and no paths. The kit gives files below
+the root descriptors from `base` on, so a write to a socket never stops and a write to a watched file always does. Each
+call is one block: compare its number, else jump past the block; every path through the block ends with a verdict.
 
-aarch64 has the forms with a directory alone; its numbers come from the kernel's headers (asm-generic/unistd.h) and were
+aarch64 has only the forms with a directory; its numbers come from the kernel's headers (asm-generic/unistd.h) and were
 not tried on such a machine.
 """
 
@@ -20,7 +19,7 @@ from typing import NamedTuple
 
 from marker_sim.errors import HarnessError
 
-LOW = 10  # Writes on numbers below it are watched as well: a shell copies an opened file to 1.
+LOW = 10  # Writes on descriptors below it are watched as well: a shell duplicates an opened file to 1.
 FICLONE, FICLONERANGE = 0x40049409, 0x4020940D
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _MAP_SHARED, _PROT_WRITE = 1, 2
@@ -29,13 +28,14 @@ _KILL, _NOTIFY, _ERROR, _ALLOW = 0x8000_0000, 0x7FC0_0000, 0x0005_0000, 0x7FFF_0
 _NEGATIVE = 0x8000_0000
 _NUMBER_AT, _MACHINE_AT, _ARGUMENTS_AT = 0, 4, 16  # In struct seccomp_data.
 Step = tuple[int, int, int, int]
-_ELSE = -1  # A jump to the end of its block, where the call is allowed.
+_ELSE = -1  # A jump to the end of the block, which allows the call.
 
 
 class ArgumentTest(NamedTuple):
-    """What an argument must be for a call to stop.
+    """The condition on an argument under which a call stops.
 
-    test: any-bit of a mask, one-of some values, watched (a number on which writes stop), or given (from the base on).
+    test: any-bit of a mask, one-of some values, watched (a descriptor on which writes stop), or given (from the base
+    on).
     """
 
     argument: int
@@ -44,9 +44,9 @@ class ArgumentTest(NamedTuple):
 
 
 class SystemCall(NamedTuple):
-    """A row: numbers by machine (0 where a machine has no such call), and the conditions under which it stops.
+    """A row: its numbers by machine (0 where a machine has no such call), and the conditions under which it stops.
 
-    error: what every such call gets without stopping, "" for none. reads: it stops only where reads are watched.
+    error: the errno that every such call gets without stopping, "" for none. reads: stops only where reads are watched.
     """
 
     name: str
@@ -58,7 +58,7 @@ class SystemCall(NamedTuple):
 
 
 class Machine(NamedTuple):
-    """A kind of processor. audit: its number in a filter's data. x32: the bit of its second interface, 0 for none."""
+    """A processor architecture. audit: its number in filter data. x32: the bit of its second interface, 0 for none."""
 
     name: str
     audit: int
@@ -128,7 +128,7 @@ STOPPED = (
     SystemCall("faccessat", 269, 48, reads=True),
     SystemCall("faccessat2", 439, 439, reads=True),
 )
-# Those that the kit makes itself and Python has no function for.
+# System calls that the kit makes and Python does not wrap.
 OWN = (
     SystemCall("seccomp", 317, 277),
     SystemCall("pidfd_getfd", 438, 438),
@@ -152,11 +152,11 @@ def numbers(machine: Machine) -> dict[str, int]:
 
 
 def assemble(machine: Machine, base: int, reads: bool) -> bytes:
-    """The program for files with numbers from `base` upwards, as an array of struct sock_filter."""
+    """The filter for watched descriptors from `base` on, as an array of struct sock_filter."""
     steps = [
         (_LOAD, 0, 0, _MACHINE_AT),
         (_EQUAL, 1, 0, machine.audit),
-        (_RETURN, 0, 0, _KILL),  # A program for another machine could make every call unseen.
+        (_RETURN, 0, 0, _KILL),  # Numbers of another machine would let every call pass unseen.
         (_LOAD, 0, 0, _NUMBER_AT),
     ]
     if machine.x32:
@@ -186,7 +186,7 @@ def _block(row: SystemCall, base: int, reads: bool) -> list[Step]:
 
 
 def _tests(condition: ArgumentTest, base: int) -> list[Step]:
-    """The argument is loaded and compared: onwards when it fits."""
+    """The steps that load an argument and compare it; a match continues with the next step."""
     load = (_LOAD, 0, 0, _ARGUMENTS_AT + 8 * condition.argument)
     match condition.test:
         case "any-bit":

@@ -30,15 +30,15 @@ from marker_sim.worlds.recorder import Recorder
 POLL_S = 0.1
 JOIN_S = 2.0
 _BEFORE_IT_ASKS = (FaultKind.PAUSE, FaultKind.DIRECTORY_REMOVED)
-_NO_TEXT = re.compile("[\udc80-\udcff]")  # Surrogates stand for bytes that are no UTF-8.
+_NO_TEXT = re.compile("[\udc80-\udcff]")  # Surrogates stand for bytes that are not UTF-8.
 
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """The requests of the clients of one run.
+    """Sends the requests of the clients of one run.
 
-    directory: how requests write a marker directory.
-    identity: each create carries one, and its resend the same (`requestid`, our extension).
+    directory: maps a marker directory to its form in requests.
+    identity: whether each create carries an identity, which its resend repeats (`requestid`, our extension).
     """
 
     recorder: Recorder
@@ -61,13 +61,13 @@ class Requests:
         arrived: Callable[[Server], object] = lambda server: None,
         over: Callable[[], bool] = lambda: False,
     ) -> HttpOutcome | None:
-        """One invocation with its completion; None when the client was killed before there was one, or the run is over.
+        """Send one request and record it; None if the client was killed before its completion, or the run is over.
 
-        request: its identity, "" for one of its own.
-        spelled, form: how it writes the directory, and all of it, as `Op.spelled` and `Op.form`.
+        request: its identity, "" for a fresh one.
+        spelled, form: how it writes the directory, and the form of the request, as `Op.spelled` and `Op.form`.
         fault: what happens to the request on its way.
-        arrived: called each time it was handed to a connected server.
-        over: whether no client may ask any more; asked at the moment of the invocation, with the recorder's lock held.
+        arrived: called each time when the request was passed to a connected server.
+        over: whether clients may send no more requests; called at the invocation, with the recorder's lock held.
         """
         recorder = self.recorder
         address, target = written(place, self.directory(place), spelled)
@@ -88,7 +88,7 @@ class Requests:
                 process, "client", "invoke", operation, *place, path, value, caused_by=server.started
             )
         if invoke < 0:
-            return None  # The history is over: nobody may ask for what it does not have.
+            return None  # The history is closed, so the request could not be recorded.
 
         def sent() -> None:
             recorder.record(server.name, "server", "observe", "arrived", caused_by=invoke)
@@ -107,14 +107,14 @@ class Requests:
 
 
 def _may_be_refused(operation: str, spelled: bool, form: str) -> str | None:
-    """What allows a server to refuse a reading or deletion: its directory is spelled otherwise, its body is chunked."""
+    """Why a server may refuse a listing or deletion: an unusual spelling of the directory, or a chunked body."""
     if operation in ("create", "hostile"):
         return None
     return SPELLED if spelled else IN_CHUNKS if (operation, form) == ("delete", CHUNKED) else None
 
 
 class Scripts:
-    """The clients of one run. After an answer to a create they look at storage (`ServerFaultInjector.on_ack`)."""
+    """The clients of one run. After an answer to a create they read storage (`ServerFaultInjector.on_ack`)."""
 
     def __init__(
         self,
@@ -141,16 +141,16 @@ class Scripts:
 
     @property
     def over(self) -> bool:
-        """Whether every client is through."""
+        """Whether every client has performed its operations."""
         return self._left == 0
 
     @property
     def idle_s(self) -> float:
-        """Seconds since a client asked or was answered, or had another server to ask."""
+        """Seconds since a client last sent a request, got an answer, or could choose another server."""
         return time.monotonic() - max(self._asked_s, self._injector.changed_s)
 
     def start(self) -> None:
-        """All clients begin."""
+        """Start all clients."""
         self._asked_s = time.monotonic()
         for thread in self._threads:
             thread.start()
@@ -160,7 +160,7 @@ class Scripts:
         self._ended.set()
 
     def end(self) -> None:
-        """End all clients and cut the connections of those that wait. Call it when the history is closed."""
+        """End all clients and cut the connections of those that wait. Called when the history is closed."""
         self._ended.set()
         for connection in list(self._connections):
             connection.abort()
@@ -191,7 +191,7 @@ class Scripts:
                 self._left -= 1
 
     def _server(self, op: Op) -> Server | None:
-        """The server to send an operation to, once there is one; None when the run is over."""
+        """The server for an operation, as soon as there is one; None when the run is over."""
         news = self._injector.news
         while not self._ended.is_set():
             with news:
@@ -203,7 +203,7 @@ class Scripts:
         return None
 
     def _perform(self, process: str, actor: str, op: Op, server: Server, connection: HttpConnection) -> bool:
-        """One operation; whether the client goes on as another process."""
+        """Perform one operation; returns whether the client continues as another process."""
         fault = self._before(process, actor, op)
         self._asked_s = time.monotonic()
         outcome = self._requests.send(
@@ -250,5 +250,5 @@ class Scripts:
 
 
 def as_sent(name: str) -> str | bytes:
-    """The name, as bytes where they are no text."""
+    """The name, as bytes if it is not valid text."""
     return name.encode("utf-8", "surrogateescape") if _NO_TEXT.search(name) else name

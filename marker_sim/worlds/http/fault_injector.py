@@ -27,23 +27,25 @@ from marker_sim.worlds.interceptor import StorageCall
 from marker_sim.worlds.recorder import Act, Recorder
 
 LOOK_AT_ACK_EVERY_S = 0.12
-WRITTEN_S, WRITTEN_MAX_S = 2.0, 15.0  # Without a storage call: of a failed write nobody writes the rest; and at most.
+# Without a storage call to go by: after a failed write the rest never comes; and the upper limit.
+WRITTEN_S, WRITTEN_MAX_S = 2.0, 15.0
 SECOND_STARTUP_S, SECOND_STARTS = 20.0, 2
-KIT_PROBE, PROBE_INSTANT = "kit-probe-", "000"  # Of a table that only the kit asks for.
-OF_POWER = "power lost, kept: "  # Begins what a run counts for each way.
+KIT_PROBE, PROBE_INSTANT = "kit-probe-", "000"  # Table and instant that only the kit's own requests name.
+OF_POWER = "power lost, kept: "  # Prefix of the counters of a run, one for each kind of power loss.
 KILL, PAUSE, SECOND = FaultKind.KILL.value, FaultKind.PAUSE.value, FaultKind.SECOND_SERVER.value
 POWER_LOST = FaultKind.POWER_LOST.value
 
 
 class ServerFaultInjector:
-    """The servers of one run and what happens to them. `servers` are those alive, the first one first.
+    """The servers of one run and their faults. `servers` are those alive, the first one first.
 
-    world: of the run. counts: what happened how often. trouble: what went wrong in other threads of the run.
-    news: notified when there are other servers to ask; changed_s: when that was (time.monotonic).
-    pauses: of each paused server, until when each of them lasts.
-    exited: whether a server ended by itself. starting: one that is started again after a death, while it is.
-    workdir: of the servers of this run, below that of the fleet. before: puts a proxy before a server that came up
-        and returns its port; None for no proxy.
+    world: the storage of the run. counts: the number of events by kind. trouble: errors in other threads of the run.
+    news: notified when the servers to ask have changed; changed_s: when that was (time.monotonic).
+    pauses: for each paused server, the ends of its pauses.
+    exited: whether a server ended by itself. starting: a server that is being started again after a death.
+    workdir: of the servers of this run, below that of the fleet. before: puts a proxy before a new server and returns
+    its
+        port; None for no proxy.
     """
 
     def __init__(
@@ -68,12 +70,13 @@ class ServerFaultInjector:
         self.starting: Server | None = None
         self.before: Callable[[Server], int | None] = lambda server: None
         self._looked_s = 0.0
-        self._deaths = sum(fault.target == "server" and fault.kind.row.kills for fault in plan.faults)  # Still to come.
+        # Deaths of servers that the plan still has.
+        self._deaths = sum(fault.target == "server" and fault.kind.row.kills for fault in plan.faults)
         self.world = world(self)
         self._place = ServerPlace(self.world.surroundings, plan.num_threads, plan.interval_ms)
 
     def thread(self, act: Callable[..., object], *arguments: object) -> threading.Thread:
-        """A thread that does something; what goes wrong in it goes wrong in the run."""
+        """Start a thread that calls `act`; an error in it fails the run."""
 
         def guarded() -> None:
             try:
@@ -87,7 +90,7 @@ class ServerFaultInjector:
 
     @property
     def living(self) -> tuple[Server, ...]:
-        """The servers to ask: those alive that nobody has ended."""
+        """The live servers that nobody has ended."""
         return tuple(server for server in self.servers if not server.ended)
 
     def serves(self, process: str) -> bool:
@@ -96,7 +99,7 @@ class ServerFaultInjector:
 
     @property
     def running(self) -> tuple[Server, ...]:
-        """The servers alive and the one that is started again."""
+        """The live servers and the one that is being started again."""
         return (*self.servers, *filter(None, [self.starting]))
 
     def restarts(self, process: str) -> bool:
@@ -104,7 +107,7 @@ class ServerFaultInjector:
         return self.starting is not None and self.starting.name == process
 
     def start(self, slot: str = "first", startup_s: float | None = None, again: bool = False) -> Server:
-        """Start a server and let clients know; HarnessError when it does not come up. again: after a death."""
+        """Start a server and notify clients; HarnessError when it does not come up. again: after a death."""
         directory = self.world.address(MarkerDirectory(f"{KIT_PROBE}{slot}", PROBE_INSTANT))
         begin = self._begin_again if again else lambda launch: launch()
         try:
@@ -122,14 +125,14 @@ class ServerFaultInjector:
         return server
 
     def _begin_again(self, launch: Callable[[], Server]) -> Server:
-        with self.recorder.lock:  # Not a call of it passes before it is known.
+        with self.recorder.lock:  # None of its calls passes before the server is known.
             self.starting = launch()
             if self.world.has_called(self.starting.name):
                 raise HarnessError(f"{self.starting.name} was started ahead, and called storage before it was needed")
         return self.starting
 
     def take_over(self, server: Server) -> None:
-        """A server that lives already, from an earlier run; those after it go on in its {workdir}."""
+        """Use a live server of an earlier run; servers after it use its {workdir}."""
         self._home = server.slot.rpartition("/")[0]
         self._serves(server)
         self._start_ahead()
@@ -144,7 +147,7 @@ class ServerFaultInjector:
             self.fleet.start_ahead(self._place)
 
     def on_ack(self, place: MarkerDirectory) -> None:
-        """Read storage now and then, at the moment when a create was answered."""
+        """Read storage now and then at the moment when a create was answered."""
         try:
             if self._look_is_due() and self.stopping.acquire(blocking=False):
                 try:
@@ -155,7 +158,7 @@ class ServerFaultInjector:
             self.trouble.append(error)
 
     def check(self) -> None:
-        """Notice servers that ended by themselves, and raise what went wrong in other threads."""
+        """Record servers that ended by themselves, and raise errors of other threads."""
         for server in list(self.servers):
             if server.exited() is not None and not server.ended:
                 server.ended = True
@@ -182,16 +185,17 @@ class ServerFaultInjector:
                 self.world.reader.look_at_dead(place)
 
     def restart(self, healed: bool = False) -> None:
-        """Start again on the same directories, with a fresh port, a server that a fault at a call may kill meanwhile.
+        """Start a server again on the same directories, with a fresh port; a fault at a call may kill it meanwhile.
 
-        healed: all faults are over, so one that does not come up now has ended by itself. Before, storage may be why.
+        healed: all faults are over, so a server that does not come up has ended by itself. Before, storage may be the
+        reason.
         """
         try:
             started = self.start(startup_s=None if healed else self.fleet.again_s, again=True)
             self.recorder.fault(started.name, "restart")
         except NotServing as none:
             if none.killed:
-                return  # What killed it has it started again.
+                return  # The fault that killed it starts it again.
             if not healed:
                 self.counts["server not up again until faults were over"] += 1
                 return
@@ -199,7 +203,7 @@ class ServerFaultInjector:
             self._exited(none.server, none.how)
 
     def second_begins(self) -> Server | None:
-        """A second server on the same storage; None when it refuses to start beside the first, which is its right.
+        """Start a second server on the same storage; None when it refuses to run beside the first, which is its right.
 
         One that exits is started once more, as service managers do.
         """
@@ -217,22 +221,23 @@ class ServerFaultInjector:
         return None
 
     def second_ends(self, server: Server) -> None:
-        """Kill the second server; the first one goes on."""
+        """Kill the second server; the first one continues."""
         with self.stopping:
             self.recorder.fault(server.name, KILL, SECOND, act=server.kill)
             self.recorder.fault("second", SECOND, "end")
             self._gone(server)
 
     def wait(self, duration_s: float, until: Callable[[], bool]) -> None:
-        """Let time pass until something holds, and notice exits."""
+        """Let time pass until a condition holds, and record exits."""
         deadline = time.monotonic() + duration_s
         while not until() and (left := deadline - time.monotonic()) > 0:
             self.check()
             time.sleep(min(left, 0.02))
 
     def end(self) -> None:
-        """The run is over: kill what lives, and not while it writes a file again in place, so that no guarantee is
-        judged by this.
+        """Kill all servers at the end of the run.
+
+        Not while one rewrites a file in place, so that no guarantee is judged by that.
         """
         began = called = time.monotonic()
         calls = -1
@@ -244,7 +249,7 @@ class ServerFaultInjector:
             self._now_living([])
 
     def _ended(self, late: bool) -> bool:
-        """Whether no file was being written again, and all servers were killed. late: killed all the same."""
+        """Kill all servers unless a file is being rewritten; returns whether it did. late: kill in any case."""
         with self.recorder.lock:
             if self.servers and self.world.rewriting() and not late:
                 return False
@@ -266,7 +271,7 @@ class ServerFaultInjector:
             self.news.notify_all()
 
     def kill(self, server: Server, call: StorageCall | None) -> None:
-        """SIGKILL at once, without waiting until it is dead. call: where it dies, None for no call."""
+        """Send SIGKILL without waiting for the death. call: the storage call at which it dies, None for no call."""
         server.ended = True
         self._deaths -= 1
         self._fault(server, KILL, call, server.program.kill)
@@ -277,9 +282,9 @@ class ServerFaultInjector:
         self.recorder.fault(server.name, kind, path=path, act=act, error=place)
 
     def lose_power(self, server: Server, settings: FaultSettings, call: StorageCall | None) -> list[Server]:
-        """Power fails: every server dies, and what was not synced is taken back before anything else happens.
+        """Simulate a power loss: kill every server, and revert what was not synced before anything else happens.
 
-        The servers that died by it. call: as of `kill`.
+        Returns the servers that died. call: as of `kill`.
         """
         names, lengths = settings.names or settings.lengths, settings.lengths
         kept = "names and lengths" if lengths else "names" if names else "nothing"

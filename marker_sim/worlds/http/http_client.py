@@ -50,7 +50,7 @@ from marker_sim.history import CallError, Kind, Value
 from marker_sim.names import data_path
 from marker_sim.plan import ALONE
 
-if TYPE_CHECKING:  # Scripts need the words of requests, and nobody who sends one.
+if TYPE_CHECKING:  # Scripts use this module's forms of requests without urllib3.
     from urllib3.connection import HTTPConnection
 
 CHUNKED = "empty-chunk"
@@ -89,7 +89,7 @@ _BODY_SHOWN = 160
 
 
 class HttpOutcome(NamedTuple):
-    """How a request ended."""
+    """The outcome of a request."""
 
     kind: Kind
     value: Value
@@ -120,9 +120,9 @@ class HttpConnection:
     ) -> HttpOutcome:
         """Send one request and wait for its end.
 
-        sent: called each time it was handed to a connected server.
-        fault: what happens to the request on its way, which goes over a connection of its own then.
-        form: as `Op.form`; some go over a connection of their own as well.
+        sent: called each time when the request was passed to a connected server.
+        fault: what happens to the request on its way; it then uses a connection of its own.
+        form: as `Op.form`; some forms use a connection of their own as well.
         """
         import urllib3.exceptions as failed
 
@@ -188,7 +188,7 @@ class HttpConnection:
 
 
 def probe(port: int, directory: str) -> str:
-    """The error of a port that is asked whether an unused marker directory exists; "" when it answers true or false."""
+    """Why a port does not serve: its error when asked whether an unused marker directory exists; "" if it serves."""
     connection = HttpConnection(port, timeout_s=2.0)
     try:
         outcome = connection.call("exists", {"markerdirpath": directory}, lambda: None)
@@ -219,7 +219,7 @@ def interpret(operation: str, status: int, body: bytes, content_type: str = "") 
     try:
         value = json.loads(text)
     except ValueError:
-        packed = body.startswith(GZIP)  # A body that a client accepted is unpacked by now.
+        packed = body.startswith(GZIP)  # The client has already unpacked a body that it accepted.
         wrong = "a compressed body, which the client did not accept" if packed else "malformed body"
         return HttpOutcome("info", None, f"{wrong}: {_raw(body)}")
     if operation in ("list", "list-data", "list-log"):
@@ -248,7 +248,7 @@ def _short(error: BaseException) -> str:
 
 
 def query(parameters: Mapping[str, str | bytes], form: str) -> str:
-    """The parameters of a request, in a form."""
+    """The query string of a request, encoded as its form says (`Op.form`)."""
     match form:
         case "escaped":
             return "&".join(f"{_escaped(name)}={_escaped(value)}" for name, value in parameters.items())
@@ -258,7 +258,7 @@ def query(parameters: Mapping[str, str | bytes], form: str) -> str:
 
 
 def head(port: int, method: str, target: str, form: str = "") -> bytes:
-    """A whole request, which has no body."""
+    """The text of a request without a body."""
     chunked = form == CHUNKED and method == "POST"
     body = "Transfer-Encoding: chunked\r\n\r\n0" if chunked else "Content-Length: 0"
     more = _FORM_HEADERS.get(form, "")
@@ -320,7 +320,7 @@ def _copy(port: int, method: str, target: str, sent: Callable[[], object], late_
     try:
         exchange(port, method, target, sent, "", COPY_TIMEOUT_S)
     except (OSError, HTTPException):
-        return  # The server is gone, or answers the first only; whoever sent the copy does not look at its reply.
+        return  # The server is gone or answers only the first; nobody reads the reply to the copy.
 
 
 def _reply(connection: socket.socket, method: str) -> Received:
@@ -330,7 +330,7 @@ def _reply(connection: socket.socket, method: str) -> Received:
 
 
 def _reset(connection: socket.socket) -> None:
-    """Let the connection end with a reset."""
+    """Make the close of a connection send a reset."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 

@@ -1,6 +1,6 @@
-"""A local directory under runs of real servers: the kit does every storage call of theirs (worlds/door/front.py).
+"""A local directory as the storage of real servers: the kit performs all their storage calls (worlds/door/front.py).
 
-A disk that is full for a while refuses what needs room, from any server, with ENOSPC.
+While the disk is full, calls of any server that need room fail with ENOSPC.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from marker_sim.worlds.door.front import DirectoryFront
 from marker_sim.worlds.http.world import DirectoryReader, RunGround, RunStorage, Surroundings
 from marker_sim.worlds.interceptor import Interceptor
 
-FORMS = {"path": "", "file": "file:"}  # What requests write before the path.
+FORMS = {"path": "", "file": "file:"}  # The prefix of a path in requests, by form.
 
 
 class LocalWorld(RunStorage):
@@ -31,12 +31,12 @@ class LocalWorld(RunStorage):
     def __init__(self, ground: RunGround, root: Path, form: str, command: str) -> None:
         self._root = root / ground.storage
         super().__init__(command, f"{FORMS[form]}{self._root}", str(self._root), {})
-        self._filling = 0  # Faults that do.
+        self._filling = 0  # The number of active faults that fill the disk.
         self._front = DirectoryFront(self._root, ground.interceptor(""), reads=ground.reads, power=ground.power)
         self.bind(ground)
 
     def bind(self, ground: RunGround) -> None:
-        """The next run is below the same root."""
+        """Serve the next run below the same root."""
         self._recorder = ground.recorder
         # A server with a format of its own may keep all directories in one file.
         self.interceptor = self._front.interceptor = ground.interceptor("" if self.command else f"{ground.table}/")
@@ -51,7 +51,7 @@ class LocalWorld(RunStorage):
         self._front.settle(ground.table)
 
     def describe(self) -> dict[str, Any]:
-        """The storage in a header."""
+        """The storage fields of a history's header."""
         return {
             "storage": "local",
             "witness": "effects",
@@ -60,7 +60,7 @@ class LocalWorld(RunStorage):
         }
 
     def surroundings(self, process: str) -> Surroundings:
-        """{storage} is the root, and servers start behind the door."""
+        """The root as {storage}, and a start behind the door."""
         return Surroundings({"storage": str(self._root)}, {}, self._front.start)
 
     def unseen(self) -> tuple[str, ...]:
@@ -68,7 +68,7 @@ class LocalWorld(RunStorage):
         return self._front.unseen
 
     def echo(self) -> None:
-        """Wait until the front answers, as a call of a server does."""
+        """Wait until the front answers a call, made as a server makes its calls."""
         with self._recorder.lock:
             pass
 
@@ -77,7 +77,7 @@ class LocalWorld(RunStorage):
         return self._front.door.held.get(process, HeldCalls())
 
     def rewriting(self) -> bool:
-        """Whether a marker file is empty or shorter for the moment."""
+        """Whether a server is rewriting a marker file in place."""
         return self._front.rewriting(self.interceptor.below)
 
     def has_called(self, process: str) -> bool:
@@ -85,7 +85,7 @@ class LocalWorld(RunStorage):
         return process in self._front.callers
 
     def fill_disk(self) -> Callable[[], bool]:
-        """The disk is full from now on; it has room again when no other fault fills it either."""
+        """Fill the disk; it has room again after the result is called and no other fault fills it."""
         refused = self._front.refused
         self._fill(1, "begin")
 
@@ -103,11 +103,11 @@ class LocalWorld(RunStorage):
             self._recorder.fault("storage", FaultKind.DISK_FULL.value, which)
 
     def lose_power(self, names: bool, lengths: bool) -> None:
-        """Take back what was not synced."""
+        """Revert what was not synced."""
         self._front.lose_power(names, lengths)
 
     def remove(self, place: MarkerDirectory, process: str) -> None:
-        """Remove a marker directory; readers see it vanish in one step."""
+        """Remove a marker directory, atomically for readers."""
         self._front.remove(place.path, process)
 
     def close(self) -> None:

@@ -34,11 +34,11 @@ from marker_sim.worlds.interceptor import SERVERS, ArmedFault, StorageCall
 from marker_sim.worlds.proxies.faults import described
 
 FOR_MS_MAX = 1_500
-SECOND_MS_MAX = 10_000  # A second server lives as long as its clients ask, which ends the faults of a run.
+SECOND_MS_MAX = 10_000  # Longer than other faults: clients use the second server meanwhile.
 SILENT_CALLS_MAX = 3
 TYPE_FILES, MARKER_FILES = rf"/{TYPE_FILE}$", r"/MARKERS\d+$"
-_FILE_NAME = re.compile(r"/?MARKERS.*\Z")  # Of a pattern: it says nothing where names of files mean something else.
-_TEMPORARY = r"MARKERS\d+[^/]*$"  # Marker files and what is written to become one of them.
+_FILE_NAME = re.compile(r"/?MARKERS.*\Z")  # In a pattern; other formats of markers have no such files.
+_TEMPORARY = r"MARKERS\d+[^/]*$"  # Marker files, and temporary files that become one.
 # The storage calls at a site.
 CALLS = {
     "server: directory listed": Call("", ("list",)),
@@ -53,7 +53,7 @@ CALLS = {
 }
 OF_REQUESTS = (REQUEST_QUEUED, REPLY)
 OF_CLIENTS = (*BREAKING, FaultKind.PAUSE, FaultKind.DIRECTORY_REMOVED)
-OUTSIDE = "outside"  # What processes are called that change storage beside the servers.
+OUTSIDE = "outside"  # The process name of programs other than servers that change storage.
 _EVERYWHERE = (FaultKind.KILL, FaultKind.PAUSE, FaultKind.SECOND_SERVER)
 OF_SERVERS = {
     "s3": (
@@ -90,7 +90,7 @@ CANNOT = {
 
 
 def done(fault: Fault, storage: str) -> Fault | None:
-    """The fault as it can be done to a real server, with limits that real time asks for; None when it cannot be."""
+    """The fault as real servers can have it, with limits for real time; None when they cannot have it."""
     kind, site = fault.kind, fault.site
     if fault.target in ("server", "second"):
         if kind not in OF_SERVERS[storage] or fault.target == "second":
@@ -113,12 +113,12 @@ def done(fault: Fault, storage: str) -> Fault | None:
 
 
 def refuses_calls(fault: Fault) -> bool:
-    """Whether storage fails at calls that fit, until the fault is over."""
+    """Whether storage fails at matching calls until the fault is over."""
     return isinstance(fault.trigger, Call) and not fault.kind.row.kills
 
 
 def at_a_call(fault: Fault) -> bool:
-    """Whether it is due at a call on storage."""
+    """Whether the fault is due at a storage call."""
     return fault.site in CALLS or isinstance(fault.trigger, Call)
 
 
@@ -133,12 +133,12 @@ _CLIENT_SITES = {client_site(kind, after) for kind in ROUTES for after in (False
 
 
 class PlanFaults:
-    """The faults of one run. Clients report where they are; `drive` does what takes time, in the thread of the run.
+    """The faults of one run. Clients report their positions; `drive` does what takes time, in the thread of the run.
 
     met: how often each kind happened.
-    calls: what servers called on storage while faults were armed.
-    second_is_coming: whether a second server was begun and does not answer so far.
-    wires: what faults of connections are put on.
+    calls: the storage calls of servers while faults were armed.
+    second_is_coming: whether the second server is starting and does not answer yet.
+    wires: injects the faults of connections.
     """
 
     def __init__(self, plan: Plan, injector: ServerFaultInjector, places: tuple[MarkerDirectory, ...]) -> None:
@@ -164,7 +164,7 @@ class PlanFaults:
                 self._waiting[fault.target, site, fault.n].append(fault)
 
     def arm(self, world: RunStorage) -> None:
-        """Arm the faults at calls on storage."""
+        """Arm the faults at storage calls."""
         if world.interceptor is None:
             return
         for fault in self._at_calls:
@@ -173,7 +173,7 @@ class PlanFaults:
                 call = within(self._injector.workdir, call)
             if world.layout != "hudi":
                 call = call._replace(pattern=_FILE_NAME.sub("/", call.pattern))
-            awhile = fault.kind is FaultKind.DISK_FULL and bool(fault.site)  # And not for this call alone.
+            awhile = fault.kind is FaultKind.DISK_FULL and bool(fault.site)  # And not for one call.
             self._armed.append(ArmedFault(replace(fault, trigger=call), caller=SERVERS, outside=awhile))
         world.interceptor.arm(*self._armed)
 
@@ -184,16 +184,16 @@ class PlanFaults:
         return {fault: each.fired for fault, each in armed if each.fired}
 
     def before(self, actor: str, kind: str) -> list[Fault]:
-        """A client is about to ask."""
+        """The faults due before a client's request."""
         return self._arrive(*dict.fromkeys(((actor, ""), (actor, client_site(kind, False)))))
 
     def after(self, actor: str, kind: str) -> list[Fault]:
-        """A client has its answer."""
+        """The faults due after a client got its answer."""
         site = client_site(kind, True)
         return self._arrive((actor, site)) if site else []
 
     def remove(self, place: MarkerDirectory) -> None:
-        """Another program removes a marker directory."""
+        """Remove a marker directory in the name of another program."""
         recorder, kind = self._injector.recorder, FaultKind.DIRECTORY_REMOVED.value
         with self._lock:
             self.met[kind] += 1
@@ -203,15 +203,15 @@ class PlanFaults:
         recorder.fault(process, kind, "end", place.path)
 
     def arrived(self, server: Server) -> None:
-        """A request was handed to a server."""
+        """Count a request that was passed to a server."""
         self._strike(server, self._arrive(("server", REQUEST_QUEUED)))
 
     def answered(self, server: Server) -> None:
-        """A client read a reply of a server."""
+        """Count a reply of a server that a client read."""
         self._strike(server, self._arrive(("server", REPLY)))
 
     def inject(self, armed: ArmedFault, call: StorageCall) -> None:
-        """A fault is due at a call on storage; the recorder's lock is held, so nothing here waits."""
+        """Inject a fault that is due at a storage call; the recorder's lock is held, so nothing here waits."""
         server = next((server for server in self._injector.running if server.name == call.process), None)
         if server is not None and not server.ended:
             self._begin(server, armed.fault, call)
@@ -231,9 +231,9 @@ class PlanFaults:
             time.sleep(0.004)
 
     def heal(self) -> None:
-        """Everything that was begun ends, nothing begins any more, and a server lives."""
+        """End all faults, start no others, and make sure that a server lives."""
         with self._injector.stopping:
-            self._healed = True  # A client may have met a fault, and not begun it so far.
+            self._healed = True  # A client may have met a fault that has not begun yet.
         world = self._injector.world
         if world.interceptor is not None:
             self.calls = tuple(world.interceptor.calls)
@@ -283,7 +283,7 @@ class PlanFaults:
                 self._begin(server, fault)
 
     def _begin(self, server: Server, fault: Fault, call: StorageCall | None = None) -> None:
-        """Do a fault of a server now; what follows from it later is put off."""
+        """Begin a fault of a server now, and schedule its later effects."""
         if wire_of(fault):
             self.wires.due(fault)
         elif effect := self._EFFECTS.get(fault.kind):
@@ -295,13 +295,13 @@ class PlanFaults:
         self._later(0, partial(self._died, server, fault))
 
     def _lose_power(self, server: Server, fault: Fault, call: StorageCall | None) -> None:
-        if not self.second_is_coming:  # That one would live on.
+        if not self.second_is_coming:  # The first one would live on.
             self.met[fault.kind.value] += 1
             for dead in self._injector.lose_power(server, fault.settings, call):
                 self._later(0, partial(self._died, dead, fault))
 
     def _pause(self, server: Server, fault: Fault, call: StorageCall | None) -> None:
-        """A pause, or a longer one; one within another does nothing."""
+        """Pause a server, or prolong its pause; a shorter pause within another changes nothing."""
         injector, for_ms = self._injector, fault.settings.for_ms
         until = time.monotonic() + for_ms / 1000
         with injector.recorder.lock:
@@ -325,7 +325,7 @@ class PlanFaults:
         heal = self._injector.world.fill_disk()
         self._later(fault.settings.for_ms or math.inf, partial(self._has_room, heal))
 
-    # What a fault of a server does, given the server, the fault, and the call at which it strikes, if there is one.
+    # Begins a fault of a server, given the server, the fault, and the call at which it strikes, if there is one.
     _EFFECTS: ClassVar[Mapping[FaultKind, Callable[[PlanFaults, Server, Fault, StorageCall | None], None]]] = {
         FaultKind.KILL: _kill,
         FaultKind.ORPHANED: _kill,
@@ -336,15 +336,15 @@ class PlanFaults:
         FaultKind.DISK_FULL: _fill_disk,
     }
 
-    # What follows from a fault later, in the thread of the run.
+    # Later effects of faults, in the thread of the run.
 
     def _later(self, after_ms: float, act: Callable[[], object]) -> None:
-        """Do something after a while; when everything is healed at the latest."""
+        """Call `act` after a while, at the latest when everything is healed."""
         with self._lock:
             heapq.heappush(self._due, (time.monotonic() + after_ms / 1000, next(self._number), act))
 
     def _comes(self, by: float = math.inf) -> bool:
-        """Whether something is put off to a time before another."""
+        """Whether an effect is scheduled before a time."""
         return bool(self._due) and self._due[0][0] < by
 
     def _do_what_is_due(self, all_of_it: bool = False) -> None:
@@ -369,7 +369,7 @@ class PlanFaults:
         self.met[FaultKind.DISK_FULL.value] += heal()
 
     def _proceed(self, server: Server) -> None:
-        """One of its pauses is over; it goes on after the last."""
+        """End one pause of a server; it continues after the last one."""
         injector = self._injector
         with injector.stopping, injector.recorder.lock:
             injector.pauses[server].pop(0)
@@ -392,7 +392,7 @@ class PlanFaults:
 
 
 def call_of(fault: Fault) -> Call:
-    """The call at which the interceptor injects a fault of a site, or at a call already."""
+    """The storage call at which a fault is injected, also for a fault at a site."""
     call = fault.trigger if isinstance(fault.trigger, Call) else CALLS[fault.site]._replace(n=fault.n)
     if fault.kind is FaultKind.TORN_WRITE:
         pattern = _TEMPORARY if call.pattern == MARKER_FILES else call.pattern

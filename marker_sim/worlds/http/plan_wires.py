@@ -33,7 +33,7 @@ _CLASSES = {"wire": WIRE, "storage": STORAGE_WIRE}
 
 
 def wire_of(fault: Fault) -> str:
-    """The wire that a fault is put on: between clients and servers, or servers and object store; "" for none."""
+    """The wire of a fault: between clients and servers, or servers and object store; "" for none."""
     return _CLASSES[fault.kind.row.cls] if fault.kind.row.family == "proxy" else ""
 
 
@@ -76,13 +76,13 @@ class PlanWires:
             self.injector.before = self._before
 
     def due(self, fault: Fault) -> None:
-        """A fault is to strike as soon as those before it are over; nothing here waits."""
+        """Queue a fault, which strikes as soon as those before it are over; this call does not wait."""
         with self._lock:
             if not self._over.is_set():
                 self._due.append(self._striker.submit(self._strike, fault, len(self._due) + 1))
 
     def after_those_due(self, act: Callable[[], None]) -> None:
-        """Call `act` as soon as every fault that is due was tried, the last of them while it lasts, or never."""
+        """Call `act` when every queued fault has been tried: during the last of them, or never."""
         with self._lock:
             waits = self._tried < len(self._due)
             if waits:
@@ -92,11 +92,11 @@ class PlanWires:
 
     @property
     def idle(self) -> bool:
-        """Whether every fault that was due is over."""
+        """Whether every queued fault is over."""
         return all(each.done() for each in self._due)
 
     def heal(self) -> list[Evidence]:
-        """Remove and stop all faults of wires; returns the evidence of each that struck."""
+        """End all wire faults; returns the evidence of each that struck."""
         self._stop()
         struck = [each.result() for each in self._due if not each.cancelled()]
         return [each for each in struck if each is not None]
@@ -113,7 +113,7 @@ class PlanWires:
         self._striker.shutdown(cancel_futures=True)
 
     def _before(self, server: Server) -> int:
-        """Put a wire before a server; its port."""
+        """Put a wire before a server; returns its port."""
         assert self._toxiproxy is not None
         wire = self._doors[server] = self._toxiproxy.proxy(server.name, server.port)
         return wire.port
@@ -133,7 +133,7 @@ class PlanWires:
             act()
 
     def _put_on(self, fault: Fault, number: int) -> Evidence | None:
-        """Put a fault on the wire of the server that lives, or will; None where there is none."""
+        """Put a fault on the wire of the current or next server; None if there is no wire."""
         injector = self.injector
 
         def last(seconds: float) -> None:
@@ -154,9 +154,9 @@ class PlanWires:
         return WireFaults(injector.recorder, process, request, last, server.started, unknown).strike(wire, fault)
 
     def _to_server(self, path: str = "") -> bytes:
-        """Asks a server whether a marker directory exists that nothing uses, in more bytes than it takes.
+        """A request whether an unused marker directory exists, whose bytes exceed those of its reply.
 
-        path: of the request instead of that of the question.
+        path: replaces the path of the request.
         """
         method, route = ROUTES["exists"]
         route = path or route

@@ -1,10 +1,9 @@
-"""One plan run against real servers, and the history of it.
+"""Runs one plan against real servers and returns its history.
 
 start ─► faults, while clients ask ─► healed ─► probes ─► end ─► look, kill, look
 
-A server that met no fault, perhaps because it was started after the last one, and answered everything, serves the next
-run, unless servers wrote to files outside of tables: then a run costs as long as its clients take. All tables of a run
-lie below a folder of its own.
+A server that met no fault and answered everything serves the next run, unless servers wrote to files outside of tables;
+such a run costs only as long as its clients take. All tables of a run lie below a folder of its own.
 """
 
 from __future__ import annotations
@@ -35,11 +34,13 @@ from marker_sim.worlds.interceptor import ArmedFault, StorageCall
 from marker_sim.worlds.recorder import Recorder
 
 SCRIPTS_S = 8.0
-LONGER_S = 13.0  # Longer than any answer may take, so that whoever waits for a directory that fails is seen to wait.
-IDLE_S = 3.0  # All that still ask wait for an answer: what hangs is seen while the run is probed.
-REFUSED_IDLE_S = 4.5  # The same after storage failed: with the probes longer than its time-out and any answer may take.
+# Longer than any answer may take, so that a request that hangs because of a failing directory is seen to hang.
+LONGER_S = 13.0
+IDLE_S = 3.0  # All open requests wait for an answer; one that hangs is noticed during the probes.
+# The same after storage failed: together with the probes, longer than its time-out and any answer may take.
+REFUSED_IDLE_S = 4.5
 REUSED_MAX = 12
-KEEPS = ("write", "rename", "link", "put")  # Calls by which something is kept.
+KEEPS = ("write", "rename", "link", "put")  # Calls that change what is stored.
 OF_PLANS = "in plans: "
 HOSTILE = "hostile directory"
 
@@ -48,9 +49,9 @@ HOSTILE = "hostile directory"
 class ForeignSystem:
     """The system under test as a run needs it.
 
-    world: the storage under a run.
+    world: the storage of a run.
     identity: whether the server honours the identity of a request, our extension `requestid`.
-    batching: what its batches are held to, and why.
+    batching: how its batches are assumed to be limited, and why.
     """
 
     name: str
@@ -63,12 +64,13 @@ class ForeignSystem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlayedPlan:
-    """A run that is over.
+    """A finished run.
 
-    counts: what happened how often. cut: its deadline came first.
-    hung: requests hung, and by the wish of whoever played it they were not awaited.
-    calls: of servers while faults were armed, with paths of the plan: below its tables, or with a slash from the root
-        of storage on, where a server has files of its own. struck: the faults that happened at a call.
+    counts: numbers of events by kind. cut: its deadline came first.
+    hung: requests hung, and the caller asked not to wait for them.
+    calls: storage calls of servers while faults were armed, with paths as in the plan: below its tables, or with a
+    slash
+        from the root of storage, where a server has files of its own. struck: the faults that happened at a call.
     """
 
     history: History
@@ -140,7 +142,7 @@ class ServerSlot:
 
 
 def reads_fail(plan: Plan) -> bool:
-    """Whether reads are to be seen, where that has a price."""
+    """Whether a plan has faults that need reads to be watched, which costs time."""
     return any(not READS.isdisjoint(call_of(fault).operations) for fault in plan.faults if at_a_call(fault))
 
 
@@ -152,7 +154,7 @@ def power_fails(plan: Plan) -> bool:
 class PlannedRun:
     """One run of a plan.
 
-    table: what all tables of the run lie below. places: the marker directories that are looked at and probed.
+    table: the folder that all tables of the run lie below. places: the marker directories that are read and probed.
     deadline: when the campaign has to be over (time.monotonic).
     """
 
@@ -185,11 +187,11 @@ class PlannedRun:
         )
 
     def _inject(self, armed: ArmedFault, call: StorageCall) -> None:
-        """Do a fault of the plan that is due at a call; the recorder's lock is held, so nothing here waits."""
+        """Inject a fault that is due at a storage call; the recorder's lock is held, so nothing here waits."""
         self.faults.inject(armed, call)
 
     def play(self, living: Server | None, probing: bool) -> bool:
-        """All phases; whether the server may serve another run."""
+        """Run all phases; returns whether the server may serve another run."""
         injector, recorder = self.injector, self.recorder
         self.faults.wires.open()
         if living is not None:
@@ -227,7 +229,7 @@ class PlannedRun:
         return keep
 
     def _through(self) -> bool:
-        """Whether clients are through, and every fault of a wire, or all of them wait for an answer."""
+        """Whether clients and wire faults are finished, or every open request waits for an answer."""
         if self.scripts.over:
             return self.faults.wires.idle
         if self.gives_up():
@@ -246,7 +248,7 @@ class PlannedRun:
         return hangs
 
     def _unharmed(self) -> bool:
-        """Whether one server lives, without a fault since it began, and the run left nothing but tables behind."""
+        """Whether one server lives, met no fault since its start, and the run left only tables behind."""
         living = self.injector.servers
         if len(living) != 1:
             return False
@@ -255,12 +257,12 @@ class PlannedRun:
         return all(event.operation == "restart" for event in faults) and not any(own)
 
     def over(self) -> PlayedPlan:
-        """The run with its history."""
+        """Close the run and return it with its history."""
         history, usual = self._history(), (None, *(place.path for place in self.places))
-        escaped = self.world.unseen()  # HarnessError when the kit failed, before anybody is judged.
+        escaped = self.world.unseen()  # HarnessError when the kit failed, before a server is judged.
         unseen = escaped if history.header.layout == "hudi" else ()
         if any(sentence.endswith(OTHERWISE) for sentence in unseen):
-            history = replace(history, events=())  # Nothing follows from what was seen.
+            history = replace(history, events=())  # The history is incomplete, so nothing is judged by it.
         ended = [each for each in history.events if each.operation == "hostile" and each.kind in ("ok", "fail")]
         hostile = sum(each.path not in usual for each in ended)
         met = {**self.faults.met, "plan": 1, HOSTILE: hostile, **conditions_met(history)}
@@ -298,7 +300,7 @@ class PlannedRun:
         return History(header, tuple(self.recorder.events))
 
     def _planned(self) -> Iterator[StorageCall]:
-        """The calls with paths of the plan, without those in tables of other runs, which the server may know."""
+        """The calls with paths as in the plan, without calls in tables of earlier runs that a server may still make."""
         others = re.compile(rf"({re.escape(self.table.rpartition('-')[0])}-\d+|{KIT_PROBE}[^/]*)(/|$)")
         for call in self.faults.calls:
             if call.path.startswith(f"{self.table}/"):
@@ -307,7 +309,7 @@ class PlannedRun:
                 yield call._replace(path=f"/{call.path}")
 
     def leave(self, keep: bool) -> Server | None:
-        """Stop every thread, and every server but one that is kept."""
+        """Stop every thread, and every server except one that is kept."""
         self.recorder.close()
         self.scripts.end()
         self.watch.end()

@@ -1,4 +1,4 @@
-"""The requests of the kit itself after those of a plan's clients, and the threads that look and listen meanwhile."""
+"""The kit's own requests after those of a plan's clients, and threads that read storage and measure delays."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from marker_sim.worlds.http.starvation import WORTH_MS, Starvation, processor_us
 LOOK_EVERY_S = 0.05
 ECHO_EVERY_S = 0.05
 ECHO_LATE_S = 2.0
-ECHOES_A_LOOK = 8  # At the processor times of the servers.
+ECHOES_A_LOOK = 8  # Echoes between two measurements of the servers' processor time.
 PROBE_SPACE = 2.5
 ONCE_S = 10.0
 HANGING_GRACE_S = 0.7
-FORMS = ("", *(form for form in REQUEST_FORMS if form != CHUNKED))  # Of probes.
-KNOWN_MAX = 3  # Names in each directory that are asked for again in the end.
+FORMS = ("", *(form for form in REQUEST_FORMS if form != CHUNKED))  # The forms of probes.
+KNOWN_MAX = 3  # Names in each directory that are created again at the end.
 
 
 @dataclass(eq=False)
 class Probes:
-    """The requests of clients that are used for nothing else.
+    """The requests of clients that only probe.
 
     deadline: when the campaign has to be over (time.monotonic).
-    given_up: whether requests that are not answered so far are not awaited.
+    given_up: whether to stop waiting for unanswered requests.
     """
 
     plan: Plan
@@ -65,7 +65,7 @@ class Probes:
             until = time.monotonic() + self.plan.interval_ms / 1000 * PROBE_SPACE
             living = injector.servers
             if not living:
-                return  # The last one ended by itself; that is recorded.
+                return  # The last server ended by itself, which is recorded.
             for thread in [
                 injector.thread(self._probe_one, number, place, living[0], self._rng.choice(FORMS))
                 for place in self.places
@@ -82,13 +82,13 @@ class Probes:
             self._ask_again()
 
     def ask_once(self, operation: str, place: MarkerDirectory, name: str, form: str = "") -> None:
-        """One request, if anybody is left to ask: a server that ended by itself is recorded. form: as `Op.form`."""
+        """Send one request if a server is left. form: as `Op.form`."""
         for server in self.injector.servers[:1]:
             process = f"once-{next(self._asked)}"
             connection = HttpConnection(server.door, ONCE_S, server.proxy is not None)
             send = partial(self.requests.send, process, server, operation, place, name, connection, form=form)
             asking = self.injector.thread(send)
-            asking.join(ONCE_S + HANGING_GRACE_S)  # A reply of which a byte comes now and then has no end.
+            asking.join(ONCE_S + HANGING_GRACE_S)  # A reply that arrives byte by byte need not end.
             connection.abort()
 
     def _ask_again(self) -> None:
@@ -115,7 +115,7 @@ class Probes:
 
 @dataclass(eq=False)
 class Watch:
-    """Two threads while a run goes on: one reads storage, one measures the kit's own echo."""
+    """Two threads during a run: one reads storage, the other measures the kit's own delays."""
 
     injector: ServerFaultInjector
     places: tuple[MarkerDirectory, ...]
@@ -123,11 +123,11 @@ class Watch:
     _threads: tuple[threading.Thread, ...] = ()
 
     def begin(self) -> None:
-        """Both begin."""
+        """Start both threads."""
         self._threads = self.injector.thread(self._keep_looking), self.injector.thread(self._listen_to_echo)
 
     def end(self) -> None:
-        """Both end. May be called again."""
+        """End both threads. May be called again."""
         self._over.set()
         for thread in self._threads:
             thread.join(5.0)
@@ -143,9 +143,7 @@ class Watch:
             self._over.wait(LOOK_EVERY_S)
 
     def _listen_to_echo(self) -> None:
-        """When the kit itself is not woken in time, slowness of the server proves nothing; nor when it is starved, of a
-        processor or by storage that is the kit's.
-        """
+        """Measure delays of the kit: if it, its processor or its storage is late, a slow server proves nothing."""
         injector, world = self.injector, self.injector.world
         starvation: defaultdict[str, Starvation] = defaultdict(Starvation)
         for number in itertools.count():

@@ -48,7 +48,7 @@ def environment(endpoint: str, access_key: str, secret_key: str = SECRET) -> dic
 
 
 class FrontWorld(RunStorage):
-    """A front and a bucket.
+    """The kit's S3 front with one bucket.
 
     scheme: s3a, s3 or s3n.
     """
@@ -62,7 +62,7 @@ class FrontWorld(RunStorage):
         super().__init__(command, uri, uri, environment(self.front.endpoint, READER))
         self._toxiproxy: Toxiproxy | None = None
         if ground.wire:
-            with ExitStack() as undone:  # Trouble here leaves nothing behind.
+            with ExitStack() as undone:  # Clean up when this fails.
                 undone.callback(self.front.end)
                 self._toxiproxy = start_toxiproxy()
                 undone.callback(self._toxiproxy.close)
@@ -72,35 +72,35 @@ class FrontWorld(RunStorage):
         self.bind(ground)
 
     def bind(self, ground: RunGround) -> None:
-        """The next run is on the same bucket."""
+        """Serve the next run on the same bucket."""
         self.interceptor = self.front.interceptor = ground.interceptor(f"{ground.table}/")
         self.reader = DirectoryReader(ground.recorder, self.front.objects, in_order=True, names=self._names)
 
     def describe(self) -> dict[str, Any]:
-        """The storage in a header."""
+        """The storage fields of a history's header."""
         own = {"witness": "effects", "layout": self.layout, "late_effect_ms": 0}
         return {**own, "storage_timeout_ms": STORAGE_TIMEOUT_MS, **self._probed.header()}
 
     def surroundings(self, process: str) -> Surroundings:
-        """{storage} is the bucket as a URI; the environment says who signs."""
+        """The bucket as a URI for {storage}, and environment variables with the server's access key."""
         endpoint = self.front.endpoint if self.wire is None else f"http://127.0.0.1:{self.wire.port}"
         values = {"storage": self.uri, "bucket": BUCKET, "endpoint": endpoint}
         return Surroundings(values, environment(endpoint, process))
 
     def unseen(self) -> tuple[str, ...]:
-        """Nothing: servers reach the bucket through the front alone. HarnessError when it failed."""
+        """No sentence: servers reach the bucket only through the front. HarnessError when the front failed."""
         self.front.check()
         return ()
 
     def echo(self) -> None:
-        """A request of the kit to its own S3; returns when it was answered. No fault strikes it."""
+        """Send a request of the kit to its own S3 and wait for the answer. No fault strikes it."""
         asking = HTTPConnection(urlsplit(self.front.endpoint).netloc, timeout=STORAGE_TIMEOUT_MS / 1000)
-        with closing(asking), suppress(OSError, HTTPException):  # It took as long as it took.
+        with closing(asking), suppress(OSError, HTTPException):  # Only its duration matters.
             asking.request("HEAD", f"/{self.front.bucket}/echo", headers={"Authorization": f"AWS {READER}:"})
             asking.getresponse().read()
 
     def remove(self, place: MarkerDirectory, process: str) -> None:
-        """Object after object, each an effect of that process."""
+        """Delete object by object, each an effect of that process."""
         self.front.remove(f"{place.path}/", process)
 
     def close(self) -> None:
@@ -144,24 +144,24 @@ class ExternalS3World(RunStorage):
         self.bind(ground)
 
     def bind(self, ground: RunGround) -> None:
-        """The next run is on the same endpoint."""
+        """Serve the next run on the same endpoint."""
         if self._mine:
             self._remove(self._mine)
         self._mine = f"{ground.table}/"
         self.reader = DirectoryReader(ground.recorder, self._objects, in_order=False, names=self._names)
 
     def describe(self) -> dict[str, Any]:
-        """The storage in a header."""
+        """The storage fields of a history's header."""
         own = {"witness": "reads", "layout": self.layout}
         return {**own, "storage_timeout_ms": SITE_TIMEOUT_MS, **self._probed.header()}
 
     def surroundings(self, process: str) -> Surroundings:
-        """{storage} is the campaign's prefix as a URI; every server signs as the user said."""
+        """The campaign's prefix as a URI for {storage}; every server signs with the user's keys."""
         values = {"storage": self.uri, "bucket": self._site.bucket, "endpoint": self._site.url}
         return Surroundings(values, self._environment)
 
     def remove(self, place: MarkerDirectory, process: str) -> None:
-        """Object after object."""
+        """Delete object by object."""
         self._remove(f"{place.path}/")
 
     def close(self) -> None:
@@ -182,7 +182,7 @@ class ExternalS3World(RunStorage):
             try:
                 found[path] = self._storage.get(path).data
             except NotFound:
-                continue  # Deleted since it was listed.
+                continue  # Deleted since the listing.
         return found
 
 

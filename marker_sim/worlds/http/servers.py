@@ -35,7 +35,8 @@ from marker_sim.worlds.http.world import Surroundings
 VARIABLE = "MARKER_SIM_FLEET"
 ANSWER_TIMEOUT_S = 60.0
 PORTS_TRIED = 4
-AGAIN_S, AGAIN_TIMES = 10.0, 20  # What a start may take while faults go on: that, or so many times the slowest so far.
+# The time limit of a restart while faults are active: seconds, or a multiple of the slowest start so far.
+AGAIN_S, AGAIN_TIMES = 10.0, 20
 POLL_S = 0.02
 END_TIMEOUT_S = 5.0
 STOP_TIMEOUT_S = 1.0
@@ -68,7 +69,7 @@ class Command:
 
 
 class ServerPlace(NamedTuple):
-    """What a server is started with. surroundings: of the server with a name. threads, interval_ms: of its batches."""
+    """The settings of a server's start. surroundings: by name of the server. threads, interval_ms: of its batches."""
 
     surroundings: Callable[[str], Surroundings]
     threads: int
@@ -79,7 +80,7 @@ class ServerPlace(NamedTuple):
 class Server:
     """One life of a server process. `name` is the process of the history, `started` the index of its first event.
 
-    lease: of `lease_port`, until the server is killed. slot: as of `Fleet.start`.
+    lease: the socket of `lease_port`, until the server is killed. slot: as of `Fleet.start`.
     proxy: the port of a proxy between the server and its clients, None for none. ended: it was killed, or has exited.
     """
 
@@ -96,7 +97,7 @@ class Server:
 
     @property
     def door(self) -> int:
-        """The port that clients ask: its own, or that of the proxy before it."""
+        """The port to which clients connect: its own, or that of the proxy before it."""
         return self.proxy or self.port
 
     def pids(self) -> list[int]:
@@ -108,7 +109,7 @@ class Server:
         return self.program.popen.poll()
 
     def stop(self) -> bool:
-        """Pause it and wait until every thread of it has stopped; False when it did not within the time."""
+        """Pause the server and wait until all its threads have stopped; False when they did not in time."""
         self.program.signal(signal.SIGSTOP)
         deadline = time.monotonic() + STOP_TIMEOUT_S
         while not all(_is_stopped(pid) for pid in self.pids()):
@@ -118,11 +119,11 @@ class Server:
         return True
 
     def proceed(self) -> None:
-        """Let it go on after `stop`."""
+        """Resume the server after `stop`."""
         self.program.signal(signal.SIGCONT)
 
     def kill(self) -> None:
-        """SIGKILL for all of it, and wait until it is gone."""
+        """Send SIGKILL to all its processes and wait until they are gone."""
         self.ended = True
         self.program.kill()
         try:
@@ -155,7 +156,7 @@ class Fleet:
 
     @property
     def again_s(self) -> float:
-        """How long a server that is started again may take to answer while faults go on."""
+        """How long a restarted server may take to answer while faults are active."""
         return min(self.command.startup_s, max(AGAIN_S, AGAIN_TIMES * self._slowest_s))
 
     def __enter__(self) -> Fleet:
@@ -209,7 +210,7 @@ class Fleet:
             self._ahead[place] = self._launch(place, "ahead")
 
     def end_ahead(self, surroundings: Callable[[str], Surroundings]) -> None:
-        """End what was begun by `start_ahead` and is not needed."""
+        """End servers that `start_ahead` began and that are not needed."""
         for place in [place for place in self._ahead if place.surroundings == surroundings]:
             self._ahead.pop(place).kill()
 
@@ -227,7 +228,7 @@ class Fleet:
             server.exited()
 
     def _next(self, place: ServerPlace, slot: str) -> Server:
-        """The server whose start began ahead, unless it ended, or a new one."""
+        """The server whose start began ahead, or a new one if there is none alive."""
         server = self._ahead.pop(place, None)
         if server is None or server.exited() is not None:
             return self._launch(place, slot)
@@ -298,7 +299,7 @@ class Fleet:
 
 
 class NotServing(HarnessError):
-    """A server does not come up. how: in a few words. killed: the kit ended it."""
+    """A server does not come up. how: a description. killed: whether the kit ended it."""
 
     def __init__(self, text: str, server: Server, how: str, killed: bool = False) -> None:
         super().__init__(text)
@@ -317,7 +318,7 @@ def lease_port() -> tuple[int, socket.socket]:
             port = int(probe.getsockname()[1])
         lease = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         try:
-            if sys.platform == "linux":  # An abstract name, which ends with the process that has it.
+            if sys.platform == "linux":  # An abstract socket name, which the kernel frees with its process.
                 lease.bind(f"\0marker-sim/port/{port}")
         except OSError:
             lease.close()

@@ -1,4 +1,4 @@
-"""How long a server was ready to run and did not: what it owes to the machine and to the kit, and not to itself.
+"""How long a server was ready to run but did not, because of the machine or the kit.
 
 The kernel counts for each thread how long it ran and how long it waited in a run queue (/proc/PID/task/TID/schedstat).
 """
@@ -20,8 +20,8 @@ from marker_sim.worlds.http.servers import Server
 from marker_sim.worlds.http.world import RunStorage
 from marker_sim.worlds.recorder import Recorder
 
-WORTH_MS = 50  # Of waiting for a processor.
-# Of requests that are not awaited: servers that were idle for three looks hang. A batch comes every 25 ms in a walk.
+WORTH_MS = 50  # Shorter waits for a processor are not recorded.
+# When requests are not awaited: servers that were idle at three measurements hang. A batch comes every 25 ms in a walk.
 HANGS_S, LOOK_S, BUSY_SHARE = 0.75, 0.25, 0.05
 _NS_PER_MS = 1_000_000
 
@@ -43,10 +43,10 @@ class ProcessorUse(NamedTuple):
 
 
 def processor_use(pids: Iterable[int]) -> ProcessorUse:
-    """The times of all threads of some processes; without threads where the kernel does not count."""
+    """The times of all threads of some processes; no threads where the kernel does not count."""
     found = {}
     for pid in pids:
-        with contextlib.suppress(OSError):  # It is gone.
+        with contextlib.suppress(OSError):  # The thread has ended.
             for thread in Path(f"/proc/{pid}/task").iterdir():
                 with contextlib.suppress(OSError):
                     ran, waited, _ = map(int, Path(thread, "schedstat").read_text().split())
@@ -70,7 +70,7 @@ def starved_ms(before: ProcessorUse, now: ProcessorUse, cores: int = os.cpu_coun
 
 
 class Starvation:
-    """What others took of one server's time: of the processors, and by how late the kit answered its storage calls."""
+    """The time that one server lost waiting for processors, and for late answers of the kit to storage calls."""
 
     def __init__(self) -> None:
         self._use: ProcessorUse | None = None
@@ -78,12 +78,12 @@ class Starvation:
         self._held_s = 0.0
 
     def echo(self, held: HeldCalls, late_s: float, passed_s: float) -> None:
-        """Note the calls of the last `passed_s`. late_s: how late a thread of the kit was woken in that time."""
+        """Add the calls of the last `passed_s`. late_s: how late a thread of the kit was woken in that time."""
         before, self._held = self._held or held, held
         self._held_s += min(passed_s, (held.calls - before.calls) * late_s + held.seconds - before.seconds)
 
     def look(self, now: ProcessorUse) -> int:
-        """The milliseconds lost since the last look."""
+        """The milliseconds lost since the last measurement."""
         before, self._use = self._use or now, now
         lost_ms = starved_ms(before, now) + int(self._held_s * 1000)
         self._held_s = 0.0
@@ -91,10 +91,9 @@ class Starvation:
 
 
 class Idleness:
-    """How long servers have done nothing: no request, answer or storage call came, and no thread of theirs wanted a
-    processor.
+    """How long servers have been idle: no request, answer or storage call, and no thread that wanted a processor.
 
-    A server that sleeps looks the same, so nothing is judged by this.
+    A sleeping server looks the same, so no guarantee is judged by this.
     """
 
     def __init__(self) -> None:
@@ -102,7 +101,7 @@ class Idleness:
         self._ran_ns = self._next_ns = self._since_ns = 0
 
     def lasts(self, recorder: Recorder, world: RunStorage, servers: Sequence[Server]) -> bool:
-        """Whether it has lasted for `HANGS_S`; false when no server lives."""
+        """Whether all servers have been idle for `HANGS_S`; False when none lives."""
         now_ns = time.monotonic_ns()
         if now_ns >= self._next_ns:
             calls = sum(world.held(each.name).calls for each in servers)

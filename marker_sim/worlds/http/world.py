@@ -1,4 +1,4 @@
-"""The storage of runs against real servers: runs do not depend on its kind.
+"""The storage of runs against real servers, independent of its kind.
 
 local_world.py   a new directory behind the door (worlds/door)
 s3_worlds.py     the kit's S3 front; the user's S3 endpoint, read by requests, without faults
@@ -34,18 +34,19 @@ if TYPE_CHECKING:
     from marker_sim.worlds.proxies.toxiproxy import ProxiedWire
 
 READER_TIMEOUT_S = 20.0
-REST = 4  # Times of a look: a user's reader is a process that takes its time from the servers.
+# The pause after a read, as a multiple of its duration: a user's reader takes processor time from the servers.
+REST = 4
 STOPPED_TIMEOUT_S = 1.0
 STOPPED_WAIT_S = 0.05
 TRIES = 3
-UNREAD = "dead servers' storage was not read: "  # Begins what a run counts where the user's reader failed.
+UNREAD = "dead servers' storage was not read: "  # Prefix of a run's counters of failures of the user's reader.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """An object store of the user's own: where it listens, which bucket may be written to, and who signs.
+    """An object store of the user: its address, the bucket that may be written to, and credentials.
 
-    prefix: what this campaign keeps its keys below. The secret is not shown.
+    prefix: the prefix of this campaign's keys. The secret is not shown.
     """
 
     url: str
@@ -62,7 +63,7 @@ class Endpoint:
 class Surroundings(NamedTuple):
     """The values that a server's command gets: placeholders of the storage, and environment variables.
 
-    start: how it is started, behind a door where its storage calls are seen there.
+    start: starts the process, behind the door if its storage calls are watched there.
     """
 
     values: Mapping[str, str]
@@ -71,13 +72,15 @@ class Surroundings(NamedTuple):
 
 
 class RunGround(NamedTuple):
-    """What a run brings to its storage.
+    """What a run's storage needs to know of the run.
 
-    recorder, inject: of its history and of its faults at calls. serves, restarts: whether the process of that name is a
-        server that answered and lives, or one that is started again after a death.
-    table: what all its tables lie below. storage: the name of what its servers have for themselves.
+    recorder, inject: record its history and inject its faults at calls. serves, restarts: whether the named process is
+    a
+        server that answered and lives, or one that is being started again after a death.
+    table: the folder of all its tables. storage: the name of its servers' private storage.
     wire: whether a proxy stands between servers and storage. reads: whether reads of local files can fail. power:
-        whether a local directory can lose its power.
+    whether
+        a local directory can lose its power.
     """
 
     recorder: Recorder
@@ -91,13 +94,14 @@ class RunGround(NamedTuple):
     power: bool = False
 
     def interceptor(self, below: str) -> Interceptor:
-        """Where the calls of the run pass; of paths that start otherwise no effect is recorded."""
+        """The interceptor of the run. below: effects on paths with another prefix are not recorded."""
         return Interceptor(self.recorder, self.inject, below, self.serves, self.restarts)
 
 
 def within(table: str, call: Call) -> Call:
-    """A call of a plan in a run. The paths of a plan begin with its own tables, which lie below a folder, or with a
-    slash, at the root of storage.
+    """A plan's call with its pattern adapted to a run.
+
+    The plan's tables lie below the folder `table`; a pattern with a leading slash begins at the root of storage.
     """
     if call.pattern.startswith("^/"):
         return call._replace(pattern=f"^{call.pattern[2:]}")
@@ -112,13 +116,13 @@ class ReaderFailed(HarnessError):
 class DirectoryReader:
     """Reads marker directories and records what it finds; safe to call from any thread.
 
-    objects: content by path of every object whose path starts so, raising StorageError.
+    objects: maps a prefix to the content of each object by path; raises StorageError.
     in_order: whether the history has every effect.
-    names: what the user's reader prints within some seconds, None for Hudi's format.
-    busy: whether a file below a directory is being written again in place, so that a reader's view decides nothing.
-    live: whether looks while servers live tell anything.
-    rest_s: how long to wait until the next look, if it is not needed.
-    unread: why the user's reader could not read what dead servers left; what was there then is unknown.
+    names: runs the user's reader within some seconds, None for Hudi's format.
+    busy: whether a file below a directory is being rewritten in place, so that a read decides nothing.
+    live: whether reads while servers live are meaningful.
+    rest_s: the pause before the next optional read.
+    unread: why the user's reader could not read what dead servers left, "" if it could.
     """
 
     def __init__(
@@ -138,17 +142,17 @@ class DirectoryReader:
         self._names = names
         self._busy = busy
         self._lock = threading.Lock()
-        self._files: dict[str, dict[str, bytes]] = {}  # Of each directory, as recorded last.
+        self._files: dict[str, dict[str, bytes]] = {}  # The files of each directory, as recorded last.
 
     def look(self, place: MarkerDirectory) -> bool:
-        """Look while servers live, where that tells anything; False when storage failed or is being written."""
+        """Read while servers live, if that is meaningful; False when storage failed or is being written."""
         if not self.live:
             return True
         with self._lock:
             return self._look(place, at_rest=True)
 
     def look_at_dead(self, place: MarkerDirectory) -> None:
-        """Look when no server lives; HarnessError when storage cannot be read, but for the user's reader (`unread`)."""
+        """Read when no server lives; HarnessError when storage cannot be read, but for the user's reader (`unread`)."""
         with self._lock:
             if any(self._look(place) for _ in range(TRIES)):
                 return
@@ -157,18 +161,18 @@ class DirectoryReader:
                 raise HarnessError(f"{place.path} could not be read from the object store, {TRIES} times")
 
     def look_at_stopped(self, place: MarkerDirectory) -> bool:
-        """Look while every server is stopped; what one has sent already may still be applied meanwhile."""
+        """Read while every server is stopped; a request sent before may still be applied meanwhile."""
         if not self._lock.acquire(timeout=STOPPED_WAIT_S):
             return False
         try:
-            # A reader may wait for a lock that a stopped server has: a database in the middle of a write.
+            # The reader may wait for a lock of a stopped server, such as a database in the middle of a write.
             return self._look(place, at_rest=True, timeout_s=STOPPED_TIMEOUT_S)
         finally:
             self._lock.release()
 
     def _look(self, place: MarkerDirectory, at_rest: bool = False, timeout_s: float = READER_TIMEOUT_S) -> bool:
         if self._names is not None:
-            # Never under the recorder's lock: the user's reader asks the store, and the front needs the lock.
+            # Not under the recorder's lock: the user's reader sends requests to the front, which needs the lock.
             mark = self._recorder.mark()
             if at_rest and self._busy(place):
                 return False
@@ -205,7 +209,7 @@ class DirectoryReader:
 def run_reader(command: str, directory: str, environment: Mapping[str, str], timeout_s: float) -> list[str]:
     """The names that a reader's command prints, one a line; ReaderFailed when it fails, HarnessError without it.
 
-    directory: replaces {dir}, as servers are told it.
+    directory: replaces {dir}, in the form that servers get.
     environment: added to the kit's own.
     """
     try:
@@ -229,13 +233,13 @@ def run_reader(command: str, directory: str, environment: Mapping[str, str], tim
 
 
 class RunStorage(ABC):
-    """The storage of one run after another, as seen by servers and fault injectors.
+    """The storage of successive runs, as seen by servers and fault injectors.
 
-    interceptor: where calls pass and faults are armed, None where the kit does not see calls.
-    wire: what servers reach storage through, None for no proxy.
-    reader: the kit's own look at it. A method that is not abstract says what holds where nothing else is known.
+    interceptor: sees storage calls and injects faults, None where the kit does not see calls.
+    wire: the proxy between servers and storage, None for no proxy.
+    reader: the kit's own reader. Methods with a body are the defaults for storage that is not watched.
     command: the user's reader, "" where markers are in Hudi's format.
-    uri: how requests write the root of storage; shown, environment: the same for the user's reader, and its variables.
+    uri: the root of storage in requests; shown, environment: the root and the variables for the user's reader.
     """
 
     interceptor: Interceptor | None = None
@@ -256,23 +260,23 @@ class RunStorage(ABC):
 
     @abstractmethod
     def surroundings(self, process: str) -> Surroundings:
-        """Of the server life of that name."""
+        """The surroundings of the server life with this name."""
 
     @abstractmethod
     def remove(self, place: MarkerDirectory, process: str) -> None:
-        """Take away a marker directory with all it holds, as a process of that name that is no server would."""
+        """Remove a marker directory with its content, in the name of a process that is no server."""
 
     @abstractmethod
     def close(self) -> None:
-        """Remove what runs stored; called after the history is closed, may be called twice."""
+        """Remove what runs stored, after the history is closed. May be called twice."""
 
     def address(self, place: MarkerDirectory) -> str:
-        """A marker directory as requests write it."""
+        """A marker directory in the form of requests."""
         return f"{self.uri}/{place.path}"
 
     @property
     def layout(self) -> str:
-        """Whether markers are in Hudi's format or in one whose names the user's reader prints, as in a header."""
+        """The `layout` of a header: "hudi" for Hudi's format, else "names", which the user's reader prints."""
         return "names" if self.command else "hudi"
 
     def unseen(self) -> tuple[str, ...]:
@@ -280,14 +284,14 @@ class RunStorage(ABC):
         return ()
 
     def echo(self) -> None:  # noqa: B027
-        """Ask the kit's own storage for nothing, as a server would; returns when it answered."""
+        """Make an empty call to the kit's own storage, as a server would; returns when it was answered."""
 
     def held(self, process: str) -> HeldCalls:
-        """The storage calls of a server that the kit held until now; none where it holds no calls."""
+        """The storage calls of a server that stopped at the kit so far; none where calls are not watched."""
         return HeldCalls()
 
     def rewriting(self) -> bool:
-        """Whether a server is writing a file of this run again in place, and has not written all of it."""
+        """Whether a server has begun and not finished to rewrite a file of this run in place."""
         return False
 
     def has_called(self, process: str) -> bool:
@@ -295,17 +299,21 @@ class RunStorage(ABC):
         return False
 
     def fill_disk(self) -> Callable[[], bool]:
-        """Fill the disk, until the call of the result, which says whether anything met that. The recorder's lock may be
-        held.
+        """Fill the disk; the returned function ends that and says whether any call failed by it.
+
+        The recorder's lock may be held.
         """
         return lambda: False
 
     def lose_power(self, names: bool, lengths: bool) -> None:  # noqa: B027
-        """Take back what was not synced; servers are dead. names, lengths: are kept. The recorder's lock is held."""
+        """Revert what was not synced, after all servers died; the recorder's lock is held.
+
+        names, lengths: whether unsynced names and lengths are kept.
+        """
 
     @property
     def _names(self) -> Callable[[MarkerDirectory, float], list[str]] | None:
-        """What the user's reader prints of a directory within some seconds, None for Hudi's format."""
+        """Runs the user's reader for a directory within some seconds; None for Hudi's format."""
         if not self.command:
             return None
         return lambda place, timeout_s: run_reader(

@@ -1,8 +1,7 @@
-"""Run as a program: the process that children are forked from. Everything is imported once, and a child is there in
-milliseconds.
+"""The template process from which children are forked: all imports are done once, so a fork takes milliseconds.
 
-It is told where the kit's coordinator is, has one thread, talks to the kit over one connection, and dies with it; its
-children die with it. For each "fork" it answers with the child's id; for each child that is gone it says how it ended.
+Its argument is the address of the kit's coordinator. It has one thread and one connection to the kit, and dies with the
+kit; its children die with it. It answers each "fork" with the child's pid, and reports how each child ended.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from marker_sim.worlds.processes.children import prepare, run_child
 
 
 def serve(address: str) -> None:
-    """Fork what the kit asks for until it closes the connection."""
+    """Fork a child for each request of the kit, until the kit closes the connection."""
     die_with_parent()
-    # The door stops writes on the numbers below LOW; those on connections to the kit are not for it.
+    # The door watches descriptors below LOW, which connections to the kit must not use.
     while os.open(os.devnull, os.O_RDONLY) < LOW - 1:
         continue
     connection = Client(address, "AF_UNIX")

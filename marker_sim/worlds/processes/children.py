@@ -1,8 +1,8 @@
 """A real process from inside: a driver, an executor, a client of the marker store or the timeline server.
 
-The reference runs in it as it is, on real seams.
+It runs the unchanged reference on real seams.
 
-What is here only connects it to the kit, faults that are due at one of its own steps included.
+This module connects it to the kit, and injects faults that are due at its own steps.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from marker_sim.writer.slices import Slice
 
 
 class AttemptEnded(BaseException):
-    """The attempt of this thread ends here and now; its process lives on."""
+    """Ends the attempt of this thread; its process lives on."""
 
 
 class ActorIdentity(threading.local):
@@ -72,7 +72,7 @@ class ActorIdentity(threading.local):
 class Child(ProcessEnvironment):
     """A real process from inside.
 
-    spec: as cluster.py makes it.
+    spec: the specification that cluster.py makes.
     """
 
     me: ActorIdentity
@@ -100,15 +100,15 @@ class Child(ProcessEnvironment):
         return started
 
     def need_server(self) -> None:
-        """Have an embedded server started that is not there."""
+        """Ask the kit to start an embedded server if there is none."""
         self.link.ask("need-server")
 
     def began(self, place: MarkerDirectory) -> None:
-        """Report the table and instant of a write to the kit, as soon as it has one."""
+        """Report the table and instant of a write to the kit."""
         self.link.ask("began", *place)
 
     def write_file(self, work: Assignment, create: Callable[[str, str], object], slow_ms: int) -> WriteStat:
-        """An attempt whose rows are Parquet."""
+        """Write the file of an attempt as Parquet."""
         return self.system.write_file(work, self.context(work.table), create, slow_ms, PARQUET)
 
     def _storage(self, spec: dict[str, str], process: str) -> tuple[CountedStorage, HostLocks | None]:
@@ -137,12 +137,12 @@ class Child(ProcessEnvironment):
 
 
 def address_of(storage: dict[str, str], directory: str) -> str:
-    """A marker directory as requests write it."""
+    """A marker directory in the form of requests."""
     return f"s3a://{storage['bucket']}/{directory}" if storage["kind"] == "s3" else f"{storage['root']}/{directory}"
 
 
 def run_child(spec: dict[str, Any]) -> None:
-    """The body of a forked child."""
+    """The main function of a forked child."""
     child = Child(spec)
     match spec["kind"]:
         case "TimelineServerLife":
@@ -157,7 +157,7 @@ def run_child(spec: dict[str, Any]) -> None:
 
 @cache
 def prepare(storage: str, life: str) -> None:
-    """Load what such children use, so that it is in memory when they are forked."""
+    """Import what such children use, so that it is in memory before they are forked."""
     if storage == "s3":
         from marker_sim.storages.s3 import S3Storage
 
@@ -168,7 +168,7 @@ def prepare(storage: str, life: str) -> None:
 
 
 def serve(child: Child, storage: dict[str, str]) -> None:
-    """Run what `marker-sim serve` runs, on storage that meets the interceptor, and report its port to the kit."""
+    """Run the server of `marker-sim serve` on intercepted storage, and report its port to the kit."""
     base = storage["root"] if storage["kind"] == "local" else f"s3a://{storage['bucket']}"
 
     def ready(url: str) -> None:
@@ -189,7 +189,7 @@ def serve(child: Child, storage: dict[str, str]) -> None:
 
 
 def operate(child: Child, ops: tuple[Op, ...]) -> None:
-    """A client of the marker store performs operations in order; after an unknown end this process does nothing."""
+    """Perform a client's operations in order; the process stops after an operation with an unknown outcome."""
 
     def begun() -> Iterator[Op]:
         for op in ops:
@@ -201,7 +201,7 @@ def operate(child: Child, ops: tuple[Op, ...]) -> None:
 
 
 def execute(child: Child) -> None:
-    """Perform the attempts that the kit hands on, each in a thread of its own, until the kit hangs up."""
+    """Perform the attempts that the kit sends, each in a thread of its own, until the kit closes the connection."""
     inbox = child.link.connect("inbox")
     child.link.ask("ready")
     while True:
@@ -224,7 +224,7 @@ def _attempt(child: Child, number: int, work: Any, slow_ms: int, mode: str) -> N
 
 
 def drive(child: Child) -> None:
-    """Perform writes until the kit hangs up, or this driver cannot go on."""
+    """Perform writes until the kit closes the connection, or this driver cannot continue."""
     backend = ProcessBackend(child)
     child.run_again = partial(run_stage_again, child, backend)
     inbox = child.link.connect("inbox")
@@ -238,7 +238,7 @@ def drive(child: Child) -> None:
 
 
 class ProcessBackend(StageBackend):
-    """The cluster as the driver of a stage knows it. writes: those to perform; None when the kit is gone."""
+    """The cluster as seen by the driver of a stage. writes: the queue of writes; None when the kit is gone."""
 
     def __init__(self, child: Child) -> None:
         self._workers = [_Worker(slot) for slot in range(child.plan.executors)]
@@ -249,7 +249,7 @@ class ProcessBackend(StageBackend):
 
     @property
     def workers(self) -> list[_Worker]:
-        """Every executor, as far as the kit has said how it is."""
+        """Every executor, with its state as last reported by the kit."""
         return self._workers
 
     def launch(self, attempt: Attempt) -> None:
@@ -274,7 +274,7 @@ class ProcessBackend(StageBackend):
                     continue
             attempt = self._attempts.get(number)
             if attempt is None or (kind == "lost" and not attempt.counted):
-                continue  # A straggler of a write before, or lost twice.
+                continue  # The attempt belongs to an earlier write, or is already known to be lost.
             if kind == "lost":
                 attempt.counted = False
             elif kind == "ended":
@@ -283,7 +283,7 @@ class ProcessBackend(StageBackend):
             return Message(kind, attempt, value)
 
     def remind(self, message: Message, after_ms: int) -> None:
-        """Tell this driver something later."""
+        """Send this driver a message later."""
         timer = threading.Timer(after_ms / 1000, self._messages.put, (("patience", None, message.result),))
         timer.daemon = True
         timer.start()
@@ -294,7 +294,7 @@ class ProcessBackend(StageBackend):
         link.record(self._child.me.name, "nemesis", "fault", FaultKind.SPECULATIVE.value, path=path)
 
     def listen(self, inbox: Connection) -> None:
-        """Sort what the kit says until it hangs up."""
+        """Sort the kit's messages until it closes the connection."""
         while True:
             try:
                 message = inbox.recv()
@@ -309,7 +309,7 @@ class ProcessBackend(StageBackend):
 
 @dataclass(slots=True)
 class _Worker:
-    """An executor as its driver knows it."""
+    """An executor as seen by its driver."""
 
     slot: int
     alive: bool = True

@@ -94,7 +94,7 @@ class ProcessCluster(ClusterRun):
         self.faults.died(process, None)
 
     def run(self) -> History:
-        """Play the phases and close the history; no process is left."""
+        """Run the phases and close the history; no process is left."""
         with ExitStack() as last_first:
             last_first.callback(shutil.rmtree, self._scratch, ignore_errors=True)
             last_first.callback(self.storage.close)
@@ -124,10 +124,10 @@ class ProcessCluster(ClusterRun):
             "storage": self.storage.spec,
         }
 
-    # What children ask.
+    # Requests of children.
 
     def _answers(self, lives: dict[str, ManagedProcess]) -> dict[str, Callable[..., Any]]:
-        """By what is asked. What changes the cluster is answered by the thread that runs it."""
+        """The answers to children by kind of request. Those that change the cluster run in the cluster's thread."""
         ask = self.host.ask
         return {
             "ready": lambda name: lives[name].ready.set(),
@@ -147,7 +147,7 @@ class ProcessCluster(ClusterRun):
         }
 
     def _strike(self, process: ManagedProcess, number: int, attempt: int | None) -> Instruction:
-        """A fault of the plan is due at a step of a child; what the child shall do about it."""
+        """The instruction to a child for a fault of the plan that is due at its step."""
         fault = self.plan.faults[number]
         if self.faults.healed or not process.alive or number in self._struck:
             return None  # Two lives of an actor may count at the same time: executors outlive their driver a little.
@@ -167,7 +167,7 @@ class ProcessCluster(ClusterRun):
         return instruction
 
     def _inject(self, armed: ArmedFault, call: StorageCall) -> None:
-        """A fault at the interceptor kills or pauses whose call it is; its lock is held."""
+        """Kill or pause the process whose storage call meets a fault; the interceptor's lock is held."""
         process, fault = self.host.fork_server.lives[call.process], armed.fault
         if fault.kind is FaultKind.PAUSE:
             self.host.pause(process, fault.settings.for_ms)

@@ -1,7 +1,7 @@
-"""What children ask the kit: one answer a question, over one connection for each of their threads.
+"""Requests of children to the kit: one answer a request, over one connection for each of their threads.
 
-The kit has a thread a connection, so that a child that waits holds up nobody else. A child that was killed while it
-asks gets no answer, and one whose kit is gone ends: nothing runs on unobserved.
+The kit has a thread for each connection, so a waiting child delays nobody else. A child that was killed during a
+request gets no answer, and one whose kit is gone ends: nothing runs on unobserved.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ KIT_GONE = 70
 
 
 class Coordinator:
-    """Answers the children of one run after another. answers: to what the template says."""
+    """Answers the children of successive runs. answers: to messages of the template."""
 
     def __init__(self, path: Path, answers: Mapping[str, Answer] = MappingProxyType({})) -> None:
-        # By a handle of its folder: the address of a socket has at most 107 bytes, and temporary folders may have more.
+        # Addressed by a descriptor of its folder: a socket's address has at most 107 bytes, temporary folders may have
+        # more.
         self._folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
         self.address = f"/proc/{os.getpid()}/fd/{self._folder}/{path.name}"
         self._answers: dict[str, Answer] = {"wrong-return": _refuse, **answers}
@@ -50,7 +51,7 @@ class Coordinator:
         failed: Callable[[BaseException], None],
         dead: Callable[[str], bool],
     ) -> None:
-        """A run begins.
+        """Begin a run.
 
         answers: by what is asked, called with the child's name and the arguments.
         failed: hears what went wrong while a child was answered.
@@ -79,7 +80,7 @@ class Coordinator:
         with self._arrived:
             self._arrived.notify_all()
         with suppress(OSError):
-            Client(self.address, "AF_UNIX").close()  # Wakes the listener, which nothing else does.
+            Client(self.address, "AF_UNIX").close()  # Nothing else wakes the listener.
         self._listener.close()
         os.close(self._folder)
         for thread in self._threads:
@@ -126,19 +127,19 @@ class Coordinator:
         except (EOFError, OSError):
             connection.close()
         except Exception as error:
-            # Whoever asked gets no answer, and the run must not be judged as if nothing had happened.
+            # The child gets no answer, and the run must not be judged as if nothing had happened.
             self._failed(error)
             connection.close()
 
 
 def _refuse(_: str, sentence: str) -> None:
-    """A store in a child returned what the contract does not allow: the run fails, and nothing of it is judged."""
+    """Fail the run because a store in a child returned a value that the contract does not allow; nothing is judged."""
     raise UsageError(sentence)
 
 
 @dataclass(eq=False)
 class CoordinatorClient(Events):
-    """Questions to the kit, from any thread of one process."""
+    """Requests to the kit, from any thread of one process."""
 
     address: str
     process: str
@@ -146,7 +147,7 @@ class CoordinatorClient(Events):
     _own: threading.local = field(default_factory=threading.local)
 
     def ask(self, what: str, *arguments: Any) -> Any:
-        """Ask the kit and wait for its answer; does not return to a process that must not go on."""
+        """Send a request and wait for the answer; does not return in a process that must not continue."""
         try:
             connection: Connection | None = getattr(self._own, "connection", None)
             if connection is None:
@@ -157,12 +158,12 @@ class CoordinatorClient(Events):
             os._exit(KIT_GONE)
 
     def connect(self, purpose: str) -> Connection:
-        """A connection of its own; "inbox" is the one on which the kit speaks first."""
+        """Open another connection; on an "inbox" the kit speaks first."""
         connection = Client(self.address, "AF_UNIX")
         connection.send((self.process, purpose))
         return connection
 
     def append(self, row: tuple[Any, ...]) -> int:
-        """Append an event to the history of the kit; its index."""
+        """Append an event to the kit's history; returns its index."""
         index: int = self.ask("append", row)
         return index

@@ -1,13 +1,13 @@
-"""How the faults of a plan are done to real processes.
+"""How each fault of a plan is injected into real processes.
 
 kill, pause              SIGKILL; SIGSTOP and SIGCONT
 torn-write               SIGKILL in the middle of the next write in place, or after the next put, which is whole (local)
-orphaned-request         the request is applied and its sender killed before it hears of it (S3)
-throttled ... slow       at the next calls of that process that fit: in the S3 front or at the door
-attempt-killed, zombie,  the driver is told what a cluster would tell it; the attempt ends, stands still or goes on
+orphaned-request         the request is applied and its sender killed before the answer (S3)
+throttled ... slow       at the next matching calls of that process: in the S3 front or at the door
+attempt-killed, zombie,  the driver gets the message that a cluster would send; the attempt ends, stops or goes on
 speculative, stage-retried
 damage                   the kit itself empties or removes type files
-A plan with a fault that `why_not` names runs here without it.
+Faults that `why_not` names are left out of a plan here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from marker_sim.faults.row import CHANGES
 from marker_sim.worlds.interceptor import ArmedFault
 from marker_sim.worlds.simulated.cluster import FOREIGN
 
-# Links that are slow or cut for a while are done by worlds/proxies, for servers.
+# worlds/proxies simulates slow and cut links, but only before foreign servers.
 SIMULATED_ALONE = frozenset(
     {
         FaultKind.SLOW_LINK,
@@ -35,11 +35,11 @@ _SILENCE_MS = 1_500
 
 
 class CallerIsDead(EOFError):
-    """The caller is dead, so its call gets no answer."""
+    """Raised for a caller that is dead, whose call gets no answer."""
 
 
 def why_not(fault: Fault, storage: str) -> str:
-    """Why real processes on a storage cannot have a fault, "" when they can."""
+    """The reason why real processes on a storage cannot have a fault, "" when they can."""
     row = fault.kind.row
     if fault.kind in SIMULATED_ALONE:
         return "only simulated processes have it"
@@ -49,11 +49,12 @@ def why_not(fault: Fault, storage: str) -> str:
 
 
 def at_next_calls(fault: Fault, process: str) -> ArmedFault:
-    """A storage fault of a plan that is due at a step of a process, for its calls from now on."""
+    """Arm a storage fault, due at a step of a process, for the following calls of that process."""
     operations = fault.kind.row.operations
-    if fault.kind is FaultKind.IO_ERROR:  # A write in place has three effects, so that one of them alone is not it.
+    # A write in place consists of three calls, so the fault must last for all of them.
+    if fault.kind is FaultKind.IO_ERROR:
         operations = ("put", "delete") if fault.settings.applied else CHANGES
-    # The first piece of a write in place empties the file; a put is whole, and then the process dies after it.
+    # The first piece of a write in place empties the file; a put is complete, and the process dies after it.
     call = Call(operations=operations, when="after" if fault.kind.row.kills else "before")
     aimed = replace(fault, trigger=call)
     silent = fault.kind in (FaultKind.TIMEOUT_APPLIED, FaultKind.TIMEOUT_LOST)

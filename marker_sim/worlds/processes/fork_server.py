@@ -1,4 +1,4 @@
-"""The lives of children: forked by the template, known by name, over when the template says so."""
+"""The lives of children: forked by the template, known by name, and ended when the template reports it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ManagedProcess:
     """One child process.
 
     actor: its name in the plan, over all lives.
-    started: index of a server's first event. port: where it listens, 0 until it does.
+    started: index of a server's first event. port: its port, 0 until it listens.
     kill_sent: the kit ended it, or knows why it ends.
     program: what it leads, None for a process alone.
     follow: what follows from its death, None where nothing does.
@@ -63,7 +63,7 @@ class ManagedProcess:
 
     @property
     def alive(self) -> bool:
-        """Whether nothing has ended it so far."""
+        """Whether it has not ended and nobody has ended it."""
         return not self.kill_sent and not self.gone.is_set()
 
     def signal(self, number: signal.Signals) -> None:
@@ -80,8 +80,9 @@ class ManagedProcess:
 class ForkServer:
     """The template, the coordinator and the children of successive runs; a context manager that leaves no process.
 
-    front: has the calls of children on local files, None where they cannot be seen.
-    on_gone: called when a child is gone. HarnessError, and no process, without a package that its children import.
+    front: intercepts local file calls of children, None where they cannot be watched.
+    on_gone: called when a child has ended. HarnessError, without a process, if a package is missing that children
+    import.
     """
 
     def __init__(self) -> None:
@@ -126,14 +127,14 @@ class ForkServer:
         self._over = False
 
     def new(self, actor: str, role: str, life: Life) -> ManagedProcess:
-        """A life under an actor's name that was not born yet."""
+        """Register a life of an actor, not forked yet."""
         self._counts[actor] += 1
         process = ManagedProcess(f"{actor}#{self._counts[actor]}", actor, role, life)
         self.lives[process.name] = process
         return process
 
     def fork(self, life: ManagedProcess, spec: Mapping[str, Any]) -> None:
-        """Bring a life into being, unless the run is over; HarnessError when the template does not."""
+        """Fork the process of a life, unless the run is over; HarnessError when the template fails."""
         with self._forking:
             if self._over:
                 life.gone.set()
@@ -143,7 +144,7 @@ class ForkServer:
             raise HarnessError(f"no process could be forked for {life.name}: {self.last_words()}")
 
     def _is_forked(self, life: ManagedProcess) -> bool:
-        """Wait until a life is there; False when it does not come, at once when the template has ended."""
+        """Wait until a life is forked; False when it does not come, at once when the template has ended."""
         deadline = time.monotonic() + FORK_TIMEOUT_S
         while not life.forked.wait(POLL_S):
             ended = self._process is None or self._process.poll() is not None
@@ -152,7 +153,7 @@ class ForkServer:
         return True
 
     def _forked(self, name: str, pid: int) -> None:
-        """The template's answer to `fork`."""
+        """Handle the template's answer to "fork"."""
         life = self.lives[name]
         life.pid = pid
         self._by_pid[pid] = life
@@ -166,12 +167,12 @@ class ForkServer:
             self.on_gone(life, code)
 
     def _caller(self, pid: int) -> ManagedProcess | None:
-        """The life with a pid; None while its calls wait: it is paused, or its pid not yet known."""
+        """The life with a pid; None while its calls must wait: it is paused, or its pid is not yet known."""
         life = self._by_pid.get(pid)
         return None if life is not None and life.paused and life.alive else life
 
     def end_lives(self) -> None:
-        """Kill every child of the run and wait for its end; none is born after it."""
+        """Kill every child of the run and wait for its end; later forks are refused."""
         with self._forking:
             self._over = True
         for life in tuple(self.lives.values()):
@@ -184,6 +185,6 @@ class ForkServer:
                 raise HarnessError(f"{life.name}, process {life.pid}, did not end after SIGKILL")
 
     def last_words(self) -> str:
-        """The end of what children wrote, for messages."""
+        """The end of the children's output, for messages."""
         self._log.flush()
         return supervisor.last_lines(Path(self._log.name))

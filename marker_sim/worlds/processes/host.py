@@ -1,7 +1,7 @@
 """The host of real processes (worlds/host.py): a fork server, real time, a storage behind the interceptor.
 
-Whatever a cluster does follows from a call that this host makes, one after another, in the thread that is in `run`:
-what children ask of the cluster, what time brings, and what follows from a death. So the cluster needs no lock.
+The cluster acts only in callbacks of this host: for requests of children, timers and deaths. They run one after another
+in the thread that is in `run`, so the cluster needs no lock.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ GONE_S = 20.0
 class ProcessAttempt:
     """An attempt that a driver launched.
 
-    number: under which driver and executor know it.
+    number: by which driver and executor identify it.
     """
 
     number: int
@@ -84,7 +84,7 @@ class ProcessHost:
         return process
 
     def ready(self, *processes: ManagedProcess) -> None:
-        """Wait until children are at work, or dead; HarnessError when they are neither in time."""
+        """Wait until children work or are dead; HarnessError when one is neither in time."""
         for process in processes:
             deadline = time.monotonic() + self.ready_s
             while not process.ready.wait(0.02) and process.alive:
@@ -107,7 +107,7 @@ class ProcessHost:
         self._end(process, follow, partial(killed, path=path, value=value, error=error))
 
     def exit(self, process: ManagedProcess, why: str) -> None:
-        """End a process, recorded as one that exits by itself."""
+        """End a process, recorded as one that exited by itself."""
         self._end(process, None, partial(self.record, process.name, process.role, "observe", "exited", error=why))
 
     def _end(self, process: ManagedProcess, follow: Callable[[], None] | None, record: Callable[[], int]) -> None:
@@ -134,7 +134,7 @@ class ProcessHost:
         self.exited(process)
 
     def pause(self, process: ManagedProcess, duration_ms: int) -> None:
-        """SIGSTOP for a while."""
+        """Pause a process by SIGSTOP."""
         with self._recorder.lock:
             if process.paused or not process.alive:
                 return
@@ -144,7 +144,7 @@ class ProcessHost:
         self.after(duration_ms, self.resume, process)
 
     def resume(self, process: ManagedProcess) -> None:
-        """The end of a pause."""
+        """End a pause."""
         with self._recorder.lock:
             if process.paused:
                 process.paused = False
@@ -169,7 +169,7 @@ class ProcessHost:
         return time.time_ns()
 
     def after(self, duration_ms: float, call: Callable[[Any], None], argument: Any = None) -> None:
-        """Call in a while, in the thread that is in `run` then; from any thread."""
+        """Schedule a call for the thread that is in `run`; may be called from any thread."""
         with self._turn:
             if self._closed:
                 self._drop(call, argument)
@@ -204,7 +204,7 @@ class ProcessHost:
         self._stopped = True
 
     def fail(self, error: BaseException) -> None:
-        """Something of the kit's own went wrong; the run ends and is not judged."""
+        """End the run because of an error of the kit; it is not judged."""
         with self._turn:
             self._trouble = self._trouble or error
             self._turn.notify()
@@ -220,7 +220,7 @@ class ProcessHost:
             self.run(int(left_s * 1000) + 1)
 
     def heal(self) -> None:
-        """Disarm all faults, resume every process, and do what follows from deaths so far."""
+        """Disarm all faults, resume every process, and handle all deaths so far."""
         self.interceptor.disarm()
         for process in tuple(self.fork_server.lives.values()):
             self.resume(process)
@@ -230,7 +230,7 @@ class ProcessHost:
             continue
 
     def ask(self, answer: Callable[..., Any]) -> Callable[..., Any]:
-        """A function for the threads that serve children: has the cluster answer, and waits for that."""
+        """Wrap an answer so that the cluster's thread computes it while the calling thread waits."""
 
         def asked(name: str, *arguments: Any) -> Any:
             future: Future[Any] = Future()
@@ -247,7 +247,7 @@ class ProcessHost:
             future.set_exception(error)
 
     def close(self) -> None:
-        """Drop the calls that are still to come; whoever waits for an answer of one gets EOFError."""
+        """Drop scheduled calls; threads that wait for an answer of one get EOFError."""
         with self._turn:
             self._closed = True
             for _, _, call, argument in self._calls:
@@ -260,7 +260,7 @@ class ProcessHost:
     # Writes.
 
     def give(self, driver: ManagedProcess, write: Write, ordinal: int) -> None:
-        """Hand a write to a driver."""
+        """Send a write to a driver."""
         self.fork_server.coordinator.post(driver.name, "write", write, ordinal)
 
     def tell(
@@ -275,7 +275,7 @@ class ProcessHost:
             self.fork_server.coordinator.post(driver.name, *message)
 
     def lost_with(self, executor: ManagedProcess, driver: ManagedProcess) -> tuple[ProcessAttempt, ...]:
-        """The attempts that a dead executor worked on, after its driver is told that it is lost."""
+        """The attempts of a dead executor, after its driver was notified of the loss."""
         assert isinstance(executor.life, ExecutorLife)
         self.tell(driver, "executor-lost", None, executor.life.slot, 0)
         return tuple(executor.life.running.values())

@@ -61,7 +61,7 @@ class Steps:
         self._pending = sorted(((f.n, number, f) for number, f in faults if f.n > steps), key=lambda e: e[:2])
 
     def step(self) -> None:
-        """One more seam call."""
+        """Count one seam call."""
         due = []
         with self._lock:
             self._counters[self._slot] += 1
@@ -73,7 +73,7 @@ class Steps:
 
 
 class CountedStorage(StorageWrapper):
-    """A storage whose calls are steps; nothing else happens to them here."""
+    """A storage that counts calls as steps and passes them on."""
 
     def __init__(self, inner: Storage, steps: Steps, link: CoordinatorClient) -> None:
         super().__init__(inner)
@@ -92,8 +92,8 @@ class CountedStorage(StorageWrapper):
 class ThreadRuntime:
     """The Runtime seam of a process whose actors are threads.
 
-    locks: of the host, None where processes may be on several hosts: then only the threads of this one are excluded.
-    died: told of a thread that ended by an error, in a sentence.
+    locks: of the host, None where processes may be on several hosts: then a lock excludes only threads of this process.
+    died: called with a sentence when a thread ended by an error.
     """
 
     steps: Steps
@@ -163,9 +163,9 @@ class ThreadMailbox:
 
 @dataclass(eq=False)
 class HttpWire:
-    """Calls by HTTP.
+    """The Wire seam over HTTP.
 
-    address: how requests write a marker directory. invoke: the invocation that a call belongs to.
+    address: maps a marker directory to its form in requests. invoke: the invocation that a call belongs to.
     armed: wire faults that wait for a request.
     """
 

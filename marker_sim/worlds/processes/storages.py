@@ -1,12 +1,12 @@
-"""What a cluster of real processes stores in: a fresh local directory behind the door, or a bucket behind the S3 front.
+"""The storage of real processes: a fresh local directory behind the door, or a bucket behind the S3 front.
 
     call of LocalStorage on a file                          call of plans      effect
     rename or link to it, exclusive open of an empty one    put                put
     open that empties it, then two writes                   overwrite, each    overwrite-begin, -piece, -end
     unlink                                                  delete             delete
 
-Temporary files, lock files and directories are the storage's own: nothing strikes there. So a put is one call of plans,
-as in the simulated world. A write in place that is shorter, or failed, ends when its file is closed.
+Temporary files, lock files and directories are internal to the storage: no fault strikes there. So a put is one call of
+plans, as in the simulated world. A write in place that is shorter, or failed, ends when its file is closed.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.s3_front import BUCKET, S3Front
 
-DELETED = " (deleted)"  # What the kernel adds to the path of an open file that has no name any more.
+DELETED = " (deleted)"  # The suffix that the kernel adds to the path of an open file that was deleted.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterStorage:
     """The storage of one run.
 
-    capabilities: what children see. settle_ms: after which nothing is on its way. spec: how children open it.
-    files: reads every stored file that is not the storage's own. damage: replaces one, None to delete it, without a
-    record. close: ends what serves it; HarnessError when that failed.
-    expect: is told the name and role of each process; a local directory knows them by their numbers.
+    capabilities: as children see them. settle_ms: after this time no request is pending. spec: how children open it.
+    files: reads every stored file that is not internal. damage: replaces one, None to delete it, without a record.
+    close: ends its server; HarnessError when that failed.
+    expect: registers the name and role of a process; a local directory identifies processes by pid.
     """
 
     capabilities: Capabilities
@@ -50,7 +50,7 @@ class ClusterStorage:
 
 
 def check_storage(storage: str) -> None:
-    """HarnessError for a storage of plans that real processes have not."""
+    """HarnessError for a storage that real processes do not support."""
     if storage not in ("local", "s3"):
         raise HarnessError(f"storage {storage} has no real processes; local and s3 have")
 
@@ -61,7 +61,7 @@ def open_storage(storage: str, interceptor: Interceptor, root: Path, front: Loca
 
 
 class LocalFront(DoorFront):
-    """The local files of one run after another: the calls of children on them pass the interceptor of the run.
+    """The local files of successive runs: the calls of children on them pass the interceptor of the run.
 
     caller_of: the process of a run with a pid, None while it is not served.
     """
@@ -69,7 +69,7 @@ class LocalFront(DoorFront):
     def __init__(self, root: Path, caller_of: Callable[[int], Caller | None] = lambda pid: None) -> None:
         self.caller_of = caller_of
         self._begun: set[tuple[str, str]] = set()  # Writes in place, by process and path.
-        before = Interceptor(Recorder(), lambda armed, call: None)  # Until the first run.
+        before = Interceptor(Recorder(), lambda armed, call: None)  # Used before the first run.
         super().__init__(root, before, caller_of=lambda _, pid: self.caller_of(pid))
 
     def __enter__(self) -> LocalFront:
@@ -79,14 +79,14 @@ class LocalFront(DoorFront):
         self.door.close()
 
     def watch(self, root: Path, interceptor: Interceptor) -> None:
-        """The next run, in another directory; no process of the one before is left."""
+        """Watch another directory for the next run; no process of the previous run is left."""
         self.door.move(root)
         self.root, self.interceptor = root, interceptor
         self._struck.clear()
         self._begun.clear()
 
     def check(self) -> None:
-        """HarnessError when a call of the run before failed in the kit, or was not seen."""
+        """HarnessError when a call of the previous run failed in the kit, or was not seen."""
         super().check()
         if self.door.unseen:
             raise HarnessError(self.door.unseen[0])
@@ -109,7 +109,7 @@ class LocalFront(DoorFront):
             self._record(None, StorageCall(call.process, call.role, "overwrite", call.path), "overwrite-end")
 
     def _piece(self, call: FileCall, written: int) -> str:
-        """The effect of a call within a write in place; the second of its writes, which begins later, is the last."""
+        """The effect of a call within a write in place; the second of its writes, at a larger offset, is the last."""
         if call.operation == "open":
             self._begun.add((call.process, call.path))
             return "overwrite-begin"
@@ -124,10 +124,10 @@ class LocalFront(DoorFront):
 
 
 def _as_planned(call: FileCall) -> StorageCall | None:
-    """A call of LocalStorage as plans name it; None for one that they have no name for."""
+    """A call of LocalStorage in the terms of plans; None if they have no such call."""
     path = call.target if call.operation in ("rename", "link") else call.path
     if path.endswith(DELETED):
-        return None  # Of a file that was removed while it was open.
+        return None  # The file was removed while it was open.
     match call.operation:
         case "open":
             operation = "put" if call.flags & os.O_EXCL else "overwrite" if call.flags & os.O_TRUNC else ""

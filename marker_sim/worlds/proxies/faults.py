@@ -43,7 +43,7 @@ CALM_S = 5.0
 TRIES = 3
 TRIES_OF_SOME = 16
 SAMPLES = 5
-SHARE = 0.9  # Share of a wait after which a timer of another process may fire, by this process's clock.
+SHARE = 0.9  # The share of a wait after which another process's timer may fire, measured by this process's clock.
 PADDING_BYTES = 900
 NOTICED_S = 0.3
 POLL_S = 0.005
@@ -69,9 +69,9 @@ _US_PER_MS = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """Whether a fault was seen to work, in words with figures.
+    """The evidence that a fault had an effect: whether it was observed, and a sentence with figures.
 
-    broken: requests of clients that it touched.
+    broken: the number of clients' requests that it affected.
     """
 
     fault: Fault
@@ -81,7 +81,7 @@ class Evidence:
 
 
 def _toxic(fault: Fault) -> FaultKind:
-    """The kind of a fault, whether its proxy stands before servers or before storage."""
+    """The client-side kind of a wire fault, which may also be one between servers and storage."""
     return FaultKind(fault.kind.value.removeprefix("storage-"))
 
 
@@ -205,7 +205,7 @@ def undisturbed(wire: ProxiedWire, fault: Fault, request: bytes) -> Exchange:
 
 
 def observe(port: int, fault: Fault, request: bytes, calm: Exchange) -> tuple[bool, str]:
-    """Whether the active fault shows in an exchange, in words. calm: the same exchange before the fault."""
+    """Whether the active fault shows in an exchange, and a sentence. calm: the same exchange before the fault."""
     seen = "nothing was tried"
     for _ in range(TRIES if fault.settings.percent == 100 else TRIES_OF_SOME):
         happened, seen = _shown(port, fault, request, calm)
@@ -278,11 +278,11 @@ def _jitters(port: int, given: dict[str, int], request: bytes) -> tuple[bool, st
 class WireFaults:
     """Applies faults to a wire one after another and records them in the history.
 
-    process: whose faults they are there.
-    request: what is sent to see whether a fault works; it must have no effect, and a whole reply.
+    process: the process to which the history attributes them.
+    request: a request without side effects that gets a complete reply; it shows whether a fault works.
     wait: lets time pass.
-    life: index of the start of the server whose requests are on the wire.
-    unknown: a request that any server refuses at once, for delays that the time of a slow answer hides.
+    life: index of the start event of the server whose requests are on the wire.
+    unknown: a request that any server refuses at once, for delays that a slow answer would hide.
     """
 
     recorder: Recorder
@@ -309,7 +309,7 @@ class WireFaults:
 
     @contextlib.contextmanager
     def span(self, wire: ProxiedWire, fault: Fault) -> Iterator[list[int]]:
-        """A context in which the fault is on the wire and in the history; its list then holds how many it broke."""
+        """A context in which the fault is active and recorded; afterwards its list holds how many requests it broke."""
         came: list[int] = []
         began = self.recorder.fault(self.process, fault.kind.value, "begin", error=described(fault))
         lossy, of_clients = fault.kind.row.fails, fault.kind.row.cls == "wire"
@@ -326,7 +326,7 @@ class WireFaults:
                 self.recorder.fault(self.process, fault.kind.value, "end")
 
     def _never_ended(self, lost: frozenset[int]) -> frozenset[int]:
-        """Those of these invocations that are still open although every connection was just cut."""
+        """The invocations among `lost` that are still open although every connection was just cut."""
         deadline = time.monotonic() + NOTICED_S
         while lost and time.monotonic() < deadline:
             time.sleep(POLL_S)

@@ -74,7 +74,7 @@ def _cached() -> Path:
 def _build(go: str, folder: Path) -> Path:
     """The program, built in a folder."""
     words = [go, "install", "-ldflags", f"-X {MODULE}.Version={VERSION}", f"{MODULE}/cmd/server@v{VERSION}"]
-    # In a separate folder, because a go.mod or go.work of the caller would have an effect.
+    # In a separate folder, so that a go.mod or go.work of the caller has no effect.
     code, said = run_to_end(
         words,
         deadline_s=BUILD_TIMEOUT_S,

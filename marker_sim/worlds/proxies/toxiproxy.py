@@ -43,7 +43,7 @@ END_S = 5.0
 
 
 class Toxiproxy:
-    """A server process on 127.0.0.1 during the block; its wires and toxics end with it. Safe from any thread."""
+    """A toxiproxy server on 127.0.0.1, for the duration of a context; its wires and toxics end with it. Thread-safe."""
 
     def __init__(self, program: Path | None = None) -> None:
         self._program = program
@@ -75,7 +75,7 @@ class Toxiproxy:
         return self._process.pid
 
     def proxy(self, name: str, upstream_port: int) -> ProxiedWire:
-        """A new wire from a fresh port on 127.0.0.1 to a port there, which may open later."""
+        """A new wire from a fresh port on 127.0.0.1 to another port, where nothing needs to listen yet."""
         given = {"name": name, "listen": "127.0.0.1:0", "upstream": f"127.0.0.1:{upstream_port}"}
         made = self.call("POST", "/proxies", given)
         return ProxiedWire(self, name, int(made["listen"].rpartition(":")[2]))

@@ -41,7 +41,7 @@ T = TypeVar("T")
 class ProbedCapabilities:
     """The promises that an endpoint keeps.
 
-    tries: rounds decided by promise; seen: a sentence by promise.
+    tries: the number of decided rounds, by promise; seen: a sentence about the result, by promise.
     """
 
     put_if_absent: bool
@@ -56,9 +56,9 @@ class ProbedCapabilities:
         return asdict(self)
 
     def honest(self, store: str) -> ProbedCapabilities:
-        """These capabilities; HarnessError when a server could be blamed for a promise that its store breaks.
+        """These capabilities; HarnessError when the store breaks a promise, because a server could be blamed for it.
 
-        A store that answers that it does not take a condition does not lie: the history's capabilities say so.
+        A store that refuses a condition as unsupported breaks no promise: the history's capabilities say so.
         """
         for promise, seen in self.seen.items():
             if not getattr(self, promise) and NO_CONDITION not in seen:
@@ -69,7 +69,7 @@ class ProbedCapabilities:
         return self
 
     def header(self) -> dict[str, Any]:
-        """The storage in a history's header, by the name that the simulated world gives its models."""
+        """The storage in a history's header, in the terms of the simulated models."""
         conditions = {"put_if_absent": self.put_if_absent, "put_if_unchanged": self.put_if_unchanged}
         return {
             "storage": "s3" if all(conditions.values()) else "s3-unconditional",
@@ -126,7 +126,7 @@ def probe_s3(
 
 
 def _try(check: Callable[[ProbeEndpoint, int], bool], target: ProbeEndpoint, rounds: int) -> tuple[bool, int, str]:
-    """Whether a promise holds, the number of rounds that decided it, and the sentence."""
+    """Whether a promise holds, the number of rounds that decided it, and a sentence about the result."""
     decided = 0
     for number in range(rounds):
         try:
@@ -167,9 +167,9 @@ def _unchanged_round(target: ProbeEndpoint, number: int) -> bool:
 
 
 def judge_race(condition: str, told: tuple[ProbeReply, ...], stored: bytes | None, before: bytes) -> bool:
-    """Whether a race was decided; BrokenPromise when the condition is not kept. before: b"" for no object.
+    """Whether a race was decided; BrokenPromise when the condition was not honoured.
 
-    stored: what was read afterwards, None when nothing could be read.
+    stored: the content read afterwards, None when it could not be read. before: the earlier content, b"" for no object.
     """
     winners = [one for one in told if one.status == 200]
     strange = sorted({one.status for one in told} - {200, *_REFUSED})
@@ -227,9 +227,9 @@ class ProbeReply(NamedTuple):
 
 
 class ProbeEndpoint:
-    """One storage for all racers, with what was written to it; leaving the context removes that.
+    """The storage that all racers share, and the keys written to it, which are deleted on leaving the context.
 
-    Entering it raises UsageError when the bucket is not there or not ours to use, HarnessError without an answer.
+    Entering it raises UsageError when the bucket does not exist or is not accessible, HarnessError without an answer.
     """
 
     def __init__(self, storage: S3Storage, bucket: str, racers: int) -> None:
@@ -262,7 +262,7 @@ class ProbeEndpoint:
         self._storage.close()
 
     def race(self, body: Callable[[int], T]) -> tuple[T, ...]:
-        """The results of racers that start together. A BrokenPromise raised by one of them is raised here."""
+        """The results of racers that start together; re-raises a BrokenPromise of one of them."""
         barrier = threading.Barrier(self._racers, timeout=MEETING_TIMEOUT_S)
 
         def run(racer: int) -> T:
@@ -300,7 +300,7 @@ class ProbeEndpoint:
             return None
 
     def delete(self, key: str) -> bool:
-        """Whether a deletion was answered as done."""
+        """Whether a deletion was confirmed."""
         try:
             self._storage.delete(key)
         except NotFound:

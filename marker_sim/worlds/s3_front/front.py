@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from wsgiref.types import WSGIEnvironment
 
 ROLE = "timeline-server"
-READER, SECRET = "reader", "marker-sim-secret"  # Who reads for the kit; a secret that nobody verifies.
+READER, SECRET = "reader", "marker-sim-secret"  # The access key with which the kit reads; no signature is verified.
 SILENCE_MS_MAX = 600_000
 SPARED_EACH = 3
 WRITES_PER_S = 3_500.0
@@ -61,10 +61,10 @@ _METADATA = ".hoodie/"
 class S3Front:
     """Serves one bucket until `close`. The access key of a request names its process in the history.
 
-    roles: the role of a process, "timeline-server" where it is not named; may be changed while it serves. spared: a
-    process that meets no fault: the kit's own, which reads what is stored.
-    refused: processes that are dead, by what is left of them in a program that goes on: AccessDenied.
-    requests: how many were asked so far, by operation.
+    roles: the role of each process, "timeline-server" if missing; may be changed while serving.
+    spared: a process that meets no fault, with which the kit reads what is stored.
+    refused: processes that are dead, but whose program may still send requests; these are answered AccessDenied.
+    requests: the number of requests so far, by operation.
     silence_ms: how long a request that times out stays without a reply.
     """
 
@@ -135,7 +135,7 @@ class S3Front:
                 self.interceptor.applied(None, StorageCall(process, ROLE, "delete", key), "delete", key, None)
 
     def healed(self) -> None:
-        """End throttling; what is armed stays armed."""
+        """End throttling; armed faults stay armed."""
         with self.interceptor.lock:
             self._limits = None
 
@@ -166,7 +166,7 @@ class S3Front:
         return self._apply_fault(armed.fault, call, ask, environ)
 
     def _struck(self, ask: S3Request, call: StorageCall) -> ArmedFault | None:
-        """The fault that strikes this call: an armed one, or else that of an empty bucket."""
+        """The fault that strikes this call: an armed one, or else throttling by an empty token bucket."""
         if ask.process == self.spared:
             return None
         armed = self.interceptor.strike(call)
@@ -199,7 +199,7 @@ class S3Front:
                 raise HarnessError(f"{fault.kind.value} was aimed at {call.path}, and the S3 front cannot do that")
 
     def _silence(self, environ: WSGIEnvironment, duration_ms: int) -> None:
-        """Wait until the time is over, the client hangs up or the front closes: the last two end what is read."""
+        """Wait until the time is over, the client hangs up or the front closes."""
         connection: socket.socket = environ[SOCKET]
         deadline = time.monotonic() + min(duration_ms, SILENCE_MS_MAX) / 1000
         try:
@@ -246,7 +246,7 @@ class S3Front:
 
 
 def prefix_of(path: str) -> str:
-    """The prefix under which a path is counted."""
+    """The prefix whose request limit a path counts against."""
     before, found, _ = f"/{path}/".partition(f"/{_METADATA}")
     if found:
         return f"{before}/{_METADATA}".removeprefix("/")

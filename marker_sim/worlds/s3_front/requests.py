@@ -55,11 +55,11 @@ INTERNAL_ERROR = 500, "InternalError", "We encountered an internal error. Please
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class S3Request:
-    """One request about the bucket.
+    """A request about the bucket.
 
-    keys: those it may change or reads; many: a deletion of many keys.
+    keys: the keys that it may change or reads; many: whether it is a DeleteObjects request.
 
-    upload: the upload in parts that it goes on with or ends, "" for none.
+    upload: the id of the multipart upload that it continues or ends, "" for none.
     """
 
     process: str
@@ -71,7 +71,7 @@ class S3Request:
 
     @property
     def writes(self) -> bool:
-        """Whether it may change an object."""
+        """Whether the request may change an object."""
         return self.operation in ("put", "delete")
 
 
@@ -85,9 +85,9 @@ def process_of(environ: WSGIEnvironment) -> str:
 def read_ask(environ: WSGIEnvironment, bucket: str) -> S3Request | Response:
     """The parsed request, or the reply that refuses it.
 
-    Refused: other buckets, because names of buckets are shared with other stores of this process; making, removing and
-    configuring the bucket, because versions and locks would change what an effect is; forms; what moto
-    does not know.
+    Refused are: other buckets, because all stores of this process share moto's names of buckets; creating, deleting and
+    configuring the bucket, because versions and locks would change what an effect is; forms; and whatever moto does not
+    know.
     """
     method = environ["REQUEST_METHOD"]
     raw_path = environ["RAW_URI"].partition("?")[0]
@@ -159,7 +159,7 @@ def _about_bucket(
 
 
 def keys_of(body: bytes) -> tuple[str, ...] | None:
-    """The keys of a deletion of many in order, each once; None for other requests."""
+    """The distinct keys of a DeleteObjects request in order; None for other requests."""
     root = _parsed(body, "Delete")
     if root is None:
         return None
@@ -213,14 +213,14 @@ def _is_whole(body: bytes, wanted: str) -> bool:
 
 
 def _body(environ: WSGIEnvironment) -> bytes:
-    """The body, which can be read again afterwards."""
+    """The body of a request, which is made readable again."""
     body: bytes = environ["wsgi.input"].read()
     environ["wsgi.input"].seek(0)
     return body
 
 
 def without(body: bytes, kept: frozenset[str]) -> bytes:
-    """The body of a deletion of many without some of its keys."""
+    """The body of a DeleteObjects request without some of its keys."""
     root = ElementTree.fromstring(body)
     for entry in list(root.iterfind("{*}Object")):
         if entry.findtext("{*}Key", "") in kept:
@@ -230,7 +230,7 @@ def without(body: bytes, kept: frozenset[str]) -> bytes:
 
 
 def error(code: int, name: str, message: str, resource: str) -> Response:
-    """An error as S3 writes it."""
+    """An error reply in S3's format."""
     body = (
         f"{_DECLARATION}<Error><Code>{name}</Code><Message>{escape(message)}</Message>"
         f"<Resource>{escape(resource)}</Resource><RequestId>0</RequestId></Error>"
@@ -240,7 +240,7 @@ def error(code: int, name: str, message: str, resource: str) -> Response:
 
 
 def with_errors(response: Response, keys: Iterable[str]) -> Response:
-    """A reply to a deletion of many with InternalError added for some keys."""
+    """A reply to DeleteObjects with InternalError added for some keys."""
     _, code, message = INTERNAL_ERROR
     entries = "".join(
         f"<Error><Key>{escape(key)}</Key><Code>{code}</Code><Message>{message}</Message></Error>" for key in keys

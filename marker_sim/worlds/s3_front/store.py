@@ -20,10 +20,10 @@ from marker_sim.worlds.s3_front.http_server import Response
 if TYPE_CHECKING:
     from wsgiref.types import WSGIEnvironment
 
-BUCKET, REGION = "lake", "us-east-1"  # Of the kit's S3, unless asked otherwise.
+BUCKET, REGION = "lake", "us-east-1"  # The defaults of the kit's S3.
 _PARTITION = "aws"
 _OVERRIDES = "MOTO_ACCOUNT_ID"
-# Moto reads only the service and the region of it.
+# Moto reads only the service and the region from it.
 _AUTHORIZATION = f"AWS4-HMAC-SHA256 Credential=KIT/20200101/{REGION}/s3/aws4_request, SignedHeaders=host, Signature=0"
 _MAKING = threading.Lock()  # Its creation compiles syntax trees, which Python 3.11 cannot do in two threads.
 
@@ -53,7 +53,7 @@ class MotoStore:
             self._application: Any = create_backend_app("s3")
 
     def ask(self, environ: WSGIEnvironment) -> Response:
-        """Moto's answer to a request, of which it does not see the caller's identity and host name.
+        """Moto's answer to a request, without the caller's identity and host name.
 
         Moto reads keys from RAW_URI. PATH_INFO only finds the handler, and does not find it for a key with a line feed.
         """
@@ -68,7 +68,7 @@ class MotoStore:
         return Response(status, list(headers), b"".join(chunks))
 
     def version(self, key: str) -> object:
-        """The identity of what a key stores; another put of equal content is another version."""
+        """The identity of a key's stored value; a later put of equal content has another."""
         stored = self._bucket.keys.get(key)
         return stored if hasattr(stored, "value") else None
 
@@ -78,9 +78,9 @@ class MotoStore:
         return None if stored is None else bytes(stored.value)
 
     def has_upload(self, key: str, upload: str) -> bool:
-        """Whether an upload in parts is in progress for a key, or made what it stores.
+        """Whether a multipart upload for a key is in progress, or produced what the key stores.
 
-        Moto raises KeyError for an upload that it does not know, and completes that of another key without a word.
+        Moto raises KeyError for an unknown upload, and silently completes one of another key.
         """
         going = self._bucket.multiparts.get(upload)
         if going is not None:

@@ -4,9 +4,9 @@ scheduler.py    processes, actors, virtual time, steps and the faults that arm a
 runtime.py      the Runtime seam: mailboxes, locks
 storage.py      the Storage seam over models of S3, a local file system and HDFS
 wire.py         the Wire seam
-environment.py  one process from inside: its seams and what its actors do
-host.py         what the cluster of worlds.cluster asks of this world
-cluster.py      run(plan, system) -> History, what this world cannot do, a plan keyed by steps alone
-fresh_reader.py what a fresh instance finds in storage, for every world
-watchdog.py     what hangs outside the seams
+environment.py  one process from inside: its seams and the work of its actors
+host.py         implements the interface of worlds.cluster to its world
+cluster.py      run(plan, system) -> History, the faults that cannot happen here, and plans keyed by steps alone
+fresh_reader.py lists foreign markers by a fresh instance of the system, for every world
+watchdog.py     ends runs that block outside the seams
 """

@@ -1,6 +1,6 @@
-"""One simulated run: the cluster (worlds/cluster/) on a simulated host; and which faults it cannot have.
+"""One simulated run: the cluster (worlds/cluster/) on a simulated host; and the faults that cannot happen in it.
 
-scheduler.py, storage.py, wire.py and host.py have the others.
+The effects of faults are in scheduler.py, storage.py, wire.py and host.py.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ FOREIGN = {"proxy": "no proxy stands between these processes", "job": "these exe
 
 
 class Branch(NamedTuple):
-    """Where a run leaves the one of its plan, and what it draws from then on.
+    """The point where a run departs from its plan's run, and the seed of what follows.
 
-    events: the number of events that stay; the last of them is where it leaves.
-    seed: of the latencies of all later steps, and of the step of each fault that did not strike yet.
-    steps: how many steps each name of the plan may make, for these faults.
+    events: the number of common events.
+    seed: of the latencies of all later steps, and of the step of each fault that has not struck yet.
+    steps: the number of steps that each name of the plan may make, from which steps of faults are drawn.
 
     The workload and the settings of faults stay those of the plan.
     """
@@ -153,7 +153,7 @@ class Cluster(ClusterRun):
         return None
 
     def _exited(self, process: Process) -> None:
-        """Remove a process that ended by itself within its work; it is not restarted."""
+        """Remove a process that ended by itself during its work; it is not restarted."""
         self.host.end(process)
         if isinstance(process.life, ClientLife):
             self.clients.left()

@@ -65,17 +65,17 @@ class SimulatedEnvironment(ProcessEnvironment):
         self._cluster.servers.need()
 
     def began(self, place: MarkerDirectory) -> None:
-        """Note the table and instant of a write, as soon as it has one."""
+        """Note the table and instant of a write."""
         self._cluster.writes.instants[place] = None
 
     def write_file(self, work: Assignment, create: Callable[[str, str], object], slow_ms: int) -> WriteStat:
         """The file of an attempt, whose rows are lines of text."""
         return self.system.write_file(work, self.context(work.table), create, slow_ms)
 
-    # Bodies of actors.
+    # The bodies of actors.
 
     def operate(self) -> None:
-        """Perform the operations that a client has left."""
+        """Perform the remaining operations of a client."""
         clients, life = self._cluster.clients, self.me.life
         assert isinstance(life, ClientLife)
         if perform_operations(self, self._cluster.choice.mode, life.rest()):
@@ -103,7 +103,7 @@ class SimulatedEnvironment(ProcessEnvironment):
         result = ended.value if ended.error is None else ended.error
         work = attempt.work
         if (work.table, work.instant, work.token.stage) in self._cluster.writes.lost:
-            result = None  # The driver that was notified of it does not look.
+            result = None  # The driver that was notified of the loss ignores the result.
         self._cluster.host.tell(driver, "ended", attempt, result, MESSAGE_MS)
 
 

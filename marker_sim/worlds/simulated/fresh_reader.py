@@ -36,8 +36,8 @@ class FreshReader(NamedTuple):
     def names(self, directory: str) -> tuple[str, ...] | None:
         """The markers of a directory, sorted; None in Hudi's format, which judges read themselves.
 
-        UsageError with the line of a class that raises, because there is no fault that it would have to expect;
-        HarnessError when the kit does, or the instance does not list within `LIMIT_S` of virtual time.
+        UsageError with the line of a class that raises, because no fault can be the reason; HarnessError when the kit
+        raises, or the instance does not list within `LIMIT_S` of virtual time.
         """
         if self.system.layout == "hudi":
             return None
@@ -61,7 +61,7 @@ class FreshReader(NamedTuple):
             try:
                 found.append(tuple(sorted(make(context).list_all())))
             except Unsupported:
-                found.append(())  # Its calls in the run say so as well.
+                found.append(())  # Its calls in the run were recorded as refused as well.
             except Exception as error:
                 raised.append(error)
                 raise

@@ -25,8 +25,8 @@ SETTLE_MS = STORAGE_TIMEOUT_MS + LATE_EFFECT_MS + 500
 class SimulatedHost:
     """All processes of one run. The host's callbacks run in the hub, between two steps of actors.
 
-    faults: those of the plan so far.
-    make_storage: the Storage seam of a process.
+    faults: the faults added to the plan so far.
+    make_storage: creates the Storage seam of a process.
     steps_of_faults: the steps that each name of the plan made until all faults were healed.
     """
 
@@ -59,9 +59,9 @@ class SimulatedHost:
         return self.actors[name]
 
     def draw_anew(self, seed: int, steps: Mapping[str, int]) -> None:
-        """Draw the latencies of all later steps, and the step of each fault that did not strike yet, from a seed.
+        """Draw the latencies of all later steps, and the step of each fault that has not struck yet, from a seed.
 
-        steps: how many steps a name may make; a fault strikes at one of those that are left to its target.
+        steps: how many steps a name may make; a fault strikes at one of the remaining steps of its target.
         """
         self._jitter, drawn = seed, random.Random(f"{seed}/faults")
 
@@ -93,10 +93,10 @@ class SimulatedHost:
         return process
 
     def ready(self, *processes: Process) -> None:
-        """Nothing: new processes work at once."""
+        """Do nothing: new processes work at once."""
 
     def kill(self, process: Process, value: str | None = None, follow: Callable[[], None] | None = None) -> None:
-        """Kill the process now, and start what follows from that."""
+        """Kill the process now, and call `follow`."""
         self.record(process.name, process.role, "fault", "kill", value=value)
         self.end(process)
         if follow is not None:
@@ -164,7 +164,7 @@ class SimulatedHost:
         self.scheduler.stop = True
 
     def overdue(self, message: str) -> None:
-        """Nothing: calls without an answer in virtual time are left to judges."""
+        """Do nothing: judges find calls without an answer in virtual time."""
 
     def settle(self) -> None:
         """Wait until everything sent to storage is applied, or never will be."""

@@ -15,7 +15,7 @@ from marker_sim.worlds.simulated.scheduler import MS, Process, Scheduler
 
 
 class SimMailbox:
-    """A queue between actors of one process; waiting actors are served in the order of their coming."""
+    """A queue between actors of one process; waiting actors are served in the order of arrival."""
 
     __slots__ = ("_items", "_process", "_scheduler", "_waiting")
 
@@ -26,7 +26,7 @@ class SimMailbox:
         self._waiting: list[list[Any]] = []
 
     def put(self, item: Any) -> None:
-        """Hand an item to the longest waiting actor, or keep it."""
+        """Pass an item to the longest waiting actor, or keep it."""
         scheduler, waiting = self._scheduler, self._waiting
         scheduler.step(self._process)
         if self._process.actor.sited:
@@ -40,7 +40,7 @@ class SimMailbox:
         self._items.append(item)
 
     def _site_of_put(self) -> str:
-        """The site of a put: of a request, of its answer, or of other work; only servers have requests."""
+        """The site of a put in a server: of a request, of its answer, or of other work; "" elsewhere."""
         if self._process.role != "timeline-server":
             return ""
         serving = [call.handler for call in self._process.calls]
@@ -110,7 +110,7 @@ class SimHostLocks:
         process.locks[name] = None
 
     def release(self, name: str, process: Process) -> None:
-        """Release the lock; an actor that is unwound lost it when its process died."""
+        """Release the lock; an actor that is being unwound lost it when its process died."""
         if not self._scheduler.closed:
             self._release(name, process)
 

@@ -32,7 +32,7 @@ _new = tuple.__new__
 STEPS_MAX = 1_000_000
 STEPS_BETWEEN_LOOKS = 4_096  # Steps of an actor between two checks of the number of all steps.
 UNWIND_CALLS_MAX = 1_000
-LAST = 1 << 62  # Added to the number of an entry that has to be the last of its moment.
+LAST = 1 << 62  # Added to the number of an entry that must come last among those of the same time.
 _Entry = tuple[int, int, Callable[[Any], None], Any]
 
 
@@ -49,22 +49,23 @@ class Process:
     actor: ActorState
     life: Life = None
     alive: bool = True
-    clock_ms: int = 0  # How far its clock is ahead.
-    busy: Any = None  # The last task of an executor.
-    part: str = ""  # The part of a write that a driver is doing.
+    clock_ms: int = 0  # How far its clock is ahead, in ms.
+    busy: Any = None  # The last attempt sent to an executor.
+    part: str = ""  # The part of a write that a driver is performing.
     paused_until_ns: int = 0
     started: int | None = None
-    invoke: int | None = None  # Its last invocation.
+    invoke: int | None = None  # The index of its last invocation.
     environment: Any = None  # The environment of its code.
-    backend: Any = None  # Of a driver: the executors of its stage, with their messages.
-    overload: tuple[int, int] = (0, 0)  # Of a server: the time for each request, and the end, in ns.
+    backend: Any = None  # The driver's view of its executors and their messages.
+    # For an overloaded server, the time for each request, and the end of the overload, in ns.
+    overload: tuple[int, int] = (0, 0)
     free_ns: int = 0  # When an overloaded server serves the next request.
     calls: dict[Any, None] = field(default_factory=dict)
     locks: dict[str, None] = field(default_factory=dict)
 
 
 class LinkFault(NamedTuple):
-    """A SLOW_LINK or CUT_LINK between a client and servers, and its end."""
+    """A SLOW_LINK or CUT_LINK between a client and servers, with its end."""
 
     fault: Fault
     until_ns: int
@@ -73,7 +74,7 @@ class LinkFault(NamedTuple):
 class ActorState:
     """The state that belongs to a name of the plan: steps so far, faults still to arm, and armed ones.
 
-    sited: the faults that wait for an arrival at their site, by site. arrivals: at those sites, so far.
+    sited: faults at sites that are not armed yet, by site. arrivals: arrivals at these sites so far.
     """
 
     __slots__ = ("arrivals", "draw", "link", "next_step", "pending", "sited", "steps", "storage_faults", "wire_faults")
@@ -86,7 +87,7 @@ class ActorState:
         for fault in sorted((f for f in faults if f.site), key=lambda f: f.n):
             self.sited.setdefault(fault.site, []).append(fault)
         self.arrivals: dict[str, int] = {}
-        self.link: LinkFault | None = None  # The fault of its link to servers, while it lasts.
+        self.link: LinkFault | None = None  # The current fault of its link to servers, if any.
         self.storage_faults: list[Fault] = []
         self.wire_faults: list[Fault] = []
         self.draw = random.Random(f"{jitter}/{name}").random if jitter else None
@@ -97,11 +98,11 @@ class ActorState:
         self.next_step = min(self.next_step, fault.n)
 
     def draw_anew(self, name: str, jitter: int) -> tuple[Fault, ...]:
-        """Take latencies from another stream, and give back the faults that did not strike yet."""
+        """Take latencies from another stream; remove and return the faults that have not struck yet."""
         open_faults = (self.pending, *self.sited.values(), self.storage_faults, self.wire_faults)
         left = tuple(fault for faults in open_faults for fault in faults)
         for faults in open_faults:
-            faults.clear()  # In place, because an arrival may be going through one of them.
+            faults.clear()  # In place, because `arrive` may be iterating over one of them.
         self.sited = {}
         self.draw = random.Random(f"{jitter}/{name}").random
         return left
@@ -124,17 +125,19 @@ class Scheduler(Events):
         self._steps_max = steps_max
         self.closed = False
         self.events: list[Event] = []
-        self.awaited: tuple[int, Callable[[], None]] = (-1, self.close)  # Called once that event is there.
+        # The index of an event, and a function called once that event is recorded.
+        self.awaited: tuple[int, Callable[[], None]] = (-1, self.close)
         self.states: list[ActorState] = []
         self._heap: list[_Entry] = []
         self._inserted = 0
         self._phase = LAST
         self._actors: list[greenlet] = []
         self._idle: list[greenlet] = []
-        self._ready: tuple[greenlet | None, Any] | None = None  # The actor that continues after this call of the world.
+        # The greenlet to run after the current callback, with the value for it.
+        self._ready: tuple[greenlet | None, Any] | None = None
         self._to_start: Any = None
         self.stop = False
-        self.armed: list[tuple[Fault, int]] = []  # Faults at sites that were armed, with the step of their actor.
+        self.armed: list[tuple[Fault, int]] = []  # Faults armed at sites, with the step of their actor.
         self._coordinator = getcurrent()
         self._on_process_fault = on_process_fault
         self._on_exit = on_exit
@@ -146,10 +149,10 @@ class Scheduler(Events):
         """The steps of all actors."""
         return sum(state.steps for state in self.states)
 
-    # For the world, in the hub.
+    # Called by the world, in the hub.
 
     def append(self, row: tuple[Any, ...]) -> int:
-        """Append an event of now and return its index."""
+        """Append an event at the present time and return its index."""
         if self.closed:
             return -1  # Events of a dead actor during unwinding are not part of the run.
         events = self.events
@@ -228,14 +231,14 @@ class Scheduler(Events):
             self._go_on(self._coordinator)
 
     def _over(self, phase: int) -> None:
-        # Time passes although nothing happens until then. Limits of ended phases have no meaning.
+        # Time advances to the limit although nothing happens. Limits of ended phases have no meaning.
         if phase == self._phase:
             self.stop = True
 
     def _go_on(self, me: greenlet, entry: _Entry | None = None) -> Any:
-        """Run what is next, until `me` is resumed (the value) or, in the hub, until this phase is over.
+        """Run the next entries, until `me` is resumed (returns the value) or, in the hub, until this phase is over.
 
-        entry: something more that is to happen.
+        entry: one more entry, not yet in the heap.
         """
         heap, resume, coordinator = self._heap, self.resume, self._coordinator
         if entry is not None and (self.stop or self._to_start is not None):
@@ -303,7 +306,7 @@ class Scheduler(Events):
         self._idle.clear()
         self.events = []
 
-    # For actors.
+    # Called by actors.
 
     def step(self, process: Process) -> float:
         """Count a step, arm faults that are due, and return the latency factor of this step."""
@@ -340,7 +343,7 @@ class Scheduler(Events):
             self.park_until(time_ns, self.resume, (process, getcurrent(), None))
 
     def park_until(self, time_ns: int, call: Callable[[Any], None], argument: Any) -> Any:
-        """`at` and `park` in one, for the most frequent call of all."""
+        """`at` and `park` in one, because this is the most frequent call."""
         if self.closed:
             self._unwind()
         self._inserted = inserted = self._inserted + 1

@@ -90,12 +90,12 @@ class Store:
         self.capabilities = CAPABILITIES[model]
         self.latency_ns = _LATENCY_NS[model]
         self.objects: dict[str, bytes] = dict(files or {})
-        # By marker directory: the number of further calls that are throttled, or not answered.
+        # By marker directory: how many further calls are throttled, or not answered.
         self.throttled: dict[str, int] = {}
         self.silent: dict[str, int] = {}
         self.throttled_until_ns: dict[str, int] = {}
         self.full_until_ns = 0
-        self.unsynced: list[tuple[int, str, bytes | None]] | None = None  # Only if the plan has a power loss.
+        self.unsynced: list[tuple[int, str, bytes | None]] | None = None  # Kept only if the plan has a power loss.
         self.tear: Callable[[Process, Fault], None] | None = None
         self._versions: dict[bytes, str] = {}
         self._stamps = dict.fromkeys(self.objects, -1)
@@ -151,7 +151,7 @@ class SimStorage:
         return Unsupported(f"{self._store.model} has no {what}: ask storage.capabilities first")
 
     def overwrite(self, path: str, data: bytes) -> None:
-        """Empty the file and write it in two pieces; readers in between find less, and so does a death."""
+        """Truncate the file and write it in two pieces; a concurrent read or a death sees a part of it."""
         if lacks := self.capabilities.lacks("overwrite"):
             raise self._unsupported(lacks)
         process, store, scheduler = self._process, self._store, self._scheduler
@@ -162,7 +162,7 @@ class SimStorage:
         error: StorageError | None = None
         store.write(process, "overwrite-begin", path, b"")
         settings = fault.settings if fault else _NO_FAULT
-        # A delay by a fault applies to both pauses of this call.
+        # A fault's delay prolongs both pauses of this call.
         held_ms = settings.late_ms + settings.for_ms + settings.restart_ms
         pause_ns = int(store.latency_ns * factor) + held_ms * MS
         scheduler.sleep(process, pause_ns)
@@ -215,7 +215,7 @@ class SimStorage:
         self._call("delete", path, apply)
 
     def _fault(self, operation: str, path: str, conditional: bool = False) -> Fault | None:
-        """The first armed fault that fits this call, which is thereby used up and recorded."""
+        """The first armed fault that fits this call, which is then recorded and no longer armed."""
         for fault in self._process.actor.storage_faults:
             if fault.kind.row.hits(operation, self._store.model, conditional):
                 self._process.actor.storage_faults.remove(fault)
@@ -238,7 +238,7 @@ class SimStorage:
     def _call(
         self, operation: str, path: str, apply: Callable[[], Any], empty: bool = False, conditional: bool = False
     ) -> Any:
-        """One request: sent, applied, answered; faults decide which of these happen."""
+        """Perform one request: it is sent, applied and answered, unless a fault prevents that."""
         process, store, scheduler = self._process, self._store, self._scheduler
         factor = scheduler.step(process)
         if process.actor.sited:
@@ -262,7 +262,8 @@ class SimStorage:
             try:
                 result = apply()
             except StorageError as error:
-                result = error.with_traceback(None)  # Its traceback would refer to this frame, and so to itself.
+                # Its traceback would refer to this frame, which would form a cycle.
+                result = error.with_traceback(None)
             scheduler.sleep_until(process, reply_ns)
         else:
             result = scheduler.park_until((now_ns + reply_ns) // 2, self._apply, (reply_ns, getcurrent(), apply))
@@ -270,13 +271,13 @@ class SimStorage:
             try:
                 raise result
             finally:
-                del result  # Otherwise the error and this frame would be a cycle until garbage collection.
+                del result  # Otherwise the error and this frame would form a cycle until garbage collection.
         if process.actor.sited:
             scheduler.arrive(process, site_of(process.role, process.part, operation, path, after=True))
         return result
 
     def _apply_fault(self, fault: Fault, path: str, apply: Callable[[], Any], empty: bool, reply_ns: int) -> int:  # noqa: C901
-        """The time at which a request under a fault is answered; raises, or never returns, where it has no answer."""
+        """The time at which a request under a fault is answered; raises, or never returns, if there is no answer."""
         process, store, scheduler = self._process, self._store, self._scheduler
         now_ns, settings = scheduler.now_ns, fault.settings
         match fault.kind:

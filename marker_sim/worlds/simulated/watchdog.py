@@ -23,7 +23,7 @@ LIMIT_S = 15.0
 
 
 class _Hung(BaseException):
-    """The watchdog's exception; no Exception, so that the hanging code does not catch it."""
+    """Raised in hanging code. A BaseException, so that the code does not catch it."""
 
 
 @contextmanager

@@ -163,7 +163,7 @@ class SimWire:
             scheduler.spawn(server, serve)
 
     def _queue_up(self, server: Process, serve: Callable[[], None]) -> None:
-        """Let an overloaded server handle a request in its turn; all that are left when the overload is over."""
+        """Queue a request at an overloaded server; when the overload ends, all queued requests are handled."""
         begins_ns, (pace_ns, until_ns) = server.free_ns, server.overload
         server.free_ns = min(begins_ns + pace_ns, until_ns)
 
@@ -177,7 +177,7 @@ class SimWire:
         self._arrive((call, NoAnswer(f"{CallError.WAITED} before the deadline")))
 
     def _arrive(self, argument: tuple[WireCall, Reply | Exception]) -> None:
-        """The call has its end; later ones are nothing to it."""
+        """Complete a call with its reply or error; later ones are ignored."""
         call, result = argument
         if not call.done:
             call.done = True
