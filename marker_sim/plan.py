@@ -153,6 +153,7 @@ class TableShape:
     deletes: whether each write after the first deletes some rows.
     lazy: whether failed writes are rolled back when the next one has committed and their heartbeats are over; else
         before it begins.
+    grows: whether the last partition has its first rows in the second write, which so makes its folder and metadata.
     """
 
     metadata: bool = False
@@ -163,6 +164,7 @@ class TableShape:
     cluster: bool = False
     deletes: bool = False
     lazy: bool = False
+    grows: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

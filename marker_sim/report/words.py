@@ -70,6 +70,7 @@ def _table(plan: Plan, shape: TableShape) -> str:
         ", with a metadata table" if shape.metadata else "",
         ", kept at table version 6" if shape.version6 else "",
         "" if shape.small_files else ", new rows in files of their own",
+        ", a partition begun by the second write" if shape.grows else "",
         ", executors as processes of their own" if shape.cluster else "",
     )
     return (

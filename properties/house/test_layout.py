@@ -18,7 +18,7 @@ LAYOUT = (
     tokenize.DEDENT,
     tokenize.ENDMARKER,
 )
-TOKENS_MAX = 402_642
+TOKENS_MAX = 402_712
 # The tokens of each folder and module below the package, without comments, docstrings and layout.
 ROOMS = {
     "__init__.py": 235,
@@ -37,10 +37,10 @@ ROOMS = {
     "names.py": 1_035,
     "options.py": 504,
     "outcome": 12_155,
-    "plan.py": 2_481,
+    "plan.py": 2_486,
     "pytest_plugin.py": 788,
     "reading.py": 511,
-    "report": 24_264,
+    "report": 24_272,
     "seams.py": 820,
     "search": 32_122,
     "serve": 7_821,
@@ -48,10 +48,10 @@ ROOMS = {
     "surroundings": 6_498,
     "system.py": 491,
     "tables": 16_666,
-    "targets": 18_233,
+    "targets": 18_237,
     "timeline.py": 1_671,
     "unusual_names.py": 638,
-    "worlds": 110_578,
+    "worlds": 110_631,
     "writer": 5_397,
 }
 FOLDER_FILES_MAX = 15

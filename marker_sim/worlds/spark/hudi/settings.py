@@ -107,6 +107,7 @@ def describe(plan: Plan) -> dict[str, str]:
         "partitions": shape.partitions,
         "deletes": str(shape.deletes).lower(),
         "lazy": str(shape.lazy).lower(),
+        "grows": str(shape.grows).lower(),
         "small_files": str(shape.small_files).lower(),
         "index": shape.index,
         "batch_threads": str(plan.num_threads),

@@ -233,10 +233,12 @@ class Table:
         gone = set[str]()
         if shape_of(self.plan).deletes and self._ordinal > 1:
             gone.update(rng.sample(sorted(chosen - set(first.values())), DELETES))
-        return [
+        rows = [
             (key, names[int(key[1:]) % len(names)], "" if key in gone else f"w{self._ordinal}.{key}", self._ordinal)
             for key in sorted(chosen)
         ]
+        later = names[-1] if shape_of(self.plan).grows and self._ordinal == 1 else None
+        return [row for row in rows if row[1] != later]
 
     def _audit(self, caused_by: int) -> None:
         recorder, found = self.injector.recorder, {"hudi": self._read_by_hudi()}
