@@ -25,8 +25,8 @@ from typing import Any
 
 from hypothesis import Phase
 
-from marker_sim.campaign.machine import attack, machine_for
-from marker_sim.campaign.machine_rules import WritePathMachine
+from marker_sim.campaign.machines.machine import attack, machine_for
+from marker_sim.campaign.machines.rules import WritePathMachine
 from marker_sim.history import History
 from marker_sim.judges import judge
 from marker_sim.plan import PLACES, Plan

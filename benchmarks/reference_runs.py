@@ -27,9 +27,9 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, settings
 
-from marker_sim.campaign.machine import attack, machine_for
-from marker_sim.campaign.machine_operations import MarkerMachine
-from marker_sim.campaign.machine_rules import WritePathMachine
+from marker_sim.campaign.machines.machine import attack, machine_for
+from marker_sim.campaign.machines.operations import MarkerMachine
+from marker_sim.campaign.machines.rules import WritePathMachine
 from marker_sim.campaign.pieces import (
     NumberedRun,
     Piece,

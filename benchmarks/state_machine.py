@@ -18,8 +18,8 @@ from tempfile import TemporaryDirectory
 from hypothesis import Phase
 
 from marker_sim.campaign.hunts import COMBINATIONS
-from marker_sim.campaign.machine import SeenExamples, attack, machine_for
-from marker_sim.campaign.machine_rules import WritePathMachine
+from marker_sim.campaign.machines.machine import SeenExamples, attack, machine_for
+from marker_sim.campaign.machines.rules import WritePathMachine
 from marker_sim.faults import FaultKind
 from marker_sim.judges.violations import GuaranteeViolation
 from marker_sim.loading import load_system

@@ -10,9 +10,9 @@ __version__ = "0.1.0"
 _MODULES = {
     "marker_sim.interface.calls": ("judge", "replay", "verify"),
     "marker_sim.interface.verdict": ("Defect", "Verdict"),
-    "marker_sim.campaign.machine": ("attack", "machine_for"),
-    "marker_sim.campaign.machine_operations": ("MarkerMachine",),
-    "marker_sim.campaign.machine_rules": ("WritePathMachine",),
+    "marker_sim.campaign.machines.machine": ("attack", "machine_for"),
+    "marker_sim.campaign.machines.operations": ("MarkerMachine",),
+    "marker_sim.campaign.machines.rules": ("WritePathMachine",),
     "marker_sim.loading": ("load_system",),
     "marker_sim.system": ("System",),
     "marker_sim.plan": ("Plan", "read_plan"),

@@ -1,9 +1,9 @@
 """The types of the public names; which module has each is in __init__.py."""
 
-from marker_sim.campaign.machine import attack as attack
-from marker_sim.campaign.machine import machine_for as machine_for
-from marker_sim.campaign.machine_operations import MarkerMachine as MarkerMachine
-from marker_sim.campaign.machine_rules import WritePathMachine as WritePathMachine
+from marker_sim.campaign.machines.machine import attack as attack
+from marker_sim.campaign.machines.machine import machine_for as machine_for
+from marker_sim.campaign.machines.operations import MarkerMachine as MarkerMachine
+from marker_sim.campaign.machines.rules import WritePathMachine as WritePathMachine
 from marker_sim.errors import HarnessError as HarnessError
 from marker_sim.errors import UsageError as UsageError
 from marker_sim.interface.calls import judge as judge

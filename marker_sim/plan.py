@@ -147,13 +147,11 @@ class TableShape:
     Before its first write, and after each one that is not abandoned, there is a write without faults, and an audit.
 
     version6: whether a 1.x writer keeps the table at version 6.
-    small_files: whether new rows go into small files that are there, so that a write makes one file for each partition;
-        else they make file groups of their own.
+    small_files: whether new rows go into existing small files, one for each partition, or into groups of their own.
     cluster: whether executors are processes of their own.
     deletes: whether each write after the first deletes some rows.
-    lazy: whether failed writes are rolled back when the next one has committed and their heartbeats are over; else
-        before it begins.
-    grows: whether the last partition has its first rows in the second write, which so makes its folder and metadata.
+    lazy: whether failed writes are rolled back after the next commit, once their heartbeats are over, or before it.
+    grows: whether the second write is the first to the last partition, and so creates its folder and metadata.
     """
 
     metadata: bool = False

@@ -10,7 +10,7 @@ simulated_failure.py      its smallest plan, and the event that decides it
 comparison.py             two systems on the same plans
 replay.py                 runs a stored plan again; stored_plan.py: what it is
 sources/                  where numbered runs come from: the swarm, crashes, processes
-machine*.py               the Hypothesis state machines, and campaigns of their examples
+machines/                 the Hypothesis state machines, and campaigns of their examples
 hunts.py                  campaigns against mutants: which judge kills each, and how soon
 coverage/                 conditions for a guarantee to hold
 nightly/                  `marker-sim chaos`: campaigns of every kind for hours, resumable

@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 
 from hypothesis import Phase, Verbosity
 
-from marker_sim.campaign.machine import attack, machine_for
-from marker_sim.campaign.machine_rules import WritePathMachine
+from marker_sim.campaign.machines.machine import attack, machine_for
+from marker_sim.campaign.machines.rules import WritePathMachine
 from marker_sim.campaign.pieces import Piece, PieceResult, SearchSettings, Source, explore
 from marker_sim.campaign.runs import MODES_AGREE, comparable, compare_modes, execute, promised_breach
 from marker_sim.campaign.simulated_failure import smaller

@@ -23,7 +23,7 @@ from marker_sim.campaign.runs import (
     promised_breach,
 )
 from marker_sim.campaign.simulated_failure import smaller
-from marker_sim.campaign.sources.played import Processes
+from marker_sim.campaign.sources.swarm import Processes
 from marker_sim.campaign.stored_plan import REAL, SIMULATED, StoredPlan
 from marker_sim.history import History
 from marker_sim.judges.findings import Breach, Finding

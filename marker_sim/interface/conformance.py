@@ -1,6 +1,6 @@
 """The items that `pytest --marker-sut` adds: one for each guarantee in each place, which is a marker mode on a storage.
 
-The state machines run once in a place (campaign/machine_runs.py), when the first of its items does; then every item
+The state machines run once in a place (campaign/machines/runs.py), when the first of its items does; then every item
 reports the result of its guarantee:
 
     passed     it holds
@@ -29,8 +29,8 @@ import pytest
 from rich.console import Console
 
 from marker_sim.campaign.engine import run_campaign
-from marker_sim.campaign.machine import PLANS
-from marker_sim.campaign.machine_runs import MachineRuns
+from marker_sim.campaign.machines.machine import PLANS
+from marker_sim.campaign.machines.runs import MachineRuns
 from marker_sim.campaign.runs import MODES_AGREE
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import FAULT_CLASSES

@@ -6,9 +6,9 @@ from marker_sim.campaign.coverage.gaps import RUNS_LEAST, THRESHOLDS, below_thre
 from marker_sim.campaign.coverage.goals import CHANGED, GOALS, LAID_OUT, LOOK_EVERY, SURE, CoverageGoal
 from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.hunts import COMBINATIONS, SEARCHES, Found, Kill, Limit, kill, swarm_of
-from marker_sim.campaign.machine import JudgedExample, attack, machine_for
-from marker_sim.campaign.machine_operations import MarkerMachine
-from marker_sim.campaign.machine_rules import WritePathMachine
+from marker_sim.campaign.machines.machine import JudgedExample, attack, machine_for
+from marker_sim.campaign.machines.operations import MarkerMachine
+from marker_sim.campaign.machines.rules import WritePathMachine
 from marker_sim.campaign.nightly.failures import ALIKE_MAX, Failures, name_of, read_record, read_stored, signature
 from marker_sim.campaign.nightly.ledger import NAME, read_lines, writing
 from marker_sim.campaign.nightly.opening import SHARES, parse_stages, request_on, schedule
@@ -46,6 +46,5 @@ from marker_sim.campaign.runs import (
 )
 from marker_sim.campaign.simulated_failure import curve_of, make_small, with_curve
 from marker_sim.campaign.sources.exhaustive import COVERED, Case, Crashes, Space
-from marker_sim.campaign.sources.played import Processes
-from marker_sim.campaign.sources.swarm import WRITES_EVERY, Swarm
+from marker_sim.campaign.sources.swarm import WRITES_EVERY, Processes, Swarm
 from marker_sim.campaign.stored_plan import StoredPlan

@@ -30,7 +30,7 @@ HARD = {
     "untyped-directory-is-direct": 24,
     "read-error-is-empty": 146,
     "missing-file-breaks-rollback": 5,
-    "rollback-not-retried": 6,
+    "rollback-not-retried": 12,
 }
 # A local disk has no fault that lasts while somebody reads: four are what a driver needs to give up, beside two writes.
 ENTRIES_MAX = {"s3": 5, "local": 6}

@@ -42,7 +42,7 @@ from marker_sim.campaign.replay import replayed, with_processes
 from marker_sim.campaign.runs import LEFT_OUT, failure_of
 from marker_sim.campaign.simulated_failure import smaller
 from marker_sim.campaign.sources.exhaustive import Crashes, Space
-from marker_sim.campaign.sources.played import Processes, ProcessRuns
+from marker_sim.campaign.sources.swarm import Processes, ProcessRuns
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.loading import load_system

@@ -1,7 +1,7 @@
 """Hypothesis state machines of the write path and of the marker store: `machine_for` makes one, `attack` runs it.
 
-    machine_rules.py        the write path: tasks of the next write, and faults some steps ahead
-    machine_operations.py   the marker store alone: what clients ask, and faults
+    rules.py       the write path: tasks of the next write, and faults some steps ahead
+    operations.py  the marker store alone: what clients ask, and faults
     JudgedExample           what both have: the judgement of a whole example, and the plan of a failure
 
     attack(machine_for(WritePathMachine, load_system("package.module:factory"), "direct", "s3"))

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from hypothesis import Phase
 
-from marker_sim.campaign.machine import attack, machine_for
-from marker_sim.campaign.machine_operations import MarkerMachine
-from marker_sim.campaign.machine_rules import WritePathMachine
+from marker_sim.campaign.machines.machine import attack, machine_for
+from marker_sim.campaign.machines.operations import MarkerMachine
+from marker_sim.campaign.machines.rules import WritePathMachine
 from marker_sim.campaign.pieces import COLLECT_EVERY, NumberedRun, PieceResult, SearchState
 from marker_sim.campaign.planned_runs import NOT_DETERMINISTIC, PlannedRuns
 from marker_sim.campaign.runs import execute

@@ -12,7 +12,7 @@ from typing import Any
 import hypothesis.strategies as st
 from hypothesis.stateful import Bundle, initialize
 
-from marker_sim.campaign.machine import DrawnFault, JudgedExample, step
+from marker_sim.campaign.machines.machine import DrawnFault, JudgedExample, step
 from marker_sim.campaign.runs import execute
 from marker_sim.faults import Fault, Step
 from marker_sim.faults.row import BATCHED_STORAGES

@@ -17,7 +17,7 @@ from typing import Any
 import hypothesis.strategies as st
 from hypothesis.stateful import Bundle, initialize, precondition
 
-from marker_sim.campaign.machine import DrawnFault, JudgedExample, step
+from marker_sim.campaign.machines.machine import DrawnFault, JudgedExample, step
 from marker_sim.campaign.planned_runs import NOT_DETERMINISTIC
 from marker_sim.campaign.runs import execute, findings_in
 from marker_sim.errors import HarnessError
