@@ -80,7 +80,7 @@ def _refused(rng: Draws) -> Iterator[Op]:
 
 
 def _reads() -> Iterator[Op]:
-    """The reads of one client in both directories, after a while; in one, every spelling is read."""
+    """One client lists both directories after a pause; one of them in every spelling of its name."""
     for number, kind in enumerate(READS):
         yield Op(actor="executor-0", kind=kind, directory=ODD, after_ms=0 if number else LATER_MS)
         for form in ("", *SPELLINGS):

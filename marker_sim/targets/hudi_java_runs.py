@@ -220,7 +220,7 @@ class JavaRuns(TableRuns):
         struck = any(played.met.get(name) for name in _DECIDES)
         settled = self._settled.pop(drawn.point, "")
         if played.cut and not broken and not settled:
-            self._out_of_time = True  # There was none for its fault, or to look at the table after it.
+            self._out_of_time = True  # The time was over before its fault, or before the audit after it.
             return
         if struck and not broken and not settled and not _recovered(played.history):
             settled = UNCONFIRMED

@@ -218,9 +218,8 @@ class _WatchedStorage(SimStorage):
 
 
 def watch(plan: Plan, system: System, crashed: tuple[Fault, ...] = (), before: int = 0) -> WatchedCluster:
-    """The run of a plan, with the crash points after the last of those faults of the plan that are in `crashed`.
-
-    Without a crash these are the points of all writes except the first `before`.
+    """Run a plan and collect its crash points: those after the last fault of `crashed`, or, without a crash, those of
+    all writes but the first `before`.
     """
     cluster = WatchedCluster(plan, system, crashed)
     try:

@@ -100,7 +100,7 @@ def _changes_by_effects(view: HistoryIndex, call: RecordedCall) -> Iterator[tupl
 
 
 def _changes_by_reads(view: HistoryIndex, call: RecordedCall) -> Iterator[tuple[int, bool]]:
-    """The same by readings of storage: a change may have come as soon as the reading before it had begun."""
+    """The changes between readings of storage: each may have happened once the reading before it had begun."""
     before: dict[str | None, tuple[int, object]] = {}
     for event in view.file_reads:
         if event.operation != "file" or not _below(call, event.path):

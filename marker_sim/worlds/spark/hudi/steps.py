@@ -124,7 +124,7 @@ def aimed_at(fault: Fault, table: str, caller: str = "") -> ArmedFault:
 
 
 def put_call(pattern: str, n: int, part: Part, storage: str) -> Call:
-    """The call at which the n-th put of a path that matches is before or after, or has begun and is not over."""
+    """The call at which a fault strikes: before, within or after the n-th put of a path that matches."""
     if storage == "s3":
         return Call(pattern, ("put",), n, "before" if part == "before" else "after")
     operations = {"before": _OPENED, "within": ("open",), "after": _CLOSED}[part]
