@@ -45,8 +45,8 @@ class Input(NamedTuple):
 
     def filled(self, scene: Scene) -> Input:
         """The input for a server of a place."""
-        parts = tuple((method, scene.fill(target)) for method, target in self.requests)
-        return self._replace(pieces=tuple(map(scene.fill, self.pieces)), requests=parts)
+        parts = tuple((method, scene.written(target)) for method, target in self.requests)
+        return self._replace(pieces=tuple(map(scene.written, self.pieces)), requests=parts)
 
 
 class Part(NamedTuple):
@@ -117,6 +117,11 @@ class Scene:
     def fill(self, text: bytes) -> bytes:
         """A text of the tables with its places filled in."""
         return text.replace(b"{base}", self._base).replace(b"{out}", self._out)
+
+    def written(self, request: bytes) -> bytes:
+        """A request with the paths of the place, percent-encoded, for they may hold spaces and letters of any kind."""
+        base, out = (quote_from_bytes(path, safe="/").encode() for path in (self._base, self._out))
+        return request.replace(b"{base}", base).replace(b"{out}", out)
 
     @st.composite
     @staticmethod
