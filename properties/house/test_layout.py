@@ -18,12 +18,12 @@ LAYOUT = (
     tokenize.DEDENT,
     tokenize.ENDMARKER,
 )
-TOKENS_MAX = 402_666
+TOKENS_MAX = 402_660
 # The tokens of each folder and module below the package, without comments, docstrings and layout.
 ROOMS = {
     "__init__.py": 235,
     "__main__.py": 16,
-    "campaign": 48_030,
+    "campaign": 48_024,
     "cli": 16_716,
     "command": 5_589,
     "errors.py": 36,

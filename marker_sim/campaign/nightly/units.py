@@ -20,8 +20,6 @@ import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from marker_sim.campaign.coverage.canary import draw
 from marker_sim.campaign.engine import run_campaign
@@ -51,6 +49,7 @@ from marker_sim.outcome.result import Campaign, Canary, RunRow
 from marker_sim.outcome.statistics import RunCounts
 from marker_sim.plan import MODES, PLACES, STORAGES, Plan
 from marker_sim.search.seeds import plan_seed
+from marker_sim.surroundings.files import scratch_directory
 from marker_sim.system import System
 from marker_sim.targets.jvm.reference_spark import BOTH, on_spark
 from marker_sim.targets.python import served
@@ -226,8 +225,8 @@ def in_real_time(task: NightlyTask, sut: str, storage: str) -> Line:
     It has fewer plans than the task asked for where their time was over.
     """
     left_s = task.until - time.monotonic()
-    with TemporaryDirectory(prefix="marker-sim-logs-") as logs:
-        request = request_on(sut, storage, task.server, task.profile, task.seed, Path(logs))
+    with scratch_directory() as logs:
+        request = request_on(sut, storage, task.server, task.profile, task.seed, logs)
         alone = request.target.can.alone
         own_s = ALONE_UNIT_S if alone else min(SERVER_UNIT_S, max(LEAST_S, left_s * UNIT_SHARE))
         request = replace(
