@@ -152,6 +152,7 @@ class TableShape:
     deletes: whether each write after the first deletes some rows.
     lazy: whether failed writes are rolled back after the next commit, once their heartbeats are over, or before it.
     grows: whether the second write is the first to the last partition, and so creates its folder and metadata.
+    writers: how many write at once, each a write of the plan; 0 for one by one. prefers: writers to table services.
     """
 
     metadata: bool = False
@@ -163,6 +164,8 @@ class TableShape:
     deletes: bool = False
     lazy: bool = False
     grows: bool = False
+    writers: int = 0
+    prefers: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

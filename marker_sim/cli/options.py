@@ -69,6 +69,9 @@ Form = Annotated[
 BatchThreads = Annotated[
     str | None, typer.Option(metavar="N", help="Batch threads of the server, also for {threads} in --start.")
 ]
+Writers = Annotated[
+    str | None, typer.Option(metavar="N", help="Writers of one table at once, 2 or 3; --sut hudi-java:VERSION alone.")
+]
 Identity = Annotated[
     bool, typer.Option("--identity", help="The server honours `requestid`: a resend gets the first answer.")
 ]

@@ -29,6 +29,7 @@ SECRET_OPTION = "--s3-secret-key"
 BUDGET = "40s"
 AGAINST = "against"
 RUNS_MAX = 100_000_000
+WRITERS_MAX = 3
 JOBS_MAX = 256
 # With less, a worker would spend most of its time on starting.
 WORKERS_FROM_S = 5.0
@@ -58,6 +59,8 @@ def parse_server(
         raise UsageError(f"--dir-format was given {form!r} with --storage {storage}; write {either(FORMS[storage])}")
     if "batch_threads" in options:
         options["batch_threads"] = parse_number(options["batch_threads"], "--batch-threads", THREADS_MAX)
+    if "writers" in options:
+        options["writers"] = parse_number(options["writers"], "--writers", WRITERS_MAX, 2)
     return ServerOptions(**options, endpoint=parse_endpoint(s3, environment))
 
 
@@ -208,10 +211,10 @@ def parse_seed(text: str | None) -> int:
     return int(text)
 
 
-def parse_number(text: str, option: str, most: int) -> int:
-    """A whole number from 1 on."""
-    if not re.fullmatch(r"\d{1,9}", text, re.ASCII) or not 1 <= int(text) <= most:
-        raise UsageError(f"{option} was given {text!r}; write a whole number from 1 to {most}")
+def parse_number(text: str, option: str, most: int, least: int = 1) -> int:
+    """A whole number between two."""
+    if not re.fullmatch(r"\d{1,9}", text, re.ASCII) or not least <= int(text) <= most:
+        raise UsageError(f"{option} was given {text!r}; write a whole number from {least} to {most}")
     return int(text)
 
 

@@ -72,6 +72,7 @@ def verify(
     dir_format: given.Form = None,
     identity: given.Identity = False,
     batch_threads: given.BatchThreads = None,
+    writers: given.Writers = None,
     s3_endpoint: given.S3Endpoint = None,
     s3_bucket: given.S3Bucket = None,
     s3_access_key: given.S3AccessKey = None,

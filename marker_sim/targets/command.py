@@ -16,8 +16,7 @@ from marker_sim.system import System
 from marker_sim.targets.http import check_program
 from marker_sim.targets.python import MODELS, PythonTarget
 from marker_sim.targets.target import (
-    BELONGS_TO_HTTP,
-    SERVER_OPTIONS,
+    REFUSED,
     CampaignRequest,
     ServerOptions,
     Target,
@@ -29,7 +28,7 @@ OF_PROGRAM = TargetCapabilities(
     profile="python",
     storages=MODELS,
     plans=True,
-    refuses={option: BELONGS_TO_HTTP for option in SERVER_OPTIONS if option != "start"},
+    refuses={option: why for option, why in REFUSED.items() if option != "start"},
 )
 
 

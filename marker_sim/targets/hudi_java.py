@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from marker_sim.errors import UsageError
@@ -20,9 +21,12 @@ from marker_sim.targets.http import check_packages
 from marker_sim.targets.hudi import S3A, bundle
 from marker_sim.targets.jvm.bundles import Jars, is_path, read_build
 from marker_sim.targets.target import (
+    BELONGS_TO_HTTP,
+    SERVER_OPTIONS,
     TABLES,
     CampaignRequest,
     RealRuns,
+    ServerOptions,
     Target,
     TargetCapabilities,
 )
@@ -30,7 +34,12 @@ from marker_sim.targets.target import (
 NAME = "hudi-java"
 VERSIONS = ("1.1.1", "1.2.0")
 # What is promised of a write path does not depend on who runs its tasks.
-OF_JAVA = TargetCapabilities(profile="hudi-spark", world=TABLES, alone=True)
+OF_JAVA = TargetCapabilities(
+    profile="hudi-spark",
+    world=TABLES,
+    alone=True,
+    refuses={option: BELONGS_TO_HTTP for option in SERVER_OPTIONS if option != "writers"},
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +48,11 @@ class HudiJavaTarget(Target):
 
     can: TargetCapabilities = OF_JAVA
     built: tuple[Path, ...] = ()
+    writers: int = 0
+
+    def started_by(self, server: ServerOptions) -> Target:
+        """The target with several writers, if they are asked for."""
+        return replace(self, writers=server.writers or 0)
 
     def prepare(self, request: CampaignRequest, progress: Callable[[str], None]) -> None:
         """Check or fetch packages, Java, the bundle and the client."""
@@ -56,7 +70,12 @@ class HudiJavaTarget(Target):
         """The runs of writes, each on a fresh table."""
         from marker_sim.targets.hudi_java_runs import open_runs
 
-        return open_runs(request, self.version, find_java(), self._jars(request.storage, progress), progress)
+        made = None
+        if self.writers:
+            from marker_sim.targets.hudi_java_writers import WriterRuns
+
+            made = partial(WriterRuns, writers=self.writers)
+        return open_runs(request, self.version, find_java(), self._jars(request.storage, progress), progress, made)
 
     def _jars(self, storage: str, progress: Callable[[str], None]) -> list[str]:
         released = () if self.built else (client(self.version), bundle(self.version))

@@ -64,9 +64,14 @@ _DECIDES = {
 
 @contextmanager
 def open_runs(
-    request: CampaignRequest, version: str, java: str, jars: list[str], progress: Callable[[str], None]
+    request: CampaignRequest,
+    version: str,
+    java: str,
+    jars: list[str],
+    progress: Callable[[str], None],
+    made: Callable[..., JavaRuns] | None = None,
 ) -> Iterator[JavaRuns]:
-    """The runs of a campaign; HarnessError when storage calls cannot be stopped here, or Java does not compile."""
+    """The runs of a campaign, those of the walk unless others are made; HarnessError when storage calls cannot be stopped here, or Java does not compile."""
     source = Path(str(files("marker_sim.targets.jvm") / f"{MAIN}.java"))
     with open_program(request, java, tuple(map(Path, jars))) as (common, scratch):
         program_jar = compiled(java, [*jars, str(common.home / "jars" / "*")], source, progress)
@@ -74,7 +79,7 @@ def open_runs(
         walk = TableWalk(request.modes, request.seed, storage=request.storage)
         with asked_once(walk.bases[0][1], version, scratch / "once") as asked:
             words = archived(java_words(java, program.jars, program.home), program_jar, asked, progress)
-        runs = JavaRuns(request=request, version=version, program=program, words=words, scratch=scratch, walk=walk)
+        runs = (made or JavaRuns)(request=request, version=version, program=program, words=words, scratch=scratch, walk=walk)
         try:
             yield runs
         finally:

@@ -39,7 +39,11 @@ SERVER_OPTIONS = (
     "s3_bucket",
     "s3_access_key",
     "s3_secret_key",
+    "writers",
 )
+REFUSED = dict.fromkeys(SERVER_OPTIONS, BELONGS_TO_HTTP) | {
+    "writers": "; it belongs to --sut hudi-java:VERSION, so leave it out"
+}
 SERVERS = "real servers"  # The world of timeline servers.
 TABLES = "Spark"  # The world of targets that write tables.
 JOBS = "jobs of Spark"  # The world of the write client on Spark.
@@ -65,7 +69,7 @@ class TargetCapabilities:
     modes: tuple[str, ...] = ("direct", "timeline")
     storages: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: REAL_STORAGES)
     plans: bool = False
-    refuses: Mapping[str, str] = field(default_factory=lambda: dict.fromkeys(SERVER_OPTIONS, BELONGS_TO_HTTP))
+    refuses: Mapping[str, str] = field(default_factory=lambda: REFUSED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +82,7 @@ class ServerOptions:
     identity: whether creates carry `requestid`.
     batch_threads: how many it has, None for what `{threads}` tells it, or Hudi's default.
     endpoint: an object store of the user's own, None for the kit's front.
+    writers: how many write a table at once, None for one.
     """
 
     start: str = ""
@@ -86,6 +91,7 @@ class ServerOptions:
     identity: bool = False
     batch_threads: int | None = None
     endpoint: Endpoint | None = None
+    writers: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form, without the keys of an endpoint."""

@@ -22,15 +22,18 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.attribute.PosixFileAttributes;
+import java.nio.file.attribute.FileTime;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ForkJoinPool;
 import java.util.concurrent.ForkJoinWorkerThread;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.Condition;
 import java.util.regex.Pattern;
 import org.apache.avro.Schema;
 import org.apache.avro.generic.GenericData;
@@ -46,11 +49,14 @@ import org.apache.hadoop.fs.Syncable;
 import org.apache.hadoop.fs.permission.FsPermission;
 import org.apache.hudi.client.HoodieJavaWriteClient;
 import org.apache.hudi.client.WriteStatus;
+import org.apache.hudi.client.heartbeat.HoodieHeartbeatClient;
 import org.apache.hudi.client.common.HoodieJavaEngineContext;
 import org.apache.hudi.common.config.HoodieMetadataConfig;
+import org.apache.hudi.common.config.LockConfiguration;
 import org.apache.hudi.common.engine.EngineType;
 import org.apache.hudi.common.engine.HoodieReaderContext;
 import org.apache.hudi.common.fs.FSUtils;
+import org.apache.hudi.common.lock.LockProvider;
 import org.apache.hudi.common.model.DefaultHoodieRecordPayload;
 import org.apache.hudi.common.model.HoodieAvroRecord;
 import org.apache.hudi.common.model.HoodieKey;
@@ -62,6 +68,7 @@ import org.apache.hudi.common.table.read.HoodieFileGroupReader;
 import org.apache.hudi.common.table.view.FileSystemViewManager;
 import org.apache.hudi.common.util.Option;
 import org.apache.hudi.config.HoodieWriteConfig;
+import org.apache.hudi.storage.StorageConfiguration;
 import org.apache.hudi.storage.hadoop.HadoopStorageConfiguration;
 
 /**
@@ -72,6 +79,9 @@ import org.apache.hudi.storage.hadoop.HadoopStorageConfiguration;
  * {"do": "write", "rows": [[key, part, value, ts], ...],           no value: it is deleted
  *  "extra": {...}, "faults": [...], "limit_ms": N}                 {"ok": true} | {"error": ...} | {"died": true}
  *                                                                  | {"hangs": true}, and "calls", "struck"
+ * {"do": "race", "writers": [{"name": NAME, "job": "write" | "roll", "rows": ..., "extra": ...}, ...],
+ *  "faults": [{..., "writer": NAME}, ...], "expire": bool, "limit_ms": N}
+ *                                                                  {"told": [...], "calls": [...], "struck": [...]}
  * {"do": "read"}                                                   {"rows": [[key, value], ...]} | {"error": ...}
  * {"do": "end"}                                                    none; a write that is going on has died
  * </pre>
@@ -125,6 +135,8 @@ public class HudiJavaWriter {
                     return answer.put("ok", true);
                 case "write":
                     return life.write(asked, answer);
+                case "race":
+                    return life.race(asked, answer);
                 default:
                     ArrayNode rows = answer.putArray("rows");
                     life.read().forEach((key, value) -> rows.addArray().add(key).add(value));
@@ -213,7 +225,7 @@ public class HudiJavaWriter {
     static class Fault {
         final Pattern pattern;
         final List<String> operations = new ArrayList<>();
-        final String effect;
+        final String effect, writer;
         final int n, calls;
         int seen, fired;
 
@@ -221,6 +233,7 @@ public class HudiJavaWriter {
             pattern = Pattern.compile(told.get("pattern").asText());
             told.get("operations").forEach(each -> operations.add(each.asText()));
             effect = told.get("effect").asText();
+            writer = told.has("writer") ? told.get("writer").asText() : "";
             n = told.get("n").asInt();
             calls = told.get("calls").asInt();
         }
@@ -240,6 +253,7 @@ public class HudiJavaWriter {
         Thread writing;
         boolean dead, done;
         String error;
+        volatile Race race;
 
         Life(JsonNode asked) throws IOException {
             table = asked.get("table").asText();
@@ -275,7 +289,7 @@ public class HudiJavaWriter {
             Thread thread = new Thread(() -> {
                 String failed = null;
                 try {
-                    upsert(asked);
+                    upsert(asked, null);
                 } catch (Throwable thrown) {
                     failed = causes(thrown);
                 }
@@ -312,7 +326,38 @@ public class HudiJavaWriter {
             return answer;
         }
 
-        void upsert(JsonNode asked) throws Exception {
+        /** Lets several writers run on the table, of which one is at work at a time. */
+        ObjectNode race(JsonNode asked, ObjectNode answer) throws Exception {
+            synchronized (this) {
+                calls = JSON.createArrayNode();
+                faults = new ArrayList<>();
+            }
+            if (asked.get("expire").asBoolean()) {
+                for (File each : Race.files(new File(table + "/.hoodie/.heartbeat"))) {
+                    Race.age(each);
+                }
+            }
+            List<Fault> all = new ArrayList<>(), pauses = new ArrayList<>(), others = new ArrayList<>();
+            asked.get("faults").forEach(each -> all.add(new Fault(each)));
+            all.forEach(each -> (each.effect.startsWith("pause") ? pauses : others).add(each));
+            faults = others;
+            race = new Race(this, asked.get("writers"), pauses);
+            try {
+                race.play(asked.get("limit_ms").asLong(), answer);
+            } finally {
+                race = null;
+            }
+            synchronized (this) {
+                ArrayNode struck = answer.putArray("struck");
+                all.forEach(fault -> struck.add(fault.fired));
+                answer.set("calls", calls);
+                calls = JSON.createArrayNode();
+                faults = new ArrayList<>();
+            }
+            return answer;
+        }
+
+        void upsert(JsonNode asked, Writer writer) throws Exception {
             HadoopStorageConfiguration storage = new HadoopStorageConfiguration(conf);
             Path properties = new Path(table, ".hoodie/hoodie.properties");
             if (!properties.getFileSystem(conf).exists(properties)) {
@@ -347,7 +392,17 @@ public class HudiJavaWriter {
             asked.get("extra").fields().forEachRemaining(each -> extra.put(each.getKey(), each.getValue().asText()));
             HoodieJavaEngineContext context = new HoodieJavaEngineContext(storage);
             try (HoodieJavaWriteClient<DefaultHoodieRecordPayload> client = new HoodieJavaWriteClient<>(context, config)) {
+                if (writer != null) {
+                    writer.client = client;
+                    if (writer.job.equals("roll")) {
+                        client.rollbackFailedWrites(HoodieTableMetaClient.builder().setConf(storage).setBasePath(table).build());
+                        return;
+                    }
+                }
                 String instant = client.startCommit();
+                if (writer != null) {
+                    writer.instant = instant;
+                }
                 List<WriteStatus> statuses = client.upsert(records, instant);
                 for (WriteStatus status : statuses) {
                     if (status.hasErrors()) {
@@ -426,12 +481,14 @@ public class HudiJavaWriter {
             if (!below(path)) {
                 return act.run();
             }
+            String name = relative(path);
+            Race now = race;
+            Writer writer = now == null ? null : now.arrive(operation, name);
             synchronized (this) {
                 if (dead) {
                     throw new Death();
                 }
-                String name = relative(path);
-                Fault due = strike(operation, name);
+                Fault due = strike(faults, writer, operation, name);
                 String effect = due == null ? "" : due.effect;
                 List<String> gone = effects(operation, path, from);
                 File file = new File(path.toUri().getPath());
@@ -440,6 +497,9 @@ public class HudiJavaWriter {
                 boolean does = effect.isEmpty() || effect.equals("die-after") || effect.equals("applied") || halved;
                 T result = null;
                 ObjectNode seen = calls.addObject().put("op", operation).put("path", name);
+                if (writer != null) {
+                    seen.put("writer", writer.name);
+                }
                 try {
                     result = does ? (halved ? half : act).run() : null;
                 } catch (IOException | RuntimeException thrown) {
@@ -456,6 +516,10 @@ public class HudiJavaWriter {
                     put(seen, operation, path);
                 }
                 if (effect.startsWith("die") || effect.equals("torn")) {
+                    if (writer != null) {
+                        writer.dead = true;
+                        throw new Death();
+                    }
                     dead = true;
                     notifyAll();
                     throw new Death();
@@ -468,9 +532,12 @@ public class HudiJavaWriter {
             }
         }
 
-        Fault strike(String operation, String name) {
+        static Fault strike(List<Fault> faults, Writer writer, String operation, String name) {
             Fault due = null;
             for (Fault fault : faults) {
+                if (writer != null && !fault.writer.equals(writer.name)) {
+                    continue;
+                }
                 if (!fault.operations.contains(operation) || !fault.pattern.matcher(name).find()) {
                     continue;
                 }
@@ -506,11 +573,277 @@ public class HudiJavaWriter {
         void put(ObjectNode seen, String operation, Path path) throws IOException {
             File file = new File(path.toUri().getPath());
             boolean puts = List.of("open", "write", "close", "rename").contains(operation) && file.isFile();
-            boolean marker = file.getPath().contains("/.hoodie/.temp/");
+            boolean marker = file.getPath().contains("/.hoodie/.temp/") || file.getPath().endsWith(".rollback.requested");
             if (puts && (marker || !operation.equals("write"))) {
                 byte[] held = marker ? Files.readAllBytes(file.toPath()) : new byte[0];
                 seen.put("puts", new String(held, StandardCharsets.ISO_8859_1));
             }
+        }
+    }
+
+    /** One of several writers. Its threads inherit it; parallel streams stay in its own pool of one thread. */
+    static class Writer {
+        static final InheritableThreadLocal<Writer> MINE = new InheritableThreadLocal<>();
+        final String name, job;
+        final List<File> heartbeats = new ArrayList<>();
+        volatile HoodieJavaWriteClient<?> client;
+        volatile String instant = "";
+        volatile Thread thread;
+        volatile boolean dead;
+        boolean over, waits;
+
+        Writer(JsonNode asked) {
+            name = asked.get("name").asText();
+            job = asked.get("job").asText();
+        }
+    }
+
+    /**
+     * Writers of one table, of which one has the turn: it runs until it is paused, waits for the lock or is over; then
+     * the next one in order that can run has it. Each of its storage calls, and each taking and release of the lock, is a
+     * step before which it may be paused. A long pause outlasts its heartbeats: their files look old until it goes on,
+     * when its timer renews them, as the timer of a real process does.
+     */
+    static class Race {
+        static final long OLD_MS = 3_600_000, STUCK_MS = 10_000, BLOCKED_MS = 300;
+        final Life life;
+        final List<Writer> writers = new ArrayList<>();
+        final List<JsonNode> asked = new ArrayList<>();
+        final List<Fault> pauses;
+        final Map<Writer, Integer> holds = new LinkedHashMap<>();
+        Writer turn;
+        boolean over;
+        long moved = System.nanoTime();
+
+        Race(Life life, JsonNode asked, List<Fault> pauses) {
+            this.life = life;
+            this.pauses = pauses;
+            asked.forEach(each -> {
+                writers.add(new Writer(each));
+                this.asked.add(each);
+            });
+            turn = writers.get(0);
+        }
+
+        void play(long limitMs, ObjectNode answer) throws InterruptedException {
+            List<ForkJoinPool> pools = new ArrayList<>();
+            for (int i = 0; i < writers.size(); i++) {
+                Writer writer = writers.get(i);
+                JsonNode job = asked.get(i);
+                ForkJoinPool pool = new ForkJoinPool(1, new Workers(), null, false);
+                pools.add(pool);
+                pool.execute(() -> run(writer, job));
+            }
+            long until = System.nanoTime() + limitMs * 1_000_000;
+            boolean hangs;
+            synchronized (this) {
+                while (writers.stream().anyMatch(each -> !each.over) && System.nanoTime() < until) {
+                    wait(POLL_MS);
+                    boolean blocked = turn.thread != null && turn.thread.getState() == Thread.State.BLOCKED;  // By another one.
+                    if (System.nanoTime() - moved > (blocked ? BLOCKED_MS : STUCK_MS) * 1_000_000) {
+                        note("stuck", turn, "");
+                        pass(turn);
+                    }
+                }
+                hangs = writers.stream().anyMatch(each -> !each.over);
+                over = true;
+                notifyAll();
+            }
+            if (hangs) {
+                answer.put("hangs", true);
+            }
+            for (ForkJoinPool pool : pools) {
+                pool.shutdownNow();
+                pool.awaitTermination(ENDING_MS, TimeUnit.MILLISECONDS);
+            }
+        }
+
+        private void run(Writer mine, JsonNode job) {
+            Writer.MINE.set(mine);
+            mine.thread = Thread.currentThread();
+            String failed = null;
+            try {
+                await(mine);
+                note("begin", mine, "");
+                life.upsert(job, mine);
+            } catch (Throwable thrown) {
+                failed = causes(thrown);
+            }
+            synchronized (this) {
+                if (!over) {
+                    if (mine.dead) {
+                        age(mine);
+                    }
+                    synchronized (life) {
+                        ObjectNode told = life.calls.addObject().put("op", mine.dead ? "died" : "told").put("path", "")
+                            .put("writer", mine.name).put("instant", mine.instant).put("result", "ok");
+                        if (failed != null) {
+                            told.put("error", failed);
+                        }
+                    }
+                }
+                mine.over = true;
+                holds.remove(mine);  // The lock of a process that is gone is free.
+                pass(mine);
+            }
+        }
+
+        /** The caller's writer, once it has the turn; its calls wait here. */
+        synchronized Writer arrive(String operation, String name) {
+            Writer mine = Writer.MINE.get() != null ? Writer.MINE.get() : turn;
+            await(mine);
+            Fault due = Life.strike(pauses, mine, operation, name);
+            if (due != null) {
+                pause(mine, due.effect.equals("pause-long"));
+            }
+            if (operation.equals("open") && name.contains("/.hoodie/.heartbeat/")) {
+                mine.heartbeats.add(new File(life.root + name));
+            }
+            return mine;
+        }
+
+        void look(String name) {
+            note("stat", arrive("stat", name), name);
+        }
+
+        private void pause(Writer mine, boolean expires) {
+            note("pause", mine, "");
+            if (expires) {
+                age(mine);
+            }
+            pass(mine);
+            await(mine);
+            note("resume", mine, "");
+            if (expires && mine.client != null) {
+                renew(mine);
+            }
+        }
+
+        private void renew(Writer mine) {
+            try {
+                HoodieHeartbeatClient beats = mine.client.getHeartbeatClient();
+                Object beat = beats.getHeartbeat(mine.instant);
+                if (beat == null || (Boolean) opened(beat.getClass().getMethod("isHeartbeatStopped")).invoke(beat)) {
+                    return;
+                }
+                opened(HoodieHeartbeatClient.class.getDeclaredMethod("updateHeartbeat", String.class)).invoke(beats, mine.instant);
+            } catch (ReflectiveOperationException refused) {
+                note("not-renewed", mine, causes(refused));
+            }
+        }
+
+        private static Method opened(Method found) {
+            found.setAccessible(true);
+            return found;
+        }
+
+        private void age(Writer mine) {
+            mine.heartbeats.stream().filter(File::isFile).forEach(each -> {
+                age(each);
+                note("expired", mine, each.getName());
+            });
+        }
+
+        static void age(File each) {
+            try {
+                Files.setLastModifiedTime(each.toPath(), FileTime.fromMillis(System.currentTimeMillis() - OLD_MS));
+            } catch (IOException gone) {
+                throw new UncheckedIOException(gone);
+            }
+        }
+
+        static List<File> files(File folder) {
+            File[] found = folder.listFiles(File::isFile);
+            return found == null ? List.of() : List.of(found);
+        }
+
+        private void note(String operation, Writer writer, String path) {
+            synchronized (life) {
+                life.calls.addObject().put("op", operation).put("path", path).put("writer", writer.name)
+                    .put("instant", writer.instant).put("result", "ok");
+            }
+        }
+
+        private synchronized void await(Writer mine) {
+            while (turn != mine && !over && !mine.dead) {
+                try {
+                    wait(POLL_MS);
+                } catch (InterruptedException interrupted) {
+                    throw new Death();
+                }
+            }
+            if (over || mine.dead) {
+                throw new Death();
+            }
+            moved = System.nanoTime();
+        }
+
+        private synchronized void pass(Writer mine) {
+            int from = writers.indexOf(mine);
+            for (int i = 1; i <= writers.size(); i++) {
+                Writer next = writers.get((from + i) % writers.size());
+                if (!next.over && !(next.waits && held(next))) {
+                    turn = next;
+                    break;
+                }
+            }
+            moved = System.nanoTime();
+            notifyAll();
+        }
+
+        private boolean held(Writer mine) {
+            return holds.keySet().stream().anyMatch(each -> each != mine);
+        }
+
+        synchronized boolean lock(long waitMs) {
+            Writer mine = arrive("lock", life.relative(new Path(life.table)) + "/");
+            mine.waits = true;
+            while (held(mine)) {
+                pass(mine);
+                await(mine);
+            }
+            mine.waits = false;
+            if (holds.merge(mine, 1, Integer::sum) == 1) {
+                note("lock", mine, life.relative(new Path(life.table)) + "/");
+            }
+            return true;
+        }
+
+        synchronized void unlock() {
+            Writer mine = arrive("unlock", life.relative(new Path(life.table)) + "/");
+            if (holds.computeIfPresent(mine, (each, times) -> times > 1 ? times - 1 : null) == null) {
+                note("unlock", mine, life.relative(new Path(life.table)) + "/");
+            }
+        }
+    }
+
+    /** The lock of the gate, correct by construction: one writer holds it, and that of a dead one is free. */
+    public static class GateLock implements LockProvider<String> {
+        public GateLock(LockConfiguration lock, StorageConfiguration<?> storage) {
+        }
+
+        @Override
+        public boolean tryLock(long time, TimeUnit unit) {
+            Race now = life.race;
+            return now == null || now.lock(unit.toMillis(time));
+        }
+
+        @Override
+        public void unlock() {
+            Race now = life.race;
+            if (now != null) {
+                now.unlock();
+            }
+        }
+
+        @Override
+        public String getLock() {
+            return "gate";
+        }
+
+        @Override
+        public Condition newCondition() {
+            throw new UnsupportedOperationException("a lock of the gate has no condition");
         }
     }
 
@@ -532,6 +865,16 @@ public class HudiJavaWriter {
         @Override
         public void setPermission(Path path, FsPermission mode) throws IOException {
             Files.setPosixFilePermissions(pathToFile(path).toPath(), PosixFilePermissions.fromString(mode.toString()));
+        }
+
+        /** A step of several writers: what another one does between this look and the next call is what they race for. */
+        @Override
+        public boolean exists(Path path) throws IOException {
+            Race now = mine.race;
+            if (now != null && mine.below(path)) {
+                now.look(mine.relative(path));
+            }
+            return super.exists(path);
         }
 
         @Override

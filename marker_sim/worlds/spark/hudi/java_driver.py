@@ -45,6 +45,13 @@ _OPENED = ("java.lang", "java.lang.reflect", "java.util", "java.util.concurrent"
 _OPENS = tuple(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED)
 _OPTIONS = (*_QUIET, *JVM.split(), *_OPENS, "-Xmx1g", "-Dfile.encoding=UTF-8")
 MAIN = "HudiJavaWriter"
+# What a call met that did not kill its writer.
+WRITERS_FAULTS = {
+    "applied": FaultKind.IO_ERROR,
+    "error": FaultKind.IO_ERROR,
+    "full": FaultKind.DISK_FULL,
+    "full-within": FaultKind.DISK_FULL,
+}
 _NEED_ROOM = ("open", "write", "mkdir")  # Calls that a full disk refuses, as the door has it.
 # S3A repeats nothing, so that Hudi meets each error, as it does at the end of S3A's patience.
 _ONCE = {f"fs.s3a.{each}": "0" for each in ("attempts.maximum", "retry.limit", "retry.throttle.limit")}
@@ -120,7 +127,7 @@ class JavaDriver:
 
     def ask(self, message: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
         """An answer. Gone when the life is over, Hangs when it does not answer in time; OutOfTime."""
-        if message["do"] == "read":
+        if message["do"] != "write":
             return self.jvm.ask(message, timeout_s)
         told = {
             "do": "write",
@@ -222,9 +229,18 @@ class JavaFaultInjector(TableFaultInjector):
                 self.recorder.fault(self.process, "kill", path=call["path"], error=self._word)
         self._before.clear()
 
-    def _effects(self, call: Mapping[str, Any]) -> None:
+    def effects_of(self, call: Mapping[str, Any], writer: str) -> None:
+        """Record what a call of one of several writers did, or the fault that it met."""
+        if call["result"] in WRITERS_FAULTS:
+            kind = WRITERS_FAULTS[call["result"]]
+            self.recorder.record(writer, "nemesis", "fault", kind.value, path=call["path"], error=call["op"])
+        if "gone" in call:
+            self._effects(call, writer)
+
+    def _effects(self, call: Mapping[str, Any], writer: str = "") -> None:
+        writer = writer or self.process
         for path in call["gone"]:
-            self._record("delete", path, None)
+            self._record(writer, "delete", path, None)
         if "puts" not in call:
             return
         path, data = call["path"], call["puts"].encode("latin-1")
@@ -236,14 +252,14 @@ class JavaFaultInjector(TableFaultInjector):
             else:
                 operation = "put" if whole == held else "overwrite-end"
                 del self._before[path]
-        self._record(operation, path, data)
+        self._record(writer, operation, path, data)
 
-    def _record(self, operation: str, path: str, data: bytes | None) -> None:
+    def _record(self, process: str, operation: str, path: str, data: bytes | None) -> None:
         if data is None:
             self._held.pop(path, None)
         else:
             self._held[path] = data
-        self.recorder.record(self.process, DRIVER, "effect", operation, path=path, value=data)
+        self.recorder.record(process, DRIVER, "effect", operation, path=path, value=data)
 
 
 def effect_of(fault: Fault) -> str:

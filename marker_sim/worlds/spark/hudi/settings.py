@@ -32,6 +32,7 @@ PARTITIONS: dict[Partitions, tuple[str, ...]] = {
 }
 HEARTBEAT_MS, HEARTBEATS_MISSED = 1_000, 2  # Of a writer whose failed writes are rolled back lazily; Hudi's shortest.
 HEARTBEAT_S = HEARTBEAT_MS * (HEARTBEATS_MISSED + 0.5) / 1000  # After which no heartbeat of a dead one counts.
+PREFERS = "org.apache.hudi.client.transaction.PreferWriterConflictResolutionStrategy"
 TASKS = 2  # At a time, each of which waits for its marker: more are in no batch.
 # Batch threads and partitions of writes with so many batches that marker files are written again; the last has Hudi's
 # default of threads.
@@ -108,6 +109,8 @@ def describe(plan: Plan) -> dict[str, str]:
         "deletes": str(shape.deletes).lower(),
         "lazy": str(shape.lazy).lower(),
         "grows": str(shape.grows).lower(),
+        "writers": str(shape.writers),
+        "prefers": str(shape.prefers).lower(),
         "small_files": str(shape.small_files).lower(),
         "index": shape.index,
         "batch_threads": str(plan.num_threads),
@@ -184,6 +187,24 @@ def hudi_options(plan: Plan, version: str) -> dict[str, str]:
             "hoodie.client.heartbeat.interval_in_ms": str(HEARTBEAT_MS),
             "hoodie.client.heartbeat.tolerable.misses": str(HEARTBEATS_MISSED),
         }
+    return options | _writers_options(shape)
+
+
+def _writers_options(shape: TableShape) -> dict[str, str]:
+    """The options by which several writers share a table; {} for one of one writer."""
+    if not shape.writers:
+        return {}
+    options = {
+        "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+        "hoodie.write.lock.provider": "HudiJavaWriter$GateLock",
+        "hoodie.clean.failed.writes.policy": "LAZY",
+        "hoodie.clean.automatic": "true",
+        "hoodie.client.heartbeat.interval_in_ms": "60000",
+        "hoodie.client.heartbeat.tolerable.misses": str(HEARTBEATS_MISSED),
+        "hoodie.time.generator.max_expected_clock_skew_ms": "1",
+    }
+    if shape.prefers:
+        options["hoodie.write.lock.conflict.resolution.strategy"] = PREFERS
     return options
 
 

@@ -24,6 +24,7 @@ from marker_sim.worlds.spark.hudi.settings import Program, describe, hudi_option
 from marker_sim.worlds.spark.hudi.steps import steps_of
 from marker_sim.worlds.spark.hudi.table import READERS, Pace, Table, WriteRefused
 from marker_sim.worlds.spark.hudi.table_storage import TableStorage, table_storage
+from marker_sim.worlds.spark.hudi.writers import SharedTable
 from marker_sim.worlds.spark.outcome import SparkRun
 from marker_sim.worlds.spark.session import SPECULATION
 from marker_sim.worlds.spark.standalone import Standalone
@@ -69,7 +70,7 @@ def play_table(
         begin: Callable[[str], Driver] = partial(_start, plan, version, program, here, place, cluster)
         if java is not None:
             begin = partial(java.begin, plan, program, here, place, injector)
-        table = Table(
+        table = (SharedTable if shape_of(plan).writers else Table)(
             name=name,
             plan=plan,
             place=place,
@@ -114,7 +115,7 @@ def _ending(table: Table) -> tuple[bool, bool, str]:
         return False, False, str(error)
     finally:
         table.close()
-    return False, table.begun < len(steps_of(table.plan)), ""
+    return False, len(table.played.writes) < len(table.plan.writes), ""
 
 
 def _cluster(

@@ -1,0 +1,164 @@
+"""A table that several writers write at once by Hudi's Java client, in one JVM whose gate lets one of them go on.
+
+    writes that make the file groups ─► the race: each write of the plan is a writer ─► a write that heals ─► audit
+
+A fault is of the writer that it names. A pause gives the turn to the next writer; one of `HEARTBEAT_OVER_MS` outlasts
+the writer's heartbeats. The write that heals comes when all heartbeats of those that died are old.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from marker_sim.errors import HarnessError
+from marker_sim.faults import Fault, FaultKind
+from marker_sim.history import CallError
+from marker_sim.plan import Plan
+from marker_sim.tables.entries import WRITE_KEY
+from marker_sim.worlds.interceptor import StorageCall
+from marker_sim.worlds.spark.application import Gone, Hangs
+from marker_sim.worlds.spark.hudi.java_driver import JavaFaultInjector, effect_of
+from marker_sim.worlds.spark.hudi.steps import aimed_at
+from marker_sim.worlds.spark.hudi.table import ASK_S, Table
+from marker_sim.worlds.spark.plans import DRIVER
+
+ROLLS = "roll"  # The name of a write that only rolls back what failed.
+HEARTBEAT_OVER_MS = 200_000
+_HEALED = ("p0", "healed")  # A group of which no writer writes.
+
+
+class Job(NamedTuple):
+    """What one writer does. rows: none for one that only rolls back."""
+
+    writer: str
+    rows: list[tuple[str, str, str, int]]
+
+
+def writer_name(number: int) -> str:
+    """The process of the n-th write of a plan, from 0."""
+    return f"writer-{number + 1}"
+
+
+class SharedTable(Table):
+    """A table under test and its writers."""
+
+    def play(self) -> None:
+        """Make the groups, race, heal, and audit; OutOfTime when the time ends within one."""
+        self._start()
+        keys = {(task.partition, task.group) for write in self.plan.writes for task in write.tasks} | {_HEALED}
+        for group in sorted({group for _, group in keys}):
+            own = [(part, name) for part, name in sorted(keys) if name == group]
+            self._race([Job(f"first-{group}", self._rows_of(own, range(len(self.plan.writes) + 1)))])
+        if not self._completed:
+            raise HarnessError(f"no write completed before the race: {self.life and self.life.last_lines()}")
+        self.begun = len(self.plan.writes)
+        jobs = [
+            Job(writer_name(number), self._rows_of([(t.partition, t.group) for t in write.tasks], (number,)))
+            for number, write in enumerate(self.plan.writes)
+        ]
+        self._race(jobs, self.plan.faults)
+        self._race([Job("healer", self._rows_of([_HEALED], (0,)))], expire=True)
+        self._audit(self._last)
+
+    @property
+    def played(self) -> Plan:
+        """The plan: its race is whole or was not begun."""
+        return self.plan
+
+    def _rows_of(self, groups: Iterable[tuple[str, str]], owners: Iterable[int]) -> list[tuple[str, str, str, int]]:
+        """Rows of some groups, whose keys each belong to one writer; a row's text tells its write."""
+        self._ordinal += 1
+        found = [(f"{group}.{part}.{owner}", part) for part, group in groups for owner in owners]
+        return [(key, part, f"w{self._ordinal}", self._ordinal) for key, part in found]
+
+    def _race(self, jobs: list[Job], faults: tuple[Fault, ...] = (), *, expire: bool = False) -> None:
+        assert self.life is not None
+        writers = [
+            {
+                "name": job.writer,
+                "job": "write" if job.rows else ROLLS,
+                "rows": job.rows,
+                "extra": {WRITE_KEY: str(job.rows[0][3])} if job.rows else {},
+            }
+            for job in jobs
+        ]
+        told = [_told(fault, self.name) for fault in faults]
+        limit = int(ASK_S * 1000 / 2)
+        message = {"do": "race", "writers": writers, "faults": told, "expire": expire, "limit_ms": limit}
+        try:
+            answer = self.life.ask(message, ASK_S)
+        except (Gone, Hangs):
+            self.counts["race without an answer"] += 1
+            raise
+        self.counts["races that did not end"] += "hangs" in answer
+        for fault, fired in zip(faults, answer["struck"], strict=True):
+            self.armed[word_of(fault)] += 1
+            self.met[word_of(fault)] += fired > 0
+        self._faults += sum(answer["struck"])
+        rows = {job.writer: tuple(f"{key}={content}" for key, _, content, _ in job.rows) for job in jobs}
+        self._take(answer["calls"], rows)
+        if faults or len(jobs) > 1:
+            self.calls.extend(_calls_of(answer["calls"], job.writer) for job in jobs)
+
+    def _take(self, calls: Iterable[Mapping[str, Any]], rows: Mapping[str, tuple[str, ...]]) -> None:
+        """Record what the program tells of a race, in its order."""
+        injector, place = self.injector, (self.name, "")
+        assert isinstance(injector, JavaFaultInjector)
+        recorder, asked = injector.recorder, dict[str, int]()
+        for call in calls:
+            writer, operation = call["writer"], call["op"]
+            match operation:
+                case "begin":
+                    asked[writer] = recorder.record(writer, DRIVER, "invoke", "write", *place, value=rows[writer])
+                case "told" | "died":
+                    if operation == "died":
+                        recorder.fault(writer, "kill")
+                    error = CallError.DRIVER_DIED if operation == "died" else call.get("error")
+                    there, by = (self.name, call["instant"]), asked[writer]
+                    kind = "ok" if error is None else "info"
+                    self._last = recorder.record(writer, DRIVER, kind, "write", *there, error=error, caused_by=by)
+                    self._completed |= error is None
+                case "pause" | "resume":
+                    recorder.fault(writer, "pause", "begin" if operation == "pause" else "end")
+                case "expired":
+                    recorder.record(writer, "nemesis", "fault", "heartbeat-expired", self.name, call["path"])
+                case "lock" | "unlock":
+                    recorder.record(writer, DRIVER, "effect", operation)
+                case "stuck" | "not-renewed":
+                    self.counts[f"writer {operation}"] += 1
+                case "stat":
+                    pass
+                case _:
+                    injector.effects_of(call, writer)
+        self.counts["race"] += len(rows) > 1
+
+
+def word_of(fault: Fault) -> str:
+    """How a fault of a writer is counted."""
+    if fault.kind is not FaultKind.PAUSE:
+        return f"writer: {fault.kind.value}"
+    return "writer paused past its heartbeat" if _is_long(fault) else "writer paused"
+
+
+def _is_long(fault: Fault) -> bool:
+    return fault.settings.for_ms >= HEARTBEAT_OVER_MS
+
+
+def _told(fault: Fault, table: str) -> dict[str, Any]:
+    call = aimed_at(fault, table).call
+    pauses = "pause-long" if _is_long(fault) else "pause"
+    return {
+        "writer": fault.target,
+        "pattern": call.pattern,
+        "operations": list(call.operations),
+        "n": call.n,
+        "calls": 1,
+        "effect": pauses if fault.kind is FaultKind.PAUSE else effect_of(fault),
+    }
+
+
+def _calls_of(calls: Iterable[Mapping[str, Any]], writer: str) -> tuple[StorageCall, ...]:
+    """The calls of one writer, and its takings and releases of the lock."""
+    own = (call for call in calls if call["writer"] == writer and call["path"] and call["op"] != "expired")
+    return tuple(StorageCall(writer, DRIVER, call["op"], call["path"]) for call in own)
