@@ -43,6 +43,7 @@ PROBE = "probe"
 Instants = Literal["millis", "seconds", "bootstrap"]
 Action = Literal["", "commit", "deltacommit"]
 Partitions = Literal["plain", "nested", "hive", "odd", "none", "eight", "many"]
+Sharing = Literal["default", "prefer-writer", "one-plan", "early-detection", "file-lock"]
 OF_CROWD = "~"  # Separates the name of an operation's actor from the number of the client.
 COPY = "{copy}"
 COPIES_MAX = 10_000
@@ -152,7 +153,7 @@ class TableShape:
     deletes: whether each write after the first deletes some rows.
     lazy: whether failed writes are rolled back after the next commit, once their heartbeats are over, or before it.
     grows: whether the second write is the first to the last partition, and so creates its folder and metadata.
-    writers: how many write at once, each a write of the plan; 0 for one by one. prefers: writers to table services.
+    writers: how many write it at once, each a write of the plan; 0 for one by one. sharing: their lock and strategy.
     """
 
     metadata: bool = False
@@ -165,7 +166,7 @@ class TableShape:
     lazy: bool = False
     grows: bool = False
     writers: int = 0
-    prefers: bool = False
+    sharing: Sharing = "default"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

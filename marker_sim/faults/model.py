@@ -18,7 +18,22 @@ When = Literal["before", "after"]
 # Calls on local files: opening for writing; removing some of the content; closing a file open for writing.
 OPEN, CUT, CLOSE = "open", "cut", "close"
 # More calls on local files; open, cut, write, allocate, rename and link count as puts as well.
-_LOCAL = (OPEN, CUT, "write", "allocate", CLOSE, "rename", "link", "symlink", "mkdir", "rmdir", "sync", "stat", "lock", "unlock")
+_LOCAL = (
+    OPEN,
+    CUT,
+    "write",
+    "allocate",
+    CLOSE,
+    "rename",
+    "link",
+    "symlink",
+    "mkdir",
+    "rmdir",
+    "sync",
+    "stat",
+    "lock",
+    "unlock",
+)
 _OPERATIONS = (*ANY_CALL, *_LOCAL)
 _WHENS: tuple[When, ...] = ("before", "after")
 

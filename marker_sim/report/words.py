@@ -29,6 +29,9 @@ _ACTORS = {
 
 def plan_sentences(plan: Plan) -> tuple[str, ...]:
     """A plan as sentences: the set-up, each actor's operations in their order, the faults by actor and step."""
+    if plan.shape is not None and plan.shape.writers:
+        jobs = (_job(f"writer-{number}", write) for number, write in enumerate(plan.writes, 1))
+        return (_table(plan, plan.shape), *jobs, *(_fault(fault, writes=False) for fault in plan.faults))
     if plan.shape is not None:
         return (_table(plan, plan.shape), *(_write_of_hudi(plan, number) for number in range(len(plan.writes))))
     places = ", ".join((*plan.directories, *(plan.tables if plan.writes else ())))
@@ -64,6 +67,11 @@ def _life(life: EarlierLife) -> str:
     )
 
 
+def _job(writer: str, write: Write) -> str:
+    groups = ", ".join(f"{task.partition}/{task.group}" for task in write.tasks)
+    return f"{writer} {f'updates its rows of {groups}' if groups else 'rolls back failed writes'}."
+
+
 def _table(plan: Plan, shape: TableShape) -> str:
     kind = "MERGE_ON_READ" if plan.merge_on_read else "COPY_ON_WRITE"
     peculiar = (
@@ -73,11 +81,19 @@ def _table(plan: Plan, shape: TableShape) -> str:
         ", a partition begun by the second write" if shape.grows else "",
         ", executors as processes of their own" if shape.cluster else "",
     )
+    how = (
+        " First comes a write without faults; another one, and a look at the table, after each write below with a death"
+        " or a failure."
+    )
+    if shape.writers:
+        how = (
+            f" After the writes that make its file groups, writers run on it ({shape.sharing} settings), one at a time:"
+            " until one is paused, waits for the lock or is over; then the next goes on. A write that heals and a look at"
+            " the table follow."
+        )
     return (
         f"{plan.mode.capitalize()} markers on {plan.storage}: Hudi writes a {kind} table,"
-        f" partitions {shape.partitions}, {shape.index} index{''.join(peculiar)},"
-        f" {plan.num_threads} batch thread(s). First comes a write without faults; another one, and a look at the"
-        " table, after each write below with a death or a failure."
+        f" partitions {shape.partitions}, {shape.index} index{''.join(peculiar)}, {plan.num_threads} batch thread(s).{how}"
     )
 
 

@@ -28,7 +28,9 @@ from marker_sim.targets.target import (
 )
 
 COMPOSED = "{threads} {interval_ms}"  # Placeholders in every command that the kit composes.
-OF_SERVER = TargetCapabilities(profile="http", world=SERVERS, modes=("timeline",), refuses={"writers": REFUSED["writers"]})
+OF_SERVER = TargetCapabilities(
+    profile="http", world=SERVERS, modes=("timeline",), refuses={"writers": REFUSED["writers"]}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

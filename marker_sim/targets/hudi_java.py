@@ -56,6 +56,11 @@ class HudiJavaTarget(Target):
 
     def prepare(self, request: CampaignRequest, progress: Callable[[str], None]) -> None:
         """Check or fetch packages, Java, the bundle and the client."""
+        if self.writers and request.storage != "local":
+            raise UsageError(
+                f"--writers was given with --storage {request.storage}; several writers run on local files, whose calls"
+                " the kit lets through one by one: write --storage local, or leave --writers out"
+            )
         check_packages(self.sut, f"{NAME} on {request.storage}")
         find_java()
         self._jars(request.storage, progress)

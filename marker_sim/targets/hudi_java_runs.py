@@ -39,7 +39,7 @@ from marker_sim.worlds.door.front import UNSEEN
 from marker_sim.worlds.http.servers import VARIABLE
 from marker_sim.worlds.spark.application import Application
 from marker_sim.worlds.spark.hudi.java_driver import MAIN, JavaDrivers, asked_once, java_words
-from marker_sim.worlds.spark.hudi.settings import table_type
+from marker_sim.worlds.spark.hudi.settings import shape_of, table_type
 from marker_sim.worlds.spark.hudi.steps import with_steps
 from marker_sim.worlds.spark.hudi.table import Pace
 from marker_sim.worlds.spark.outcome import SparkRun
@@ -79,7 +79,9 @@ def open_runs(
         walk = TableWalk(request.modes, request.seed, storage=request.storage)
         with asked_once(walk.bases[0][1], version, scratch / "once") as asked:
             words = archived(java_words(java, program.jars, program.home), program_jar, asked, progress)
-        runs = (made or JavaRuns)(request=request, version=version, program=program, words=words, scratch=scratch, walk=walk)
+        runs = (made or JavaRuns)(
+            request=request, version=version, program=program, words=words, scratch=scratch, walk=walk
+        )
         try:
             yield runs
         finally:
@@ -191,7 +193,8 @@ class JavaRuns(TableRuns):
         return JavaDrivers(self.version, self.words, warm, lambda: self._closed)
 
     def _run(self, plan: Plan, deadline: float, drivers: JavaDrivers | None = None) -> SparkRun:
-        drivers = drivers or self._drivers()
+        # A race is stopped at the calls of threads, of one JVM.
+        drivers = drivers or self._drivers(self._warm if shape_of(plan).writers else None)
         played = self._play(plan, deadline, self._paces[drivers.warm is not None], drivers)
         return replace(played, findings=judge(played.history, self.request.guarantees) or None)
 

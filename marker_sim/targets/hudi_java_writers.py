@@ -25,7 +25,7 @@ from marker_sim.targets.hudi_java_runs import DrawnPoint, JavaRuns
 from marker_sim.targets.hudi_java_walk import below, table_of
 from marker_sim.targets.hudi_spark_runs import tally
 from marker_sim.worlds.interceptor import StorageCall
-from marker_sim.worlds.spark.hudi.settings import table_type, traits
+from marker_sim.worlds.spark.hudi.settings import SHARING, table_type, traits
 from marker_sim.worlds.spark.hudi.writers import HEARTBEAT_OVER_MS, ROLLS, writer_name
 from marker_sim.worlds.spark.outcome import SparkRun
 
@@ -46,7 +46,12 @@ SCENARIOS: dict[str, tuple[Write, ...]] = {
     "three": (_GROUP, _GROUP, _OTHER),
 }
 SHAPE = TableShape(writers=2, small_files=False)
-SHAPES = ((False, SHAPE), (True, SHAPE), (False, replace(SHAPE, metadata=True)))
+SHAPES = (
+    (False, SHAPE),
+    (True, SHAPE),
+    (False, replace(SHAPE, metadata=True)),
+    *((False, replace(SHAPE, sharing=sharing)) for sharing in SHARING if sharing != "default"),
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -116,9 +121,6 @@ class WriterRuns(JavaRuns):
         played = self._run(drawn.plan, self.program.deadline - self.spared_s)
         self._took_s = (self._took_s + time.monotonic() - began) / 2
         return played
-
-    def _run(self, plan: Plan, deadline: float, drivers: object = None) -> SparkRun:
-        return super(WriterRuns, self)._run(plan, deadline, self._drivers(self._warm))
 
     def took(self, drawn: DrawnPoint, played: SparkRun, broken: Collection[Kind]) -> None:
         """Take in that a run has ended."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from marker_sim.errors import UsageError
-from marker_sim.plan import Partitions, Plan, TableShape
+from marker_sim.plan import Partitions, Plan, Sharing, TableShape
 from marker_sim.tables.entries import WRITE_KEY
 from marker_sim.worlds.s3_front import REGION, SECRET
 from marker_sim.worlds.spark.session import SETTINGS
@@ -32,7 +32,20 @@ PARTITIONS: dict[Partitions, tuple[str, ...]] = {
 }
 HEARTBEAT_MS, HEARTBEATS_MISSED = 1_000, 2  # Of a writer whose failed writes are rolled back lazily; Hudi's shortest.
 HEARTBEAT_S = HEARTBEAT_MS * (HEARTBEATS_MISSED + 0.5) / 1000  # After which no heartbeat of a dead one counts.
-PREFERS = "org.apache.hudi.client.transaction.PreferWriterConflictResolutionStrategy"
+_TRANSACTION = "org.apache.hudi.client.transaction"
+SHARING: dict[Sharing, dict[str, str]] = {
+    "default": {},
+    "prefer-writer": {
+        "hoodie.write.lock.conflict.resolution.strategy": f"{_TRANSACTION}.PreferWriterConflictResolutionStrategy"
+    },
+    "one-plan": {"hoodie.rollback.avoid.duplicate.plan": "true"},
+    "early-detection": {"hoodie.write.concurrency.early.conflict.detection.enable": "true"},
+    "file-lock": {
+        "hoodie.write.lock.provider": f"{_TRANSACTION}.lock.FileSystemBasedLockProvider",
+        "hoodie.write.lock.wait_time_ms_between_retry": "5",
+        "hoodie.write.lock.client.wait_time_ms_between_retry": "5",
+    },
+}
 TASKS = 2  # At a time, each of which waits for its marker: more are in no batch.
 # Batch threads and partitions of writes with so many batches that marker files are written again; the last has Hudi's
 # default of threads.
@@ -110,7 +123,7 @@ def describe(plan: Plan) -> dict[str, str]:
         "lazy": str(shape.lazy).lower(),
         "grows": str(shape.grows).lower(),
         "writers": str(shape.writers),
-        "prefers": str(shape.prefers).lower(),
+        "sharing": shape.sharing,
         "small_files": str(shape.small_files).lower(),
         "index": shape.index,
         "batch_threads": str(plan.num_threads),
@@ -127,7 +140,8 @@ def traits(plan: Plan) -> list[str]:
     """What is not usual in a plan's table, in words."""
     shape = shape_of(plan)
     words = {"metadata table": shape.metadata, "table version 6": shape.version6, "lazy rollback": shape.lazy}
-    return [word for word, has in words.items() if has]
+    sharing = [shape.sharing] if shape.writers and shape.sharing != "default" else []
+    return [word for word, has in words.items() if has] + sharing
 
 
 def draw_table(rng: random.Random, number: int, version: str, *, rewrites: bool = False) -> Plan:
@@ -194,7 +208,7 @@ def _writers_options(shape: TableShape) -> dict[str, str]:
     """The options by which several writers share a table; {} for one of one writer."""
     if not shape.writers:
         return {}
-    options = {
+    return {
         "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
         "hoodie.write.lock.provider": "HudiJavaWriter$GateLock",
         "hoodie.clean.failed.writes.policy": "LAZY",
@@ -202,10 +216,8 @@ def _writers_options(shape: TableShape) -> dict[str, str]:
         "hoodie.client.heartbeat.interval_in_ms": "60000",
         "hoodie.client.heartbeat.tolerable.misses": str(HEARTBEATS_MISSED),
         "hoodie.time.generator.max_expected_clock_skew_ms": "1",
+        **SHARING[shape.sharing],
     }
-    if shape.prefers:
-        options["hoodie.write.lock.conflict.resolution.strategy"] = PREFERS
-    return options
 
 
 def spark_conf(master: str, jars: tuple[Path, ...], scratch: Path) -> dict[str, str]:
