@@ -37,7 +37,7 @@ def judge(history: History, guarantees: frozenset[str] | None = None) -> tuple[F
     if view.black_box:
         from marker_sim.judges.black_box import JUDGES  # Histories with recorded steps need nothing of it.
 
-        judges = {name: JUDGES.get(name) for name in judges}
+        judges = {each.id: JUDGES.get(each.id) for each in GUARANTEES if each.judge or each.id in JUDGES}
     asked = judges if guarantees is None else [name for name in judges if name in guarantees]
     findings = tuple(_finding(view, name, judges[name]) for name in asked)
     vars(view).clear()  # Its cached parts refer to it; without this cycle the history is freed with its last reference.

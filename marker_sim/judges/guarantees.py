@@ -39,8 +39,8 @@ class Guarantee:
     id: its name in files.
     slug: its name on the command line.
     sentence: quoted by every violation.
-    judge: of histories that record the steps of the write path, None for G21, which is judged over a pair of them;
-        `black_box.JUDGES` has those of histories without recorded steps.
+    judge: of histories that record the steps of the write path, None for G21, which is judged over a pair of them, and
+        for those of several writers; `black_box.JUDGES` has those of histories without recorded steps.
     judged_least: how often it must have been judged in a run of its mode and storage; None where not every run has a
         case.
     """
@@ -239,6 +239,30 @@ GUARANTEES: tuple[Guarantee, ...] = (
         " it; after the last fault the next write completes within its bound.",
         judge=writes_go_on,
         judged_least=0.3,
+    ),
+    Guarantee(
+        id="G26",
+        slug="no-lost-commit",
+        sentence="Of several writers of a table none deletes what a completed instant of another consists of, and of"
+        " two that write one file group at the same time at most one completes.",
+    ),
+    Guarantee(
+        id="G27",
+        slug="conflict-detected",
+        sentence="With early conflict detection no two live instants both have a marker of one file group unless one"
+        " of them is refused for it, at the latest at its commit.",
+    ),
+    Guarantee(
+        id="G28",
+        slug="conflict-real",
+        sentence="A writer is refused only for a file group that another one writes that lives or has completed, and"
+        " of the writers in conflict one is not refused.",
+    ),
+    Guarantee(
+        id="G29",
+        slug="one-rollback",
+        sentence="An instant is rolled back once and by one plan, by another writer only when its heartbeat has ended"
+        " and never when it is completed, and a writer that rolls back finishes.",
     ),
 )
 

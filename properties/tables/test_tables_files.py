@@ -390,4 +390,8 @@ def test_what_a_black_box_asks_of_its_markers_is_nobodys_business() -> None:
         "G19",
         "G24",
         "G25",
+        "G26",
+        "G27",
+        "G28",
+        "G29",
     }
