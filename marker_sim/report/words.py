@@ -87,13 +87,14 @@ def _table(plan: Plan, shape: TableShape) -> str:
     )
     if shape.writers:
         how = (
-            f" After the writes that make its file groups, writers run on it ({shape.sharing} settings), one at a time:"
-            " until one is paused, waits for the lock or is over; then the next goes on. A write that heals and a look at"
-            " the table follow."
+            f" Its file groups are written first. Then writers run on it ({shape.sharing} settings), one at a time:"
+            " until one is paused, waits for the lock or is over, when the next goes on. A write that heals and a look"
+            " at the table follow."
         )
     return (
         f"{plan.mode.capitalize()} markers on {plan.storage}: Hudi writes a {kind} table,"
-        f" partitions {shape.partitions}, {shape.index} index{''.join(peculiar)}, {plan.num_threads} batch thread(s).{how}"
+        f" partitions {shape.partitions}, {shape.index} index{''.join(peculiar)},"
+        f" {plan.num_threads} batch thread(s).{how}"
     )
 
 

@@ -71,7 +71,10 @@ def open_runs(
     progress: Callable[[str], None],
     made: Callable[..., JavaRuns] | None = None,
 ) -> Iterator[JavaRuns]:
-    """The runs of a campaign, those of the walk unless others are made; HarnessError when storage calls cannot be stopped here, or Java does not compile."""
+    """The runs of a campaign, those of the walk unless others are made.
+
+    HarnessError when storage calls cannot be stopped here, or Java does not compile.
+    """
     source = Path(str(files("marker_sim.targets.jvm") / f"{MAIN}.java"))
     with open_program(request, java, tuple(map(Path, jars))) as (common, scratch):
         program_jar = compiled(java, [*jars, str(common.home / "jars" / "*")], source, progress)

@@ -26,10 +26,11 @@ from marker_sim.targets.hudi_java_walk import below, table_of
 from marker_sim.targets.hudi_spark_runs import tally
 from marker_sim.worlds.interceptor import StorageCall
 from marker_sim.worlds.spark.hudi.settings import SHARING, table_type, traits
+from marker_sim.worlds.spark.hudi.steps import call_of
 from marker_sim.worlds.spark.hudi.writers import HEARTBEAT_OVER_MS, ROLLS, writer_name
 from marker_sim.worlds.spark.outcome import SparkRun
 
-DECIDES = ("G26", "G28", "G29")
+DECIDES = ("G24", "G26", "G28", "G29")
 PAUSED = ("writer paused", "writer paused past its heartbeat", "writer: kill")
 SHORT_MS = 1_000
 DEATHS = 0.2  # Of drawn faults.
@@ -110,8 +111,7 @@ class WriterRuns(JavaRuns):
             for fault in rng.sample(steps, min(len(steps), rng.randint(2, 3)))
         ]
         for number, fault in enumerate(found):
-            assert hasattr(fault.trigger, "operations")
-            if rng.random() < DEATHS and fault.trigger.operations[0] in CHANGES["local"]:
+            if rng.random() < DEATHS and call_of(fault).operations[0] in CHANGES["local"]:
                 found[number] = Fault.of(FaultKind.KILL, fault.target, fault.trigger)
         return tuple(found)
 

@@ -124,6 +124,7 @@ def describe(plan: Plan) -> dict[str, str]:
         "grows": str(shape.grows).lower(),
         "writers": str(shape.writers),
         "sharing": shape.sharing,
+        "early": "simple" if shape.sharing == "early-detection" else "",
         "small_files": str(shape.small_files).lower(),
         "index": shape.index,
         "batch_threads": str(plan.num_threads),

@@ -21,7 +21,6 @@ from marker_sim.worlds.spark.application import Application, Driver, OutOfTime, 
 from marker_sim.worlds.spark.fault_injector import TableFaultInjector
 from marker_sim.worlds.spark.hudi.java_driver import JavaDrivers
 from marker_sim.worlds.spark.hudi.settings import Program, describe, hudi_options, log_of, shape_of, spark_conf
-from marker_sim.worlds.spark.hudi.steps import steps_of
 from marker_sim.worlds.spark.hudi.table import READERS, Pace, Table, WriteRefused
 from marker_sim.worlds.spark.hudi.table_storage import TableStorage, table_storage
 from marker_sim.worlds.spark.hudi.writers import SharedTable

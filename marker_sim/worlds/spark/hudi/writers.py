@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from marker_sim.errors import HarnessError
 from marker_sim.faults import Fault, FaultKind
-from marker_sim.history import CallError
+from marker_sim.history import CallError, Kind
 from marker_sim.plan import Plan
 from marker_sim.tables.entries import WRITE_KEY
 from marker_sim.worlds.interceptor import StorageCall
@@ -116,7 +116,7 @@ class SharedTable(Table):
                         recorder.fault(writer, "kill")
                     error = CallError.DRIVER_DIED if operation == "died" else call.get("error")
                     there, by = (self.name, call["instant"]), asked[writer]
-                    kind = "ok" if error is None else "info"
+                    kind: Kind = "ok" if error is None else "info"
                     self._last = recorder.record(writer, DRIVER, kind, "write", *there, error=error, caused_by=by)
                     self._completed |= error is None
                 case "pause" | "resume":
