@@ -82,6 +82,12 @@ class RollbackLife:
     acts: list[int] = field(default_factory=list)
 
 
+def shared(view: HistoryIndex) -> bool:
+    """Whether a history is of Hudi's Java client with two writers or more."""
+    header = view.header
+    return header.world == "java" and header.witness == "effects" and int(header.options.get("writers", "1")) > 1
+
+
 class SharedTable:
     """The instants and rollbacks of one table.
 
@@ -225,11 +231,10 @@ class SharedCase:
 def judge_of_writers(
     guarantee: str, check: Callable[[SharedCase, SharedTable], None]
 ) -> Callable[[HistoryIndex], Finding]:
-    """A judge made of a check of one table. Applicable to histories of the Java client with two writers or more."""
+    """A judge made of a check of one table, applicable to histories of several writers."""
 
     def judged(view: HistoryIndex) -> Finding:
-        header = view.header
-        if header.world != "java" or header.witness != "effects" or int(header.options.get("writers", "1")) < 2:
+        if not shared(view):
             return Finding(guarantee=guarantee, applicable=False)
         case = SharedCase(view)
         for table in sorted({write.table for write in view.table_writes}):
