@@ -224,7 +224,14 @@ def test_two_rollbacks_of_one_instant() -> None:
     story.breaks("G29", "under way at the same time with different plans")
 
 
-@pytest.mark.parametrize("error", ["HoodieIOException: Could not delete instant [x]", "HoodieRollbackException"])
+@pytest.mark.parametrize(
+    "error",
+    [
+        "HoodieIOException: Could not delete instant [x]",
+        "HoodieRollbackException",
+        "java.io.FileNotFoundException: File t/.hoodie/.heartbeat/1 does not exist",
+    ],
+)
 def test_a_writer_that_rolls_back_does_not_fail(error: str) -> None:
     story = rolled_back()
     story.end(2, error)
