@@ -35,9 +35,10 @@ def judge(history: History, guarantees: frozenset[str] | None = None) -> tuple[F
     view = HistoryIndex(history)
     judges: Mapping[str, Judge | None] = {each.id: each.judge for each in GUARANTEES if each.judge}
     if view.black_box:
-        from marker_sim.judges.black_box import JUDGES  # Histories with recorded steps need nothing of it.
+        from marker_sim.judges.black_box import judges_of  # Histories with recorded steps need nothing of it.
 
-        judges = {each.id: JUDGES.get(each.id) for each in GUARANTEES if each.judge or each.id in JUDGES}
+        own = judges_of(view)
+        judges = {each.id: own.get(each.id) for each in GUARANTEES if each.judge or each.id in own}
     asked = judges if guarantees is None else [name for name in judges if name in guarantees]
     findings = tuple(_finding(view, name, judges[name]) for name in asked)
     vars(view).clear()  # Its cached parts refer to it; without this cycle the history is freed with its last reference.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from properties.judges.writers import REFUSED, REFUSED_EARLY, TIMELINE, Shared, instant
+from properties.judges.writers import REFUSED, REFUSED_EARLY, TIMELINE, Shared, data_file, instant
 
 G = "a/f"
 
@@ -68,6 +68,17 @@ def test_a_marker_of_one_that_has_ended_or_expired_is_no_conflict() -> None:
     story.mark(1, G, None)
     story.mark(2, G)
     assert not story.finding("G27").judged and not story.finding("G27").breaches
+
+
+@pytest.mark.parametrize("names", [(G, G), (G, "a/g")])
+def test_markers_of_a_timeline_server_are_read_from_its_files(names: tuple[str, str]) -> None:
+    story = Shared(early="transaction")
+    for number, group in enumerate(names, start=1):
+        story.request(number)
+        home = f".hoodie/.temp/{instant(number)}"
+        story.put(number, f"{home}/MARKERS.type", b"TIMELINE_SERVER_BASED")
+        story.put(number, f"{home}/MARKERS0", f"{data_file(group, number)}.marker.MERGE\n".encode())
+    assert len(story.finding("G27").breaches) == (names[0] == names[1])
 
 
 # G28.
@@ -172,6 +183,11 @@ def test_a_rollback_or_a_service_may_be_the_reason() -> None:
     story.plan(7, 2, by=1)
     story.end(2, REFUSED)
     story.undecided("G28", "rolled-back")
+    story = refused("b/f")
+    story.events.pop()
+    story.plan(7, 2, by=2)
+    story.end(2, REFUSED)
+    story.breaks("G28", "no instant")
     story = Shared()
     story.put(3, f"{TIMELINE}/{instant(3)}.clustering.requested", b"")
     story.start(2, G)

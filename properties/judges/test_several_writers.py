@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from marker_sim.judges import judge
 from properties.faces.judges import load_profile
-from properties.judges.writers import TABLE, TIMELINE, Shared, data_file, instant
+from properties.judges.writers import REFUSED, TABLE, TIMELINE, Shared, data_file, instant
 
 G = "a/f"
 
@@ -223,7 +224,14 @@ def test_two_rollbacks_of_one_instant() -> None:
     story.breaks("G29", "under way at the same time with different plans")
 
 
-@pytest.mark.parametrize("error", ["HoodieIOException: Could not delete instant [x]", "HoodieRollbackException"])
+@pytest.mark.parametrize(
+    "error",
+    [
+        "HoodieIOException: Could not delete instant [x]",
+        "HoodieRollbackException",
+        "java.io.FileNotFoundException: File t/.hoodie/.heartbeat/1 does not exist",
+    ],
+)
 def test_a_writer_that_rolls_back_does_not_fail(error: str) -> None:
     story = rolled_back()
     story.end(2, error)
@@ -239,3 +247,61 @@ def test_a_writer_that_rolls_back_does_not_fail(error: str) -> None:
     story = rolled_back()
     story.end(2, "java.io.IOException")
     story.holds("G29")
+
+
+# Planted defects: a history that holds, without the event that protects it.
+
+
+def test_without_the_event_that_protects_it_a_history_breaks() -> None:
+    kept = Shared()
+    kept.start(1, G)
+    kept.data(1, G, None, by=2)
+    again = kept.data(1, G)
+    kept.complete(1)
+    kept.holds("G26")
+    kept.without(again).breaks("G26", "writer-2 deleted")
+    found = Shared(early="simple")
+    found.start(1, G)
+    found.request(2)
+    gone = found.mark(1, G, None)
+    found.mark(2, G)
+    found.complete(1)
+    found.complete(2)
+    assert not found.finding("G27").breaches
+    found.without(gone).breaks("G27", "and both are completed")
+    real = Shared()
+    real.start(1)
+    held = real.data(1, G)
+    real.start(2, G)
+    real.end(2, REFUSED)
+    real.holds("G28")
+    real.without(held).breaks("G28", "no instant")
+    over = Shared()
+    over.start(1, G)
+    expired = over.expire(1)
+    over.plan(7, 1, by=2)
+    over.holds("G29")
+    over.without(expired).breaks("G29", "was alive")
+
+
+# The guarantees of one writer.
+
+
+def test_what_is_asked_of_one_writer_is_not_asked_of_several() -> None:
+    story = Shared()
+    story.whole(1, G)
+    story.start(2, G)
+    story.end(2, REFUSED)
+    findings = {finding.guarantee: finding for finding in judge(story.history())}
+    assert not findings["G16"].applicable and not findings["G19"].applicable
+    assert dict(findings["G25"].excused) == {"refused-for-a-conflict": 1} and not findings["G25"].breaches
+
+
+def test_of_several_writers_the_last_to_end_wrote_last() -> None:
+    """The first to be asked waited, and read what the other had completed."""
+    story = Shared()
+    story.ask(1, "k=first")
+    story.whole(2, G, rows=("k=second",))
+    story.end(1)
+    story.add("hudi", "observe", "rows", "kit", table=TABLE, instant="", value=("k=first",))
+    story.holds("G24")

@@ -114,6 +114,18 @@ class Shared:
     def undone(self, number: int, by: int = 0) -> int:
         return self.put(number, f"{TIMELINE}/{instant(number)}_{instant(number + 500)}.rollback", b"{}", by)
 
+    def without(self, index: int) -> Shared:
+        """The same without one event."""
+        other = Shared()
+        other.header = self.header
+        other.events = [
+            event._replace(
+                index=at, caused_by=None if event.caused_by is None else event.caused_by - (event.caused_by > index)
+            )
+            for at, event in enumerate(event for event in self.events if event.index != index)
+        ]
+        return other
+
     # Verdicts.
 
     def history(self) -> History:

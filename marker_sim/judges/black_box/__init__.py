@@ -12,7 +12,8 @@ rows.py       G24: rows that readers find
 
 from __future__ import annotations
 
-from marker_sim.judges.black_box import conflicts, ends, files, lost_commits, refusals, rollbacks, rows
+from marker_sim.history.index.history_index import HistoryIndex
+from marker_sim.judges.black_box import conflicts, ends, files, lives, lost_commits, refusals, rollbacks, rows
 from marker_sim.judges.guarantees import Judge
 
 JUDGES: dict[str, Judge] = {
@@ -29,3 +30,10 @@ JUDGES: dict[str, Judge] = {
     "G28": conflicts.conflict_real,
     "G29": lost_commits.one_rollback,
 }
+# They ask that a write finishes what is left before it, which several writers leave to cleaning (LAZY).
+_OF_ONE_WRITER = frozenset({"G16", "G19"})
+
+
+def judges_of(view: HistoryIndex) -> dict[str, Judge]:
+    """The judges of a history by guarantee."""
+    return {name: each for name, each in JUDGES.items() if name not in _OF_ONE_WRITER or not lives.shared(view)}

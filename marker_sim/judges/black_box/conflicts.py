@@ -39,7 +39,7 @@ def _conflict_detected(case: SharedCase, table: SharedTable) -> None:
         who = f"{one.instant} of {one.process} and {other.instant} of {other.process}"
         if NEVER not in (one.completed, other.completed):
             message = f"{who} both had a marker of {group} at event {at}, and both are completed"
-            case.add(table, message, at, one.completed, other.completed)
+            case.breach(table, message, at, one.completed, other.completed)
         elif table.refused(one, EARLY) or table.refused(other, EARLY):
             case.judged += 1
         elif table.silent(one.instant, at, at) or table.silent(other.instant, at, at):
@@ -48,7 +48,7 @@ def _conflict_detected(case: SharedCase, table: SharedTable) -> None:
             case.excuse("strategy-may-miss")
         else:
             message = f"{who} both had a marker of {group} at event {at}, and neither was refused for it"
-            case.add(table, message, max(one.begun, other.begun), at)
+            case.breach(table, message, max(one.begun, other.begun), at)
 
 
 def _held(one: InstantLife, other: InstantLife) -> tuple[Group, int] | None:
@@ -75,20 +75,20 @@ def _conflict_real(case: SharedCase, table: SharedTable) -> None:
         others = [other for other in table.lives.values() if other.begun < done and life.overlaps(other)]
         rivals = [other for other in others if wanted is None or other.groups & wanted]
         what = f"{life.instant} of {life.process} was refused at event {done}"
-        if any(rollback.acts[0] < done for rollback in table.undoing(life.instant)):
+        if any(each.acts[0] < done and each.process != life.process for each in table.undoing(life.instant)):
             case.excuse("rolled-back")
         elif table.services:
             case.excuse("service-at-work")
         elif not any(rival.groups for rival in rivals):
             message = f"{what}, and no instant that was not over when it began has a file group that it wants"
-            case.add(table, message, begun, done)
+            case.breach(table, message, begun, done)
         elif wanted is None:
             case.excuse("group-unknown")
         elif any(rival.completed < done or not table.silent(rival.instant, done, done) for rival in rivals):
             _survived(case, table, life, wants)
         elif all(table.silent(rival.instant, begun, done) for rival in rivals):
             message = f"{what} because of {rivals[0].instant}, whose heartbeat had ended before it began"
-            case.add(table, message, begun, done)
+            case.breach(table, message, begun, done)
         else:
             case.excuse("expired-meanwhile")
 
@@ -112,7 +112,7 @@ def _survived(case: SharedCase, table: SharedTable, life: InstantLife, wants: di
         writes = [each.write for each in map(table.lives.__getitem__, sorted(found)) if each.write]
         ends = [write.done for write in writes]
         message = f"all writers that were in conflict were refused: {', '.join(sorted(found))}"
-        case.add(table, message, life.begun, *ends)
+        case.breach(table, message, life.begun, *ends)
 
 
 def _wanted(table: SharedTable, life: InstantLife) -> set[Group] | None:

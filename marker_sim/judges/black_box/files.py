@@ -43,6 +43,13 @@ class Inquiry:
             text = f"{audit.table}/{instant}: {message}"
             self.breaches[audit.table, about] = breach_of(self.view, text, proof, f"{audit.table}{TEMP}{instant}")
 
+    def finding(self, guarantee: str, undecided: str) -> Finding:
+        """The result of the judge."""
+        breaches = sorted(self.breaches.values(), key=lambda breach: (breach.evidence, breach.message))
+        return Finding(
+            guarantee=guarantee, applicable=True, judged=self.judged, breaches=tuple(breaches), undecided=undecided
+        )
+
 
 def judge_of_tables(guarantee: str, check: Callable[[Inquiry], object]) -> Callable[[HistoryIndex], Finding]:
     """A judge made of a check that fills an inquiry.
@@ -61,10 +68,7 @@ def judge_of_tables(guarantee: str, check: Callable[[Inquiry], object]) -> Calla
         if not case.judged and not case.breaches and case.open:
             reasons = [why for audit in audits for why in (audit.hidden(*CLEANING), audit.hidden(*UNDOING)) if why]
             undecided = reasons[0] if reasons else f"the writes of {case.open} files or instants are unknown"
-        breaches = sorted(case.breaches.values(), key=lambda breach: (breach.evidence, breach.message))
-        return Finding(
-            guarantee=guarantee, applicable=True, judged=case.judged, breaches=tuple(breaches), undecided=undecided
-        )
+        return case.finding(guarantee, undecided)
 
     return judged
 

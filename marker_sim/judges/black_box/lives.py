@@ -23,7 +23,8 @@ from marker_sim.history import Event
 from marker_sim.history.index.calls import TableWrite
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER
-from marker_sim.judges.findings import Breach, Finding, breach_of
+from marker_sim.judges.black_box.files import Inquiry
+from marker_sim.judges.findings import Finding, breach_of
 from marker_sim.names import TEMP
 from marker_sim.tables.entries import by_word, facts_of
 from marker_sim.timeline import COMMITS, HOODIE, ROLLBACK, Entry, State, entry_at, parse_data_file
@@ -80,6 +81,12 @@ class RollbackLife:
     plan: frozenset[str] = frozenset()
     completed: int = NEVER
     acts: list[int] = field(default_factory=list)
+
+
+def shared(view: HistoryIndex) -> bool:
+    """Whether a history is of Hudi's Java client with two writers or more."""
+    header = view.header
+    return header.world == "java" and header.witness == "effects" and int(header.options.get("writers", "1")) > 1
 
 
 class SharedTable:
@@ -203,44 +210,27 @@ class SharedTable:
                     life.marked.setdefault((file.partition, file.file_id), []).extend([*span, *until])
 
 
-class SharedCase:
-    """What a judge finds in one history. judged: the number decided. open: the number that could not be decided."""
+class SharedCase(Inquiry):
+    """What a judge finds in one history, by message."""
 
-    def __init__(self, view: HistoryIndex) -> None:
-        self.view = view
-        self.judged = 0
-        self.open = 0
-        self.breaches: list[Breach] = []
-
-    def excuse(self, name: str) -> None:
-        """Count that an excuse kept something undecided."""
-        self.open += self.view.excuse(name)
-
-    def add(self, table: SharedTable, message: str, *evidence: int) -> None:
+    def breach(self, table: SharedTable, message: str, *evidence: int) -> None:
         """Add a breach, with what proves it."""
         self.judged += 1
-        self.breaches.append(breach_of(self.view, f"{table.name}: {message}", evidence))
+        self.breaches[table.name, message] = breach_of(self.view, f"{table.name}: {message}", evidence)
 
 
 def judge_of_writers(
     guarantee: str, check: Callable[[SharedCase, SharedTable], None]
 ) -> Callable[[HistoryIndex], Finding]:
-    """A judge made of a check of one table. Applicable to histories of the Java client with two writers or more."""
+    """A judge made of a check of one table, applicable to histories of several writers."""
 
     def judged(view: HistoryIndex) -> Finding:
-        header = view.header
-        if header.world != "java" or header.witness != "effects" or int(header.options.get("writers", "1")) < 2:
+        if not shared(view):
             return Finding(guarantee=guarantee, applicable=False)
         case = SharedCase(view)
         for table in sorted({write.table for write in view.table_writes}):
             check(case, SharedTable(view, table))
         undecided = f"{case.open} cases could not be decided" if case.open and not case.judged else ""
-        return Finding(
-            guarantee=guarantee,
-            applicable=True,
-            judged=case.judged,
-            breaches=tuple(case.breaches),
-            undecided=undecided,
-        )
+        return case.finding(guarantee, undecided)
 
     return judged

@@ -15,7 +15,7 @@ from marker_sim.judges.black_box.lives import (
 )
 
 # In the error of a writer that could not roll back. Source: row 7 of the facts about several writers, Hudi 1.2.0.
-_ROLLER_FAILED = ("Could not delete instant", "HoodieRollbackException")
+_ROLLER_FAILED = ("Could not delete instant", "HoodieRollbackException", ".hoodie/.heartbeat/")
 # Faults after which a writer goes on by itself.
 _GOES_ON = frozenset({"pause", EXPIRED})
 
@@ -45,7 +45,7 @@ def _no_lost_commit(case: SharedCase, table: SharedTable) -> None:
             f" {common[0]} at the same time, and both are completed, at event {first.completed} and event"
             f" {second.completed}"
         )
-        case.add(table, message, second.inflight, first.completed, second.completed)
+        case.breach(table, message, second.inflight, first.completed, second.completed)
 
 
 def _kept(case: SharedCase, table: SharedTable, life: InstantLife) -> None:
@@ -67,7 +67,7 @@ def _kept(case: SharedCase, table: SharedTable, life: InstantLife) -> None:
                 f"{process} deleted {path!r} at event {index}{why}; {life.instant} of {life.process} was completed at"
                 f" event {life.completed}{told}"
             )
-            case.add(table, message, index, life.completed, *(rollback.acts[0] for rollback in undone))
+            case.breach(table, message, index, life.completed, *(rollback.acts[0] for rollback in undone))
             return
     case.judged += 1
 
@@ -92,7 +92,7 @@ def _one_rollback(case: SharedCase, table: SharedTable) -> None:
         what = f"the rollback {rollback.instant} of {life.instant} by {rollback.process}"
         if late is not None:
             message = f"{what} goes on at event {late}, and {life.instant} was completed at event {life.completed}"
-            case.add(table, message, life.completed, late)
+            case.breach(table, message, life.completed, late)
         elif rollback.process == life.process or begun > life.ended:
             case.judged += 1
         elif life.instant not in table.beats:
@@ -101,7 +101,7 @@ def _one_rollback(case: SharedCase, table: SharedTable) -> None:
             case.judged += 1
         else:
             message = f"{what} began at event {begun}, while the heartbeat of {life.process} was alive"
-            case.add(table, message, life.begun, begun)
+            case.breach(table, message, life.begun, begun)
     for one, other in combinations(table.rollbacks.values(), 2):
         if one.target and one.target == other.target:
             _twice(case, table, one, other)
@@ -122,7 +122,7 @@ def _twice(case: SharedCase, table: SharedTable, one: RollbackLife, other: Rollb
         how = "are under way at the same time with different plans"
     which = f"{one.instant} of {one.process} and {other.instant} of {other.process}"
     message = f"two rollbacks of {one.target}, {which}, {how}"
-    case.add(table, message, one.acts[0], other.acts[0], one.acts[-1], other.acts[-1])
+    case.breach(table, message, one.acts[0], other.acts[0], one.acts[-1], other.acts[-1])
 
 
 def _failed(case: SharedCase, table: SharedTable) -> None:
@@ -136,7 +136,7 @@ def _failed(case: SharedCase, table: SharedTable) -> None:
             case.excuse("fault-in-writer")
         else:
             message = f"{write.process} failed in a rollback, which it should have finished: {said:.400}"
-            case.add(table, message, write.invoke, write.done)
+            case.breach(table, message, write.invoke, write.done)
 
 
 no_lost_commit = judge_of_writers("G26", _no_lost_commit)

@@ -18,6 +18,7 @@ from marker_sim.history.index.calls import FaultSpan, TableWrite
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.tables import Tables
 from marker_sim.judges.black_box.files import Inquiry
+from marker_sim.judges.black_box.lives import AT_COMMIT, EARLY
 from marker_sim.judges.findings import Breach, Finding, breach_of
 from marker_sim.timeline import ROLLBACK
 
@@ -79,6 +80,8 @@ def _stands(view: HistoryIndex, write: TableWrite) -> bool:
     error = view.error_of(write)
     if error in {"", *UNTOLD}:
         return not view.excuse("driver-said-nothing")
+    if AT_COMMIT in error or EARLY in error:
+        return not view.excuse("refused-for-a-conflict")
     return not any(lack in error for lack in NO_ROOM) or not view.excuse("machine-lacked-room")
 
 

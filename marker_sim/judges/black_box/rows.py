@@ -31,7 +31,7 @@ def rows_survive(view: HistoryIndex) -> Finding:
     """
     if not view.table_writes or not view.rows:
         return Finding(guarantee="G24", applicable=False)
-    writes = sorted(view.table_writes)
+    writes = sorted(view.table_writes, key=lambda write: write.done)  # Of several writers the last to end wrote last.
     breaches: list[Breach] = []
     judged, refused = 0, ""
     decided = _Decided({}, {})
