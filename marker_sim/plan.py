@@ -26,14 +26,8 @@ OPERATIONS = ("create", "list", "list-data", "list-log", "exists", "delete", "ho
 SPELLINGS = ("slash-at-end", "double-slash")  # Alternative spellings of one marker directory.
 MALFORMED = ("outside-temp", "outside-hoodie", "climbing")  # Directories that are no marker directories.
 # Equivalent HTTP forms of a request (worlds/http/http_client.py).
-REQUEST_FORMS = (
-    "empty-chunk",
-    "escaped",
-    "more-parameters",
-    "last-on-connection",
-    "offers-upgrade",
-    "in-pieces",
-    "uncompressed",
+REQUEST_FORMS = tuple(
+    "empty-chunk escaped more-parameters last-on-connection offers-upgrade in-pieces uncompressed".split()
 )
 ALONE = tuple(form for form in REQUEST_FORMS if form not in ("escaped", "more-parameters"))  # Own connection.
 TASK_KINDS = ("CREATE", "MERGE", "APPEND")

@@ -77,7 +77,7 @@ class HudiJavaTarget(Target):
 
         made = None
         if self.writers:
-            from marker_sim.targets.hudi_java_writers import WriterRuns
+            from marker_sim.targets.jvm.hudi_java_writers import WriterRuns
 
             made = partial(WriterRuns, writers=self.writers)
         return open_runs(request, self.version, find_java(), self._jars(request.storage, progress), progress, made)

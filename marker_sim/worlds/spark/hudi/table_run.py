@@ -23,7 +23,7 @@ from marker_sim.worlds.spark.hudi.java_driver import JavaDrivers
 from marker_sim.worlds.spark.hudi.settings import Program, describe, hudi_options, log_of, shape_of, spark_conf
 from marker_sim.worlds.spark.hudi.table import READERS, Pace, Table, WriteRefused
 from marker_sim.worlds.spark.hudi.table_storage import TableStorage, table_storage
-from marker_sim.worlds.spark.hudi.writers import SharedTable
+from marker_sim.worlds.spark.hudi.writers import TableOfWriters
 from marker_sim.worlds.spark.outcome import SparkRun
 from marker_sim.worlds.spark.session import SPECULATION
 from marker_sim.worlds.spark.standalone import Standalone
@@ -69,7 +69,7 @@ def play_table(
         begin: Callable[[str], Driver] = partial(_start, plan, version, program, here, place, cluster)
         if java is not None:
             begin = partial(java.begin, plan, program, here, place, injector)
-        table = (SharedTable if shape_of(plan).writers else Table)(
+        table = (TableOfWriters if shape_of(plan).writers else Table)(
             name=name,
             plan=plan,
             place=place,

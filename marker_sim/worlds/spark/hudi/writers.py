@@ -28,7 +28,7 @@ HEARTBEAT_OVER_MS = 200_000
 _HEALED = ("p0", "healed")  # A group of which no writer writes.
 
 
-class Job(NamedTuple):
+class WriterJob(NamedTuple):
     """What one writer does. rows: none for one that only rolls back."""
 
     writer: str
@@ -40,7 +40,7 @@ def writer_name(number: int) -> str:
     return f"writer-{number + 1}"
 
 
-class SharedTable(Table):
+class TableOfWriters(Table):
     """A table under test and its writers."""
 
     def play(self) -> None:
@@ -49,16 +49,16 @@ class SharedTable(Table):
         keys = {(task.partition, task.group) for write in self.plan.writes for task in write.tasks} | {_HEALED}
         for group in sorted({group for _, group in keys}):
             own = [(part, name) for part, name in sorted(keys) if name == group]
-            self._race([Job(f"first-{group}", self._rows_of(own, range(len(self.plan.writes) + 1)))])
+            self._race([WriterJob(f"first-{group}", self._rows_of(own, range(len(self.plan.writes) + 1)))])
         if not self._completed:
             raise HarnessError(f"no write completed before the race: {self.life and self.life.last_lines()}")
         self.begun = len(self.plan.writes)
         jobs = [
-            Job(writer_name(number), self._rows_of([(t.partition, t.group) for t in write.tasks], (number,)))
+            WriterJob(writer_name(number), self._rows_of([(t.partition, t.group) for t in write.tasks], (number,)))
             for number, write in enumerate(self.plan.writes)
         ]
         self._race(jobs, self.plan.faults)
-        self._race([Job("healer", self._rows_of([_HEALED], (0,)))], expire=True)
+        self._race([WriterJob("healer", self._rows_of([_HEALED], (0,)))], expire=True)
         self._audit(self._last)
 
     @property
@@ -72,7 +72,7 @@ class SharedTable(Table):
         found = [(f"{group}.{part}.{owner}", part) for part, group in groups for owner in owners]
         return [(key, part, f"w{self._ordinal}", self._ordinal) for key, part in found]
 
-    def _race(self, jobs: list[Job], faults: tuple[Fault, ...] = (), *, expire: bool = False) -> None:
+    def _race(self, jobs: list[WriterJob], faults: tuple[Fault, ...] = (), *, expire: bool = False) -> None:
         assert self.life is not None
         writers = [
             {
