@@ -26,20 +26,25 @@ OPERATIONS = ("create", "list", "list-data", "list-log", "exists", "delete", "ho
 SPELLINGS = ("slash-at-end", "double-slash")  # Alternative spellings of one marker directory.
 MALFORMED = ("outside-temp", "outside-hoodie", "climbing")  # Directories that are no marker directories.
 # Equivalent HTTP forms of a request (worlds/http/http_client.py).
-REQUEST_FORMS = tuple(
-    "empty-chunk escaped more-parameters last-on-connection offers-upgrade in-pieces uncompressed".split()
+REQUEST_FORMS = (
+    "empty-chunk",
+    "escaped",
+    "more-parameters",
+    "last-on-connection",
+    "offers-upgrade",
+    "in-pieces",
+    "uncompressed",
 )
 ALONE = tuple(form for form in REQUEST_FORMS if form not in ("escaped", "more-parameters"))  # Own connection.
 TASK_KINDS = ("CREATE", "MERGE", "APPEND")
 OF_OTHERS, AS = "others", "as"
 STRAYS = tuple(f"{what}-{kind}" for what in (OF_OTHERS, AS) for kind in TASK_KINDS)
-PROBE = "probe"
+PROBE, COPY = "probe", "{copy}"
 Instants = Literal["millis", "seconds", "bootstrap"]
 Action = Literal["", "commit", "deltacommit"]
 Partitions = Literal["plain", "nested", "hive", "odd", "none", "eight", "many"]
 Sharing = Literal["default", "prefer-writer", "one-plan", "early-detection", "file-lock"]
 OF_CROWD = "~"  # Separates the name of an operation's actor from the number of the client.
-COPY = "{copy}"
 COPIES_MAX = 10_000
 _LONE = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # Surrogates that represent no byte.
 _SAYS_PLAN = ("ops", "schema", "writes")  # JSON without any of these keys would be a plan of defaults.
@@ -137,14 +142,12 @@ class Write:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableShape:
-    """Properties of a table that a released Hudi writes as Spark jobs, with rows drawn from the plan's seed.
+    """Properties of a table that a released Hudi writes, with rows drawn from the plan's seed.
 
     Before its first write, and after each one that is not abandoned, there is a write without faults, and an audit.
-
     version6: whether a 1.x writer keeps the table at version 6.
     small_files: whether new rows go into existing small files, one for each partition, or into groups of their own.
-    cluster: whether executors are processes of their own.
-    deletes: whether each write after the first deletes some rows.
+    cluster: whether executors are processes of their own. deletes: whether each write after the first deletes rows.
     lazy: whether failed writes are rolled back after the next commit, once their heartbeats are over, or before it.
     grows: whether the second write is the first to the last partition, and so creates its folder and metadata.
     writers: how many write it at once, each a write of the plan; 0 for one by one. sharing: their lock and strategy.
@@ -168,8 +171,7 @@ class EarlierLife:
     """The content of a table of the kit's worlds before the run: the groups of its first tasks, and what is around.
 
     commits: completed ones; instants: how theirs look: times of 17 digits, of 14 as before 0.10, or what bootstrapped
-    tables begin with.
-    logs: the last of these is a deltacommit, of log files.
+    tables begin with. logs: the last of these is a deltacommit, of log files.
     archived: commits that are not on the timeline any more, whose files are there; version8: their entries are in the
     folders of table version 8.
     left: the action of an unfinished instant with files and markers, "" for none.

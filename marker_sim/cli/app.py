@@ -69,7 +69,8 @@ class Page:
 # fmt: off
 PAGES = {
     "verify": Page(
-        groups={"What is judged": f"sut {_SERVER}", "Search": "mode storage writers budget runs seed jobs stop-at-first",
+        groups={"What is judged": f"sut {_SERVER} writers",
+                "Search": "mode storage budget runs seed jobs stop-at-first",
                 "What counts": "guarantees profile expect", "Comparison with a second system": "against against-start",
                 "An object store of your own": _S3, "Results": "report junit json verbose"},
         examples=(("marker-sim verify --sut my_package.markers:factory --budget 20s", "a Python class of yours"),

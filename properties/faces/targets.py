@@ -14,11 +14,11 @@ from marker_sim.targets.http_plans import (
 from marker_sim.targets.hudi_java import HudiJavaTarget
 from marker_sim.targets.hudi_java_runs import AS_BEFORE, CONFIRMED, NOT_CONFIRMED, PROCESSES_S, DrawnPoint, JavaRuns
 from marker_sim.targets.hudi_java_walk import FAILED, KILLED, TableWalk, draw_deaths, table_of
-from marker_sim.targets.jvm.hudi_java_writers import SCENARIOS, WriterRuns, steps_of_writers
-from marker_sim.targets.jvm.hudi_java_writers import SHAPE as WRITERS_SHAPE
 from marker_sim.targets.hudi_spark import HudiSparkTarget
 from marker_sim.targets.hudi_spark_runs import open_runs
 from marker_sim.targets.jvm.bundles import ADAPTER, CLIENT, REPOSITORY_VARIABLE, SERVICE, Jars
+from marker_sim.targets.jvm.hudi_java_writers import SCENARIOS, WriterRuns, steps_of_writers
+from marker_sim.targets.jvm.hudi_java_writers import SHAPE as WRITERS_SHAPE
 from marker_sim.targets.jvm.java_start import ARCHIVE, archived, quick_start
 from marker_sim.targets.jvm.reference_spark import BOTH, ReferenceSparkTarget, on_spark
 from marker_sim.targets.python import EVERY_CALL, served, try_every_call

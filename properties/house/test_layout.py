@@ -18,16 +18,16 @@ LAYOUT = (
     tokenize.DEDENT,
     tokenize.ENDMARKER,
 )
-TOKENS_MAX = 406_933
+TOKENS_MAX = 410_408
 # The tokens of each folder and module below the package, without comments, docstrings and layout.
 ROOMS = {
     "__init__.py": 235,
     "__main__.py": 16,
     "campaign": 48_024,
-    "cli": 16_716,
+    "cli": 16_777,
     "command": 5_589,
     "errors.py": 36,
-    "faults": 5_438,
+    "faults": 5_443,
     "history": 17_035,
     "interface": 4_069,
     "judges": 49_219,
@@ -37,10 +37,10 @@ ROOMS = {
     "names.py": 1_035,
     "options.py": 504,
     "outcome": 12_155,
-    "plan.py": 2_486,
+    "plan.py": 2_511,
     "pytest_plugin.py": 788,
     "reading.py": 511,
-    "report": 24_272,
+    "report": 24_398,
     "seams.py": 820,
     "search": 32_122,
     "serve": 7_821,
@@ -48,10 +48,10 @@ ROOMS = {
     "surroundings": 6_498,
     "system.py": 491,
     "tables": 16_666,
-    "targets": 18_237,
+    "targets": 19_795,
     "timeline.py": 1_671,
     "unusual_names.py": 638,
-    "worlds": 110_631,
+    "worlds": 112_331,
     "writer": 5_397,
 }
 FOLDER_FILES_MAX = 15

@@ -1,0 +1,57 @@
+"""Which guarantees several writers of one Hudi table break, by their settings and marker mode: a table in Markdown.
+
+    python benchmarks/several_writers.py 1.2.0 --budget 360s --seed 1
+
+Runs are those of `marker-sim verify --sut hudi-java:VERSION --writers 3`, without making failures small.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections import Counter, defaultdict
+from dataclasses import replace
+from pathlib import Path
+
+from marker_sim.cli.request import parse_request
+from marker_sim.outcome.failure import failures_in
+from marker_sim.targets.jvm.hudi_java_writers import WriterRuns
+from marker_sim.worlds.spark.hudi.settings import shape_of, table_type, traits
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("version")
+    parser.add_argument("--budget", default="360s")
+    parser.add_argument("--seed", default="1")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as report:
+        request = parse_request(
+            argv=(), sut=f"hudi-java:{given.version}", mode="both", storage=None, budget=given.budget, seed=given.seed,
+            guarantees=None, profile=None, expect=None, report=report, writers="3",
+        )  # fmt: skip
+        request = replace(request, report=Path(report))
+        runs_of, broken_of = Counter[tuple[str, str]](), defaultdict[tuple[str, str], Counter[str]](Counter)
+        with request.target.real_runs(request, lambda line: None) as runs:
+            assert isinstance(runs, WriterRuns)
+            while (drawn := runs.draw({})) is not None:
+                played = runs.play(drawn)
+                if played.interrupted or played.trouble or played.cut:
+                    break
+                broken = {
+                    kind.guarantee for kind in failures_in(played.history, played.findings or (), request.profile)
+                }
+                runs.took(drawn, played, ())
+                table = ", ".join(
+                    (table_type(drawn.plan), *traits(drawn.plan)[: 1 if shape_of(drawn.plan).metadata else None])
+                )
+                runs_of[table, drawn.plan.mode] += 1
+                broken_of[table, drawn.plan.mode].update(broken)
+    print(f"| hudi-java:{given.version} | mode | runs | broken in |\n|---|---|---|---|")
+    for (table, mode), number in sorted(runs_of.items()):
+        words = ", ".join(f"{name} {times}" for name, times in sorted(broken_of[table, mode].items()))
+        print(f"| {table} | {mode} | {number} | {words or 'none'} |")
+
+
+if __name__ == "__main__":
+    main()
