@@ -20,6 +20,7 @@ from marker_sim.worlds.spark.hudi.settings import shape_of, table_type, traits
 
 
 def main() -> None:
+    """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("version")
     parser.add_argument("--budget", default="360s")

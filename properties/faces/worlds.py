@@ -49,9 +49,11 @@ from marker_sim.worlds.spark.fault_injector import TASK_EFFECTS, TableFaultInjec
 from marker_sim.worlds.spark.hudi.choices import EXECUTOR_STEPS, FIRST_S, Choices, TableRound, deciding, forecast
 from marker_sim.worlds.spark.hudi.java_driver import JavaDriver, JavaDrivers, JavaFaultInjector, effect_of, java_options
 from marker_sim.worlds.spark.hudi.settings import (
+    SHARING,
     Program,
     draw_table,
     has_rewrites,
+    hudi_options,
     key_count,
     partition_names,
     shape_of,
