@@ -193,3 +193,91 @@ def test_a_rollback_or_a_service_may_be_the_reason() -> None:
     story.start(2, G)
     story.end(2, REFUSED)
     story.undecided("G28", "service-at-work")
+
+
+def test_either_of_two_may_be_refused_or_expired() -> None:
+    story = both_hold()
+    story.end(1, REFUSED_EARLY)
+    story.holds("G27")
+    story = Shared(early="transaction")
+    story.request(1)
+    story.request(2)
+    story.mark(1, G)
+    story.expire(2)
+    story.mark(2, G)
+    story.undecided("G27", "holder-expired")
+
+
+def test_a_marker_that_comes_again_is_held_again() -> None:
+    for number in (1, 2):
+        story = Shared(early="transaction")
+        story.request(1)
+        story.request(2)
+        story.mark(number, G)
+        story.mark(number, G, None)
+        story.mark(3 - number, G)
+        story.mark(3 - number, "a/g")
+        assert not story.finding("G27").breaches
+        at = story.mark(number, G)
+        story.breaks("G27", f"at event {at}")
+
+
+def test_only_what_came_before_a_refusal_is_a_reason_for_it() -> None:
+    story = Shared()
+    story.start(2, G)
+    story.end(2, REFUSED)
+    story.start(3, G)
+    story.breaks("G28", "no instant")
+    story = refused("b/f")
+    story.plan(7, 2, by=1)
+    story.breaks("G28", "no instant")
+
+
+def test_a_completed_rival_needs_no_heartbeat() -> None:
+    story = Shared()
+    story.start(1, G)
+    story.stop(1)
+    story.start(2, G)
+    story.complete(1)
+    story.end(2, REFUSED)
+    story.holds("G28")
+
+
+def all_refused(*others: str) -> Shared:
+    story = Shared()
+    for number, group in enumerate((G, G, *others), start=1):
+        story.start(number, group)
+    for number in range(1, 3 + len(others)):
+        story.end(number, REFUSED)
+    return story
+
+
+def test_refused_writers_in_conflict_are_told_once_and_others_are_left_out() -> None:
+    message = all_refused().breaks("G28", "all writers that were in conflict were refused")
+    assert instant(1) in message and instant(2) in message
+    evidence = all_refused().finding("G28").breaches[0].evidence
+    assert {index for index, event in enumerate(all_refused().events) if event.kind == "info"} <= set(evidence)
+    two = all_refused("b/f").finding("G28")
+    assert [instant(3) in breach.message for breach in two.breaches] == [False, True]
+
+
+def test_a_writer_whose_wishes_are_unknown_may_be_the_survivor() -> None:
+    story = Shared()
+    story.request(3, "k=1")
+    story.start(1, G)
+    story.start(2, G)
+    for number, error in ((1, REFUSED), (2, REFUSED), (3, REFUSED_EARLY)):
+        story.end(number, error)
+    found = story.finding("G28")
+    assert not found.breaches and dict(found.excused) == {"group-unknown": 3}
+
+
+def test_a_key_whose_write_was_rolled_back_is_of_no_known_group() -> None:
+    story = Shared()
+    story.whole(1, "b/f", rows=("k=1",))
+    story.plan(7, 1, by=2)
+    story.request(3)
+    story.mark(3, G)
+    story.request(4, "k=2")
+    story.end(4, REFUSED_EARLY)
+    story.undecided("G28", "group-unknown")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from marker_sim.judges import judge
@@ -33,6 +36,14 @@ def test_only_histories_of_several_writers_are_judged(options: dict[str, str]) -
     story.whole(1, G)
     for guarantee in ("G26", "G27", "G28", "G29"):
         assert story.finding(guarantee).applicable == (options["writers"] == "3")
+
+
+@pytest.mark.parametrize("other", [{"world": "spark"}, {"witness": "reads"}, {"options": {}}])
+def test_other_histories_are_not_judged(other: dict[str, Any]) -> None:
+    story = Shared()
+    story.whole(1, G)
+    story.header = replace(story.header, **other)
+    assert not story.finding("G26").applicable
 
 
 def test_what_a_profile_of_a_system_without_several_writers_says() -> None:

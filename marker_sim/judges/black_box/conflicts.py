@@ -99,11 +99,13 @@ def _survived(case: SharedCase, table: SharedTable, life: InstantLife, wants: di
     while todo:
         one = todo.pop()
         for other in table.lives.values():
+            if other.instant in found or not one.overlaps(other):
+                continue
             mine, theirs = wants[one.instant], wants[other.instant]
             if mine is None or theirs is None:
                 case.excuse("group-unknown")
                 return
-            if other.instant not in found and one.overlaps(other) and mine & theirs:
+            if mine & theirs:
                 found.add(other.instant)
                 todo.append(other)
     if not all(table.refused(table.lives[instant]) for instant in found):
