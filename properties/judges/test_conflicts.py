@@ -281,3 +281,16 @@ def test_a_key_whose_write_was_rolled_back_is_of_no_known_group() -> None:
     story.request(4, "k=2")
     story.end(4, REFUSED_EARLY)
     story.undecided("G28", "group-unknown")
+
+
+def test_a_clean_is_no_conflict_and_an_instant_has_the_write_that_it_began_in() -> None:
+    story = Shared()
+    story.put(3, f"{TIMELINE}/{instant(3)}.clean.requested", b"")
+    story.start(2, G)
+    story.end(2, REFUSED)
+    story.breaks("G28", "no instant")
+    story = Shared()
+    story.whole(1, G)
+    story.ask(1)
+    story.end(1, REFUSED)
+    assert not story.finding("G28").judged and not story.finding("G28").breaches

@@ -161,7 +161,61 @@ def test_a_log_file_of_the_first_layout_has_no_known_owner() -> None:
     story.undecided("G26", "owner-unknown")
 
 
+def test_a_rollback_is_neither_a_clean_nor_archiving() -> None:
+    story = Shared()
+    story.whole(1, G)
+    story.whole(2, G)
+    story.plan(7, 1, by=2)
+    story.data(1, G, None, by=2)
+    story.breaks("G26", "in the rollback")
+    story = Shared()
+    story.whole(1, G)
+    story.put(2, f"{TIMELINE}/history/1.parquet")
+    story.plan(7, 1, by=2)
+    story.complete(1, None, by=2)
+    story.breaks("G26", "in the rollback")
+
+
+def test_a_log_file_of_the_second_layout_is_of_its_instant() -> None:
+    story = Shared()
+    story.start(1)
+    log = f"a/.f-0_{instant(1)}.log.1_0-1-0"
+    story.put(1, log)
+    story.put(2, log, None)
+    story.complete(1)
+    story.breaks("G26", log)
+
+
+def test_other_entries_own_files_and_other_tables_do_not_count() -> None:
+    story = Shared()
+    story.start(1, G)
+    story.start(2, G)
+    story.data(2, G, None)
+    story.put(1, f"{TIMELINE}/{instant(1)}.inflight", None, by=2)
+    story.add("writer-1", "effect", "lock", value="")
+    story.complete(1)
+    story.add("writer-1", "effect", "unlock", value="")
+    story.complete(2)
+    story.complete(1, None)
+    story.add("writer-3", "effect", "delete", path=f"u/{data_file(G, 1)}")
+    story.holds("G26", judged=2)
+
+
 # G29.
+
+
+def test_two_rollbacks_by_one_plan_may_be_under_way() -> None:
+    story = rolled_back(files=2)
+    story.plan(8, 1, *[data_file(f"a/g{n}", 1) for n in range(2)], by=3)
+    story.undo(7, by=2)
+    story.holds("G29", judged=3)
+
+
+def test_a_fault_of_another_writer_excuses_no_failure() -> None:
+    story = rolled_back()
+    story.add("writer-3", "fault", "io-error", "nemesis", path=f"{TABLE}/x")
+    story.end(2, "HoodieRollbackException")
+    story.breaks("G29", "failed in a rollback")
 
 
 def rolled_back(*, expired: bool = True, beat: bool = True, files: int = 1) -> Shared:

@@ -142,7 +142,9 @@ class Shared:
         )
 
     def breaks(self, guarantee: str, *words: str) -> str:
-        (breach,) = self.finding(guarantee).breaches
+        finding = self.finding(guarantee)
+        (breach,) = finding.breaches
+        assert finding.judged
         assert all(word in breach.message for word in words) and breach.evidence, breach
         return breach.message
 
