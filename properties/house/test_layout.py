@@ -18,7 +18,7 @@ LAYOUT = (
     tokenize.DEDENT,
     tokenize.ENDMARKER,
 )
-TOKENS_MAX = 410_410
+TOKENS_MAX = 410_439
 # The tokens of each folder and module below the package, without comments, docstrings and layout.
 ROOMS = {
     "__init__.py": 235,
@@ -51,7 +51,7 @@ ROOMS = {
     "targets": 19_795,
     "timeline.py": 1_671,
     "unusual_names.py": 638,
-    "worlds": 112_331,
+    "worlds": 112_360,
     "writer": 5_397,
 }
 FOLDER_FILES_MAX = 15

@@ -7,9 +7,9 @@ import stat
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import psutil
 import pytest
@@ -213,6 +213,29 @@ def test_requests_that_a_lossy_fault_may_have_swallowed_are_told(wire: ProxiedWi
     view = HistoryIndex(History(Header(), recorder.close()))
     assert view.touched.keys() == broken
     assert {fault.cls for fault in view.faults} == {"wire"}
+
+
+def test_a_request_that_was_refused_while_the_wire_was_down_is_broken_by_it_although_it_is_told_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recorder = Recorder()
+
+    def told() -> None:
+        recorder.record("c0", "client", "info", "exists", "t", "001", error="refused by the proxy", caused_by=asked[0])
+
+    asked = list[int]()
+
+    @contextmanager
+    def heals_late(wire: ProxiedWire, fault: Fault) -> Iterator[None]:
+        yield
+        asked.append(recorder.record("c0", "client", "invoke", "exists", "t", "001", caused_by=0))
+        threading.Timer(0.1, told).start()
+
+    monkeypatch.setattr("marker_sim.worlds.proxies.faults.afflicted", heals_late)
+    faults = WireFaults(recorder, "wire test", REQUEST, lambda seconds: None, 0)
+    with faults.span(cast(ProxiedWire, None), on_wire(FaultKind.WIRE_DOWN)) as came:
+        pass
+    assert came == [1] and [e.caused_by for e in recorder.events if e.operation == BROKEN] == asked
 
 
 @needs_server

@@ -321,6 +321,8 @@ class WireFaults:
                     cut = frozenset(filter(self._is_here, self.recorder.open_calls()))
         finally:
             lost = self._never_ended(cut)
+            if lossy and of_clients:  # One that was refused just now may be on its way into the history.
+                self._never_ended(frozenset(filter(self._is_here, self.recorder.open_calls())) - cut)
             with self.recorder.lock:
                 came.append(self._tell_broken(began, lossy, lost) if of_clients else 0)
                 self.recorder.fault(self.process, fault.kind.value, "end")
