@@ -66,6 +66,7 @@ HTTP = "marker-sim verify --sut http --start './server --port {port} --dir {stor
 ON_SPARK = "marker-sim verify --sut hudi-spark:1.0.2 --storage local --budget 15m"
 OF_JOBS = "marker-sim verify --sut reference-spark --budget 10m"
 BY_JAVA = "marker-sim verify --sut hudi-java:1.2.0 --mode direct --budget 15m"
+RACES = "marker-sim verify --sut hudi-java:1.2.0 --writers 2 --budget 5m"
 BUILT = "marker-sim verify --sut hudi:./hudi-spark3.5-bundle_2.12-1.3.0-SNAPSHOT.jar"
 TWO = "marker-sim verify --sut hudi:1.2.0 --against hudi:1.1.1"
 ON_A_CLUSTER = "marker-sim chaos --budget 8h --spark-master spark://HOST:7077"
@@ -96,6 +97,7 @@ PLAYED = {  # The first one makes the report of others.
     ON_SPARK: Played(extras="spark", elsewhere="scenarios/test_hudi_spark.py"),
     OF_JOBS: Played(extras="spark", elsewhere="scenarios/test_spark.py"),
     BY_JAVA: Played(extras="spark", elsewhere="scenarios/test_hudi_java.py"),
+    RACES: Played(extras="spark", elsewhere="scenarios/test_hudi_writers.py"),
     BUILT: Played(extras="spark", elsewhere="scenarios/test_hudi_built.py"),
     "--expect hudi-1.0.2-s3": Played(words="marker-sim verify {readme} --runs 10"),
     "--profile FILE": Played(words="marker-sim verify --profile mine.toml --runs 10"),
