@@ -26,4 +26,5 @@ from marker_sim.targets.run_environment import open_ground, wires_on
 from marker_sim.targets.server_settings import INTERVALS_MS, THREADS, THREADS_MAX, batching, check_keys
 from marker_sim.targets.table import NAMES, PLANNED, TARGETS, parse_target
 from marker_sim.targets.target import CampaignRequest, RealRuns, ServerOptions
-from marker_sim.worlds.spark.hudi.writers import HEARTBEAT_OVER_MS, ROLLS
+from marker_sim.worlds.spark.hudi.java_driver import HEARTBEAT_OVER_MS
+from marker_sim.worlds.spark.hudi.writers import ROLLS

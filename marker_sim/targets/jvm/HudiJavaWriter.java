@@ -612,12 +612,14 @@ public class HudiJavaWriter {
         final List<Fault> pauses;
         final Map<Writer, Integer> holds = new LinkedHashMap<>();
         Writer turn;
+        final String place;  // Of the lock's calls.
         boolean over;
         long moved = System.nanoTime();
 
         Race(Life life, JsonNode asked, List<Fault> pauses) {
             this.life = life;
             this.pauses = pauses;
+            place = life.relative(new Path(life.table)) + "/";
             asked.forEach(each -> {
                 writers.add(new Writer(each));
                 this.asked.add(each);
@@ -802,8 +804,8 @@ public class HudiJavaWriter {
             return holds.keySet().stream().anyMatch(each -> each != mine);
         }
 
-        synchronized boolean lock(long waitMs) {
-            Writer mine = arrive("lock", life.relative(new Path(life.table)) + "/");
+        synchronized boolean lock() {
+            Writer mine = arrive("lock", place);
             mine.waits = true;
             while (held(mine)) {
                 pass(mine);
@@ -811,15 +813,15 @@ public class HudiJavaWriter {
             }
             mine.waits = false;
             if (holds.merge(mine, 1, Integer::sum) == 1) {
-                note("lock", mine, life.relative(new Path(life.table)) + "/");
+                note("lock", mine, place);
             }
             return true;
         }
 
         synchronized void unlock() {
-            Writer mine = arrive("unlock", life.relative(new Path(life.table)) + "/");
+            Writer mine = arrive("unlock", place);
             if (holds.computeIfPresent(mine, (each, times) -> times > 1 ? times - 1 : null) == null) {
-                note("unlock", mine, life.relative(new Path(life.table)) + "/");
+                note("unlock", mine, place);
             }
         }
     }
@@ -832,7 +834,7 @@ public class HudiJavaWriter {
         @Override
         public boolean tryLock(long time, TimeUnit unit) {
             Race now = life.race;
-            return now == null || now.lock(unit.toMillis(time));
+            return now == null || now.lock();
         }
 
         @Override

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import random
 import time
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import cycle
@@ -25,9 +24,10 @@ from marker_sim.targets.hudi_java_runs import DrawnPoint, JavaRuns
 from marker_sim.targets.hudi_java_walk import below, table_of
 from marker_sim.targets.hudi_spark_runs import tally
 from marker_sim.worlds.interceptor import StorageCall
-from marker_sim.worlds.spark.hudi.settings import SHARING, table_type, traits
+from marker_sim.worlds.spark.hudi.java_driver import HEARTBEAT_OVER_MS
+from marker_sim.worlds.spark.hudi.settings import SHARING, traits
 from marker_sim.worlds.spark.hudi.steps import call_of
-from marker_sim.worlds.spark.hudi.writers import HEARTBEAT_OVER_MS, ROLLS, writer_name
+from marker_sim.worlds.spark.hudi.writers import ROLLS, writer_name
 from marker_sim.worlds.spark.outcome import SparkRun
 
 DECIDES = ("G24", "G26", "G28", "G29")
@@ -66,7 +66,6 @@ class WriterRuns(JavaRuns):
     _bases: list[tuple[str, Plan]] = field(default_factory=list)
     _steps: dict[Plan, list[Fault]] = field(default_factory=dict)  # A short pause before each step, by base.
     _plans: Iterator[tuple[str, Plan]] | None = None
-    singles: Counter[str] = field(default_factory=Counter)
 
     def draw(self, reached: Mapping[str, int]) -> DrawnPoint | None:
         """The next run, None when none fits into the budget."""
@@ -86,23 +85,24 @@ class WriterRuns(JavaRuns):
                         plan = table_of(mode, self.request.seed, merges, shape, self.request.storage)
                         self._bases.append((name, replace(plan, writes=writes)))
         yield from self._bases
-        left = {plan: self._pauses(plan, rng) for _, plan in self._bases}
+        left = dict[Plan, list[Fault]]()
         for number, (name, plan) in enumerate(cycle(self._bases)):
+            if plan in self._steps and plan not in left:  # Its race may have ended after others began.
+                left[plan] = self._pauses(plan, rng)
             turn = number // len(self._bases)
-            if turn % 2 == 0 and left[plan]:
-                self.singles[name] += 1
+            if turn % 2 == 0 and left.get(plan):
                 yield name, replace(plan, faults=(left[plan].pop(),))
             else:
                 yield name, replace(plan, faults=self._drawn_faults(plan, rng))
 
     def _pauses(self, plan: Plan, rng: random.Random) -> list[Fault]:
         """One pause before each step, short or long, in an order that is drawn."""
-        own = [fault.but(for_ms=ms) for fault in self._steps.get(plan, ()) for ms in (SHORT_MS, HEARTBEAT_OVER_MS)]
+        own = [fault.but(for_ms=ms) for fault in self._steps[plan] for ms in (SHORT_MS, HEARTBEAT_OVER_MS)]
         rng.shuffle(own)
         return own
 
     def _drawn_faults(self, plan: Plan, rng: random.Random) -> tuple[Fault, ...]:
-        """Two or three pauses; a death in place of some. The first is long in half of the plans."""
+        """Two or three pauses; a death in place of some."""
         steps = self._steps.get(plan, [])
         if not steps:
             return ()
@@ -145,7 +145,7 @@ class WriterRuns(JavaRuns):
 
 
 def steps_of_writers(calls: Sequence[Sequence[StorageCall]]) -> list[Fault]:
-    """A short pause before each step of each writer of a race; the last calls are of the write that heals."""
+    """A short pause before each step of each writer of a race."""
     found = []
     for number, own in enumerate(calls):
         there = [call._replace(path=call.path.partition("/")[2]) for call in own]
@@ -156,4 +156,4 @@ def steps_of_writers(calls: Sequence[Sequence[StorageCall]]) -> list[Fault]:
 
 def _shown(plan: Plan) -> str:
     faults = ", ".join(f"{fault.target} {fault.kind.value}" for fault in plan.faults) or "without a fault"
-    return ", ".join((plan.mode, table_type(plan), *traits(plan), faults))
+    return ", ".join((*traits(plan), faults))

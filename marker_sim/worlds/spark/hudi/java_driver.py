@@ -25,7 +25,7 @@ from marker_sim.faults import Fault, FaultKind
 from marker_sim.history.index.presence import directory_of
 from marker_sim.plan import Plan
 from marker_sim.worlds.door.front import keeps
-from marker_sim.worlds.interceptor import Interceptor, StorageCall
+from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.spark.application import Application, Gone, Hangs, OutOfTime
 from marker_sim.worlds.spark.fault_injector import TableFaultInjector
@@ -38,6 +38,7 @@ from marker_sim.worlds.spark.session import JVM
 START_S = 60.0
 ANSWER_S = 10.0  # For an answer of a JVM whose write has reached its limit.
 REMOTE_S = 20  # Of a client that waits for a timeline server that does not answer.
+HEARTBEAT_OVER_MS = 200_000  # A pause of so long outlasts the heartbeats of one of several writers.
 WARM_REMOTE_S = 5  # The same in a warm JVM, whose classes are loaded; what breaks there is played by processes.
 _QUIET = ("-Xlog:disable", "-Xlog:all=warning:stderr", "-XX:+DisplayVMOutputToStderr")  # Answers are on its output.
 # Of Java itself, as Spark opens them: Hudi measures records field by field, and in a closed package each look throws.
@@ -45,13 +46,6 @@ _OPENED = ("java.lang", "java.lang.reflect", "java.util", "java.util.concurrent"
 _OPENS = tuple(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED)
 _OPTIONS = (*_QUIET, *JVM.split(), *_OPENS, "-Xmx1g", "-Dfile.encoding=UTF-8")
 MAIN = "HudiJavaWriter"
-# What a call met that did not kill its writer.
-WRITERS_FAULTS = {
-    "applied": FaultKind.IO_ERROR,
-    "error": FaultKind.IO_ERROR,
-    "full": FaultKind.DISK_FULL,
-    "full-within": FaultKind.DISK_FULL,
-}
 _NEED_ROOM = ("open", "write", "mkdir")  # Calls that a full disk refuses, as the door has it.
 # S3A repeats nothing, so that Hudi meets each error, as it does at the end of S3A's patience.
 _ONCE = {f"fs.s3a.{each}": "0" for each in ("attempts.maximum", "retry.limit", "retry.throttle.limit")}
@@ -189,17 +183,7 @@ class JavaFaultInjector(TableFaultInjector):
 
     def told(self) -> list[dict[str, Any]]:
         """The armed faults that the Java program does, as it reads them."""
-        return [
-            {
-                "pattern": aimed.call.pattern,
-                "operations": list(aimed.call.operations),
-                "n": aimed.call.n,
-                "calls": aimed.fault.settings.calls,
-                "effect": effect_of(aimed.fault),
-            }
-            for aimed in self._armed
-            if not self.at_storage(aimed.fault)
-        ]
+        return [told_of(aimed) for aimed in self._armed if not self.at_storage(aimed.fault)]
 
     def took(self, answer: Mapping[str, Any]) -> None:
         """Take in the answer to a write: its calls, and what its faults met."""
@@ -220,27 +204,22 @@ class JavaFaultInjector(TableFaultInjector):
                 for call in answer["calls"]
             ]
         for call in answer["calls"]:
-            kind, done = kinds.get(call["result"]), "gone" in call
-            if kind is not None and not kind.row.kills:
-                self.recorder.record(self.process, "nemesis", "fault", kind.value, path=call["path"], error=call["op"])
-            if self._warm and done:
-                self._effects(call)
-            if kind is not None and kind.row.kills:
-                self.recorder.fault(self.process, "kill", path=call["path"], error=self._word)
+            self.follow(call, kinds, self.process)
         self._before.clear()
 
-    def effects_of(self, call: Mapping[str, Any], writer: str) -> None:
-        """Record what a call of one of several writers did, or the fault that it met."""
-        if call["result"] in WRITERS_FAULTS:
-            kind = WRITERS_FAULTS[call["result"]]
-            self.recorder.record(writer, "nemesis", "fault", kind.value, path=call["path"], error=call["op"])
-        if "gone" in call:
-            self._effects(call, writer)
+    def follow(self, call: Mapping[str, Any], kinds: Mapping[str, FaultKind], process: str) -> None:
+        """Record a call of a process: its effects, and the fault that it met. kinds: by `effect_of`."""
+        kind = kinds.get(call["result"])
+        if kind is not None and not kind.row.kills:
+            self.recorder.record(process, "nemesis", "fault", kind.value, path=call["path"], error=call["op"])
+        if self._warm and "gone" in call:
+            self._effects(call, process)
+        if kind is not None and kind.row.kills:
+            self.recorder.fault(process, "kill", path=call["path"], error=self._word)
 
-    def _effects(self, call: Mapping[str, Any], writer: str = "") -> None:
-        writer = writer or self.process
+    def _effects(self, call: Mapping[str, Any], process: str) -> None:
         for path in call["gone"]:
-            self._record(writer, "delete", path, None)
+            self._record(process, "delete", path, None)
         if "puts" not in call:
             return
         path, data = call["path"], call["puts"].encode("latin-1")
@@ -252,7 +231,7 @@ class JavaFaultInjector(TableFaultInjector):
             else:
                 operation = "put" if whole == held else "overwrite-end"
                 del self._before[path]
-        self._record(writer, operation, path, data)
+        self._record(process, operation, path, data)
 
     def _record(self, process: str, operation: str, path: str, data: bytes | None) -> None:
         if data is None:
@@ -262,6 +241,17 @@ class JavaFaultInjector(TableFaultInjector):
         self.recorder.record(process, DRIVER, "effect", operation, path=path, value=data)
 
 
+def told_of(aimed: ArmedFault) -> dict[str, Any]:
+    """An armed fault as the Java program reads it."""
+    return {
+        "pattern": aimed.call.pattern,
+        "operations": list(aimed.call.operations),
+        "n": aimed.call.n,
+        "calls": aimed.fault.settings.calls,
+        "effect": effect_of(aimed.fault),
+    }
+
+
 def effect_of(fault: Fault) -> str:
     """What the Java program does at the call of a fault; AssertionError for a kind that no plan of it has."""
     match fault.kind:
@@ -269,6 +259,8 @@ def effect_of(fault: Fault) -> str:
             return f"die-{call_of(fault).when}"
         case FaultKind.TORN_WRITE:
             return "torn"
+        case FaultKind.PAUSE:
+            return "pause-long" if fault.settings.for_ms >= HEARTBEAT_OVER_MS else "pause"
         case FaultKind.DISK_FULL:
             return "full-within" if fault.settings.calls > 1 else "full"
         case FaultKind.IO_ERROR:

@@ -21,6 +21,7 @@ from marker_sim.worlds.spark.application import Application, Driver, OutOfTime, 
 from marker_sim.worlds.spark.fault_injector import TableFaultInjector
 from marker_sim.worlds.spark.hudi.java_driver import JavaDrivers
 from marker_sim.worlds.spark.hudi.settings import Program, describe, hudi_options, log_of, shape_of, spark_conf
+from marker_sim.worlds.spark.hudi.steps import steps_of
 from marker_sim.worlds.spark.hudi.table import READERS, Pace, Table, WriteRefused
 from marker_sim.worlds.spark.hudi.table_storage import TableStorage, table_storage
 from marker_sim.worlds.spark.hudi.writers import TableOfWriters
@@ -114,7 +115,7 @@ def _ending(table: Table) -> tuple[bool, bool, str]:
         return False, False, str(error)
     finally:
         table.close()
-    return False, len(table.played.writes) < len(table.plan.writes), ""
+    return False, table.begun < len(steps_of(table.plan)), ""
 
 
 def _cluster(

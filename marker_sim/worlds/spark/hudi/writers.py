@@ -18,13 +18,12 @@ from marker_sim.plan import Plan
 from marker_sim.tables.entries import WRITE_KEY
 from marker_sim.worlds.interceptor import StorageCall
 from marker_sim.worlds.spark.application import Gone, Hangs
-from marker_sim.worlds.spark.hudi.java_driver import JavaFaultInjector, effect_of
+from marker_sim.worlds.spark.hudi.java_driver import JavaFaultInjector, effect_of, told_of
 from marker_sim.worlds.spark.hudi.steps import aimed_at
 from marker_sim.worlds.spark.hudi.table import ASK_S, Table
 from marker_sim.worlds.spark.plans import DRIVER
 
 ROLLS = "roll"  # The name of a write that only rolls back what failed.
-HEARTBEAT_OVER_MS = 200_000
 _HEALED = ("p0", "healed")  # A group of which no writer writes.
 
 
@@ -58,7 +57,9 @@ class TableOfWriters(Table):
             for number, write in enumerate(self.plan.writes)
         ]
         self._race(jobs, self.plan.faults)
+        raced = self.calls
         self._race([WriterJob("healer", self._rows_of([_HEALED], (0,)))], expire=True)
+        self.calls = raced
         self._audit(self._last)
 
     @property
@@ -83,26 +84,29 @@ class TableOfWriters(Table):
             }
             for job in jobs
         ]
-        told = [_told(fault, self.name) for fault in faults]
+        told = [told_of(aimed_at(fault, self.name)) | {"writer": fault.target} for fault in faults]
         limit = int(ASK_S * 1000 / 2)
         message = {"do": "race", "writers": writers, "faults": told, "expire": expire, "limit_ms": limit}
         try:
             answer = self.life.ask(message, ASK_S)
-        except (Gone, Hangs):
-            self.counts["race without an answer"] += 1
-            raise
+        except (Gone, Hangs) as error:
+            raise HarnessError(f"{self.life.name} did not end its race: {self.life.last_lines()}") from error
         self.counts["races that did not end"] += "hangs" in answer
         for fault, fired in zip(faults, answer["struck"], strict=True):
             self.armed[word_of(fault)] += 1
             self.met[word_of(fault)] += fired > 0
         self._faults += sum(answer["struck"])
         rows = {job.writer: tuple(f"{key}={content}" for key, _, content, _ in job.rows) for job in jobs}
-        self._take(answer["calls"], rows)
-        if faults or len(jobs) > 1:
-            self.calls.extend(_calls_of(answer["calls"], job.writer) for job in jobs)
+        self._take(answer["calls"], rows, {effect_of(fault): fault.kind for fault in faults})
+        self.calls = [_calls_of(answer["calls"], job.writer) for job in jobs]
 
-    def _take(self, calls: Iterable[Mapping[str, Any]], rows: Mapping[str, tuple[str, ...]]) -> None:
-        """Record what the program tells of a race, in its order."""
+    def _take(
+        self,
+        calls: Iterable[Mapping[str, Any]],
+        rows: Mapping[str, tuple[str, ...]],
+        kinds: Mapping[str, FaultKind],
+    ) -> None:
+        """Record what the program tells of a race, in its order. kinds: of faults, by `effect_of`."""
         injector, place = self.injector, (self.name, "")
         assert isinstance(injector, JavaFaultInjector)
         recorder, asked = injector.recorder, dict[str, int]()
@@ -112,8 +116,6 @@ class TableOfWriters(Table):
                 case "begin":
                     asked[writer] = recorder.record(writer, DRIVER, "invoke", "write", *place, value=rows[writer])
                 case "told" | "died":
-                    if operation == "died":
-                        recorder.fault(writer, "kill")
                     error = CallError.DRIVER_DIED if operation == "died" else call.get("error")
                     there, by = (self.name, call["instant"]), asked[writer]
                     kind: Kind = "ok" if error is None else "info"
@@ -130,7 +132,7 @@ class TableOfWriters(Table):
                 case "stat":
                     pass
                 case _:
-                    injector.effects_of(call, writer)
+                    injector.follow(call, kinds, writer)
         self.counts["race"] += len(rows) > 1
 
 
@@ -138,24 +140,7 @@ def word_of(fault: Fault) -> str:
     """How a fault of a writer is counted."""
     if fault.kind is not FaultKind.PAUSE:
         return f"writer: {fault.kind.value}"
-    return "writer paused past its heartbeat" if _is_long(fault) else "writer paused"
-
-
-def _is_long(fault: Fault) -> bool:
-    return fault.settings.for_ms >= HEARTBEAT_OVER_MS
-
-
-def _told(fault: Fault, table: str) -> dict[str, Any]:
-    call = aimed_at(fault, table).call
-    pauses = "pause-long" if _is_long(fault) else "pause"
-    return {
-        "writer": fault.target,
-        "pattern": call.pattern,
-        "operations": list(call.operations),
-        "n": call.n,
-        "calls": 1,
-        "effect": pauses if fault.kind is FaultKind.PAUSE else effect_of(fault),
-    }
+    return "writer paused" if effect_of(fault) == "pause" else "writer paused past its heartbeat"
 
 
 def _calls_of(calls: Iterable[Mapping[str, Any]], writer: str) -> tuple[StorageCall, ...]:
