@@ -29,6 +29,7 @@ KINDS = {
     "missing-file": "Restore it from a backup or an object version; a savepoint's restore takes back later commits.",
     "replaced-group-visible": "Compare its rows with those of the group's replacement; keep a copy, then delete it.",
     "group-named-twice": "Delete neither: compare the rows of both, and write again those that readers do not see.",
+    "lost-update": "Write the rows of the commit that was left out again; its file has them until a clean.",
     "no-partition-metadata": "Copy the file from another partition of the same depth; readers see this one again.",
     "compaction-input-missing": "Restore the base file from a backup; the compaction fails until then.",
     "short-file": "Restore the whole file from a backup or an object version; readers fail on it or lose rows.",
