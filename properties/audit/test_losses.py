@@ -229,3 +229,23 @@ def test_a_commit_made_of_the_newest_committed_file_is_clean(table: HandTable, s
         return
     table.commit(5, table.base(5), merged=table.instant(2))
     assert {kind for kind, level, _ in table.found() if level == "damage"} == set()
+
+
+def test_a_completed_commit_that_a_later_rollback_says_it_undid_is_damage(tmp_path: Path) -> None:
+    table = HandTable(tmp_path / "t", 8)
+    table.commit(1, table.base(1))
+    table.commit(2, table.base(2), merged=table.instant(1))
+    table.rollback(3, 2)
+    [finding] = table.audit().findings
+    assert (finding.kind, finding.level, finding.instant) == ("rolled-back-commit", "damage", table.instant(2))
+    assert table.instant(3) in finding.message
+
+
+def test_a_compaction_that_was_rolled_back_before_it_was_completed_is_clean(tmp_path: Path) -> None:
+    table = HandTable(tmp_path / "t", 8, "MERGE_ON_READ")
+    table.commit(1, table.base(1))
+    table.commit(2, table.base(2), merged=table.instant(1))
+    done = next(table.timeline.glob(f"{table.instant(2)}_*"))
+    done.rename(done.with_name(f"{table.instant(2)}_{table.instant(5)}.commit"))
+    table.rollback(3, 2)
+    assert table.found() == []

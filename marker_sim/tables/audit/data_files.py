@@ -101,7 +101,7 @@ def _judge_merges(instants: Instants, result: JudgedFiles) -> None:
     """Judge from what committed base files were made: the newest one of their group before them."""
     bases: dict[tuple[str, str], dict[str, str]] = {}
     for path, claim in instants.claims.items():
-        if claim.file is not None and not claim.file.log and claim.instant not in instants.rolled_back:
+        if claim.file is not None and not claim.file.log:
             bases.setdefault(claim.file[:2], {})[claim.instant] = path
     merged = {path: base for entry in instants.committed.values() for path, base in entry.numbers("merged").items()}
     for group in bases.values():

@@ -39,6 +39,7 @@ KINDS = {
     "no-type-file": "Write the text TIMELINE_SERVER_BASED into MARKERS.type before anything rolls the instant back.",
     "pending-instant": "Make sure that its writer is dead, then start a write, or roll the instant back with hudi-cli.",
     "empty-completed-instant": "Restore the entry from a backup; readers take the instant for completed.",
+    "rolled-back-commit": "Compare its rows with the table, by readers with and without the metadata table.",
     "unreadable-instant": "Restore the entry from a backup; Hudi stops at it.",
     "rollback-left-files": "Check that no pending write owns it, keep a copy, then delete it.",
     "unmarked-data-file": "Write down its path: a rollback by markers leaves it, so delete it after the rollback.",
