@@ -33,15 +33,21 @@ PARTITIONS: dict[Partitions, tuple[str, ...]] = {
 HEARTBEAT_MS, HEARTBEATS_MISSED = 1_000, 2  # Of a writer whose failed writes are rolled back lazily; Hudi's shortest.
 HEARTBEAT_S = HEARTBEAT_MS * (HEARTBEATS_MISSED + 0.5) / 1000  # After which no heartbeat of a dead one counts.
 _TRANSACTION = "org.apache.hudi.client.transaction"
+_EARLY = "hoodie.write.concurrency.early.conflict.detection"
 SHARING: dict[Sharing, dict[str, str]] = {
     "default": {},
     "prefer-writer": {
         "hoodie.write.lock.conflict.resolution.strategy": f"{_TRANSACTION}.PreferWriterConflictResolutionStrategy"
     },
     "one-plan": {"hoodie.rollback.avoid.duplicate.plan": "true"},
-    "early-detection": {"hoodie.write.concurrency.early.conflict.detection.enable": "true"},
+    "early-detection": {f"{_EARLY}.enable": "true"},
+    "early-transaction": {
+        f"{_EARLY}.enable": "true",
+        f"{_EARLY}.strategy": "org.apache.hudi.table.marker.SimpleTransactionDirectMarkerBasedDetectionStrategy",
+        "hoodie.write.lock.provider": f"{_TRANSACTION}.lock.ZookeeperBasedLockProvider",
+    },
     "file-lock": {
-        "hoodie.write.lock.provider": f"{_TRANSACTION}.lock.FileSystemBasedLockProvider",
+        "hoodie.write.lock.provider": "HudiJavaWriter$FileLock",
         "hoodie.write.lock.wait_time_ms_between_retry": "5",
         "hoodie.write.lock.client.wait_time_ms_between_retry": "5",
     },
@@ -124,12 +130,19 @@ def describe(plan: Plan) -> dict[str, str]:
         "grows": str(shape.grows).lower(),
         "writers": str(shape.writers),
         "sharing": shape.sharing,
-        "early": "simple" if shape.sharing == "early-detection" else "",
+        "early": _early(plan),
         "small_files": str(shape.small_files).lower(),
         "index": shape.index,
         "batch_threads": str(plan.num_threads),
         "master": "standalone" if shape.cluster else "local",
     }
+
+
+def _early(plan: Plan) -> str:
+    """The strategy of early conflict detection, "" for none; that of transactions has direct markers alone."""
+    if plan.mode == "timeline" and shape_of(plan).sharing.startswith("early-"):
+        return "asynchronous"
+    return {"early-detection": "simple", "early-transaction": "transaction"}.get(shape_of(plan).sharing, "")
 
 
 def table_type(plan: Plan) -> str:
@@ -202,13 +215,15 @@ def hudi_options(plan: Plan, version: str) -> dict[str, str]:
             "hoodie.client.heartbeat.interval_in_ms": str(HEARTBEAT_MS),
             "hoodie.client.heartbeat.tolerable.misses": str(HEARTBEATS_MISSED),
         }
-    return options | _writers_options(shape)
+    return options | _writers_options(plan)
 
 
-def _writers_options(shape: TableShape) -> dict[str, str]:
+def _writers_options(plan: Plan) -> dict[str, str]:
     """The options by which several writers share a table; {} for one of one writer."""
+    shape = shape_of(plan)
     if not shape.writers:
         return {}
+    detector = {f"{_EARLY}.strategy": "HudiJavaWriter$SteppedDetector"} if _early(plan) == "asynchronous" else {}
     return {
         "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
         "hoodie.write.lock.provider": "HudiJavaWriter$GateLock",
@@ -218,6 +233,7 @@ def _writers_options(shape: TableShape) -> dict[str, str]:
         "hoodie.client.heartbeat.tolerable.misses": str(HEARTBEATS_MISSED),
         "hoodie.time.generator.max_expected_clock_skew_ms": "1",
         **SHARING[shape.sharing],
+        **detector,
     }
 
 
