@@ -32,8 +32,11 @@ from marker_sim.timeline import COMMITS, HOODIE, ROLLBACK, Entry, State, entry_a
 _HEARTBEATS = f"{HOODIE}/.heartbeat/"
 _ARCHIVES = (f"{HOODIE}/archived/", f"{HOODIE}/timeline/history/")
 EXPIRED = "heartbeat-expired"
+_GOES_ON = frozenset({"pause", EXPIRED})  # Faults after which a writer goes on by itself.
 # In the error of a write that was refused for a conflict, at its commit or by early detection.
 AT_COMMIT, EARLY = "HoodieWriteConflictException", "HoodieEarlyConflictDetectionException"
+# The same where it could not read the markers of another. Source: DirectMarkerBasedDetectionStrategy.
+UNREAD = "IOException occurs during checking marker file conflict"
 Group = tuple[str, str]
 
 
@@ -133,7 +136,12 @@ class SharedTable:
     def refused(self, life: InstantLife, *errors: str) -> bool:
         """Whether the write of an instant was refused for a conflict."""
         said = self.view.error_of(life.write) if life.write and life.write.outcome != "ok" else ""
-        return any(error in said for error in errors or (AT_COMMIT, EARLY))
+        return any(error in said for error in errors or (AT_COMMIT, EARLY, UNREAD))
+
+    def struck(self, write: TableWrite) -> bool:
+        """Whether its writer met a fault after which it does not go on by itself."""
+        faults = (fault for fault in self.view.faults if write.invoke < fault.begin < write.done)
+        return any(fault.process == write.process and fault.kind not in _GOES_ON for fault in faults)
 
     def _effect(self, event: Event, relative: str) -> None:
         entry = entry_at(relative)
