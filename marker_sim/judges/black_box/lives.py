@@ -98,6 +98,7 @@ class SharedTable:
     beats: by instant, from when until when its heartbeat was alive.
     archived: by process, when it first wrote an archive of the timeline.
     services: whether a table service other than cleaning was at work. unowned: log files whose instant is not known.
+    both_locked: by two processes, when the second took the table's lock that the first had.
     """
 
     def __init__(self, view: HistoryIndex, table: str) -> None:
@@ -109,11 +110,19 @@ class SharedTable:
         self.archived: dict[str, int] = {}
         self.services = False
         self.unowned = 0
+        self.both_locked: dict[frozenset[str], int] = {}
         self._later = False
+        holders = set[str]()
         prefix = f"{table}/"
         for event in view.events:
             if event.kind == "effect" and (event.path or "").startswith(prefix):
                 self._effect(event, (event.path or "")[len(prefix) :])
+            elif event.operation == "lock":
+                for other in sorted(holders - {event.process}):
+                    self.both_locked.setdefault(frozenset({other, event.process}), event.index)
+                holders.add(event.process)
+            elif event.operation == "unlock" or event.kind in ("ok", "info"):
+                holders.discard(event.process)
             elif event.kind == "fault" and event.operation == EXPIRED:
                 self._beat(event.instant or "", event.index, False)
         self._finish()

@@ -42,7 +42,10 @@ def _no_lost_commit(case: SharedCase, table: SharedTable) -> None:
             f" {common[0]} at the same time, and both are completed, at event {first.completed} and event"
             f" {second.completed}"
         )
-        case.breach(table, message, second.inflight, first.completed, second.completed)
+        both = table.both_locked.get(frozenset({first.process, second.process}), NEVER)
+        if both < second.completed:
+            message += f"; both had the lock of the table at event {both}"
+        case.breach(table, message, second.inflight, *[both][both == NEVER :], first.completed, second.completed)
 
 
 def _kept(case: SharedCase, table: SharedTable, life: InstantLife) -> None:

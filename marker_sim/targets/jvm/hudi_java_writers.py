@@ -2,9 +2,10 @@
 
     a race without faults, whose steps are numbered ─► in turn, for each race:
         one pause before each step of each writer but the last, short or past its heartbeat
-        a pause before what a writer changes at a place that others change as well, and one before a change of another
-        a pause before a step that earlier pauses of the same plan led to and no plan had before
+        a pause before what the first writer changes at a place that others change as well, as the lock is, and one
+            before what another one changes while it has that place
         two or three pauses, each of another writer than the one before, and deaths, drawn
+        and after each of these: a pause before a step to which the pauses of an earlier plan led first, beside them
 
 One writer goes on until its pause, so a plan is a schedule of priorities that change at so many steps (PCT). A pause
 of a writer that has no other left to go on does nothing, so the last one has none alone. All lives are warm: nobody is
@@ -16,7 +17,6 @@ from __future__ import annotations
 
 import random
 import time
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
@@ -64,14 +64,18 @@ SHAPES = (
     (False, replace(SHAPE, metadata=True)),
     *((False, replace(SHAPE, sharing=sharing)) for sharing in SHARING if sharing != "default"),
 )
-# Of settings that matter to some races only.
+_UNDERSCORES = "two partitions with underscores"
+# The races to which a setting matters; those of `_UNDERSCORES` to a detector that reads names of markers alone.
 MATTERS: dict[Sharing, tuple[str, ...]] = {
+    "default": tuple(name for name in SCENARIOS if name != _UNDERSCORES),
+    "prefer-writer": ("two of one group", "one and one that rolls back", "three"),
     "one-plan": ("one and one that rolls back", "one and two that roll back"),
-    "early-detection": ("two of one group", "two groups of a partition", "two partitions with underscores", "three"),
-    "early-transaction": ("two of one group", "two groups of a partition", "three"),
+    "early-detection": ("two of one group", "two groups of a partition", "three"),
+    "early-transaction": ("two of one group", "three"),
     "file-lock": ("two of one group", "three"),
 }
 _ACTS = frozenset({*CHANGES["local"], "close", "lock", "unlock"} - {"mkdir"})
+_TAKES, _RELEASES = ("open", "lock"), ("delete", "unlock")
 _Faults = tuple[Fault, ...]
 
 
@@ -99,9 +103,10 @@ class WriterRuns(JavaRuns):
     def _search(self) -> Iterator[tuple[str, Plan]]:
         for merges, shape in SHAPES:
             for mode in self.request.modes:
-                if mode == "timeline" and shape.sharing == "early-transaction":
-                    continue  # Hudi would take another strategy.
-                for name in MATTERS.get(shape.sharing, tuple(SCENARIOS)):
+                names = MATTERS[shape.sharing]
+                if mode == "timeline" and shape.sharing.startswith("early-"):  # Hudi has one strategy there.
+                    names = (*names, _UNDERSCORES) if shape.sharing == "early-detection" else ()
+                for name in names:
                     if len(SCENARIOS[name]) <= self.writers:
                         plan = table_of(mode, self.request.seed, merges, shape, self.request.storage)
                         self._bases.append((name, replace(plan, writes=SCENARIOS[name])))
@@ -113,6 +118,8 @@ class WriterRuns(JavaRuns):
                 if turn % 2 == metadata or not (plan.merge_on_read or metadata):  # They are raced half as often.
                     race = self._races.get(plan)  # None while its first run goes on.
                     yield name, replace(plan, faults=race.faults(rng) if race else ())
+                    if race and race.later:
+                        yield name, replace(plan, faults=race.later.pop())
 
     def play(self, drawn: DrawnPoint) -> SparkRun:
         """The result of the drawn run."""
@@ -145,13 +152,15 @@ class WriterRuns(JavaRuns):
 
 @dataclass(slots=True)
 class Race:
-    """What is left to try of a race, by three ways of making plans; the fourth, drawing, has no end.
+    """What is left to try of a race; drawing has no end.
 
-    steps: of each writer, a short pause before each.
+    steps: of each writer, a short pause before each. later: plans with a step to which their other pauses led.
     """
 
     steps: dict[str, list[Fault]] = field(default_factory=dict)
-    _ways: tuple[list[_Faults], list[_Faults], list[_Faults]] = field(default_factory=lambda: ([], [], []))
+    later: list[_Faults] = field(default_factory=list)
+    _alone: list[_Faults] = field(default_factory=list)
+    _pairs: list[_Faults] = field(default_factory=list)
     _known: set[tuple[str, object]] = field(default_factory=set)
     _turn: int = 0
 
@@ -162,22 +171,28 @@ class Race:
         self._known |= {(fault.target, call_of(fault)[:2]) for fault in late}
         if self.steps:
             if len(faults) < PAUSES_MAX and all(fault.kind is FaultKind.PAUSE for fault in faults):
-                self._ways[2].extend((*faults, fault) for fault in late)
+                self.later.extend((*faults, fault) for fault in late)
             return
         for fault, _ in steps:
             self.steps.setdefault(fault.target, []).append(fault)
         first, last = writer_name(0), writer_name(len(calls) - 1)
         lasting = (fault.but(for_ms=ms) for fault, _ in steps if fault.target != last for ms in _LENGTHS_MS)
-        self._ways[0].extend((fault,) for fault in lasting)
-        owners = Counter(path for own in calls for path in {call.path for call in own if call.operation in _ACTS})
-        acts = [(fault, call.path) for fault, call in steps if call.operation in _ACTS]
-        before = [fault for fault, path in acts if fault.target == first and owners[path] > 1]
-        self._ways[1].extend((one, other) for one in before for other, _ in acts if other.target != first)
+        self._alone.extend((fault,) for fault in lasting)
+        acts = [(fault, call) for fault, call in steps if call.operation in _ACTS]
+        places = [{call.path for fault, call in acts if (fault.target == first) == own} for own in (True, False)]
+        for place in sorted(set.intersection(*places)):
+            before = [fault for fault, call in acts if fault.target == first and call.path == place]
+            has = False
+            for fault, call in acts:
+                if fault.target != first and has:
+                    self._pairs.extend((one, fault) for one in before)
+                if call.path == place and call.operation in (*_TAKES, *_RELEASES):
+                    has = call.operation in _TAKES
 
     def faults(self, rng: random.Random) -> _Faults:
         """The faults of the next plan: each way in its turn, and drawn when it has none left."""
         self._turn += 1
-        way = (*self._ways, [])[self._turn % (len(self._ways) + 1)]
+        way = (self._pairs, self._alone, self._pairs, [])[self._turn % 4]
         return way.pop(rng.randrange(len(way))) if way else self._drawn(rng)
 
     def _drawn(self, rng: random.Random) -> _Faults:

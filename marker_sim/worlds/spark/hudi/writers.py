@@ -124,7 +124,7 @@ class TableOfWriters(Table):
                     recorder.fault(writer, "pause", "begin" if operation == "pause" else "end")
                 case "expired":
                     recorder.record(writer, "nemesis", "fault", "heartbeat-expired", self.name, call["path"])
-                case "lock" | "unlock":
+                case "lock" | "unlock" if call["path"] in ("", f"{self.name}/"):  # Of the table, not of a file group.
                     recorder.record(writer, DRIVER, "effect", operation)
                 case "stuck" | "not-renewed":
                     self.counts[f"writer {operation}"] += 1
