@@ -161,3 +161,20 @@ def test_a_writer_whose_detection_meets_the_end_of_another_one_is_refused(tmp_pa
     )
     assert gone[1] == {"G28"} and told(gone[0]) == ["ok", "info"]
     assert not absent[1] and told(absent[0]) == ["ok", "ok"]
+
+
+@pytest.mark.jvm
+@pytest.mark.parametrize("version", ["1.1.1", "1.2.0"])
+def test_a_writer_that_reads_the_timeline_late_commits_below_another_one_and_loses_its_rows(
+    tmp_path: Path, version: str
+) -> None:
+    before, after = (paused("list", r"\.hoodie/timeline$", 1_000, n=n) for n in (2, 3))
+    lost, disjoint, refused = raced(
+        asking(tmp_path, version),
+        race(GROUP, GROUP, faults=(before,)),
+        race(GROUP, OTHER, faults=(before,)),
+        race(GROUP, GROUP, faults=(after,)),
+    )
+    assert told(lost[0]) == ["ok", "ok"] and lost[1] == {"G24"}
+    assert not disjoint[1] and told(disjoint[0]) == ["ok", "ok"]
+    assert not refused[1] and told(refused[0]) == ["ok", "info"]

@@ -2,7 +2,7 @@
 
     a race without faults, whose steps are numbered ─► in turn, for each race:
         one pause before each step of each writer but the last, short or past its heartbeat
-        a pause before what the first writer changes at a place that others change as well, as the lock is, and one
+        a pause before what the first writer changes at a place that others change as well, as a lock file, and one
             before what another one changes while it has that place
         two or three pauses, each of another writer than the one before, and deaths, drawn
         and after each of these: a pause before a step to which the pauses of an earlier plan led first, beside them
@@ -74,8 +74,8 @@ MATTERS: dict[Sharing, tuple[str, ...]] = {
     "early-transaction": ("two of one group", "three"),
     "file-lock": ("two of one group", "three"),
 }
-_ACTS = frozenset({*CHANGES["local"], "close", "lock", "unlock"} - {"mkdir"})
-_TAKES, _RELEASES = ("open", "lock"), ("delete", "unlock")
+_ACTS = frozenset({*CHANGES["local"], "close"} - {"mkdir"})
+_TAKES, _RELEASES = "open", "delete"
 _Faults = tuple[Fault, ...]
 
 
@@ -167,11 +167,13 @@ class Race:
     def add(self, faults: _Faults, calls: Sequence[Sequence[StorageCall]]) -> None:
         """Take in the calls of a run with some faults; the first is without."""
         steps = [*zip(steps_of_writers(calls), chain(*calls), strict=True)]
-        late = [fault for fault, call in steps if (fault.target, call_of(fault)[:2]) not in self._known]
-        self._known |= {(fault.target, call_of(fault)[:2]) for fault in late}
+        if len(faults) == PAUSES_MAX or any(fault.kind is not FaultKind.PAUSE for fault in faults):
+            return
+        late = {(fault.target, call_of(fault)[:2]): fault for fault, _ in reversed(steps)}
+        fresh = [fault for kind, fault in late.items() if kind not in self._known]
+        self._known |= late.keys()
         if self.steps:
-            if len(faults) < PAUSES_MAX and all(fault.kind is FaultKind.PAUSE for fault in faults):
-                self.later.extend((*faults, fault) for fault in late)
+            self.later.extend((*faults, fault) for fault in fresh)
             return
         for fault, _ in steps:
             self.steps.setdefault(fault.target, []).append(fault)
@@ -186,8 +188,8 @@ class Race:
             for fault, call in acts:
                 if fault.target != first and has:
                     self._pairs.extend((one, fault) for one in before)
-                if call.path == place and call.operation in (*_TAKES, *_RELEASES):
-                    has = call.operation in _TAKES
+                if call.path == place and call.operation in (_TAKES, _RELEASES):
+                    has = call.operation == _TAKES
 
     def faults(self, rng: random.Random) -> _Faults:
         """The faults of the next plan: each way in its turn, and drawn when it has none left."""
