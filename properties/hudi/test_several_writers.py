@@ -115,6 +115,9 @@ def test_a_step_that_pauses_led_to_is_paused_at_with_them() -> None:
     assert (first,) == paused and second.target == "writer-2" and "temp" in str(second.trigger)
     race.add(paused, (CALLS[0], (*CALLS[1], late, late)))
     assert len(race.later) == 1
+    race.add(paused, ((*CALLS[0], late._replace(process="writer-1")), (*CALLS[1], late)))
+    added = sorted(faults[1].target for faults in race.later[1:])
+    assert added == ["writer-1", "writer-2"]  # The folder of another one.
 
 
 @pytest.mark.parametrize(

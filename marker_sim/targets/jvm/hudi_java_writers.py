@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
@@ -161,7 +162,7 @@ class Race:
     later: list[_Faults] = field(default_factory=list)
     _alone: list[_Faults] = field(default_factory=list)
     _pairs: list[_Faults] = field(default_factory=list)
-    _known: set[tuple[str, object]] = field(default_factory=set)
+    _known: set[tuple[object, ...]] = field(default_factory=set)
     _turn: int = 0
 
     def add(self, faults: _Faults, calls: Sequence[Sequence[StorageCall]]) -> None:
@@ -169,7 +170,10 @@ class Race:
         steps = [*zip(steps_of_writers(calls), chain(*calls), strict=True)]
         if len(faults) == PAUSES_MAX or any(fault.kind is not FaultKind.PAUSE for fault in faults):
             return
-        late = {(fault.target, call_of(fault)[:2]): fault for fault, _ in reversed(steps)}
+        touched = Counter(path for own in calls for path in {call.path for call in own})
+        late = {
+            (fault.target, call_of(fault)[:2], touched[call.path] > 1): fault for fault, call in reversed(steps)
+        }  # A step at what another one touches as well is none at the own of its kind.
         fresh = [fault for kind, fault in late.items() if kind not in self._known]
         self._known |= late.keys()
         if self.steps:
