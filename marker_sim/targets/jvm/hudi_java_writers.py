@@ -5,7 +5,8 @@
         a pause before what the first writer changes at a place that others change as well, as a lock file, and one
             before what another one changes while it has that place
         two or three pauses, each of another writer than the one before, and deaths, drawn
-        and after each of these: a pause before a step to which the pauses of an earlier plan led first, beside them
+        and after each of these: a pause before a step to which the pauses of an earlier plan led first, at what another writer
+        touches as well, beside them
 
 One writer goes on until its pause, so a plan is a schedule of priorities that change at so many steps (PCT). A pause
 of a writer that has no other left to go on does nothing, so the last one has none alone. All lives are warm: nobody is
@@ -76,7 +77,7 @@ MATTERS: dict[Sharing, tuple[str, ...]] = {
     "file-lock": ("two of one group", "three"),
 }
 _ACTS = frozenset({*CHANGES["local"], "close"} - {"mkdir"})
-_TAKES, _RELEASES = "open", "delete"
+_HAS = {"open": True, "delete": False}  # Whether who has done it at a file that others change has it then.
 _Faults = tuple[Fault, ...]
 
 
@@ -120,7 +121,7 @@ class WriterRuns(JavaRuns):
                     race = self._races.get(plan)  # None while its first run goes on.
                     yield name, replace(plan, faults=race.faults(rng) if race else ())
                     if race and race.later:
-                        yield name, replace(plan, faults=race.later.pop())
+                        yield name, replace(plan, faults=race.later.pop(0))
 
     def play(self, drawn: DrawnPoint) -> SparkRun:
         """The result of the drawn run."""
@@ -162,7 +163,7 @@ class Race:
     later: list[_Faults] = field(default_factory=list)
     _alone: list[_Faults] = field(default_factory=list)
     _pairs: list[_Faults] = field(default_factory=list)
-    _known: set[tuple[object, ...]] = field(default_factory=set)
+    _known: set[tuple[str, object]] = field(default_factory=set)
     _turn: int = 0
 
     def add(self, faults: _Faults, calls: Sequence[Sequence[StorageCall]]) -> None:
@@ -171,29 +172,27 @@ class Race:
         if len(faults) == PAUSES_MAX or any(fault.kind is not FaultKind.PAUSE for fault in faults):
             return
         touched = Counter(path for own in calls for path in {call.path for call in own})
-        late = {
-            (fault.target, call_of(fault)[:2], touched[call.path] > 1): fault for fault, call in reversed(steps)
-        }  # A step at what another one touches as well is none at the own of its kind.
-        fresh = [fault for kind, fault in late.items() if kind not in self._known]
+        shared = reversed([fault for fault, call in steps if touched[call.path] > 1])  # The first of a kind counts.
+        late = {(fault.target, call_of(fault)[:2]): fault for fault in shared}
+        if self.steps:
+            self.later.extend((*faults, late[kind]) for kind in late if kind not in self._known)
         self._known |= late.keys()
         if self.steps:
-            self.later.extend((*faults, fault) for fault in fresh)
             return
         for fault, _ in steps:
             self.steps.setdefault(fault.target, []).append(fault)
         first, last = writer_name(0), writer_name(len(calls) - 1)
-        lasting = (fault.but(for_ms=ms) for fault, _ in steps if fault.target != last for ms in _LENGTHS_MS)
-        self._alone.extend((fault,) for fault in lasting)
-        acts = [(fault, call) for fault, call in steps if call.operation in _ACTS]
-        places = [{call.path for fault, call in acts if (fault.target == first) == own} for own in (True, False)]
-        for place in sorted(set.intersection(*places)):
-            before = [fault for fault, call in acts if fault.target == first and call.path == place]
+        alone = [fault for fault, _ in steps if fault.target != last]
+        self._alone.extend((fault.but(for_ms=ms),) for fault in alone for ms in _LENGTHS_MS)
+        acts = [each for each in steps if each[1].operation in _ACTS]
+        own = [each for each in acts if each[0].target == first]
+        for place in sorted({call.path for _, call in own}):
             has = False
-            for fault, call in acts:
-                if fault.target != first and has:
-                    self._pairs.extend((one, fault) for one in before)
-                if call.path == place and call.operation in (_TAKES, _RELEASES):
-                    has = call.operation == _TAKES
+            for fault, call in acts[len(own) :]:
+                if has:
+                    self._pairs.extend((one, fault) for one, at in own if at.path == place)
+                if call.path == place:
+                    has = _HAS.get(call.operation, has)
 
     def faults(self, rng: random.Random) -> _Faults:
         """The faults of the next plan: each way in its turn, and drawn when it has none left."""
@@ -215,12 +214,11 @@ class Race:
 
 def steps_of_writers(calls: Sequence[Sequence[StorageCall]]) -> list[Fault]:
     """A short pause before each step of each writer of a race."""
-    found = []
-    for number, own in enumerate(calls):
-        there = [call._replace(path=call.path.partition("/")[2]) for call in own]
-        for trigger in numbered(there):
-            found.append(Fault.of(FaultKind.PAUSE, writer_name(number), below(trigger), for_ms=SHORT_MS))
-    return found
+    return [
+        Fault.of(FaultKind.PAUSE, writer_name(number), below(trigger), for_ms=SHORT_MS)
+        for number, own in enumerate(calls)
+        for trigger in numbered(call._replace(path=call.path.partition("/")[2]) for call in own)
+    ]
 
 
 def _shown(plan: Plan) -> str:
