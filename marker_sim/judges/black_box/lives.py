@@ -118,7 +118,7 @@ class SharedTable:
             if event.kind == "effect" and (event.path or "").startswith(prefix):
                 self._effect(event, (event.path or "")[len(prefix) :])
             elif event.operation == "lock":
-                for other in sorted(holders - {event.process}):
+                for other in holders - {event.process}:
                     self.both_locked.setdefault(frozenset({other, event.process}), event.index)
                 holders.add(event.process)
             elif event.operation == "unlock" or event.kind in ("ok", "info"):

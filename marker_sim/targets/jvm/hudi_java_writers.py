@@ -5,8 +5,8 @@
         a pause before what the first writer changes at a place that others change as well, as a lock file, and one
             before what another one changes while it has that place
         two or three pauses, each of another writer than the one before, and deaths, drawn
-        and after each of these: a pause before a step to which the pauses of an earlier plan led first, at what another writer
-        touches as well, beside them
+        and after each of these: a pause before a step at what another writer touches as well, to which the pauses of an
+            earlier plan led first, beside them
 
 One writer goes on until its pause, so a plan is a schedule of priorities that change at so many steps (PCT). A pause
 of a writer that has no other left to go on does nothing, so the last one has none alone. All lives are warm: nobody is
@@ -174,14 +174,14 @@ class Race:
         touched = Counter(path for own in calls for path in {call.path for call in own})
         shared = reversed([fault for fault, call in steps if touched[call.path] > 1])  # The first of a kind counts.
         late = {(fault.target, call_of(fault)[:2]): fault for fault in shared}
-        if self.steps:
-            self.later.extend((*faults, late[kind]) for kind in late if kind not in self._known)
+        fresh = [fault for kind, fault in late.items() if kind not in self._known]
         self._known |= late.keys()
-        if self.steps:
+        if self.steps:  # Who was paused last goes on when the others are paused or over.
+            self.later.extend((*faults, fault) for fault in fresh if fault.target != faults[-1].target)
             return
         for fault, _ in steps:
             self.steps.setdefault(fault.target, []).append(fault)
-        first, last = writer_name(0), writer_name(len(calls) - 1)
+        first, *_, last = self.steps
         alone = [fault for fault, _ in steps if fault.target != last]
         self._alone.extend((fault.but(for_ms=ms),) for fault in alone for ms in _LENGTHS_MS)
         acts = [each for each in steps if each[1].operation in _ACTS]

@@ -40,7 +40,8 @@ SHARING: dict[Sharing, dict[str, str]] = {
         "hoodie.write.lock.conflict.resolution.strategy": f"{_TRANSACTION}.PreferWriterConflictResolutionStrategy"
     },
     "one-plan": {"hoodie.rollback.avoid.duplicate.plan": "true"},
-    "early-detection": {f"{_EARLY}.enable": "true"},
+    # The strategy is of timeline markers; with direct ones Hudi takes its simple one instead.
+    "early-detection": {f"{_EARLY}.enable": "true", f"{_EARLY}.strategy": "HudiJavaWriter$SteppedDetector"},
     "early-transaction": {
         f"{_EARLY}.enable": "true",
         f"{_EARLY}.strategy": "org.apache.hudi.table.marker.SimpleTransactionDirectMarkerBasedDetectionStrategy",
@@ -140,9 +141,8 @@ def describe(plan: Plan) -> dict[str, str]:
 
 def _early(plan: Plan) -> str:
     """The strategy of early conflict detection, "" for none; that of transactions has direct markers alone."""
-    if plan.mode == "timeline" and shape_of(plan).sharing.startswith("early-"):
-        return "asynchronous"
-    return {"early-detection": "simple", "early-transaction": "transaction"}.get(shape_of(plan).sharing, "")
+    direct = {"early-detection": "simple", "early-transaction": "transaction"}.get(shape_of(plan).sharing, "")
+    return "asynchronous" if direct and plan.mode == "timeline" else direct
 
 
 def table_type(plan: Plan) -> str:
@@ -215,15 +215,13 @@ def hudi_options(plan: Plan, version: str) -> dict[str, str]:
             "hoodie.client.heartbeat.interval_in_ms": str(HEARTBEAT_MS),
             "hoodie.client.heartbeat.tolerable.misses": str(HEARTBEATS_MISSED),
         }
-    return options | _writers_options(plan)
+    return options | _writers_options(shape)
 
 
-def _writers_options(plan: Plan) -> dict[str, str]:
+def _writers_options(shape: TableShape) -> dict[str, str]:
     """The options by which several writers share a table; {} for one of one writer."""
-    shape = shape_of(plan)
     if not shape.writers:
         return {}
-    detector = {f"{_EARLY}.strategy": "HudiJavaWriter$SteppedDetector"} if _early(plan) == "asynchronous" else {}
     return {
         "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
         "hoodie.write.lock.provider": "HudiJavaWriter$GateLock",
@@ -233,7 +231,6 @@ def _writers_options(plan: Plan) -> dict[str, str]:
         "hoodie.client.heartbeat.tolerable.misses": str(HEARTBEATS_MISSED),
         "hoodie.time.generator.max_expected_clock_skew_ms": "1",
         **SHARING[shape.sharing],
-        **detector,
     }
 
 
