@@ -112,6 +112,7 @@ def test_a_step_that_pauses_led_to_is_paused_at_with_them() -> None:
     race.add(paused, (CALLS[0], (*CALLS[1], late)))
     assert not race.later  # It is its own folder.
     race.add(paused, ((*CALLS[0], late._replace(process="writer-1")), (*CALLS[1], late)))
+    race.add((), CALLS)
     ((first, second),) = race.later  # That of another one.
     assert (first,) == paused and second.target == "writer-2" and "temp" in str(second.trigger)
     race.add(paused, ((*CALLS[0], late._replace(process="writer-1")), (*CALLS[1], late)))

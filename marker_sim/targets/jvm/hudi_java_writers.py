@@ -177,7 +177,7 @@ class Race:
         fresh = [fault for kind, fault in late.items() if kind not in self._known]
         self._known |= late.keys()
         if self.steps:  # Who was paused last goes on when the others are paused or over.
-            self.later.extend((*faults, fault) for fault in fresh if fault.target != faults[-1].target)
+            self.later.extend((*faults, fault) for fault in fresh if [fault.target] != [f.target for f in faults[-1:]])
             return
         for fault, _ in steps:
             self.steps.setdefault(fault.target, []).append(fault)

@@ -122,6 +122,7 @@ def shape_of(plan: Plan) -> TableShape:
 def describe(plan: Plan) -> dict[str, str]:
     """The shape of its table, for the header of a history."""
     shape = shape_of(plan)
+    early = {"early-detection": "simple", "early-transaction": "transaction"}.get(shape.sharing, "")
     return {
         "table_type": table_type(plan),
         "metadata": str(shape.metadata).lower(),
@@ -131,18 +132,12 @@ def describe(plan: Plan) -> dict[str, str]:
         "grows": str(shape.grows).lower(),
         "writers": str(shape.writers),
         "sharing": shape.sharing,
-        "early": _early(plan),
+        "early": "asynchronous" if early and plan.mode == "timeline" else early,
         "small_files": str(shape.small_files).lower(),
         "index": shape.index,
         "batch_threads": str(plan.num_threads),
         "master": "standalone" if shape.cluster else "local",
     }
-
-
-def _early(plan: Plan) -> str:
-    """The strategy of early conflict detection, "" for none; that of transactions has direct markers alone."""
-    direct = {"early-detection": "simple", "early-transaction": "transaction"}.get(shape_of(plan).sharing, "")
-    return "asynchronous" if direct and plan.mode == "timeline" else direct
 
 
 def table_type(plan: Plan) -> str:
