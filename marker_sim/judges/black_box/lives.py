@@ -32,8 +32,11 @@ from marker_sim.timeline import COMMITS, HOODIE, ROLLBACK, Entry, State, entry_a
 _HEARTBEATS = f"{HOODIE}/.heartbeat/"
 _ARCHIVES = (f"{HOODIE}/archived/", f"{HOODIE}/timeline/history/")
 EXPIRED = "heartbeat-expired"
+_GOES_ON = frozenset({"pause", EXPIRED})  # Faults after which a writer goes on by itself.
 # In the error of a write that was refused for a conflict, at its commit or by early detection.
 AT_COMMIT, EARLY = "HoodieWriteConflictException", "HoodieEarlyConflictDetectionException"
+# The same where it could not read the markers of another. Source: DirectMarkerBasedDetectionStrategy.
+UNREAD = "IOException occurs during checking marker file conflict"
 Group = tuple[str, str]
 
 
@@ -95,6 +98,7 @@ class SharedTable:
     beats: by instant, from when until when its heartbeat was alive.
     archived: by process, when it first wrote an archive of the timeline.
     services: whether a table service other than cleaning was at work. unowned: log files whose instant is not known.
+    both_locked: by two processes, when the second took the table's lock that the first had.
     """
 
     def __init__(self, view: HistoryIndex, table: str) -> None:
@@ -106,11 +110,19 @@ class SharedTable:
         self.archived: dict[str, int] = {}
         self.services = False
         self.unowned = 0
+        self.both_locked: dict[frozenset[str], int] = {}
         self._later = False
+        holders = set[str]()
         prefix = f"{table}/"
         for event in view.events:
             if event.kind == "effect" and (event.path or "").startswith(prefix):
                 self._effect(event, (event.path or "")[len(prefix) :])
+            elif event.operation == "lock":
+                for other in holders - {event.process}:
+                    self.both_locked.setdefault(frozenset({other, event.process}), event.index)
+                holders.add(event.process)
+            elif event.operation == "unlock" or event.kind in ("ok", "info"):
+                holders.discard(event.process)
             elif event.kind == "fault" and event.operation == EXPIRED:
                 self._beat(event.instant or "", event.index, False)
         self._finish()
@@ -133,7 +145,12 @@ class SharedTable:
     def refused(self, life: InstantLife, *errors: str) -> bool:
         """Whether the write of an instant was refused for a conflict."""
         said = self.view.error_of(life.write) if life.write and life.write.outcome != "ok" else ""
-        return any(error in said for error in errors or (AT_COMMIT, EARLY))
+        return any(error in said for error in errors or (AT_COMMIT, EARLY, UNREAD))
+
+    def struck(self, write: TableWrite) -> bool:
+        """Whether its writer met a fault after which it does not go on by itself."""
+        faults = (fault for fault in self.view.faults if write.invoke < fault.begin < write.done)
+        return any(fault.process == write.process and fault.kind not in _GOES_ON for fault in faults)
 
     def _effect(self, event: Event, relative: str) -> None:
         entry = entry_at(relative)

@@ -6,7 +6,6 @@ from itertools import combinations
 
 from marker_sim.history.index.presence import NEVER
 from marker_sim.judges.black_box.lives import (
-    EXPIRED,
     InstantLife,
     RollbackLife,
     SharedCase,
@@ -16,8 +15,6 @@ from marker_sim.judges.black_box.lives import (
 
 # In the error of a writer that could not roll back. Source: row 7 of the facts about several writers, Hudi 1.2.0.
 _ROLLER_FAILED = ("Could not delete instant", "HoodieRollbackException", ".hoodie/.heartbeat/")
-# Faults after which a writer goes on by itself.
-_GOES_ON = frozenset({"pause", EXPIRED})
 
 
 def _no_lost_commit(case: SharedCase, table: SharedTable) -> None:
@@ -45,7 +42,10 @@ def _no_lost_commit(case: SharedCase, table: SharedTable) -> None:
             f" {common[0]} at the same time, and both are completed, at event {first.completed} and event"
             f" {second.completed}"
         )
-        case.breach(table, message, second.inflight, first.completed, second.completed)
+        both = table.both_locked.get(frozenset({first.process, second.process}), NEVER)
+        if both < second.completed:
+            message += f"; both had the lock of the table at event {both}"
+        case.breach(table, message, second.inflight, *[both][both == NEVER :], first.completed, second.completed)
 
 
 def _kept(case: SharedCase, table: SharedTable, life: InstantLife) -> None:
@@ -131,8 +131,7 @@ def _failed(case: SharedCase, table: SharedTable) -> None:
         said = case.view.error_of(write)
         if write.table != table.name or write.outcome != "info" or not any(error in said for error in _ROLLER_FAILED):
             continue
-        faults = (fault for fault in case.view.faults if write.invoke < fault.begin < write.done)
-        if any(fault.process == write.process and fault.kind not in _GOES_ON for fault in faults):
+        if table.struck(write):
             case.excuse("fault-in-writer")
         else:
             message = f"{write.process} failed in a rollback, which it should have finished: {said:.400}"
