@@ -118,6 +118,18 @@ def test_a_writer_that_is_rolled_back_is_no_proof_that_none_survives() -> None:
     assert not found.breaches and dict(found.excused) == {"rolled-back": 2}
 
 
+def test_a_writer_that_was_being_rolled_back_is_judged_by_its_rival_all_the_same() -> None:
+    story = Shared()
+    story.start(1, G)
+    story.start(2, G)
+    story.complete(1)
+    story.end(1)
+    story.expire(2)
+    story.plan(7, 2, by=3)
+    story.end(2, REFUSED)
+    story.holds("G28")
+
+
 # G29.
 
 

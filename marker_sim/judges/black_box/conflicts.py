@@ -75,11 +75,12 @@ def _conflict_real(case: SharedCase, table: SharedTable) -> None:
         others = [other for other in table.lives.values() if other.begun < done and life.overlaps(other)]
         rivals = [other for other in others if wanted is None or other.groups & wanted]
         what = f"{life.instant} of {life.process} was refused at event {done}"
-        if table.chased(life):
-            case.excuse("rolled-back")
-        elif table.services:
+        if table.services:
             case.excuse("service-at-work")
         elif not any(rival.groups for rival in rivals):
+            if table.chased(life):
+                case.excuse("rolled-back")
+                continue
             message = f"{what}, and no instant that was not over when it began has a file group that it wants"
             case.breach(table, message, begun, done)
         elif wanted is None:
