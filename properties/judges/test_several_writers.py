@@ -85,14 +85,6 @@ def test_a_file_that_was_deleted_just_before_its_commit_is_lost_as_well() -> Non
     story.breaks("G26", data_file(G, 1))
 
 
-def test_a_file_that_the_commit_does_not_name_is_not_missed() -> None:
-    story = Shared()
-    story.start(1, G, "a/stray")
-    story.data(1, "a/stray", None, by=2)
-    story.complete(1, ('{"partitionToWriteStats": {"a": [{"path": "' + data_file(G, 1) + '"}]}}').encode())
-    story.holds("G26")
-
-
 def test_a_completed_entry_is_deleted_by_another_writer() -> None:
     """Story 2; an archive that the same writer wrote before takes entries away as it should."""
     story = Shared()
@@ -110,6 +102,7 @@ def test_a_clean_deletes_what_a_later_commit_replaced() -> None:
     story = Shared()
     story.whole(1, G)
     story.whole(2, G)
+    story.put(2, f"{TIMELINE}/{instant(3)}.clean.requested")
     story.data(1, G, None, by=2)
     story.undecided("G26", "clean-took-it")
     story = Shared()

@@ -78,13 +78,14 @@ def _conflict_real(case: SharedCase, table: SharedTable) -> None:
         others = [other for other in table.lives.values() if other.begun < done and life.overlaps(other)]
         rivals = [other for other in others if wanted is None or other.groups & wanted]
         what = f"{life.instant} of {life.process} was refused at event {done}"
-        if any(each.acts[0] < done and each.process != life.process for each in table.undoing(life.instant)):
-            case.excuse("rolled-back")
-        elif table.refused(life, UNREAD) and table.struck(life.write):
+        if table.refused(life, UNREAD) and table.struck(life.write):
             case.excuse("fault-in-writer")
         elif table.services:
             case.excuse("service-at-work")
         elif not any(rival.groups for rival in rivals):
+            if table.chased(life):
+                case.excuse("rolled-back")
+                continue
             message = f"{what}, and no instant that was not over when it began has a file group that it wants"
             case.breach(table, message, begun, done)
         elif wanted is None:
@@ -115,6 +116,8 @@ def _survived(case: SharedCase, table: SharedTable, life: InstantLife, wants: di
                 todo.append(other)
     if not all(table.refused(table.lives[instant]) for instant in found):
         case.judged += 1
+    elif any(table.chased(table.lives[instant]) for instant in found):
+        case.excuse("rolled-back")
     elif life.instant == min(found):
         writes = [each.write for each in map(table.lives.__getitem__, sorted(found)) if each.write]
         ends = [write.done for write in writes]
