@@ -8,6 +8,8 @@ Of Hudi's Java client it is a Java program that needs Hudi's jars alone (`table_
 table by `HoodieJavaWriteClient`, each in a JVM of its own. A small subclass of Hadoop's `RawLocalFileSystem` fails the
 calls that the plan fails, and ends the JVM where the plan kills the driver.
 
+Several writers of one table are processes at the same time (writers_script.py).
+
 Then the program looks at the table and decides by itself: 1 violated, 0 held, 3 a step could not be done. Plans that
 need more than a local directory, and on Spark more than the death of a driver, are refused in a sentence.
 """
@@ -77,8 +79,10 @@ def script_of(failure: StoredPlan) -> tuple[str, str]:
 
 def _problem(failure: StoredPlan, in_java: bool) -> str:
     """The reason why no script can do the plan, "" when one can."""
-    plan, judged = failure.own_plan, JUDGED_BY_JAVA if in_java else JUDGED
-    judged = JUDGED_OF_WRITERS if shape_of(plan).writers else judged
+    plan = failure.own_plan
+    judged: tuple[str, ...] = JUDGED_BY_JAVA if in_java else JUDGED
+    if shape_of(plan).writers:
+        judged = JUDGED_OF_WRITERS
     if failure.guarantee not in judged:
         at_rest = "" if in_java else " at rest"
         return f"it judges {', '.join(judged)}, what the timeline, the files and the rows of a table show{at_rest}"
