@@ -41,6 +41,7 @@ from marker_sim.targets.target import REAL_STORAGES, CampaignRequest
 
 if TYPE_CHECKING:
     from marker_sim.campaign.comparison import Comparison
+    from marker_sim.campaign.stored_plan import StoredPlan
 
 REPORT = "marker-sim-report"
 # A run with real processes takes seconds, too long for a search of a few seconds.
@@ -55,6 +56,7 @@ BY_PROCESSES = "confirmed by processes"
 NOT_BY_PROCESSES = "not confirmed by processes, where it held in one try"
 NOT_PLAYED = "processes could not play it"
 SCRIPT_S, SCRIPTS_S = 120.0, 150.0  # For one script, and until the last one begins.
+ERROR_MAX = 200
 SIMULATED_ONLY = "shown in the simulated world only, because"
 
 
@@ -231,25 +233,31 @@ def _played(
 ) -> Campaign:
     """The campaign after the script of each story was run once, while there is time. settings: its environment."""
     from marker_sim.campaign.stored_plan import StoredPlan
-    from marker_sim.report.scripts.table_script import script_of
 
     failures, until = list(campaign.failures), time.monotonic() + SCRIPTS_S
     for number, failure in enumerate(failures):
         if failure.plan is None or failure.kind != failure.story or time.monotonic() > until:
             continue
         progress(f"playing the plan of {failure.guarantee} by processes")
-        stored = StoredPlan(
-            sut=request.target.sut, guarantee=failure.guarantee, plan=failure.plan, version=request.target.version
-        )
-        try:
-            words = [sys.executable, "-I", "-S", "-c", script_of(stored)[0]]
-            environment = os.environ | settings | {"TRIES": "1"}
-            done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=SCRIPT_S, check=False)
-            said = {1: BY_PROCESSES, 0: NOT_BY_PROCESSES}.get(done.returncode, f"{NOT_PLAYED}: {done.stdout[-200:]}")
-        except (UsageError, subprocess.TimeoutExpired) as error:
-            said = f"{NOT_PLAYED}: {error!s:.200}"
-        failures[number] = replace(failure, confirmed="; ".join(filter(None, (failure.confirmed, said))))
+        target = request.target
+        stored = StoredPlan(sut=target.sut, guarantee=failure.guarantee, plan=failure.plan, version=target.version)
+        said = filter(None, (failure.confirmed, confirm_by_script(stored, settings)))
+        failures[number] = replace(failure, confirmed="; ".join(said))
     return replace(campaign, failures=tuple(failures))
+
+
+def confirm_by_script(stored: StoredPlan, settings: dict[str, str]) -> str:
+    """What the script of a failure shows in one try; settings: its environment beside this process's."""
+    from marker_sim.report.scripts.table_script import script_of
+
+    try:
+        words = [sys.executable, "-I", "-S", "-c", script_of(stored)[0]]
+        environment = os.environ | settings | {"TRIES": "1"}
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=SCRIPT_S, check=False)
+    except (UsageError, subprocess.TimeoutExpired) as error:
+        return f"{NOT_PLAYED}: {str(error)[-ERROR_MAX:]}"
+    failed = f"{NOT_PLAYED}: {(done.stdout or done.stderr).strip()[-ERROR_MAX:]}"
+    return {1: BY_PROCESSES, 0: NOT_BY_PROCESSES}.get(done.returncode, failed)
 
 
 def confirm(plan: Plan, sut: str, guarantee: str, profile: Profile, times: int = 1) -> str:

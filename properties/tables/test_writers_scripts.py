@@ -22,7 +22,7 @@ from marker_sim.errors import UsageError
 from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.plan import Plan, Task, Write
 from properties.faces.campaign import StoredPlan
-from properties.faces.cli import issue_text
+from properties.faces.cli import BY_PROCESSES, NOT_BY_PROCESSES, NOT_PLAYED, confirm_by_script, issue_text
 from properties.faces.report import impact_of, script_of
 from properties.faces.targets import HEARTBEAT_OVER_MS, ROLLS, WRITERS_SHAPE, ServerOptions
 
@@ -206,18 +206,38 @@ for line in sys.stdin:
 """
 
 
+def java_of(folder: Path, program: str) -> dict[str, str]:
+    """The environment in which a program stands in the place of Java."""
+    (folder / "bin").mkdir()
+    for name, text in (("java", program), ("javac", f"#!{shutil.which('true')}\n")):
+        (folder / "bin" / name).write_text(text)
+        (folder / "bin" / name).chmod(stat.S_IRWXU)
+    return {"PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}", "CLASSPATH": "x"}
+
+
+# In the place of Java: every write is told that it is done, and no row is ever there.
+EMPTY = """#!{python}
+import sys
+for line in sys.stdin:
+    if line.split()[0] in ("write", "read", "roll"):
+        print("OVER\\tdone", flush=True)
+"""
+
+
+def test_verify_says_whether_the_script_of_a_story_showed_it(tmp_path: Path) -> None:
+    settings = java_of(tmp_path, EMPTY.format(python=sys.executable))
+    assert confirm_by_script(told("G24"), settings) == BY_PROCESSES
+    assert confirm_by_script(told("G15", also=()), settings) == NOT_BY_PROCESSES
+    unmet = confirm_by_script(told("G15", paused(1_000), also=()), settings)
+    assert unmet.startswith(NOT_PLAYED) and "a step could not be done" in unmet
+    assert "it judges G15" in confirm_by_script(told("G27"), settings)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_no_process_stays_when_a_script_ends_while_a_writer_is_stopped(tmp_path: Path, number: int) -> None:
-    tools, pids = tmp_path / "bin", tmp_path / "pids"
-    tools.mkdir()
-    for name, text in (
-        ("java", JAVA.format(python=sys.executable, pids=str(pids))),
-        ("javac", f"#!{shutil.which('true')}\n"),
-    ):
-        (tools / name).write_text(text)
-        (tools / name).chmod(stat.S_IRWXU)
+    pids = tmp_path / "pids"
     (tmp_path / "show.py").write_text(script_of(told("G24", paused(HEARTBEAT_OVER_MS)))[0], encoding="utf-8")
-    environment = os.environ | {"PATH": f"{tools}{os.pathsep}{os.environ['PATH']}", "CLASSPATH": "x"}
+    environment = os.environ | java_of(tmp_path, JAVA.format(python=sys.executable, pids=str(pids)))
     with (tmp_path / "said").open("w") as said:
         script = subprocess.Popen([sys.executable, "-u", str(tmp_path / "show.py")], env=environment, stdout=said)
     until = time.monotonic() + 20
