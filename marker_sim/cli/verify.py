@@ -254,8 +254,10 @@ def confirm_by_script(stored: StoredPlan, settings: dict[str, str]) -> str:
         words = [sys.executable, "-I", "-S", "-c", script_of(stored)[0]]
         environment = os.environ | settings | {"TRIES": "1"}
         done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=SCRIPT_S, check=False)
-    except (UsageError, subprocess.TimeoutExpired) as error:
-        return f"{NOT_PLAYED}: {str(error)[-ERROR_MAX:]}"
+    except UsageError as error:
+        return f"{NOT_PLAYED}: {error}"
+    except subprocess.TimeoutExpired:
+        return f"{NOT_PLAYED} in {SCRIPT_S:g} s"
     failed = f"{NOT_PLAYED}: {(done.stdout or done.stderr).strip()[-ERROR_MAX:]}"
     return {1: BY_PROCESSES, 0: NOT_BY_PROCESSES}.get(done.returncode, failed)
 

@@ -46,7 +46,7 @@ _HOW = (
     "It needs Linux, Python 3.11 and a JDK 17, and CLASSPATH with these jars, as Maven has them:",
     "  org.apache.hudi:hudi-java-client:{version} (its jar alone)",
     "  org.apache.hudi:hudi-spark3.5-bundle_2.12:{version}",
-    "  those of Spark 3.5, '.../pyspark/jars/*' of `pip install pyspark==3.5.*`",
+    "  those of Spark 3.5 (of the package pyspark: '.../pyspark/jars/*')",
     "Each writer is a process. One goes on at a time, until it is paused, waits for the lock or is over. A long pause",
     "is SIGSTOP until its heartbeat is old, then SIGCONT. The lock is one of the operating system, on a file. The",
     "script works in a new folder, which it removes (KEEP=FOLDER copies it), and leaves no process; TRIES is how often",
