@@ -1,6 +1,7 @@
 """Which guarantees several writers of one Hudi table break, by their settings and marker mode: a table in Markdown.
 
     python benchmarks/several_writers.py 1.2.0 --budget 360s --seed 1
+    python benchmarks/several_writers.py 1.2.0 --budget 60m --runs 5000 --within-heartbeats --sharing prefer-writer
 
 Runs are those of `marker-sim verify --sut hudi-java:VERSION --writers 3`, without making failures small.
 """
@@ -16,6 +17,7 @@ from pathlib import Path
 from marker_sim.cli.request import parse_request
 from marker_sim.outcome.failure import failures_in
 from marker_sim.targets.jvm.hudi_java_writers import WriterRuns
+from marker_sim.worlds.spark.hudi.java_driver import HEARTBEAT_OVER_MS
 from marker_sim.worlds.spark.hudi.settings import shape_of, table_type, traits
 
 
@@ -25,6 +27,9 @@ def main() -> None:
     parser.add_argument("version")
     parser.add_argument("--budget", default="360s")
     parser.add_argument("--seed", default="1")
+    parser.add_argument("--runs", type=int, default=10**9, help="at most so many races")
+    parser.add_argument("--within-heartbeats", action="store_true", help="no pause past a heartbeat: all holds")
+    parser.add_argument("--sharing", default="", help="only races with these settings, such as prefer-writer")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as report:
         request = parse_request(
@@ -35,7 +40,10 @@ def main() -> None:
         runs_of, broken_of = Counter[tuple[str, str]](), defaultdict[tuple[str, str], Counter[str]](Counter)
         with request.target.real_runs(request, lambda line: None) as runs:
             assert isinstance(runs, WriterRuns)
-            while (drawn := runs.draw({})) is not None:
+            while sum(runs_of.values()) < given.runs and (drawn := runs.draw({})) is not None:
+                long = any(fault.settings.for_ms >= HEARTBEAT_OVER_MS for fault in drawn.plan.faults)
+                if (given.within_heartbeats and long) or given.sharing not in ("", shape_of(drawn.plan).sharing):
+                    continue
                 played = runs.play(drawn)
                 if played.interrupted or played.trouble or played.cut:
                     break
@@ -43,6 +51,8 @@ def main() -> None:
                     kind.guarantee for kind in failures_in(played.history, played.findings or (), request.profile)
                 }
                 runs.took(drawn, played, ())
+                if given.within_heartbeats and broken:
+                    print(f"broken: {sorted(broken)} by {drawn.plan!r}", flush=True)
                 table = ", ".join(
                     (table_type(drawn.plan), *traits(drawn.plan)[: 1 if shape_of(drawn.plan).metadata else None])
                 )

@@ -88,8 +88,8 @@ def _table(plan: Plan, shape: TableShape) -> str:
     if shape.writers:
         how = (
             f" Its file groups are written first. Then writers run on it ({shape.sharing} settings), one at a time:"
-            " until one is paused, waits for the lock or is over, when the next goes on. A write that heals and a look"
-            " at the table follow."
+            " until one is paused, waits for the lock or is over, when the next goes on. Their heartbeats last 120 s. A"
+            " write that heals and a look at the table follow."
         )
     return (
         f"{plan.mode.capitalize()} markers on {plan.storage}: Hudi writes a {kind} table,"

@@ -23,7 +23,7 @@ WRITE_KEY = "marker_sim.write"
 # Errors from reading the records of a damaged table.
 MALFORMED = (ValueError, KeyError, TypeError, AttributeError, EOFError, IndexError, OverflowError, RecursionError)
 # The facts that a history leaves out.
-AUDITED_WORDS = frozenset({"least", "beside", "saved", "dropped", "needs"})
+AUDITED_WORDS = frozenset({"least", "beside", "merged", "saved", "dropped", "needs"})
 _BASE_FILE = ".parquet"
 # The facts in `partitionMetadata` of an action, with the fields that list their files.
 _OF_PARTITIONS = {
@@ -141,6 +141,7 @@ def completed_facts(action: str, record: Mapping[str, Any]) -> Iterator[str]:
 
     least PATH BYTES    a commit wrote a log file, which had at least so many bytes
     beside PATH         a commit knows of the file without having written it: a change log, another log file of a slice
+    merged PATH BASE    a commit made the file of its rows and of the group's base file of the instant BASE
     saved PATH          a savepoint keeps the file
     dropped PARTITION   a clean removed a whole partition
     """
@@ -215,6 +216,7 @@ def _commit(record: Mapping[str, Any]) -> Iterator[str]:
                 yield f"wrote {path}"
                 if size > 0:  # Later writes may append to a log file, and some stats have only the appended bytes.
                     yield f"{'size' if path.endswith(_BASE_FILE) else 'least'} {path} {size}"
+                yield f"merged {path} {stat.get('prevCommit')}"
             known = (*(stat.get("logFiles") or ()), *(stat.get("cdcStats") or ()))
             yield from (f"beside {file_path(partition, name)}" for name in known)
     for partition, groups in (record.get("partitionToReplaceFileIds") or {}).items():

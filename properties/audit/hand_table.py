@@ -93,10 +93,11 @@ class HandTable:
         replaced: dict[str, list[str]] | None = None,
         size: int = SIZE,
         stored: bool = True,
+        merged: str | None = None,
     ) -> dict[str, Any]:
-        """A completed commit of files, which are stored."""
+        """A completed commit of files, which are stored. merged: the instant whose base files they rewrite."""
         self.begin(number, action)
-        content = commit_content(paths, size, replaced)
+        content = commit_content(paths, size, replaced, merged)
         self.entry(number, action, "completed", content)
         if stored:
             self.store(*paths, size=size)
@@ -211,12 +212,16 @@ def audit_at(table: str, endpoint: str | None = None, stuck_after_s: float = 720
 
 
 def commit_content(
-    paths: Iterable[str], size: int = SIZE, replaced: dict[str, list[str]] | None = None
+    paths: Iterable[str],
+    size: int = SIZE,
+    replaced: dict[str, list[str]] | None = None,
+    merged: str | None = None,
 ) -> dict[str, Any]:
     """The content of a completed commit."""
     stats: dict[str, list[dict[str, Any]]] = {}
     for path in paths:
-        stats.setdefault(path.rpartition("/")[0], []).append({"path": path, "fileSizeInBytes": size})
+        stat = {"path": path, "fileSizeInBytes": size, "prevCommit": merged}
+        stats.setdefault(path.rpartition("/")[0], []).append(stat)
     return {"partitionToWriteStats": stats, "partitionToReplaceFileIds": replaced or {}}
 
 

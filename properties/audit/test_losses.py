@@ -203,3 +203,49 @@ def test_tables_of_the_first_versions_are_judged(tmp_path: Path, version: int | 
     assert (table.audit().verdict, table.audit().layout) == ("clean", 1)
     (table.root / table.base(1)).unlink()
     assert table.found() == [("missing-file", "damage", table.base(1))]
+
+
+def test_a_commit_made_of_an_older_file_than_the_one_before_it_is_damage(table: HandTable) -> None:
+    """What two writers of a group leave when a lock or a check of conflicts fails: rows of the second are not read."""
+    table.commit(3, table.base(3), merged=table.instant(1))
+    [finding] = table.audit().findings
+    assert (finding.kind, finding.level, finding.path) == ("lost-update", "damage", table.base(3))
+    assert table.instant(2) in finding.message
+    assert table.base(2) in finding.evidence[0]
+
+
+@pytest.mark.parametrize("state", ["pending", "rolled back", "of another group", "whole"])
+def test_a_commit_made_of_the_newest_committed_file_is_clean(table: HandTable, state: str) -> None:
+    if state == "pending":
+        table.begin(3)
+    elif state == "rolled back":
+        table.rollback(4, 3)
+    elif state == "of another group":
+        table.commit(3, table.base(3, "f1"), merged="null")
+    else:
+        table.commit(3, table.base(3), merged=table.instant(2))
+        table.commit(5, table.base(5), merged=table.instant(3))
+        assert table.found() == []
+        return
+    table.commit(5, table.base(5), merged=table.instant(2))
+    assert {kind for kind, level, _ in table.found() if level == "damage"} == set()
+
+
+def test_a_completed_commit_that_a_later_rollback_says_it_undid_is_damage(tmp_path: Path) -> None:
+    table = HandTable(tmp_path / "t", 8)
+    table.commit(1, table.base(1))
+    table.commit(2, table.base(2), merged=table.instant(1))
+    table.rollback(3, 2)
+    [finding] = table.audit().findings
+    assert (finding.kind, finding.level, finding.instant) == ("rolled-back-commit", "damage", table.instant(2))
+    assert table.instant(3) in finding.message
+
+
+def test_a_compaction_that_was_rolled_back_before_it_was_completed_is_clean(tmp_path: Path) -> None:
+    table = HandTable(tmp_path / "t", 8, "MERGE_ON_READ")
+    table.commit(1, table.base(1))
+    table.commit(2, table.base(2), merged=table.instant(1))
+    done = next(table.timeline.glob(f"{table.instant(2)}_*"))
+    done.rename(done.with_name(f"{table.instant(2)}_{table.instant(5)}.commit"))
+    table.rollback(3, 2)
+    assert table.found() == []

@@ -18,7 +18,7 @@ LAYOUT = (
     tokenize.DEDENT,
     tokenize.ENDMARKER,
 )
-TOKENS_MAX = 410_311
+TOKENS_MAX = 410_594
 # The tokens of each folder and module below the package, without comments, docstrings and layout.
 ROOMS = {
     "__init__.py": 235,
@@ -47,7 +47,7 @@ ROOMS = {
     "storages": 4_103,
     "surroundings": 6_498,
     "system.py": 491,
-    "tables": 16_666,
+    "tables": 16_949,
     "targets": 19_782,
     "timeline.py": 1_671,
     "unusual_names.py": 638,

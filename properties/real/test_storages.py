@@ -54,7 +54,9 @@ def endpoint() -> Iterator[str]:
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
     if request.param != "s3":
         return LocalStorage(tmp_path / "root", fsync=request.param != "local")
-    return S3Storage(request.getfixturevalue("endpoint"), "lake", prefix=tmp_path.name, access_key="server-1")
+    return S3Storage(
+        request.getfixturevalue("endpoint"), "lake", prefix=tmp_path.name, access_key="server-1", read_timeout_s=60.0
+    )
 
 
 def test_what_was_put_is_read_listed_and_deleted_byte_for_byte(storage: Storage) -> None:

@@ -17,6 +17,7 @@ The owner of a file is the instant in its name. Where that is the instant of the
     stored and shorter than its commit says: damage
     stored, and of a group that an archived commit replaced: damage, readers see the group again
     stored, and of a group of which the same commit names another stored base file: damage
+    committed, and made of an older base file than another commit's before it: damage, that commit's rows are left out
     stored in a partition without .hoodie_partition_metadata: damage, also where a metadata table lists the files, which
     is built anew by listing
 """
@@ -69,6 +70,7 @@ def judge_files(table: TableAtRest) -> JudgedFiles:
     known = {path: claim for path, claim in settled.items() if path in table.stored}
     if not table.metadata:  # It has neither twins nor replaced groups, and needs no metadata of partitions.
         _judge_groups(table.instants, known, result)
+        _judge_merges(table.instants, result)
         _judge_partitions(table, known, result)
     return result
 
@@ -93,6 +95,23 @@ def _judge_groups(instants: Instants, stored: Mapping[str, Claim], result: Judge
             instant = stored[path].instant
             message = f"The commit {instant} names {len(twins)} base files of one file group; readers see one of them."
             result.findings.append(damage("group-named-twice", instant, path, message, others))
+
+
+def _judge_merges(instants: Instants, result: JudgedFiles) -> None:
+    """Judge from what committed base files were made: the newest one of their group before them."""
+    bases: dict[tuple[str, str], dict[str, str]] = {}
+    for path, claim in instants.claims.items():
+        if claim.file is not None and not claim.file.log:
+            bases.setdefault(claim.file[:2], {})[claim.instant] = path
+    merged = {path: base for entry in instants.committed.values() for path, base in entry.numbers("merged").items()}
+    for group in bases.values():
+        for instant, path in group.items():
+            base = merged.get(path, "")
+            for other in sorted(group) if base.isdecimal() else ():
+                if base < other < instant:
+                    message = f"It was made of the group's file of {base}, so readers miss the rows that {other} wrote."
+                    proof = f"{instants.committed[other].action} {other}: {group[other]}"
+                    result.findings.append(damage("lost-update", instant, path, message, (proof,)))
 
 
 def _judge_partitions(table: TableAtRest, stored: Mapping[str, Claim], result: JudgedFiles) -> None:

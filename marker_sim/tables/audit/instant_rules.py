@@ -36,8 +36,18 @@ _GLUED = re.compile(r"\.marker\.(?:CREATE|MERGE|APPEND)(?!\Z)")
 
 
 def judge_entries(instants: Instants) -> list[TableFinding]:
-    """Entries that are empty or cannot be read. An archived one without content is no damage of the table's files."""
+    """Entries that are empty or cannot be read, and those that contradict each other.
+
+    An archived one without content is no damage of the table's files. A rollback that began before its instant was
+    completed is none either: a compaction that is rolled back goes on later.
+    """
     found = []
+    for instant, undoing in instants.rolled_back.items():
+        commit = instants.committed.get(instant)
+        if commit and "" < commit.completion < undoing.instant:
+            message = f"The {commit.action} {instant} is completed, and {undoing.instant} says that it undid it later."
+            proof = (f"{undoing.action} {undoing.instant}: {undoing.path}",)
+            found.append(_finding("rolled-back-commit", Level.DAMAGE, commit, message, proof))
     for entry in instants.entries:
         needless = not entry.done and entry.instant not in instants.unfinished
         if not entry.error or entry.archived or needless:
