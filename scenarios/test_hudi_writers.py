@@ -13,10 +13,13 @@ import pytest
 from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.judges import judge
 from marker_sim.plan import Plan, Sharing, Task, Write
+from properties.faces.campaign import StoredPlan
 from properties.faces.cli import parse_request
 from properties.faces.outcome import failures_in
+from properties.faces.report import script_of
 from properties.faces.targets import HEARTBEAT_OVER_MS, ROLLS, WRITERS_SHAPE, CampaignRequest, JavaRuns
 from properties.faces.worlds import SparkRun
+from scenarios.plain_shell import run_script, settings_of_java_client
 
 GROUP = Write(tasks=(Task(partition="p0", group="a"),))
 OTHER = Write(tasks=(Task(partition="p0", group="b"),))
@@ -81,6 +84,22 @@ def test_a_writer_that_was_told_committed_loses_its_rows_to_the_rollback_of_anot
     for (played, broken), expected in ((first, {"G24", "G26"}), (second, {"G29"})):
         assert told(played)[0] == "ok" and expected <= broken, (told(played), broken)
     assert not control[1] and told(control[0]) == ["ok", "ok"]
+
+
+@pytest.mark.jvm
+@pytest.mark.parametrize("version", ["1.1.1", "1.2.0"])
+def test_processes_lose_the_rows_of_a_writer_that_was_told_committed_in_a_script_without_the_kit(
+    tmp_path: Path, version: str
+) -> None:
+    faults = (paused("close", PARQUET), paused("delete", PARQUET, 1_000, writer=2))
+    stored = StoredPlan(
+        guarantee="G24", plan=race(GROUP, ROLLER, faults=faults), sut=f"hudi-java:{version}", version=version
+    )
+    program, language = script_of(stored)
+    done = run_script(program, tmp_path, 300, language, **settings_of_java_client(version), TRIES="1")
+    assert done.code == 1, done
+    assert any("a.p0.writer-1 reads as ['by-first']" in line for line in done.lines)
+    assert any(line.startswith("$ kill -STOP") for line in done.lines) and not done.left
 
 
 @pytest.mark.jvm

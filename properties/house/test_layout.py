@@ -18,13 +18,13 @@ LAYOUT = (
     tokenize.DEDENT,
     tokenize.ENDMARKER,
 )
-TOKENS_MAX = 412_059
+TOKENS_MAX = 413_588
 # The tokens of each folder and module below the package, without comments, docstrings and layout.
 ROOMS = {
     "__init__.py": 235,
     "__main__.py": 16,
     "campaign": 48_024,
-    "cli": 16_777,
+    "cli": 17_219,
     "command": 5_589,
     "errors.py": 36,
     "faults": 5_443,
@@ -40,7 +40,7 @@ ROOMS = {
     "plan.py": 2_513,
     "pytest_plugin.py": 788,
     "reading.py": 511,
-    "report": 24_398,
+    "report": 25_362,
     "seams.py": 820,
     "search": 32_122,
     "serve": 7_821,
@@ -48,7 +48,7 @@ ROOMS = {
     "surroundings": 6_498,
     "system.py": 491,
     "tables": 17_113,
-    "targets": 20_473,
+    "targets": 20_596,
     "timeline.py": 1_671,
     "unusual_names.py": 638,
     "worlds": 112_285,

@@ -24,7 +24,7 @@ from marker_sim.worlds.spark.hudi.table import ASK_S, Table
 from marker_sim.worlds.spark.plans import DRIVER
 
 ROLLS = "roll"  # The name of a write that only rolls back what failed.
-_HEALED = ("p0", "healed")  # A group of which no writer writes.
+HEALED = ("p0", "healed")  # A group of which no writer writes.
 
 
 class WriterJob(NamedTuple):
@@ -45,7 +45,7 @@ class TableOfWriters(Table):
     def play(self) -> None:
         """Make the groups, race, heal, and audit; OutOfTime when the time ends within one."""
         self._start()
-        keys = {(task.partition, task.group) for write in self.plan.writes for task in write.tasks} | {_HEALED}
+        keys = {(task.partition, task.group) for write in self.plan.writes for task in write.tasks} | {HEALED}
         for number, key in enumerate(sorted(keys), 1):  # One each, so that a judge knows the group of each row.
             self._race([WriterJob(f"first-{number}", self._rows_of([key], range(len(self.plan.writes) + 1)))])
         if not self._completed:
@@ -57,7 +57,7 @@ class TableOfWriters(Table):
         ]
         self._race(jobs, self.plan.faults)
         raced = self.calls
-        self._race([WriterJob("healer", self._rows_of([_HEALED], (0,)))], expire=True)
+        self._race([WriterJob("healer", self._rows_of([HEALED], (0,)))], expire=True)
         self.calls = raced
         self._audit(self._last)
 
