@@ -109,8 +109,17 @@ def test_the_lock_of_a_plan_with_hudis_own_is_hudis_own(tmp_path: Path) -> None:
     plan = race()
     assert plan.shape is not None
     shared = replace(plan, shape=replace(plan.shape, sharing="file-lock"))
-    script = module(tmp_path, replace(told(), plan=shared))
-    assert script.OPTIONS["hoodie.write.lock.provider"].endswith(".FileSystemBasedLockProvider")
+    own = replace(told(), plan=shared)
+    assert module(tmp_path, own).OPTIONS["hoodie.write.lock.provider"] == "Writer$HudiLock"
+    assert "class HudiLock extends FileSystemBasedLockProvider" in script_of(own)[0]
+
+
+def test_a_plan_with_early_detection_has_no_script() -> None:
+    plan = race()
+    assert plan.shape is not None
+    early = replace(plan, shape=replace(plan.shape, sharing="early-transaction"))
+    with pytest.raises(UsageError, match="early detection"):
+        script_of(replace(told(), plan=early))
 
 
 def test_a_script_of_an_older_version_asks_for_the_schema_as_that_calls_it() -> None:

@@ -88,6 +88,8 @@ def _problem(failure: StoredPlan, in_java: bool) -> str:
         return f"it judges {', '.join(judged)}, what the timeline, the files and the rows of a table show{at_rest}"
     if plan.storage != "local":
         return ON_S3
+    if shape_of(plan).sharing.startswith("early-"):
+        return "the kit steps its early detection; `marker-sim replay` does it again"
     for fault in () if in_java else plan.faults:
         if not fault.kind.row.kills or fault.target != DRIVER:
             return f"it needs executors that are processes of their own ({fault.kind.value} of {fault.target})"

@@ -19,6 +19,7 @@ from marker_sim.plan import Plan
 from marker_sim.report.scripts.server_script import head_of, in_docstring, literal, render_script
 from marker_sim.tables.entries import WRITE_KEY
 from marker_sim.worlds.spark.hudi.java_driver import effect_of, java_options
+from marker_sim.worlds.spark.hudi.settings import FILE_LOCK, GATE_LOCK
 from marker_sim.worlds.spark.hudi.steps import call_of
 from marker_sim.worlds.spark.hudi.writers import HEALED, writer_name
 from marker_sim.worlds.spark.session import JVM
@@ -59,7 +60,7 @@ def writers_script(failure: StoredPlan, version: str, schema: str) -> str:
     plan = failure.own_plan
     options = {name: value for name, value in java_options(plan, version).items() if value != WRITE_KEY}
     lock = "hoodie.write.lock.provider"
-    options[lock] = options[lock].replace("HudiJavaWriter$GateLock", "Writer$FileLock")
+    options[lock] = {GATE_LOCK: "Writer$FileLock", FILE_LOCK: "Writer$HudiLock"}[options[lock]]
     writers = _rows(plan)
     values = {
         "options": options,

@@ -34,6 +34,8 @@ HEARTBEAT_MS, HEARTBEATS_MISSED = 1_000, 2  # Of a writer whose failed writes ar
 HEARTBEAT_S = HEARTBEAT_MS * (HEARTBEATS_MISSED + 0.5) / 1000  # After which no heartbeat of a dead one counts.
 _TRANSACTION = "org.apache.hudi.client.transaction"
 _EARLY = "hoodie.write.concurrency.early.conflict.detection"
+GATE_LOCK = "HudiJavaWriter$GateLock"
+FILE_LOCK = "HudiJavaWriter$FileLock"
 SHARING: dict[Sharing, dict[str, str]] = {
     "default": {},
     "prefer-writer": {
@@ -48,7 +50,7 @@ SHARING: dict[Sharing, dict[str, str]] = {
         "hoodie.write.lock.provider": f"{_TRANSACTION}.lock.ZookeeperBasedLockProvider",
     },
     "file-lock": {
-        "hoodie.write.lock.provider": "HudiJavaWriter$FileLock",
+        "hoodie.write.lock.provider": FILE_LOCK,
         "hoodie.write.lock.wait_time_ms_between_retry": "5",
         "hoodie.write.lock.client.wait_time_ms_between_retry": "5",
     },
@@ -219,7 +221,7 @@ def _writers_options(shape: TableShape) -> dict[str, str]:
         return {}
     return {
         "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
-        "hoodie.write.lock.provider": "HudiJavaWriter$GateLock",
+        "hoodie.write.lock.provider": GATE_LOCK,
         "hoodie.clean.failed.writes.policy": "LAZY",
         "hoodie.clean.automatic": "true",
         "hoodie.client.heartbeat.interval_in_ms": "60000",
