@@ -27,11 +27,10 @@ RACE = Plan(
 
 def test_each_step_of_each_writer_has_a_pause_before_it_which_names_it_in_another_table() -> None:
     calls = [
-        [
-            StorageCall("writer-1", "driver", "lock", "t7/"),
-            StorageCall("writer-1", "driver", "open", "t7/p0/a-1.parquet"),
-        ],
-        [StorageCall("writer-2", "driver", "open", f"t7/p0/b-{n}.parquet") for n in (1, 2)],
+        StorageCall("writer-1", "driver", "lock", "t7/"),
+        StorageCall("writer-2", "driver", "open", "t7/p0/b-1.parquet"),
+        StorageCall("writer-1", "driver", "open", "t7/p0/a-1.parquet"),
+        StorageCall("writer-2", "driver", "open", "t7/p0/b-2.parquet"),
     ]
     found = steps_of_writers(calls)
     assert [fault.target for fault in found] == ["writer-1", "writer-1", "writer-2", "writer-2"]

@@ -27,7 +27,7 @@ from marker_sim.worlds.interceptor import StorageCall
 from marker_sim.worlds.spark.hudi.java_driver import HEARTBEAT_OVER_MS
 from marker_sim.worlds.spark.hudi.settings import SHARING, traits
 from marker_sim.worlds.spark.hudi.steps import call_of
-from marker_sim.worlds.spark.hudi.writers import ROLLS, writer_name
+from marker_sim.worlds.spark.hudi.writers import DIED, EXPIRED, PEEK, ROLLS
 from marker_sim.worlds.spark.outcome import SparkRun
 
 DECIDES = ("G24", "G26", "G28", "G29")
@@ -126,7 +126,7 @@ class WriterRuns(JavaRuns):
         """Take in that a run has ended."""
         tally(played, self.tried, self.met)
         if not drawn.plan.faults:
-            self._steps[drawn.plan] = steps_of_writers(played.calls)
+            self._steps[drawn.plan] = steps_of_writers(played.calls[-1])
 
     def complete(self, campaign: Campaign) -> Campaign:
         """Complete the result with what its faults met."""
@@ -144,14 +144,17 @@ class WriterRuns(JavaRuns):
         )
 
 
-def steps_of_writers(calls: Sequence[Sequence[StorageCall]]) -> list[Fault]:
-    """A short pause before each step of each writer of a race."""
-    found = []
-    for number, own in enumerate(calls):
-        there = [call._replace(path=call.path.partition("/")[2]) for call in own]
-        for trigger in numbered(there):
-            found.append(Fault.of(FaultKind.PAUSE, writer_name(number), below(trigger), for_ms=SHORT_MS))
-    return found
+def steps_of_writers(calls: Sequence[StorageCall]) -> list[Fault]:
+    """A short pause before each step of each writer of a race. calls: of all, in their order."""
+    own = dict[str, list[StorageCall]]()
+    for call in calls:
+        if call.operation not in (PEEK, EXPIRED, DIED):
+            own.setdefault(call.process, []).append(call._replace(path=call.path.partition("/")[2]))
+    return [
+        Fault.of(FaultKind.PAUSE, writer, below(trigger), for_ms=SHORT_MS)
+        for writer, theirs in sorted(own.items())
+        for trigger in numbered(theirs)
+    ]
 
 
 def _shown(plan: Plan) -> str:
