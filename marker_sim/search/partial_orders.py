@@ -71,8 +71,8 @@ class Branch:
 class PartialOrders:
     """The orders of one program: which is next, and what is known of all.
 
-    run: orders that were run. again: of these, those that were equal to another one. strayed: branches whose run, twice,
-    did not do what was done before it.
+    run: orders that were run. again: of these, those equal to another one. strayed: branches whose run, twice, did not
+    do what was done before it.
     """
 
     run: int = 0

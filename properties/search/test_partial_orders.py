@@ -130,9 +130,8 @@ def drawn(rng: random.Random, steps: int, names: str, *, locks: bool) -> Program
                 yield LOCK
             elif number == end:
                 yield UNLOCK
-            if branch and saw % 2 and operation == "set":
-                name = names[0]
-            got = yield operation, name, value
+            turned = branch and saw % 2 and operation == "set"
+            got = yield operation, names[0] if turned else name, value
             saw = got or saw
         if end == steps:
             yield UNLOCK

@@ -29,7 +29,8 @@ HEARTBEATS = ".hoodie/.heartbeat/"
 # What is no call of storage, or no step: a look that goes with the step before it, a heartbeat made old, a death.
 PEEK, EXPIRED, DIED = "peek", "expired", "died"
 MADE, STRUCK = "made", "struck"  # Of a call, what else it is: a folder was not there before; its writer died before it.
-_HEALED = ("p0", "healed")  # A group of which no writer writes.
+# A group of which no writer writes; beside another one its file's name would tell which of both Hudi reads first.
+_HEALED = ("healed", "healed")
 
 
 class WriterJob(NamedTuple):
