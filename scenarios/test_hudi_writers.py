@@ -5,6 +5,7 @@ Tests marked `jvm` start real JVMs; they need Java 17 and `pip install '.[spark]
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,13 +16,14 @@ from marker_sim.judges import judge
 from marker_sim.plan import Plan, Task, Write
 from properties.faces.cli import parse_request
 from properties.faces.outcome import failures_in
-from properties.faces.targets import HEARTBEAT_OVER_MS, ROLLS, WRITERS_SHAPE, CampaignRequest, JavaRuns
-from properties.faces.worlds import SparkRun
+from properties.faces.targets import HEARTBEAT_OVER_MS, ROLLS, WRITERS_SHAPE, CampaignRequest, JavaRuns, OrderRuns
+from properties.faces.worlds import SHARING, SparkRun
 
 GROUP = Write(tasks=(Task(partition="p0", group="a"),))
 OTHER = Write(tasks=(Task(partition="p0", group="b"),))
 ROLLER = Write(name=ROLLS)
 COMMIT = r"\.hoodie/timeline/\d+_\d+\.commit\.[0-9a-f-]{36}$"
+NO_LOCK = "org.apache.hudi.client.transaction.lock.NoopLockProvider"
 PARQUET = r"p0/[^/]*\.parquet$"
 
 
@@ -29,10 +31,10 @@ def paused(call: str, pattern: str, for_ms: int = HEARTBEAT_OVER_MS, writer: int
     return Fault.of(FaultKind.PAUSE, f"writer-{writer}", Call(pattern, (call,)), for_ms=for_ms)
 
 
-def asking(report: Path, version: str) -> CampaignRequest:
+def asking(report: Path, version: str, *, writers: str = "3", orders: bool = False) -> CampaignRequest:
     request = parse_request(
         argv=(), sut=f"hudi-java:{version}", mode="direct", storage=None, budget="400s", seed="1", guarantees=None,
-        profile=None, expect=None, report=str(report), writers="3",
+        profile=None, expect=None, report=str(report), writers=writers, orders=orders,
     )  # fmt: skip
     return replace(request, report=report)
 
@@ -91,3 +93,33 @@ def test_a_writer_that_dies_while_it_has_the_lock_leaves_it_and_its_files_to_oth
     assert told(played) == ["info", "ok"] and not broken
     locked = [(e.process, e.operation) for e in played.history.events if e.operation in ("lock", "unlock")]
     assert ("writer-2", "unlock") in locked
+
+
+def in_order(request: CampaignRequest, runs_max: int) -> Iterator[tuple[tuple[str, ...], frozenset[str], OrderRuns]]:
+    """How the writes of each order of two writers ended, what it broke, and what is known by then of all orders."""
+    with request.target.real_runs(request, lambda line: None) as runs:
+        assert isinstance(runs, OrderRuns)
+        for _ in range(runs_max):
+            drawn = runs.draw({})
+            assert drawn is not None
+            played = runs.play(drawn)
+            assert not played.trouble and not played.cut
+            runs.took(drawn, played, ())
+            failures = failures_in(played.history, played.findings or (), request.profile)
+            yield tuple(sorted(told(played))), frozenset(kind.guarantee for kind in failures), runs
+
+
+@pytest.mark.jvm
+def test_orders_of_two_writers_of_a_group_are_followed_and_a_lock_that_nobody_takes_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = asking(tmp_path, "1.2.0", writers="2", orders=True)
+    ends = set()
+    for told_, broken, runs in in_order(request, 30):
+        ends.add(told_)
+        assert not broken
+        (known,) = runs.searches.values()
+    assert ends == {("ok", "ok"), ("info", "ok")}
+    assert (known.run, known.again, known.strayed) == (30, 0, 0) and known.left > 1
+    monkeypatch.setitem(SHARING, "default", {"hoodie.write.lock.provider": NO_LOCK})
+    assert any("G26" in broken for _, broken, _ in in_order(request, 200))

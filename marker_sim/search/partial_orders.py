@@ -45,12 +45,12 @@ class Step(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class _Node:
-    """A place between steps. given: who had the turn there, in the order in which that was decided, and what it did
-    (None until a run tells); sleeps: the next steps of writers whose turn here leads to nothing new.
+    """A place between steps. given: who has the turn there, in the order in which that was decided, and what it does;
+    sleeps: the next steps of writers whose turn here leads to nothing new.
     """
 
     sleeps: dict[str, Step]
-    given: dict[str, Step | None] = field(default_factory=dict)
+    given: dict[str, Step] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,8 +125,7 @@ class PartialOrders:
             for writer, own in here.given.items():
                 if writer == step.writer:
                     break
-                if own is not None:
-                    asleep[writer] = own
+                asleep[writer] = own
             here.given[step.writer] = step
             nodes.append(_Node({writer: own for writer, own in asleep.items() if not own.meets(step)}))
         self._branch(steps, common, nodes)
@@ -144,10 +143,10 @@ class PartialOrders:
             seen.add(step.writer)
 
     def _add(self, steps: Sequence[Step], number: int, nodes: Sequence[_Node], writer: str) -> None:
-        nodes[number].given[writer] = None
         due = dict[str, Step]()
         for step in steps[number:]:
             due.setdefault(step.writer, step)
+        nodes[number].given[writer] = due[writer]
         self._open.append(Branch(tuple(steps[:number]), tuple(due.values()), writer, tuple(nodes[: number + 1])))
 
     def _branch(self, steps: Sequence[Step], common: int, nodes: Sequence[_Node]) -> None:

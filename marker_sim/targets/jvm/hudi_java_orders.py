@@ -39,9 +39,9 @@ _TOKEN = re.compile(UUID + r"|\d{17}")  # What differs between runs: file ids, a
 
 @dataclass(slots=True, kw_only=True)
 class OrderRuns(WriterRuns):
-    """The runs of one campaign; `targets.target.RealRuns` says what each method is for."""
+    """The runs of one campaign; `targets.target.RealRuns` says what each method is for. searches: by what of."""
 
-    _searches: dict[str, PartialOrders] = field(default_factory=dict)
+    searches: dict[str, PartialOrders] = field(default_factory=dict)
     _under_way: dict[int, tuple[str, Branch]] = field(default_factory=dict)
 
     def draw(self, reached: Mapping[str, int]) -> DrawnPoint | None:
@@ -49,7 +49,7 @@ class OrderRuns(WriterRuns):
         if self._drawn and self.program.left_s() - self.spared_s < 2 * self._took_s:
             return None
         for name in (OF, f"{OF}, one of which dies"):
-            orders = self._searches.setdefault(name, PartialOrders())
+            orders = self.searches.setdefault(name, PartialOrders())
             if (branch := orders.next()) is not None:
                 return self._point(name, branch)
             if orders.left:
@@ -68,19 +68,19 @@ class OrderRuns(WriterRuns):
         tally(played, self.tried, self.met)
         name, branch = self._under_way.pop(drawn.number)
         if len(played.calls) > 1:  # Else the time was over: it stays open.
-            self._searches[name].took(branch, ordered(*played.calls, deaths=name != OF))
+            self.searches[name].took(branch, ordered(*played.calls, deaths=name != OF))
 
     def complete(self, campaign: Campaign) -> Campaign:
         """Complete the result with how many orders there were; without all of the first kind nothing holds."""
-        first = self._searches.get(OF, PartialOrders())
+        first = self.searches.get(OF, PartialOrders())
         every = Deciding(
             name="every order", guarantees=DECIDES, mode=self.request.modes[0], tried=first.run, met=first.complete
         )
-        words = "; ".join(self._said(name) for name in self._searches)
+        words = "; ".join(self._said(name) for name in self.searches)
         return replace(super(WriterRuns, self).complete(campaign), walked=(), deciding=(every,), orders=words)
 
     def _said(self, name: str) -> str:
-        orders, words = self._searches[name], name.format(mode=self.request.modes[0])
+        orders, words = self.searches[name], name.format(mode=self.request.modes[0])
         if orders.complete:
             return f"{orders.run:,} {words}: complete"
         known = orders.run + orders.left + orders.strayed
