@@ -14,6 +14,7 @@ from properties.faces.search import Branch, PartialOrders, Step
 from properties.faces.targets import faults_of, ordered, touched
 from properties.faces.worlds import StorageCall
 
+TIMELINE = ".hoodie/timeline/"
 UUIDS = [f"{n:08x}-0000-4000-8000-{n:012x}" for n in range(4)]
 
 
@@ -27,7 +28,7 @@ def steps(*calls: tuple[str, str, str], deaths: bool = False) -> list[Step]:
     ("first", "second", "depends"),
     [
         (("open", "p0/a"), ("list", "p0"), True),
-        (("write", "p0/a"), ("list", "p0"), True),  # It tells sizes.
+        (("write", "p0/a"), ("get", "p0/a"), True),
         (("rename", "p0/a"), ("get", "p0/a"), True),
         (("delete", "p0/a"), ("stat", "p0/a"), True),
         (("rmdir", ".temp/1"), ("open", ".temp/1/p0/a"), True),
@@ -37,7 +38,10 @@ def steps(*calls: tuple[str, str, str], deaths: bool = False) -> list[Step]:
         (("open", "p0/a"), ("open", "p0/b"), False),
         (("open", "p0/a"), ("list", "p1"), False),
         (("get", "p0/a"), ("list", "p0"), False),
-        (("close", "p0/a"), ("list", "p0"), False),  # What it held is stored before.
+        (("write", "p0/a"), ("list", "p0"), False),  # Of which Hudi takes the names.
+        (("close", "p0/a"), ("get", "p0/a"), False),  # What it held is stored before.
+        (("open", TIMELINE + "1.inflight"), ("list", TIMELINE[:-1]), True),
+        (("open", f"{TIMELINE}1.inflight.{UUIDS[1]}"), ("list", TIMELINE[:-1]), False),
         (("mkdir", "p0"), ("list", "p0"), False),  # It was there.
         (("rmdir", ".temp/1"), ("open", ".temp/11/a"), False),
         (("lock", ""), ("open", "p0/a"), False),

@@ -4,8 +4,10 @@
 
 Two steps depend on each other when both touch one path, or one lists a folder, removes it or looks whether it is there
 and the other changes an entry of it, and at least one of them changes something; takings and releases of the lock do.
-A look that is no step, `getFileStatus`, goes with the step before it. What a file holds changes what a listing of its
-folder tells: its size. Pauses are short, so no heartbeat is ever late but that of a writer that died.
+A look that is no step, `getFileStatus`, goes with the step before it. Of a listing Hudi takes names: sizes are not
+counted, nor names that end with a UUID, under which an entry of the timeline is written first (HoodieTableMetaClient
+.scanHoodieInstantsFromFileSystem leaves them out, for InstantFileNameParserV2 wants no digit there). Pauses are short,
+so no heartbeat is ever late but that of a writer that died.
 
 When all orders were run, the same begins with one death: of a writer before any of its steps that change something,
 which is what others can tell apart.
@@ -35,6 +37,7 @@ OF = "orders of two writers of one file group, {mode} markers"
 _LOCK = "the lock"
 _DIES = " dies"  # The end of the name of a writer's death, which is a writer of one step.
 _TOKEN = re.compile(UUID + r"|\d{17}")  # What differs between runs: file ids, and instants.
+_UNSEEN = re.compile(r"^\.hoodie/timeline/[^/]*\.<[^/>]*>$")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -100,8 +103,8 @@ def ordered(base: Sequence[StorageCall], race: Sequence[StorageCall], *, deaths:
         if call.operation == EXPIRED:
             late.setdefault(writer, set()).add(HEARTBEATS + path)
         elif call.operation == PEEK:
-            if writer in last:
-                step = found[last[writer]]
+            step = found[last[writer]] if writer in last else None
+            if step is not None and step.name != f"list {path.rpartition('/')[0]}":  # It looks at each that it lists.
                 found[last[writer]] = step._replace(looks=step.looks | _looks(path))
         elif call.operation == DIED:
             gone = {_LOCK} if holder == writer else set[str]()
@@ -138,9 +141,13 @@ def touched(operation: str, path: str, also: Sequence[str]) -> tuple[set[str], s
             return {_LOCK}, {_LOCK}
         case "list":
             return _looks(path) | {f"{path}/"}, set()
-        case "open" | "write" | "rename" | "delete" | "rmdir" | "mkdir":
+        case "write":
+            return _looks(path), {path}
+        case "open" | "rename" | "delete" | "rmdir" | "mkdir":
             if operation == "mkdir" and MADE not in also:
                 return _looks(path), set()
+            if operation == "open" and _UNSEEN.search(path):
+                return _looks(path), {path}
             below_it = {f"{path}/", f"{path}//"} if operation == "rmdir" else set()
             gone = {name for each in also if each != MADE for name in (each, f"{each.rpartition('/')[0]}/")}
             return _looks(path), {path, folder} | below_it | gone
