@@ -117,9 +117,17 @@ def test_orders_of_two_writers_of_a_group_are_followed_and_a_lock_that_nobody_ta
     ends = set()
     for told_, broken, runs in in_order(request, 30):
         ends.add(told_)
-        assert not broken
+        assert broken <= {"G24"}  # As the next test shows.
         (known,) = runs.searches.values()
     assert ends == {("ok", "ok"), ("info", "ok")}
     assert (known.run, known.again, known.strayed) == (30, 0, 0) and known.left > 1
     monkeypatch.setitem(SHARING, "default", {"hoodie.write.lock.provider": NO_LOCK})
     assert any("G26" in broken for _, broken, _ in in_order(request, 200))
+
+
+@pytest.mark.jvm
+@pytest.mark.parametrize("version", ["1.1.1", "1.2.0"])
+def test_a_commit_that_began_first_and_wrote_last_is_hidden_behind_the_other(tmp_path: Path, version: str) -> None:
+    before_write = Fault.of(FaultKind.PAUSE, "writer-1", Call(r"\.hoodie/timeline$", ("list",), 2), for_ms=1_000)
+    ((played, broken),) = raced(asking(tmp_path, version), race(GROUP, GROUP, faults=(before_write,)))
+    assert told(played) == ["ok", "ok"] and broken == {"G24"}

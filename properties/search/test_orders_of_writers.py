@@ -10,7 +10,7 @@ import pytest
 from marker_sim.errors import UsageError
 from marker_sim.faults import FaultKind
 from properties.faces.cli import parse_request
-from properties.faces.search import Branch, PartialOrders, Step
+from properties.faces.search import OpenOrder, OrderedStep, PartialOrders
 from properties.faces.targets import faults_of, ordered, touched
 from properties.faces.worlds import StorageCall
 
@@ -18,7 +18,7 @@ TIMELINE = ".hoodie/timeline/"
 UUIDS = [f"{n:08x}-0000-4000-8000-{n:012x}" for n in range(4)]
 
 
-def steps(*calls: tuple[str, str, str], deaths: bool = False) -> list[Step]:
+def steps(*calls: tuple[str, str, str], deaths: bool = False) -> list[OrderedStep]:
     """The steps of calls: writer, operation, path below the table."""
     race = [StorageCall(f"writer-{who}", "driver", operation, f"t9/{path}") for who, operation, path in calls]
     return ordered((), race, deaths=deaths)
@@ -87,12 +87,12 @@ def test_each_change_of_turn_is_a_pause_but_where_a_writer_waits_for_the_lock_or
         ("2", "lock", ""), ("2", "unlock", ""),
     )  # fmt: skip
     due = steps(("2", "get", "a"))
-    found = faults_of(Branch(tuple(done), tuple(due), "writer-2"))
+    found = faults_of(OpenOrder(tuple(done), tuple(due), "writer-2"))
     # The first is paused before it opens b; the second waits for the lock, and the first is over after it let it go.
     assert [(fault.target, fault.kind, fault.trigger.operations) for fault in found] == [  # type: ignore[union-attr]
         ("writer-1", FaultKind.PAUSE, ("open",))
     ]
-    assert faults_of(Branch()) == ()
+    assert faults_of(OpenOrder()) == ()
 
 
 def test_a_writer_dies_before_any_of_its_changes_and_the_other_one_goes_on() -> None:
@@ -100,15 +100,15 @@ def test_a_writer_dies_before_any_of_its_changes_and_the_other_one_goes_on() -> 
     done = steps(*calls, deaths=True)
     assert [step.writer for step in done[-2:]] == ["writer-1 dies", "writer-2 dies"]
     orders = PartialOrders()
-    first = orders.next()
+    first = orders.pick()
     assert first is not None
-    orders.took(first, done)
+    orders.learn(first, done)
     struck = set()
-    while (branch := orders.next()) is not None:
+    while (branch := orders.pick()) is not None:
         for fault in faults_of(branch):
             if fault.kind is FaultKind.KILL:
                 struck.add((fault.target, fault.trigger.pattern))  # type: ignore[union-attr]
-        orders.took(branch, [*branch.steps, _death_of(branch)])
+        orders.learn(branch, [*branch.steps, _death_of(branch)])
     assert {(target, pattern.strip("$")) for target, pattern in struck} == {
         ("writer-1", "a"),
         ("writer-1", "c"),
@@ -116,8 +116,8 @@ def test_a_writer_dies_before_any_of_its_changes_and_the_other_one_goes_on() -> 
     }
 
 
-def _death_of(branch: Branch) -> Step:
-    return Step(branch.writer, "death", changes=frozenset({branch.writer.removesuffix(" dies")}))
+def _death_of(branch: OpenOrder) -> OrderedStep:
+    return OrderedStep(branch.writer, "death", changes=frozenset({branch.writer.removesuffix(" dies")}))
 
 
 @pytest.mark.parametrize("writers", [{"writers": "3"}, {}, {"writers": "2", "mode": "both"}])
@@ -141,7 +141,7 @@ def test_random_orders_of_two_writers_are_made_by_pauses_that_each_run_can_follo
             who = rng.choice([n for n, own in enumerate(left) if own])
             calls.append((str(who + 1), *left[who].pop(0)))
         done = steps(*calls)
-        branch = Branch(tuple(done[:-1]), (done[-1],), done[-1].writer)
+        branch = OpenOrder(tuple(done[:-1]), (done[-1],), done[-1].writer)
         assert gate(names, faults_of(branch)) == [(step.writer, step.name) for step in done]
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from properties.faces.search import Branch, PartialOrders, Step
+from properties.faces.search import OpenOrder, OrderedStep, PartialOrders
 
 # What a writer does: an operation and a name; `look` gets what is there, `set` puts what it was given.
 Running = Generator[tuple[str, str, int], int, None]
@@ -24,7 +24,7 @@ class Toy:
     programs: dict[str, Program]
     values: Counter[str] = field(default_factory=Counter)
     holder: str | None = None
-    done: list[Step] = field(default_factory=list)
+    done: list[OrderedStep] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.running = {writer: program() for writer, program in self.programs.items()}
@@ -46,7 +46,7 @@ class Toy:
         touched = frozenset({name})
         changes = frozenset[str]() if operation == "look" else touched
         gives = touched if operation == "unlock" else frozenset()
-        self.done.append(Step(writer, f"{operation} {name}", touched, changes, gives))
+        self.done.append(OrderedStep(writer, f"{operation} {name}", touched, changes, gives))
         running = self.running[writer]
         try:
             self.due[writer] = running.send(seen)
@@ -62,7 +62,7 @@ class Toy:
             self.go(writer)
 
 
-def order_of(steps: Sequence[Step]) -> frozenset[object]:
+def order_of(steps: Sequence[OrderedStep]) -> frozenset[object]:
     """What is the same of two orders that are one: of each pair of steps that touch one thing, which comes first."""
     numbers, placed = Counter[str](), []
     for step in steps:
@@ -93,7 +93,7 @@ def all_orders(programs: dict[str, Program]) -> dict[frozenset[object], Counter[
     return found
 
 
-def played(programs: dict[str, Program], branch: Branch) -> Toy:
+def played(programs: dict[str, Program], branch: OpenOrder) -> Toy:
     toy = Toy(programs)
     for step in branch.steps:
         toy.go(step.writer)
@@ -105,16 +105,16 @@ def searched(programs: dict[str, Program], at_once: int = 1) -> tuple[PartialOrd
     """The search to its end, with how often it ran each order. at_once: how many branches are under way."""
     orders, seen = PartialOrders(), Counter[frozenset[object]]()
     rng = random.Random(1)
-    under_way: list[Branch] = []
+    under_way: list[OpenOrder] = []
     while True:
-        while len(under_way) < at_once and (branch := orders.next()) is not None:
+        while len(under_way) < at_once and (branch := orders.pick()) is not None:
             under_way.append(branch)
         if not under_way:
             return orders, seen
         branch = under_way.pop(rng.randrange(len(under_way)))
         toy = played(programs, branch)
         seen[order_of(toy.done)] += 1
-        orders.took(branch, toy.done)
+        orders.learn(branch, toy.done)
 
 
 def drawn(rng: random.Random, steps: int, names: str, *, locks: bool) -> Program:
@@ -197,10 +197,10 @@ def test_a_lost_update_is_found_and_a_lock_avoids_it() -> None:
     for program, sums in ((adds, {1, 2}), (locked, {2})):
         programs = {"w0": program, "w1": program}
         orders, found = PartialOrders(), set()
-        while (branch := orders.next()) is not None:
+        while (branch := orders.pick()) is not None:
             toy = played(programs, branch)
             found.add(toy.values["sum"])
-            orders.took(branch, toy.done)
+            orders.learn(branch, toy.done)
         assert found == sums and orders.complete
 
 
@@ -211,15 +211,15 @@ def test_a_run_that_does_not_do_what_was_done_before_is_counted_and_the_search_i
 
     programs = {"w0": sets, "w1": sets}
     orders = PartialOrders()
-    first = orders.next()
+    first = orders.pick()
     assert first is not None
-    orders.took(first, played(programs, first).done)
-    second = orders.next()
+    orders.learn(first, played(programs, first).done)
+    second = orders.pick()
     assert second is not None and orders.left >= 1
     for _ in range(2):
-        orders.took(second, played(programs, first).done)
+        orders.learn(second, played(programs, first).done)
         assert orders.run == 1 and not orders.complete
     assert orders.strayed == 1
-    while (branch := orders.next()) is not None:
-        orders.took(branch, played(programs, branch).done)
+    while (branch := orders.pick()) is not None:
+        orders.learn(branch, played(programs, branch).done)
     assert not orders.complete

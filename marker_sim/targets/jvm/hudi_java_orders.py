@@ -1,4 +1,4 @@
-"""Runs of two writers of one file group in every order of their steps (search/partial_orders.py), each once.
+"""Runs of two writers of one file group in every order of their steps (search/orders/partial_orders.py), each once.
 
     a race ─► its steps in their order, with what each touches ─► the next order ─► a pause before each change of turn
 
@@ -24,7 +24,7 @@ from marker_sim.faults import Fault, FaultKind
 from marker_sim.outcome.failure import Kind
 from marker_sim.outcome.result import Campaign, Deciding
 from marker_sim.search.numbered_calls import UUID, numbered
-from marker_sim.search.partial_orders import Branch, PartialOrders, Step
+from marker_sim.search.orders.partial_orders import OpenOrder, OrderedStep, PartialOrders
 from marker_sim.targets.hudi_java_runs import DrawnPoint
 from marker_sim.targets.hudi_java_walk import below, table_of
 from marker_sim.targets.hudi_spark_runs import tally
@@ -45,7 +45,7 @@ class OrderRuns(WriterRuns):
     """The runs of one campaign; `targets.target.RealRuns` says what each method is for. searches: by what of."""
 
     searches: dict[str, PartialOrders] = field(default_factory=dict)
-    _under_way: dict[int, tuple[str, Branch]] = field(default_factory=dict)
+    _under_way: dict[int, tuple[str, OpenOrder]] = field(default_factory=dict)
 
     def draw(self, reached: Mapping[str, int]) -> DrawnPoint | None:
         """The next run, None when none fits into the budget, all were run, or those that run may tell of more."""
@@ -53,13 +53,13 @@ class OrderRuns(WriterRuns):
             return None
         for name in (OF, f"{OF}, one of which dies"):
             orders = self.searches.setdefault(name, PartialOrders())
-            if (branch := orders.next()) is not None:
+            if (branch := orders.pick()) is not None:
                 return self._point(name, branch)
             if orders.left:
                 return None
         return None
 
-    def _point(self, name: str, branch: Branch) -> DrawnPoint:
+    def _point(self, name: str, branch: OpenOrder) -> DrawnPoint:
         self._drawn += 1
         self._under_way[self._drawn] = name, branch
         base = table_of(self.request.modes[0], self.request.seed, shape=SHAPE, storage=self.request.storage)
@@ -71,7 +71,7 @@ class OrderRuns(WriterRuns):
         tally(played, self.tried, self.met)
         name, branch = self._under_way.pop(drawn.number)
         if len(played.calls) > 1:  # Else the time was over: it stays open.
-            self.searches[name].took(branch, ordered(*played.calls, deaths=name != OF))
+            self.searches[name].learn(branch, ordered(*played.calls, deaths=name != OF))
 
     def complete(self, campaign: Campaign) -> Campaign:
         """Complete the result with how many orders there were; without all of the first kind nothing holds."""
@@ -91,12 +91,12 @@ class OrderRuns(WriterRuns):
         return f"{orders.run:,} {words}, of at least {known:,} ({100 * orders.run // known} %){strayed}"
 
 
-def ordered(base: Sequence[StorageCall], race: Sequence[StorageCall], *, deaths: bool = False) -> list[Step]:
+def ordered(base: Sequence[StorageCall], race: Sequence[StorageCall], *, deaths: bool = False) -> list[OrderedStep]:
     """The steps of a race in their order, with paths and names that are the same in each run.
 
     base: the calls before the race. deaths: whether each writer has one that may come at any time, at the end as well.
     """
-    named, found, last = _Names(base), list[Step](), dict[str, int]()
+    named, found, last = _Names(base), list[OrderedStep](), dict[str, int]()
     holder, late, struck = "", dict[str, set[str]](), None
     for call in race:
         writer, path = call.process, named.path(call)
@@ -120,14 +120,14 @@ def ordered(base: Sequence[StorageCall], race: Sequence[StorageCall], *, deaths:
             holder = {"lock": writer, "unlock": ""}.get(call.operation, holder)
             last[writer] = len(found)
             name = f"{call.operation} {path}"
-            found.append(Step(writer, name, frozenset(looks), frozenset(changes), frozenset(gives), call))
+            found.append(OrderedStep(writer, name, frozenset(looks), frozenset(changes), frozenset(gives), call))
     if deaths and not any(step.writer.endswith(_DIES) for step in found):
         found += [_death(writer, set(), set(), None) for writer in last]
     return found
 
 
-def _death(writer: str, changes: set[str], gives: set[str], call: StorageCall | None) -> Step:
-    return Step(writer + _DIES, "death", frozenset(), frozenset({writer, *changes}), frozenset(gives), call)
+def _death(writer: str, changes: set[str], gives: set[str], call: StorageCall | None) -> OrderedStep:
+    return OrderedStep(writer + _DIES, "death", frozenset(), frozenset({writer, *changes}), frozenset(gives), call)
 
 
 def touched(operation: str, path: str, also: Sequence[str]) -> tuple[set[str], set[str]]:
@@ -181,7 +181,7 @@ class _Names:
         return _TOKEN.sub(name, call.path.partition("/")[2] if "/" in call.path else call.path)
 
 
-def faults_of(branch: Branch) -> tuple[Fault, ...]:
+def faults_of(branch: OpenOrder) -> tuple[Fault, ...]:
     """The pauses, and the death, that make two writers do the steps of a branch and then let its writer go on."""
     calls = dict[str, list[StorageCall]]()
     for step in (*branch.steps, *branch.due):
@@ -191,7 +191,7 @@ def faults_of(branch: Branch) -> tuple[Fault, ...]:
     named = {writer: [*map(below, numbered(own))] for writer, own in calls.items()}
     found, done, dead = list[Fault](), Counter[str](), set[str]()
     turn, holder = writer_name(0), ""
-    for step in (*branch.steps, Step(branch.writer, "")) if branch.writer else ():
+    for step in (*branch.steps, OrderedStep(branch.writer, "")) if branch.writer else ():
         writer = step.writer.removesuffix(_DIES)
         due = named[turn][done[turn] :][:1]
         if writer != turn and turn not in dead and due and not (due[0].operations == ("lock",) and holder):

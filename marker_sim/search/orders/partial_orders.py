@@ -21,7 +21,7 @@ from typing import NamedTuple
 from marker_sim.worlds.interceptor import StorageCall
 
 
-class Step(NamedTuple):
+class OrderedStep(NamedTuple):
     """One step of a writer.
 
     name: what it does, without what differs between runs that do the same.
@@ -38,7 +38,7 @@ class Step(NamedTuple):
     gives: frozenset[str] = frozenset()
     call: StorageCall | None = None
 
-    def meets(self, later: Step) -> frozenset[str]:
+    def meets(self, later: OrderedStep) -> frozenset[str]:
         """What one of two steps changes and the other looks at: if anything, their order matters."""
         return (self.changes & later.looks) | (self.looks & later.changes)
 
@@ -49,20 +49,20 @@ class _Node:
     sleeps: the next steps of writers whose turn here leads to nothing new.
     """
 
-    sleeps: dict[str, Step]
-    given: dict[str, Step] = field(default_factory=dict)
+    sleeps: dict[str, OrderedStep]
+    given: dict[str, OrderedStep] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Branch:
+class OpenOrder:
     """An order to run: some steps as they were, then one writer, who keeps the turn until it has to give it.
 
     steps: as an earlier run made them. due: what each writer did next there. writer: "" for the first run, in which
     everybody is free.
     """
 
-    steps: tuple[Step, ...] = ()
-    due: tuple[Step, ...] = ()
+    steps: tuple[OrderedStep, ...] = ()
+    due: tuple[OrderedStep, ...] = ()
     writer: str = ""
     _nodes: tuple[_Node, ...] = ()
 
@@ -79,8 +79,8 @@ class PartialOrders:
     again: int = 0
     strayed: int = 0
     _under_way: int = 0
-    _tried: set[Branch] = field(default_factory=set)
-    _open: list[Branch] = field(default_factory=lambda: [Branch(_nodes=(_Node({}),))])
+    _tried: set[OpenOrder] = field(default_factory=set)
+    _open: list[OpenOrder] = field(default_factory=lambda: [OpenOrder(_nodes=(_Node({}),))])
 
     @property
     def left(self) -> int:
@@ -92,14 +92,14 @@ class PartialOrders:
         """Whether every order was run."""
         return not self.left and not self.strayed
 
-    def next(self) -> Branch | None:
+    def pick(self) -> OpenOrder | None:
         """The next order, the newest first, which keeps few open; None while none is known."""
         if not self._open:
             return None
         self._under_way += 1
         return self._open.pop()
 
-    def took(self, branch: Branch, steps: Sequence[Step]) -> None:
+    def learn(self, branch: OpenOrder, steps: Sequence[OrderedStep]) -> None:
         """Take in the steps of the run of a branch, of all writers in their order."""
         self._under_way -= 1
         common = len(branch.steps)
@@ -130,7 +130,7 @@ class PartialOrders:
             nodes.append(_Node({writer: own for writer, own in asleep.items() if not own.meets(step)}))
         self._branch(steps, common, nodes)
 
-    def _wake(self, steps: Sequence[Step], number: int, nodes: Sequence[_Node]) -> None:
+    def _wake(self, steps: Sequence[OrderedStep], number: int, nodes: Sequence[_Node]) -> None:
         """Add a branch for somebody who could go on where a writer went on that should have slept."""
         node, seen, held = nodes[number], set[str](), set[str]()
         touched = set[str]()
@@ -142,14 +142,14 @@ class PartialOrders:
                 return
             seen.add(step.writer)
 
-    def _add(self, steps: Sequence[Step], number: int, nodes: Sequence[_Node], writer: str) -> None:
-        due = dict[str, Step]()
+    def _add(self, steps: Sequence[OrderedStep], number: int, nodes: Sequence[_Node], writer: str) -> None:
+        due = dict[str, OrderedStep]()
         for step in steps[number:]:
             due.setdefault(step.writer, step)
         nodes[number].given[writer] = due[writer]
-        self._open.append(Branch(tuple(steps[:number]), tuple(due.values()), writer, tuple(nodes[: number + 1])))
+        self._open.append(OpenOrder(tuple(steps[:number]), tuple(due.values()), writer, tuple(nodes[: number + 1])))
 
-    def _branch(self, steps: Sequence[Step], common: int, nodes: Sequence[_Node]) -> None:
+    def _branch(self, steps: Sequence[OrderedStep], common: int, nodes: Sequence[_Node]) -> None:
         """Add a branch for each race whose second step is new."""
         past = _pasts(steps)
         for second in range(common, len(steps)):
@@ -161,7 +161,7 @@ class PartialOrders:
                 self._add(steps, first, nodes, writer)
 
 
-def _pasts(steps: Sequence[Step]) -> list[dict[str, int]]:
+def _pasts(steps: Sequence[OrderedStep]) -> list[dict[str, int]]:
     """By step, the number of its last step of each writer that it comes after in every order equal to this one."""
     found: list[dict[str, int]] = []
     last, own = dict[str, int](), dict[str, list[int]]()
@@ -188,7 +188,7 @@ def _join(past: dict[str, int], other: dict[str, int]) -> None:
         past[writer] = max(number, past.get(writer, -1))
 
 
-def _races(steps: Sequence[Step], past: Sequence[dict[str, int]], second: int) -> list[int]:
+def _races(steps: Sequence[OrderedStep], past: Sequence[dict[str, int]], second: int) -> list[int]:
     """The last step of each other writer that could have come after this one and did not."""
     step, found = steps[second], list[int]()
     before = next((n for n in range(second - 1, -1, -1) if steps[n].writer == step.writer), None)
@@ -203,7 +203,7 @@ def _races(steps: Sequence[Step], past: Sequence[dict[str, int]], second: int) -
     return found
 
 
-def _starts(steps: Sequence[Step], past: Sequence[dict[str, int]], first: int, second: int) -> list[str]:
+def _starts(steps: Sequence[OrderedStep], past: Sequence[dict[str, int]], first: int, second: int) -> list[str]:
     """The writers with whom the turned race can begin: of what does not come after its first step, whatever comes after
     nothing else of that.
     """
