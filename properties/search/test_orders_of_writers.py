@@ -96,7 +96,10 @@ def test_each_change_of_turn_is_a_pause_but_where_a_writer_waits_for_the_lock_or
 
 
 def test_a_writer_dies_before_any_of_its_changes_and_the_other_one_goes_on() -> None:
-    calls = [("1", "open", "a"), ("1", "list", "b"), ("1", "open", "c"), ("2", "open", "d")]
+    calls = [
+        ("1", "lock", ""), ("1", "open", "a"), ("1", "list", "b"), ("1", "open", "c"), ("1", "unlock", ""),
+        ("2", "open", "d"),
+    ]  # fmt: skip
     done = steps(*calls, deaths=True)
     assert [step.writer for step in done[-2:]] == ["writer-1 dies", "writer-2 dies"]
     orders = PartialOrders()

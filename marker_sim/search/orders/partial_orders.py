@@ -132,14 +132,17 @@ class PartialOrders:
 
     def _wake(self, steps: Sequence[OrderedStep], number: int, nodes: Sequence[_Node]) -> None:
         """Add a branch for somebody who could go on where a writer went on that should have slept."""
-        node, seen, held = nodes[number], set[str](), set[str]()
-        touched = set[str]()
-        for step in steps[number:]:
-            held |= step.gives - touched
-            touched |= step.looks | step.changes
-            if step.writer not in seen | node.sleeps.keys() and not held & (step.looks | step.changes):
+        node, left = nodes[number], steps[number:]
+        seen, held, touched = set[str](), set[str](), set[str]()
+        for step in left:
+            own = [each for each in left if each.writer == step.writer]
+            matters = any(one.meets(each) for one in own for each in left if each.writer != step.writer)
+            free = not held & (step.looks | step.changes)
+            if matters and free and step.writer not in seen | node.sleeps.keys():
                 self._add(steps, number, nodes, step.writer)
                 return
+            held |= step.gives - touched
+            touched |= step.looks | step.changes
             seen.add(step.writer)
 
     def _add(self, steps: Sequence[OrderedStep], number: int, nodes: Sequence[_Node], writer: str) -> None:

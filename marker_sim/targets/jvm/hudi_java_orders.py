@@ -9,8 +9,8 @@ counted, nor names that end with a UUID, under which an entry of the timeline is
 .scanHoodieInstantsFromFileSystem leaves them out, for InstantFileNameParserV2 wants no digit there). Pauses are short,
 so no heartbeat is ever late but that of a writer that died.
 
-When all orders were run, the same begins with one death: of a writer before any of its steps that change something,
-which is what others can tell apart.
+When all orders were run, the same begins with one death: of a writer before any of its calls that change something,
+which is what others can tell apart; a lock that it had is free.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def ordered(base: Sequence[StorageCall], race: Sequence[StorageCall], *, deaths:
             gives = {_LOCK} & changes if call.operation == "unlock" else set[str]()
             if deaths:
                 looks = looks | {writer}
-                gives = gives if changes else {writer}
+                gives = gives if changes - {_LOCK} else gives | {writer}
             holder = {"lock": writer, "unlock": ""}.get(call.operation, holder)
             last[writer] = len(found)
             name = f"{call.operation} {path}"
