@@ -72,6 +72,7 @@ BatchThreads = Annotated[
 Writers = Annotated[
     str | None, typer.Option(metavar="N", help="Writers of one table at once, 2 or 3; --sut hudi-java:VERSION alone.")
 ]
+Orders = Annotated[bool, typer.Option("--orders", help="Every order of two writers' steps, with --mode direct.")]
 Identity = Annotated[
     bool, typer.Option("--identity", help="The server honours `requestid`: a resend gets the first answer.")
 ]

@@ -82,6 +82,7 @@ def verify(
     identity: given.Identity = False,
     batch_threads: given.BatchThreads = None,
     writers: given.Writers = None,
+    orders: given.Orders = False,
     s3_endpoint: given.S3Endpoint = None,
     s3_bucket: given.S3Bucket = None,
     s3_access_key: given.S3AccessKey = None,

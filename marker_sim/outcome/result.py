@@ -139,7 +139,7 @@ class Campaign:
     deciding: the places and conditions that decide guarantees, if any.
     floor: the share of those of a guarantee that must be met before it holds.
     listed: a row of each run of a plan, when that was asked for.
-    walked: the calls of a walk, if there was one.
+    walked: the calls of a walk, if there was one. orders: how complete an enumeration of orders was, "" for none.
     """
 
     sut: str
@@ -165,6 +165,7 @@ class Campaign:
     fault_rows: tuple[MatrixRow, ...] = ()
     listed: tuple[RunRow, ...] = ()
     walked: tuple[WalkedCall, ...] = ()
+    orders: str = ""
 
     @property
     def runs(self) -> int:

@@ -105,7 +105,8 @@ def _tried(outcome: VerdictOutcome) -> str:
     judged = f"{sum(row.judged for row in rows):,} judgements of {len({row.id for row in rows})} guarantees."
     canary = campaign.canary
     caught = f" {canary.guarantee} caught a planted defect, {canary.mutant}." if canary and canary.caught else ""
-    return f"{counted(campaign.runs, 'run')}{where}, with {made}. {judged}{caught}"
+    orders = f" {campaign.orders}." if campaign.orders else ""
+    return f"{counted(campaign.runs, 'run')}{where}, with {made}. {judged}{caught}{orders}"
 
 
 def _most(counts: Counter[str], what: str) -> str:

@@ -138,7 +138,9 @@ def print_outcome(
     for line in lines:
         _say(console, line)
     met = f"{sum(each.met > 0 for each in decides)} of {len(decides)} deciding situations" if decides else ""
-    tried = ", ".join(part for part in (walk_share(campaign.walked), met, f"seed {campaign.seed}") if part)
+    tried = ", ".join(
+        part for part in (walk_share(campaign.walked), campaign.orders, met, f"seed {campaign.seed}") if part
+    )
     runs = f"{counted(campaign.runs, 'run')} in {campaign.duration_s:.1f} s"
     _say(console, verdict, f": {campaign.sut}, {runs}, {tried}", f"; {where}" if where else "")
 

@@ -148,6 +148,7 @@ class VerdictOutcome:
         planted, against = campaign.canary, self.against
         optional = {
             "walk": [asdict(each) for each in campaign.walked] or None,
+            "orders": campaign.orders or None,
             "canary": planted
             and {
                 "mutant": planted.mutant,

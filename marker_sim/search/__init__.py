@@ -10,6 +10,7 @@ site_faults.py   faults at named sites
 scenarios.py     situations that independent draws seldom produce; scenarios_of_operations.py, scenarios_of_writes.py
 seeds.py         the seed of each plan of a search, and the random numbers that a plan is drawn by
 numbered_calls.py  numbered storage calls, what each can meet, and the order of a walk over them
+orders/          the orders of the steps of a few writers, those that end alike once
 walks.py         each storage call of a short workload of a real server, numbered and then failed or made its last
 shrinking/       a failing plan made smaller
 """

@@ -29,8 +29,8 @@ CHANGES = {
     "s3": ("put", "delete"),
 }
 # Parts of a name that may be others in the next run: UUIDs, numbers, hexadecimal ones, those of Python's `tempfile`.
-_UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-VARYING = re.compile(_UUID + r"|(?<![A-Za-z0-9])(?=[a-f]*\d)[0-9a-f]{4,}(?![A-Za-z0-9])|(?<=tmp)[a-z0-9_]{8}|\d+")
+UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+VARYING = re.compile(UUID + r"|(?<![A-Za-z0-9])(?=[a-f]*\d)[0-9a-f]{4,}(?![A-Za-z0-9])|(?<=tmp)[a-z0-9_]{8}|\d+")
 IN_A_ROW = 4
 _AT_ONCE_MS = 1_200  # How long a caller waits for a reply that never comes.
 
@@ -237,7 +237,7 @@ def _rank(came: str) -> int:
 
 def _pattern(path: str) -> str:
     folder, name = parted(path)
-    varying = (_UUID if "-" in each[0] else "[0-9a-z_]+" for each in VARYING.finditer(name))
+    varying = (UUID if "-" in each[0] else "[0-9a-z_]+" for each in VARYING.finditer(name))
     parts = (re.escape(fixed) + next(varying, "") for fixed in VARYING.split(name))
     return f"^{re.escape(folder)}{''.join(parts)}$"
 

@@ -18,7 +18,7 @@ from marker_sim.search.seeds import plan_seed
 from marker_sim.surroundings.requirements import lacking
 from marker_sim.targets.server_settings import batching
 from marker_sim.targets.target import (
-    REFUSED,
+    OF_WRITERS,
     SERVERS,
     CampaignRequest,
     RealRuns,
@@ -28,9 +28,7 @@ from marker_sim.targets.target import (
 )
 
 COMPOSED = "{threads} {interval_ms}"  # Placeholders in every command that the kit composes.
-OF_SERVER = TargetCapabilities(
-    profile="http", world=SERVERS, modes=("timeline",), refuses={"writers": REFUSED["writers"]}
-)
+OF_SERVER = TargetCapabilities(profile="http", world=SERVERS, modes=("timeline",), refuses=OF_WRITERS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

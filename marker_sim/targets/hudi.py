@@ -22,7 +22,7 @@ from marker_sim.reading import either
 from marker_sim.surroundings.requirements import find_java, spark_home
 from marker_sim.targets.http import HttpTarget, check_packages, check_surroundings
 from marker_sim.targets.jvm.bundles import BuiltBundle, Jars, is_path, read_bundle
-from marker_sim.targets.target import REFUSED, SERVERS, CampaignRequest, Target, TargetCapabilities
+from marker_sim.targets.target import OF_WRITERS, SERVERS, CampaignRequest, Target, TargetCapabilities
 
 NAME = "hudi"
 VERSIONS = ("0.15.0", "1.0.2", "1.1.1", "1.2.0")
@@ -46,7 +46,7 @@ OF_HUDI = TargetCapabilities(
         "start": ", whose command the kit composes; leave --start out",
         "identity": ", whose requests carry none; leave --identity out",
         "batch_threads": ", which the kit tells them; leave it out",
-        "writers": REFUSED["writers"],
+        **OF_WRITERS,
     },
 )
 

@@ -39,21 +39,25 @@ OF_JAVA = TargetCapabilities(
     profile="hudi-spark",
     world=TABLES,
     alone=True,
-    refuses={option: BELONGS_TO_HTTP for option in SERVER_OPTIONS if option != "writers"},
+    refuses=dict.fromkeys(SERVER_OPTIONS[:-2], BELONGS_TO_HTTP),
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HudiJavaTarget(Target):
-    """The write path of a version, by its Java client. built: its jars, () for a released version."""
+    """The write path of a version, by its Java client.
+
+    built: its jars, () for a released version. writers: how many at once, 0 for one by one. orders: in every order.
+    """
 
     can: TargetCapabilities = OF_JAVA
     built: tuple[Path, ...] = ()
     writers: int = 0
+    orders: bool = False
 
     def started_by(self, server: ServerOptions) -> Target:
         """The target with several writers, if they are asked for."""
-        return replace(self, writers=server.writers or 0)
+        return replace(self, writers=server.writers or 0, orders=server.orders)
 
     def prepare(self, request: CampaignRequest, progress: Callable[[str], None]) -> None:
         """Check or fetch packages, Java, the bundle and the client."""
@@ -62,6 +66,8 @@ class HudiJavaTarget(Target):
                 f"--writers was given with --storage {request.storage}; several writers run on local files, whose calls"
                 " the kit lets through one by one: write --storage local, or leave --writers out"
             )
+        if self.orders and (self.writers != 2 or request.modes != ("direct",)):
+            raise UsageError("--orders was given; write --writers 2 --mode direct beside it, or leave --orders out")
         check_packages(self.sut, f"{NAME} on {request.storage}")
         find_java()
         self._jars(request.storage, progress)
@@ -78,9 +84,10 @@ class HudiJavaTarget(Target):
 
         made = None
         if self.writers:
+            from marker_sim.targets.jvm.hudi_java_orders import OrderRuns
             from marker_sim.targets.jvm.hudi_java_writers import WriterRuns
 
-            made = partial(WriterRuns, writers=self.writers)
+            made = partial(OrderRuns if self.orders else WriterRuns, writers=self.writers)
         return open_runs(request, self.version, find_java(), self._jars(request.storage, progress), progress, made)
 
     def script_settings(self) -> dict[str, str]:

@@ -40,10 +40,10 @@ SERVER_OPTIONS = (
     "s3_access_key",
     "s3_secret_key",
     "writers",
+    "orders",
 )
-REFUSED = dict.fromkeys(SERVER_OPTIONS, BELONGS_TO_HTTP) | {
-    "writers": "; it belongs to --sut hudi-java:VERSION, so leave it out"
-}
+OF_WRITERS = dict.fromkeys(SERVER_OPTIONS[-2:], "; it belongs to --sut hudi-java:VERSION, so leave it out")
+REFUSED = dict.fromkeys(SERVER_OPTIONS, BELONGS_TO_HTTP) | OF_WRITERS
 SERVERS = "real servers"  # The world of timeline servers.
 TABLES = "Spark"  # The world of targets that write tables.
 JOBS = "jobs of Spark"  # The world of the write client on Spark.
@@ -82,7 +82,7 @@ class ServerOptions:
     identity: whether creates carry `requestid`.
     batch_threads: how many it has, None for what `{threads}` tells it, or Hudi's default.
     endpoint: an object store of the user's own, None for the kit's front.
-    writers: how many write a table at once, None for one.
+    writers: how many write a table at once, None for one. orders: whether in every order of their steps.
     """
 
     start: str = ""
@@ -92,6 +92,7 @@ class ServerOptions:
     batch_threads: int | None = None
     endpoint: Endpoint | None = None
     writers: int | None = None
+    orders: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form, without the keys of an endpoint."""

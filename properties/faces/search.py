@@ -3,6 +3,7 @@
 from marker_sim.search.hostile_plans import make_hostile_plan
 from marker_sim.search.merged_plans import CONFINED_FAULTS, NAME_IN_FORMS_MAX, ODD_TABLES, make_merged_plan
 from marker_sim.search.numbered_calls import CHANGES, FATES, WalkPoint, fates_of, numbered, shown
+from marker_sim.search.orders.partial_orders import OpenOrder, OrderedStep, PartialOrders
 from marker_sim.search.power_plans import KEEPS
 from marker_sim.search.scenarios import Scenario
 from marker_sim.search.scenarios_of_operations import OF_OPERATIONS

@@ -38,16 +38,15 @@ RACE = Plan(
 
 def test_each_step_of_each_writer_has_a_pause_before_it_which_names_it_in_another_table() -> None:
     calls = [
-        [
-            StorageCall("writer-1", "driver", "lock", "t7/"),
-            StorageCall("writer-1", "driver", "open", "t7/p0/a-1.parquet"),
-        ],
-        [StorageCall("writer-2", "driver", "open", f"t7/p0/b-{n}.parquet") for n in (1, 2)],
+        StorageCall("writer-1", "driver", "lock", "t7/"),
+        StorageCall("writer-2", "driver", "open", "t7/p0/b-1.parquet"),
+        StorageCall("writer-1", "driver", "open", "t7/p0/a-1.parquet"),
+        StorageCall("writer-2", "driver", "open", "t7/p0/b-2.parquet"),
     ]
     found = steps_of_writers(calls)
-    assert [fault.target for fault in found] == ["writer-1", "writer-1", "writer-2", "writer-2"]
-    assert [fault.n for fault in found] == [1, 1, 1, 2] and all(fault.kind is FaultKind.PAUSE for fault in found)
-    assert not any("t7" in str(fault.trigger) for fault in found)
+    assert [fault.target for fault, _ in found] == ["writer-1", "writer-1", "writer-2", "writer-2"]
+    assert [fault.n for fault, _ in found] == [1, 1, 1, 2] and all(fault.kind is FaultKind.PAUSE for fault, _ in found)
+    assert not any("t7" in str(fault.trigger) for fault, _ in found)
 
 
 def test_a_plan_of_writers_reads_as_one_and_is_stored_and_read_again() -> None:
@@ -78,9 +77,10 @@ def call(operation: str, path: str, writer: int = 1) -> StorageCall:
 
 
 LOCK = ".hoodie/lock"
+FIRST = (call("stat", LOCK), call("open", LOCK), call("open", "p0/a-1.parquet"), call("delete", LOCK))
 CALLS = (
-    (call("stat", LOCK), call("open", LOCK), call("open", "p0/a-1.parquet"), call("delete", LOCK)),
-    (call("open", LOCK, 2), call("open", "p0/a-2.parquet", 2), call("delete", LOCK, 2), call("list", "p0", 2)),
+    *FIRST,
+    *(call("open", LOCK, 2), call("open", "p0/a-2.parquet", 2), call("delete", LOCK, 2), call("list", "p0", 2)),
 )
 
 
@@ -95,11 +95,11 @@ def test_a_race_is_tried_in_four_ways_none_of_which_pauses_a_writer_alone_that_h
     found = faults_of(race, 200)
     assert ("writer-2",) not in {tuple(fault.target for fault in faults) for faults in found}
     alone = {(faults[0].trigger, faults[0].settings.for_ms) for faults in found if len(faults) == 1}
-    assert len(alone) == 2 * len(CALLS[0])
+    assert len(alone) == 2 * len(FIRST)
     pairs = {faults for faults in found if [fault.target for fault in faults] == ["writer-1", "writer-2"]}
     contested = Fault.of(FaultKind.PAUSE, "writer-1", Call(r"\.hoodie/lock$", ("open",)), for_ms=SHORT_MS)
     while_held = [faults[1].trigger for faults in pairs if faults[0] == contested]
-    assert steps_of_writers(CALLS)[5].trigger in while_held
+    assert steps_of_writers(CALLS)[5][0].trigger in while_held
     assert any(len(faults) == 3 for faults in found)
     assert any(fault.kind is FaultKind.KILL for faults in found for fault in faults)
 
@@ -109,13 +109,13 @@ def test_a_step_that_pauses_led_to_is_paused_at_with_them() -> None:
     race.add((), CALLS)
     paused = (Fault.of(FaultKind.PAUSE, "writer-1", Call(r"p0/a-\d+\.parquet$", ("open",)), for_ms=SHORT_MS),)
     late = call("list", ".hoodie/.temp/20260101000000000/p0", 2)
-    race.add(paused, (CALLS[0], (*CALLS[1], late)))
+    race.add(paused, (*CALLS, late))
     assert not race.later  # It is its own folder.
-    race.add(paused, ((*CALLS[0], late._replace(process="writer-1")), (*CALLS[1], late)))
+    race.add(paused, (*CALLS, late._replace(process="writer-1"), late))
     race.add((), CALLS)
     ((first, second),) = race.later  # That of another one.
     assert (first,) == paused and second.target == "writer-2" and "temp" in str(second.trigger)
-    race.add(paused, ((*CALLS[0], late._replace(process="writer-1")), (*CALLS[1], late)))
+    race.add(paused, (*CALLS, late._replace(process="writer-1"), late))
     assert len(race.later) == 1
 
 

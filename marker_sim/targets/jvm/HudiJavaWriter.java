@@ -521,6 +521,9 @@ public class HudiJavaWriter {
                         seen.put("cut", true);  // It held something.
                     }
                     gone.stream().filter(each -> !new File(root + each).exists()).forEach(lost::add);
+                    if (operation.equals("mkdir") && Boolean.TRUE.equals(result)) {
+                        seen.put("made", true);  // Else it was there.
+                    }
                     put(seen, operation, path);
                 }
                 if (effect.startsWith("die") || effect.equals("torn")) {
@@ -999,6 +1002,16 @@ public class HudiJavaWriter {
                 now.step("stat", mine.relative(path));
             }
             return super.exists(path);
+        }
+
+        /** No step: it goes with the one before it. */
+        @Override
+        public FileStatus getFileStatus(Path path) throws IOException {
+            Race now = mine.race;
+            if (now != null && mine.below(path) && Writer.MINE.get() != null) {
+                now.note("peek", Writer.MINE.get(), mine.relative(path));
+            }
+            return super.getFileStatus(path);
         }
 
         @Override

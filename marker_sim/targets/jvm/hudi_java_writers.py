@@ -21,7 +21,7 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, count
+from itertools import count
 
 from marker_sim.faults import Fault, FaultKind
 from marker_sim.outcome.failure import Kind
@@ -35,7 +35,7 @@ from marker_sim.worlds.interceptor import StorageCall
 from marker_sim.worlds.spark.hudi.java_driver import HEARTBEAT_OVER_MS
 from marker_sim.worlds.spark.hudi.settings import SHARING, shape_of, traits
 from marker_sim.worlds.spark.hudi.steps import call_of
-from marker_sim.worlds.spark.hudi.writers import ROLLS, writer_name
+from marker_sim.worlds.spark.hudi.writers import DIED, EXPIRED, PEEK, ROLLS
 from marker_sim.worlds.spark.outcome import SparkRun
 
 DECIDES = ("G24", "G26", "G28", "G29")
@@ -133,8 +133,9 @@ class WriterRuns(JavaRuns):
     def took(self, drawn: DrawnPoint, played: SparkRun, broken: Collection[Kind]) -> None:
         """Take in that a run has ended."""
         tally(played, self.tried, self.met)
-        base = replace(drawn.plan, faults=())
-        self._races.setdefault(base, Race()).add(drawn.plan.faults, played.calls)
+        if len(played.calls) > 1:  # Else the time was over before the race.
+            base = replace(drawn.plan, faults=())
+            self._races.setdefault(base, Race()).add(drawn.plan.faults, played.calls[-1])
 
     def complete(self, campaign: Campaign) -> Campaign:
         """Complete the result with what its faults met."""
@@ -166,12 +167,12 @@ class Race:
     _known: set[tuple[str, object]] = field(default_factory=set)
     _turn: int = 0
 
-    def add(self, faults: _Faults, calls: Sequence[Sequence[StorageCall]]) -> None:
+    def add(self, faults: _Faults, calls: Sequence[StorageCall]) -> None:
         """Take in the calls of a run with some faults; the first is without."""
-        steps = [*zip(steps_of_writers(calls), chain(*calls), strict=True)]
+        steps = steps_of_writers(calls)
         if len(faults) == PAUSES_MAX or any(fault.kind is not FaultKind.PAUSE for fault in faults):
             return
-        touched = Counter(path for own in calls for path in {call.path for call in own})
+        touched = Counter(path for _, path in {(call.process, call.path) for _, call in steps})
         shared = reversed([fault for fault, call in steps if touched[call.path] > 1])  # The first of a kind counts.
         late = {(fault.target, call_of(fault)[:2]): fault for fault in shared}
         fresh = [fault for kind, fault in late.items() if kind not in self._known]
@@ -212,12 +213,16 @@ class Race:
         return tuple(dict.fromkeys(found))
 
 
-def steps_of_writers(calls: Sequence[Sequence[StorageCall]]) -> list[Fault]:
-    """A short pause before each step of each writer of a race."""
+def steps_of_writers(calls: Sequence[StorageCall]) -> list[tuple[Fault, StorageCall]]:
+    """A short pause before each step of each writer of a race, and the step. calls: of all, in their order."""
+    own = dict[str, list[StorageCall]]()
+    for call in calls:
+        if call.operation not in (PEEK, EXPIRED, DIED):
+            own.setdefault(call.process, []).append(call._replace(path=call.path.partition("/")[2]))
     return [
-        Fault.of(FaultKind.PAUSE, writer_name(number), below(trigger), for_ms=SHORT_MS)
-        for number, own in enumerate(calls)
-        for trigger in numbered(call._replace(path=call.path.partition("/")[2]) for call in own)
+        (Fault.of(FaultKind.PAUSE, writer, below(trigger), for_ms=SHORT_MS), call)
+        for writer, theirs in sorted(own.items())
+        for call, trigger in zip(theirs, numbered(theirs), strict=True)
     ]
 
 

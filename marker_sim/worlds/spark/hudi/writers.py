@@ -8,7 +8,8 @@ the writer's heartbeats. The write that heals comes when all heartbeats of those
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any, NamedTuple
 
 from marker_sim.errors import HarnessError
@@ -24,7 +25,12 @@ from marker_sim.worlds.spark.hudi.table import ASK_S, Table
 from marker_sim.worlds.spark.plans import DRIVER
 
 ROLLS = "roll"  # The name of a write that only rolls back what failed.
-HEALED = ("p0", "healed")  # A group of which no writer writes.
+HEARTBEATS = ".hoodie/.heartbeat/"
+# What is no call of storage, or no step: a look that goes with the step before it, a heartbeat made old, a death.
+PEEK, EXPIRED, DIED = "peek", "expired", "died"
+MADE, STRUCK = "made", "struck"  # Of a call, what else it is: a folder was not there before; its writer died before it.
+# A group of which no writer writes; beside another one its file's name would tell which of both Hudi reads first.
+HEALED = ("healed", "healed")
 
 
 class WriterJob(NamedTuple):
@@ -55,10 +61,10 @@ class TableOfWriters(Table):
             WriterJob(writer_name(number), self._rows_of([(t.partition, t.group) for t in write.tasks], (number,)))
             for number, write in enumerate(self.plan.writes)
         ]
+        self.calls = [tuple(chain(*self.calls))]
         self._race(jobs, self.plan.faults)
-        raced = self.calls
         self._race([WriterJob("healer", self._rows_of([HEALED], (0,)))], expire=True)
-        self.calls = raced
+        self.calls.pop()
         self._audit(self._last)
 
     @property
@@ -97,7 +103,7 @@ class TableOfWriters(Table):
         self._faults += sum(answer["struck"])
         rows = {job.writer: tuple(f"{key}={content}" for key, _, content, _ in job.rows) for job in jobs}
         self._take(answer["calls"], rows, {effect_of(fault): fault.kind for fault in faults})
-        self.calls = [_calls_of(answer["calls"], job.writer) for job in jobs]
+        self.calls.append(tuple(_calls_of(answer["calls"])))
 
     def _take(
         self,
@@ -128,7 +134,7 @@ class TableOfWriters(Table):
                     recorder.record(writer, DRIVER, "effect", operation)
                 case "stuck" | "not-renewed":
                     self.counts[f"writer {operation}"] += 1
-                case "stat":
+                case "stat" | "peek":
                     pass
                 case _:
                     injector.follow(call, kinds, writer)
@@ -142,7 +148,10 @@ def word_of(fault: Fault) -> str:
     return "writer paused" if effect_of(fault) == "pause" else "writer paused past its heartbeat"
 
 
-def _calls_of(calls: Iterable[Mapping[str, Any]], writer: str) -> tuple[StorageCall, ...]:
-    """The calls of one writer, and its takings and releases of the lock."""
-    own = (call for call in calls if call["writer"] == writer and call["path"] and call["op"] != "expired")
-    return tuple(StorageCall(writer, DRIVER, call["op"], call["path"]) for call in own)
+def _calls_of(calls: Iterable[Mapping[str, Any]]) -> Iterator[StorageCall]:
+    """The calls of all writers in their order, takings and releases of the lock, and what is no step."""
+    for call in calls:
+        if call["path"] or call["op"] == DIED:
+            also = (*call.get("gone", ()), *([MADE] if MADE in call else ()))
+            struck = (STRUCK,) if call["result"] == "die-before" else ()
+            yield StorageCall(call["writer"], DRIVER, call["op"], call["path"], (*also, *struck))
