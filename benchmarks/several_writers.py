@@ -19,6 +19,22 @@ from marker_sim.outcome.failure import failures_in
 from marker_sim.targets.jvm.hudi_java_writers import WriterRuns
 from marker_sim.worlds.spark.hudi.java_driver import HEARTBEAT_OVER_MS
 from marker_sim.worlds.spark.hudi.settings import shape_of, table_type, traits
+from marker_sim.worlds.spark.outcome import SparkRun
+
+# What a breach says, and the row of docs/writers.md's first table that it is of.
+ROWS = {
+    "goes on at event": "completed one rolled back",
+    " deleted ": "file deleted by a rollback",
+    "both had the lock": "lock deleted",
+    "readers see the first": "late reader of the timeline",
+    "Could not delete instant": "roller failed",
+}
+
+
+def rows_of(played: SparkRun, broken: set[str]) -> set[str]:
+    """The rows of the table that a run shows."""
+    said = [breach.message for f in played.findings or () if f.guarantee in broken for breach in f.breaches]
+    return {row for words, row in ROWS.items() if any(words in message for message in said)}
 
 
 def main() -> None:
@@ -38,6 +54,7 @@ def main() -> None:
         )  # fmt: skip
         request = replace(request, report=Path(report))
         runs_of, broken_of = Counter[tuple[str, str]](), defaultdict[tuple[str, str], Counter[str]](Counter)
+        shown = Counter[str]()
         with request.target.real_runs(request, lambda line: None) as runs:
             assert isinstance(runs, WriterRuns)
             while sum(runs_of.values()) < given.runs and (drawn := runs.draw({})) is not None:
@@ -58,10 +75,12 @@ def main() -> None:
                 )
                 runs_of[table, drawn.plan.mode] += 1
                 broken_of[table, drawn.plan.mode].update(broken)
+                shown.update(rows_of(played, broken))
     print(f"| hudi-java:{given.version} | mode | runs | broken in |\n|---|---|---|---|")
     for (table, mode), number in sorted(runs_of.items()):
         words = ", ".join(f"{name} {times}" for name, times in sorted(broken_of[table, mode].items()))
         print(f"| {table} | {mode} | {number} | {words or 'none'} |")
+    print(f"runs that show: {dict(shown)}")
 
 
 if __name__ == "__main__":
