@@ -20,6 +20,7 @@ from properties.faces.outcome import failures_in
 from properties.faces.report import script_of
 from properties.faces.targets import HEARTBEAT_OVER_MS, ROLLS, WRITERS_SHAPE, CampaignRequest, JavaRuns, OrderRuns
 from properties.faces.worlds import SHARING, SparkRun
+from scenarios.findings.stored_finding import read_findings
 from scenarios.plain_shell import run_script, settings_of_java_client
 
 GROUP = Write(tasks=(Task(partition="p0", group="a"),))
@@ -102,6 +103,15 @@ def test_processes_lose_the_rows_of_a_writer_that_was_told_committed_in_a_script
     assert done.code == 1, done
     assert any("a.p0.writer-1 reads as ['by-first']" in line for line in done.lines)
     assert any(line.startswith("$ kill -STOP") for line in done.lines) and not done.left
+
+
+@pytest.mark.jvm
+def test_stored_races_break_again_what_they_are_stored_for(tmp_path: Path) -> None:
+    shaped = [(each, each.told.own_plan) for each in read_findings() if each.told.own_plan.shape]
+    stored = [(each.guarantee, plan) for each, plan in shaped if plan.shape and plan.shape.writers]
+    assert len(stored) >= 4
+    runs = raced(asking(tmp_path, "1.2.0"), *(plan for _, plan in stored))
+    assert [name for (name, _), (_, broken) in zip(stored, runs, strict=True) if name not in broken] == []
 
 
 @pytest.mark.jvm
