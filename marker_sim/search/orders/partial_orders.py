@@ -27,7 +27,7 @@ class OrderedStep(NamedTuple):
     name: what it does, without what differs between runs that do the same.
     looks, changes: what its end depends on, and what of others depends on it. Two that change the same and do not look
     at it, as the entries of a folder, do not depend on each other.
-    gives: of these, what others could not touch before, as a lock that is released: no order has the other one first.
+    gives: of these, what others could not touch before, as a lock that is released: no order has them the other way.
     call: by which whoever runs it finds it again. death: whether it ends another writer, before a change of it.
     """
 
@@ -197,7 +197,7 @@ def _races(steps: Sequence[OrderedStep], past: Sequence[dict[str, int]], second:
     known = past[before] if before is not None else {}
     for writer in sorted({each.writer for each in steps[:second]} - {step.writer}):
         for first in range(second - 1, known.get(writer, -1), -1):
-            if steps[first].writer == writer and steps[first].meets(step) - steps[first].gives:
+            if steps[first].writer == writer and steps[first].meets(step) - steps[first].gives - step.gives:
                 theirs = (last for other, last in past[second].items() if other not in (writer, step.writer))
                 if not any(past[last].get(writer, -1) >= first for last in theirs):  # Else others are between.
                     found.append(first)

@@ -131,11 +131,11 @@ class TableOfWriters(Table):
                     recorder.fault(writer, "pause", "begin" if operation == "pause" else "end")
                 case "expired":
                     recorder.record(writer, "nemesis", "fault", "heartbeat-expired", self.name, call["path"])
-                case "lock" | "unlock":
+                case "lock" | "unlock" if call["result"] == "ok":  # Else it died there.
                     recorder.record(writer, DRIVER, "effect", operation)
                 case "stuck" | "not-renewed":
                     self.counts[f"writer {operation}"] += 1
-                case "stat" | "peek":
+                case "stat" | "peek" if call["result"] == "ok":
                     pass
                 case _:
                     injector.follow(call, kinds, writer)
