@@ -62,13 +62,14 @@ def writers_script(failure: StoredPlan, version: str, schema: str) -> str:
     lock = "hoodie.write.lock.provider"
     options[lock] = {GATE_LOCK: "Writer$FileLock", FILE_LOCK: "Writer$HudiLock"}[options[lock]]
     writers = _rows(plan)
+    also = (*failure.also, "G24") if failure.guarantee == "G26" else failure.also  # Rows of a lost commit are lost.
     values = {
         "options": options,
         "first": list(_groups(plan, [*(name for name, _ in writers), "later"])),
         "writers": writers,
         "later": [_key(*HEALED, "later")],
         "stops": [_stop(fault) for fault in plan.faults],
-        "claims": [failure.guarantee, *(each for each in failure.also if each in JUDGED)],
+        "claims": [failure.guarantee, *(each for each in JUDGED if each in also)],
         "jvm": JVM.split(),
     }
     return render_script(

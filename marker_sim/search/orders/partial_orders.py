@@ -27,8 +27,8 @@ class OrderedStep(NamedTuple):
     name: what it does, without what differs between runs that do the same.
     looks, changes: what its end depends on, and what of others depends on it. Two that change the same and do not look
     at it, as the entries of a folder, do not depend on each other.
-    gives: of these, what others could not touch before, as a lock that is released: no order has the other one first.
-    call: by which whoever runs it finds it again.
+    gives: of these, what others could not touch before, as a lock that is released: no order has them the other way.
+    call: by which whoever runs it finds it again. death: whether it ends another writer, before a change of it.
     """
 
     writer: str
@@ -37,6 +37,7 @@ class OrderedStep(NamedTuple):
     changes: frozenset[str] = frozenset()
     gives: frozenset[str] = frozenset()
     call: StorageCall | None = None
+    death: bool = False
 
     def meets(self, later: OrderedStep) -> frozenset[str]:
         """What one of two steps changes and the other looks at: if anything, their order matters."""
@@ -113,13 +114,13 @@ class PartialOrders:
                 self._open.append(branch)
             return
         self.run += 1
-        nodes = list(branch._nodes)
+        nodes, end = list(branch._nodes), len(steps)
         for number in range(common, len(steps)):
             step, here = steps[number], nodes[number]
             if step.writer in here.sleeps:
                 self.again += 1
                 self._wake(steps, number, nodes)
-                steps = steps[:number]
+                end = number
                 break
             asleep = dict(here.sleeps)
             for writer, own in here.given.items():
@@ -128,17 +129,15 @@ class PartialOrders:
                 asleep[writer] = own
             here.given[step.writer] = step
             nodes.append(_Node({writer: own for writer, own in asleep.items() if not own.meets(step)}))
-        self._branch(steps, common, nodes)
+        self._branch(steps, common, end, nodes)
 
     def _wake(self, steps: Sequence[OrderedStep], number: int, nodes: Sequence[_Node]) -> None:
-        """Add a branch for somebody who could go on where a writer went on that should have slept."""
-        node, left = nodes[number], steps[number:]
-        seen, held, touched = set[str](), set[str](), set[str]()
-        for step in left:
-            own = [each for each in left if each.writer == step.writer]
-            matters = any(one.meets(each) for one in own for each in left if each.writer != step.writer)
-            free = not held & (step.looks | step.changes)
-            if matters and free and step.writer not in seen | node.sleeps.keys():
+        """Add a branch for somebody who could go on where a writer went on that should have slept; a death there
+        is equal to one before the change that the writer made when it went on.
+        """
+        seen, held, touched = set(nodes[number].sleeps), set[str](), set[str]()
+        for step in steps[number:]:
+            if step.writer not in seen and not held & (step.looks | step.changes) and not step.death:
                 self._add(steps, number, nodes, step.writer)
                 return
             held |= step.gives - touched
@@ -152,10 +151,10 @@ class PartialOrders:
         nodes[number].given[writer] = due[writer]
         self._open.append(OpenOrder(tuple(steps[:number]), tuple(due.values()), writer, tuple(nodes[: number + 1])))
 
-    def _branch(self, steps: Sequence[OrderedStep], common: int, nodes: Sequence[_Node]) -> None:
-        """Add a branch for each race whose second step is new."""
+    def _branch(self, steps: Sequence[OrderedStep], common: int, end: int, nodes: Sequence[_Node]) -> None:
+        """Add a branch for each race whose second step is new and before an end."""
         past = _pasts(steps)
-        for second in range(common, len(steps)):
+        for second in range(common, end):
             for first in _races(steps, past, second):
                 node, starts = nodes[first], _starts(steps, past, first, second)
                 if any(writer in node.given or writer in node.sleeps for writer in starts):
@@ -198,7 +197,7 @@ def _races(steps: Sequence[OrderedStep], past: Sequence[dict[str, int]], second:
     known = past[before] if before is not None else {}
     for writer in sorted({each.writer for each in steps[:second]} - {step.writer}):
         for first in range(second - 1, known.get(writer, -1), -1):
-            if steps[first].writer == writer and steps[first].meets(step) - steps[first].gives:
+            if steps[first].writer == writer and steps[first].meets(step) - steps[first].gives - step.gives:
                 theirs = (last for other, last in past[second].items() if other not in (writer, step.writer))
                 if not any(past[last].get(writer, -1) >= first for last in theirs):  # Else others are between.
                     found.append(first)

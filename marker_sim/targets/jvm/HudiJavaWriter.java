@@ -718,6 +718,15 @@ public class HudiJavaWriter {
             if (due != null) {
                 pause(mine, due.effect.equals("pause-long"));
             }
+            if (List.of("stat", "lock", "unlock").contains(operation)) {  // Others die in their call.
+                synchronized (life) {
+                    if (Life.strike(life.faults, mine, operation, name) != null) {
+                        life.calls.addObject().put("op", operation).put("path", name).put("writer", mine.name).put("result", "die-before");
+                        mine.dead = true;
+                        throw new Death();
+                    }
+                }
+            }
             return mine;
         }
 

@@ -127,7 +127,9 @@ def ordered(base: Sequence[StorageCall], race: Sequence[StorageCall], *, deaths:
 
 
 def _death(writer: str, changes: set[str], gives: set[str], call: StorageCall | None) -> OrderedStep:
-    return OrderedStep(writer + _DIES, "death", frozenset(), frozenset({writer, *changes}), frozenset(gives), call)
+    return OrderedStep(
+        writer + _DIES, "death", frozenset(), frozenset({writer, *changes}), frozenset(gives), call, True
+    )
 
 
 def touched(operation: str, path: str, also: Sequence[str]) -> tuple[set[str], set[str]]:
@@ -186,7 +188,7 @@ def faults_of(branch: OpenOrder) -> tuple[Fault, ...]:
     calls = dict[str, list[StorageCall]]()
     for step in (*branch.steps, *branch.due):
         own = calls.setdefault(step.writer.removesuffix(_DIES), [])
-        if step.call is not None and (not step.writer.endswith(_DIES) or step in branch.steps):
+        if step.call is not None:
             own.append(step.call._replace(path=step.call.path.partition("/")[2]))
     named = {writer: [*map(below, numbered(own))] for writer, own in calls.items()}
     found, done, dead = list[Fault](), Counter[str](), set[str]()

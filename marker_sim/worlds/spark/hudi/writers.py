@@ -130,11 +130,12 @@ class TableOfWriters(Table):
                     recorder.fault(writer, "pause", "begin" if operation == "pause" else "end")
                 case "expired":
                     recorder.record(writer, "nemesis", "fault", "heartbeat-expired", self.name, call["path"])
-                case "lock" | "unlock" if call["path"] in ("", f"{self.name}/"):  # Of the table, not of a file group.
+                case "lock" | "unlock" if call["result"] == "ok" and call["path"] in ("", f"{self.name}/"):
+                    # Of the table, not of a file group; a writer that died there did not take it.
                     recorder.record(writer, DRIVER, "effect", operation)
                 case "stuck" | "not-renewed":
                     self.counts[f"writer {operation}"] += 1
-                case "stat" | "peek":
+                case "stat" | "peek" if call["result"] == "ok":
                     pass
                 case _:
                     injector.follow(call, kinds, writer)
