@@ -68,7 +68,7 @@ def run_of(folder: Path, *told_done: str, guarantee: str = "G24", also: tuple[st
     run.told = {**dict.fromkeys(("writer-1", "writer-2", "writer-3"), "failed"), **dict.fromkeys(told_done, "done")}
     run.told["later"] = "done"
     rows = {key: ["by-first"] for group in script.FIRST for key, _ in group} | {"a.p0.writer-1": ["by-writer-1"]}
-    run.after, run.last = rows, rows | {"healed.p0.later": ["by-later"]}
+    run.after, run.last = rows, rows | {"healed.healed.later": ["by-later"]}
     return run
 
 
