@@ -96,8 +96,8 @@ class HttpTarget(Target):
         from marker_sim.targets.run_environment import wires_on
         from marker_sim.worlds.http.planned_run import OF_PLANS
 
-        storage, server = request.storage, request.server
-        decided = decided_by(storage, server, wires_on(storage, server.endpoint), loses_power(request))
+        server = request.server
+        decided = decided_by(server, wires_on(request.storage, server.endpoint), loses_power(request))
         return tuple(OF_PLANS + name for name in decided)
 
     def command(self, request: CampaignRequest, progress: Callable[[str], None]) -> str:
