@@ -78,7 +78,7 @@ def show(storage: str, campaigns: list[list[Counter[str]]]) -> None:
     for name in CONDITIONS:
         shown = sum(name in run for runs in campaigns for run in runs)
         print(f"  {name:34} {sum(name in each for each in met):3} {shown:4}")
-    deciding = {name for name in decided_by(storage, ServerOptions(), ()) if name in CONDITIONS}
+    deciding = {name for name in decided_by(ServerOptions(), ()) if name in CONDITIONS}
     for guarantee in sorted({each for name in deciding for each in PLANS_DECIDE[name]}, key=lambda each: int(each[1:])):
         own = {name for name in deciding if guarantee in PLANS_DECIDE[name]}
         print(f"  {guarantee:34} {sum(own <= each for each in met):3}  by {len(own)} conditions")

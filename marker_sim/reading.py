@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from enum import Enum
@@ -34,6 +35,17 @@ def read_as(kind: type[T], raw: Any, origin: str) -> T:
     for where, key, accepted in _strange(raw, value, ""):
         raise UsageError(f"{origin}: {where or 'it'} has a key {key!r}; accepted are {', '.join(accepted)}")
     return value
+
+
+def read_command(option: str, text: str, empty: str) -> list[str]:
+    """The words of a command line given by an option. UsageError; empty: what it says of a command without a word."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"{option} {text!r} is not a valid command line: {error}") from error
+    if not words:
+        raise UsageError(f"{option} {empty}")
+    return words
 
 
 def _path(steps: list[str | int]) -> str:

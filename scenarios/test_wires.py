@@ -199,7 +199,7 @@ def test_without_toxiproxy_such_plans_are_left_out_and_say_why(tmp_path: Path, m
         assert "marker-sim doctor --install" in why and ground.wires == ()
         plans = [plan_for_servers(number, number, storage, BATCHES, ground.wires) for number in range(24)]
         assert not any(fault.kind.row.family == "proxy" for plan in plans for fault in plan.faults)
-        assert not {WIRE, STORAGE_WIRE} & {*decided_by(storage, ServerOptions(), ground.wires)}
+        assert not {WIRE, STORAGE_WIRE} & {*decided_by(ServerOptions(), ground.wires)}
     plan = Plan(storage="local", ops=(ASKED,), faults=(HELD_UP,))
     with pytest.raises(HarnessError, match=r"faults of connections; .*marker-sim doctor --install"):
         played(tmp_path, plan)

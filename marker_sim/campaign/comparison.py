@@ -8,6 +8,7 @@ well, and counts there too.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -126,7 +127,7 @@ def compare(first: Campaign, second: Campaign, request: CampaignRequest, until: 
         violations=tuple(
             ComparedViolation(
                 kind=kind,
-                counts=(counts[0].get(kind, 0), counts[1].get(kind, 0)),
+                counts=(counts[0][kind], counts[1][kind]),
                 broken=(kind in seen[0], kind in seen[1]),
             )
             for kind in wanted
@@ -135,15 +136,15 @@ def compare(first: Campaign, second: Campaign, request: CampaignRequest, until: 
     )
 
 
-def _counts(campaign: Campaign, profile: Profile) -> dict[Kind, int]:
+def _counts(campaign: Campaign, profile: Profile) -> Counter[Kind]:
     """The number of breaches of each promise."""
-    counts: dict[Kind, int] = {}
+    counts: Counter[Kind] = Counter()
     for row in campaign.statistics.rows(profile):
         for under, causes in row.breakdown.items():
             for cause, count in causes.items():
                 if count and profile.promise(row.id, row.mode, row.storage, under).promised:
                     kind = Kind(row.id, row.mode, row.storage, cause)
-                    counts[kind] = counts.get(kind, 0) + count
+                    counts[kind] += count
     return counts
 
 

@@ -8,7 +8,6 @@ import atexit
 import json
 import os
 import select
-import shlex
 import signal
 import time
 from collections import deque
@@ -20,7 +19,8 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from marker_sim.command.messages import PROTOCOL, Hello, ProgramLine, read_hello, read_line, shown
-from marker_sim.errors import HarnessError, UsageError
+from marker_sim.errors import HarnessError
+from marker_sim.reading import read_command
 from marker_sim.surroundings import supervisor
 
 FIRST_START_S = 60.0  # The first start may include a compilation.
@@ -233,13 +233,8 @@ class ProgramPool:
 
 def split_command(command: str) -> list[str]:
     """The words of a command line; UsageError for an empty one."""
-    try:
-        words = shlex.split(command)
-    except ValueError as error:
-        raise UsageError(f"--sut command: {command!r} is not a valid command line: {error}") from error
-    if not words:
-        raise UsageError("--sut command: the command is empty; write --sut command --start './my-program --flag'")
-    return words
+    empty = "the command is empty; write --sut command --start './my-program --flag'"
+    return read_command("--sut command:", command, empty)
 
 
 def pool_of(command: str) -> ProgramPool:

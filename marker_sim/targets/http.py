@@ -6,7 +6,6 @@ Python packages for the runs are imported when they begin, so that judging Pytho
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.plan import Plan
+from marker_sim.reading import read_command
 from marker_sim.search.seeds import plan_seed
 from marker_sim.surroundings.requirements import lacking
 from marker_sim.targets.server_settings import batching
@@ -96,8 +96,8 @@ class HttpTarget(Target):
         from marker_sim.targets.run_environment import wires_on
         from marker_sim.worlds.http.planned_run import OF_PLANS
 
-        storage, server = request.storage, request.server
-        decided = decided_by(storage, server, wires_on(storage, server.endpoint), loses_power(request))
+        server = request.server
+        decided = decided_by(server, wires_on(request.storage, server.endpoint), loses_power(request))
         return tuple(OF_PLANS + name for name in decided)
 
     def command(self, request: CampaignRequest, progress: Callable[[str], None]) -> str:
@@ -126,13 +126,7 @@ def check_surroundings(request: CampaignRequest) -> None:
 
 def check_program(option: str, text: str) -> None:
     """Check the program at the beginning of a command, unless its name has a placeholder."""
-    try:
-        words = shlex.split(text)
-    except ValueError as error:
-        raise UsageError(f"{option} {text!r} is not a valid command line: {error}") from error
-    if not words:
-        raise UsageError(f"{option} was given an empty command; write the command")
-    program = words[0]
+    program = read_command(option, text, "was given an empty command; write the command")[0]
     if "{" not in program and shutil.which(program) is None:
         there = "is there and cannot be run; make it executable" if os.path.isfile(program) else "was not found"
         raise HarnessError(f"{option}: the program {program!r} {there}; give its full path or put it on PATH")

@@ -243,7 +243,7 @@ class ServerPlans:
         return time.monotonic() + (pace.next_s or FIRST_S) <= self._until
 
     def _decided_by(self) -> tuple[str, ...]:
-        return decided_by(self._request.storage, self._request.server, self._ground.wires, self._power)
+        return decided_by(self._request.server, self._ground.wires, self._power)
 
     def play(self, drawn: NumberedPlan) -> PlayedPlan:
         """The result of the plan's run."""
@@ -329,7 +329,7 @@ def names_tell(request: CampaignRequest) -> bool:
     return request.storage != "local" or not request.server.reader
 
 
-def decided_by(storage: str, server: ServerOptions, wires: tuple[str, ...], power: bool = False) -> tuple[str, ...]:
+def decided_by(server: ServerOptions, wires: tuple[str, ...], power: bool = False) -> tuple[str, ...]:
     """What must happen in plans before all guarantees hold: keys of `PLANS_DECIDE`.
 
     wires: where connections can be made to fail. power: whether it is lost in plans. An object store of the user's own

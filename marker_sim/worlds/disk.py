@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from marker_sim.worlds.door.calls import FileCall
-from marker_sim.worlds.door.known_files import NO_FILE, FileId
+from marker_sim.worlds.door.known_files import NO_FILE, FileId, file_of
 
 
 @dataclass(slots=True, eq=False)
@@ -67,18 +67,18 @@ class Disk:
             case "open" if call.size_before is None:
                 self._make(call.path)
             case "open" if call.flags & os.O_TRUNC:
-                self._cut(_id_of(os.stat(self._root / call.path)), 0)
+                self._cut(file_of(os.stat(self._root / call.path)), 0)
             case "mkdir" | "symlink" | "mknod":
                 self._make(call.path)
             case "cut":
-                self._cut(file if file != NO_FILE else _id_of(os.stat(self._root / call.path)), call.size)
+                self._cut(file if file != NO_FILE else file_of(os.stat(self._root / call.path)), call.size)
             case "write" if call.flags & os.O_DSYNC:
                 self._sync_file(call)
             case "rename" | "link" if not call.path and call.target:
                 self._on_disk(call.target)
             case "rename" if call.target:
                 self._move(call.path, call.target)
-            case "link" if call.target and _id_of(os.lstat(self._root / call.target)) not in self._inodes:
+            case "link" if call.target and file_of(os.lstat(self._root / call.target)) not in self._inodes:
                 self._make(call.target)  # A file that had no name.
             case "sync" if file == NO_FILE:
                 self._inodes = {}
@@ -116,7 +116,7 @@ class Disk:
 
     def _inode(self, path: str) -> _Inode:
         """What is at a path; on the disk as it is now, if it was not seen before."""
-        known = self._inodes.get(_id_of(os.lstat(self._root / path)))
+        known = self._inodes.get(file_of(os.lstat(self._root / path)))
         return known if known is not None else self._on_disk(path)
 
     def _on_disk(self, path: str) -> _Inode:
@@ -125,7 +125,7 @@ class Disk:
         inode = self._make(path)
         mode = inode.status.st_mode
         if stat.S_ISDIR(mode):
-            inode.names = {name: self._on_disk(f"{path}/{name}" if path else name) for name in os.listdir(place)}
+            inode.names = {name: self._on_disk(os.path.join(path, name)) for name in os.listdir(place)}
         elif stat.S_ISREG(mode):
             inode.hold(place.read_bytes())
         return inode
@@ -134,7 +134,7 @@ class Disk:
         """What is at a path is new there: nothing of it is on the disk."""
         place = self._root / path
         status = os.lstat(place)
-        inode = self._inodes[_id_of(status)] = _Inode(status)
+        inode = self._inodes[file_of(status)] = _Inode(status)
         if stat.S_ISLNK(status.st_mode):
             inode.hold(os.fsencode(os.readlink(place)))
         return inode
@@ -153,7 +153,7 @@ class Disk:
     def _sync_directory(self, inode: _Inode, path: str) -> None:
         with contextlib.suppress(FileNotFoundError):  # It was removed, and so is in no other one's names.
             found = os.listdir(self._root / path)
-            inode.names = {name: self._inode(f"{path}/{name}" if path else name) for name in found}
+            inode.names = {name: self._inode(os.path.join(path, name)) for name in found}
         others, inode.with_it = inode.with_it, set()
         for other in others:
             other.with_it.discard(inode)
@@ -168,18 +168,14 @@ class Disk:
         for place in (self._root / call.path, *(Path(numbers, name) for name in os.listdir(numbers))):
             with contextlib.suppress(OSError):
                 status = os.stat(place)
-                if _id_of(status) == call.file:
+                if file_of(status) == call.file:
                     self._inodes.setdefault(call.file, _Inode(status)).hold(place.read_bytes())
                     return
 
     def _forget_nameless(self) -> None:
         """Files without a name are forgotten: a new one may have the number of an inode that is gone."""
-        there = {_id_of(os.lstat(path)) for path in (self._root, *_walk(self._root))}
+        there = {file_of(os.lstat(path)) for path in (self._root, *_walk(self._root))}
         self._inodes = {file: inode for file, inode in self._inodes.items() if file in there}
-
-
-def _id_of(status: os.stat_result) -> FileId:
-    return status.st_dev, status.st_ino
 
 
 def _walk(root: Path) -> Iterator[Path]:

@@ -80,9 +80,9 @@ class Recorder(Events):
     def answered(self, place: MarkerDirectory) -> frozenset[str]:
         """Names answered since the last invocation of a deletion of the directory; none while a deletion is open."""
         with self.lock:
-            if any(e.operation == "delete" and (e.table, e.instant) == tuple(place) for e in self._open.values()):
+            if any(e.operation == "delete" and (e.table, e.instant) == place for e in self._open.values()):
                 return frozenset()
-            return frozenset(self._answered.get((place.table, place.instant), ()))
+            return frozenset(self._answered.get(place, ()))
 
     def open_since(self, time_ns: float = math.inf) -> int:
         """The number of open invocations from before a time whose clients are alive."""
@@ -114,8 +114,7 @@ class Recorder(Events):
         if event.kind == "fault" and event.operation == FaultKind.KILL.value:
             self._killed.add(event.process)
         elif event.operation == FaultKind.DIRECTORY_REMOVED.value and event.path is not None:
-            place = parse_directory(event.path)
-            self._answered.pop((place.table, place.instant), None)
+            self._answered.pop(parse_directory(event.path), None)
         elif event.kind == "invoke":
             self._open[event.index] = event
             if event.operation == "delete":

@@ -38,6 +38,7 @@ PLANS_MAX = 200
 _DIRECT = ("direct/s3", "direct/s3-unconditional", "direct/local", "direct/hdfs")
 _TIMELINE = ("timeline/s3", "timeline/local")
 _FALLS_BACK = ("timeline/s3-unconditional", "timeline/hdfs")
+_CONDITIONAL = ("direct/s3", "direct/local", "direct/hdfs", "timeline/hdfs")
 _EVERYWHERE = (*_DIRECT, *_TIMELINE, *_FALLS_BACK)
 
 # Each was found in at most 25 plans of the mix in that place, from each of six seeds.
@@ -55,9 +56,9 @@ CANARIES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("batched-on-hdfs", ("timeline/hdfs",)),
     ("silent-fallback", ("timeline/hdfs",)),
     ("batched-without-conditions", ("timeline/s3-unconditional",)),
-    ("direct-fire-and-forget", ("direct/s3", "direct/local", "direct/hdfs", "timeline/hdfs")),
-    ("direct-without-condition", ("direct/s3", "direct/local", "direct/hdfs", "timeline/hdfs")),
-    ("direct-marker-has-content", ("direct/s3", "direct/local", "direct/hdfs", "timeline/hdfs")),
+    ("direct-fire-and-forget", _CONDITIONAL),
+    ("direct-without-condition", _CONDITIONAL),
+    ("direct-marker-has-content", _CONDITIONAL),
     ("direct-flat", (*_DIRECT, *_FALLS_BACK)),
     ("delete-forgets-one", _EVERYWHERE),
     ("file-before-marker", _EVERYWHERE),
@@ -113,8 +114,9 @@ def find_false_statement(history: History | None) -> Canary | None:
     One is not enough: a listing may be of a directory that is not judged.
     """
     last: Canary | None = None
-    for number, (plant, planted) in enumerate(_planted(history) if history is not None else (), start=1):
-        assert history is not None
+    if history is None:
+        return last
+    for number, (plant, planted) in enumerate(_planted(history), start=1):
         caught = _breaches(planted, plant.guarantee) > _breaches(history, plant.guarantee)
         last = Canary(mutant=plant.name, guarantee=plant.guarantee, plans=number, caught=caught)
         if caught:
@@ -125,8 +127,7 @@ def find_false_statement(history: History | None) -> Canary | None:
 def _planted(history: History) -> list[tuple[TamperedHistory, History]]:
     made = []
     for plant in PLANTS:
-        for position in range(len(history.events) - 1, -1, -1):
-            event = history.events[position]
+        for event in reversed(history.events):
             value = plant.value(event)
             if value is not None:
                 made.append((plant, History(history.header, tuple(_instead(history, event, value)))))

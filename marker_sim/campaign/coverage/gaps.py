@@ -10,7 +10,7 @@ answered creates; one of fewer than `CREATES_LEAST` has no threshold.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import log
 from typing import NamedTuple
@@ -45,8 +45,8 @@ class ActivityThreshold:
     modes: tuple[str, ...] = ()
 
 
-def _made(statistics: Statistics, plans: str = "", places: tuple[str, ...] = ("",)) -> int:
-    return sum(n for kind, n in statistics.made.items() if kind.startswith(places) and kind.endswith(plans))
+def _of(counts: Mapping[str, int], end: str = "", places: tuple[str, ...] = ("",)) -> int:
+    return sum(count for kind, count in counts.items() if kind.startswith(places) and kind.endswith(end))
 
 
 def _ok(statistics: Statistics, *operations: str) -> int:
@@ -57,17 +57,12 @@ def _asked(statistics: Statistics, *operations: str) -> int:
     return sum(statistics.operations[name].total() for name in operations if name in statistics.operations)
 
 
-def _died(statistics: Statistics, role: str, places: tuple[str, ...] = ("",)) -> int:
-    kinds = statistics.deaths.items()
-    return sum(count for kind, count in kinds if kind.startswith(places) and kind.endswith(f"/{role}"))
-
-
 THRESHOLDS: tuple[ActivityThreshold, ...] = (
     ActivityThreshold(
         name="creates answered per run",
         reason="only answered creates can be lost",
         least=4.0,
-        measure=lambda runs: (_ok(runs, "create"), _made(runs)),
+        measure=lambda runs: (_ok(runs, "create"), _of(runs.made)),
         small=True,
     ),
     ActivityThreshold(
@@ -87,26 +82,26 @@ THRESHOLDS: tuple[ActivityThreshold, ...] = (
         name="share of runs with a fault",
         reason="without faults only the normal path is judged",
         least=0.5,
-        measure=lambda runs: (runs.with_fault, _made(runs)),
+        measure=lambda runs: (runs.with_fault, _of(runs.made)),
     ),
     ActivityThreshold(
         name="share of runs with a server in which one was killed",
         reason="durability is judged by what is stored after a kill",
         least=0.03,
-        measure=lambda runs: (_died(runs, "server", _SERVED), _made(runs, places=_SERVED)),
+        measure=lambda runs: (_of(runs.deaths, "/server", _SERVED), _of(runs.made, places=_SERVED)),
         modes=("timeline",),
     ),
     ActivityThreshold(
         name="completed commits per run of writes",
         reason="reconcile, sweep and rows are judged at commits",
         least=0.5,
-        measure=lambda runs: (_ok(runs, "commit"), _made(runs, "writes")),
+        measure=lambda runs: (_ok(runs, "commit"), _of(runs.made, "writes")),
     ),
     ActivityThreshold(
         name="share of runs of writes in which a driver was killed",
         reason="rollbacks are judged by what a dead driver left behind",
         least=0.15,
-        measure=lambda runs: (_died(runs, "writes/driver"), _made(runs, "writes")),
+        measure=lambda runs: (_of(runs.deaths, "/writes/driver"), _of(runs.made, "writes")),
     ),
 )
 
@@ -131,7 +126,7 @@ def below_thresholds(statistics: Statistics, layout: str) -> tuple[CoverageGap, 
             gaps.append(CoverageGap(sentence=why, modes=threshold.modes))
     places = sorted({kind.rpartition("/")[0] for kind in statistics.made}) if layout == "hudi" else []
     for place in places:
-        made = _made(statistics, places=(f"{place}/",))
+        made = _of(statistics.made, places=(f"{place}/",))
         mode, storage = place.split("/")
         gaps += _seldom_judged(statistics, mode, storage, made)
     return tuple(gaps)

@@ -10,6 +10,7 @@ import hashlib
 import os
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -103,7 +104,7 @@ class _Night:
         plans = PLANS_ALONE if can.alone else PLANS
         self._sizes = {"swarm": SEEDS_ON_SPARK if on_spark else SEEDS * factor, **dict.fromkeys(FOREIGN, plans)}
         self._exhaustive_factor = EXHAUSTIVE_FACTOR_ON_SPARK if on_spark else 1
-        self._taken = dict[str, float]()
+        self._taken = defaultdict[str, float](float)
         self._died = set[tuple[str, str, int, str | None]]()
         self._points: int | None = None
         self._digest = ""
@@ -175,7 +176,7 @@ class _Night:
             if stage.name in ALONE and workers.busy:
                 yield None
                 continue
-            stream = min(streams, key=lambda name: (self._taken.get(name, 0.0), name))
+            stream = min(streams, key=lambda name: (self._taken[name], name))
             part = self._next(stream)
             if part is None:
                 streams.remove(stream)
@@ -205,7 +206,7 @@ class _Night:
     def _task(
         self, stream: str, first: int, count: int, space: str = "", failure: FailureRecord | None = None
     ) -> NightlyTask:
-        self._taken[stream] = self._taken.get(stream, 0.0) + 0.001
+        self._taken[stream] += 0.001
         return NightlyTask(
             stream=stream,
             first=first,
@@ -244,7 +245,7 @@ class _Night:
         result = answer.result or {"trouble": answer.died or str(answer.error)}
         if "refused" in result:
             raise UsageError(result["refused"])
-        self._taken[task.stream] = self._taken.get(task.stream, 0.0) + seconds
+        self._taken[task.stream] += seconds
         if task.stream == SPACE:
             self._points, self._digest = result.get("points", 0), result.get("digest", "")
             if result.get("trouble"):

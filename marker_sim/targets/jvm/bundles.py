@@ -169,9 +169,7 @@ def read_bundle(word: str, name: str, *, writes: bool) -> BuiltBundle:
     if not path.exists():
         raise UsageError(f"{given}, and there is no file {path}; {what}, or {name}:VERSION for a released one")
     try:
-        with zipfile.ZipFile(path) as jar:
-            entries = frozenset(jar.namelist())
-            version = _version(jar, entries) or path.stem
+        entries, version = _look_into(path)
     except zipfile.BadZipFile as error:
         raise UsageError(f"{given}, which is no jar ({str(error).rstrip('.')}); {what}") from error
     except OSError as error:
@@ -183,7 +181,7 @@ def read_bundle(word: str, name: str, *, writes: bool) -> BuiltBundle:
     artifact = next((found[1] for each in sorted(entries) if (found := _PROPERTIES.fullmatch(each))), "")
     if writes and artifact.endswith("_2.13"):
         raise UsageError(f"{given}, a bundle for Scala 2.13; PySpark 3.5 has Scala 2.12, so build it: {BUILD}")
-    return BuiltBundle(sut=f"{name}:{path}", version=version, jar=path)
+    return BuiltBundle(sut=f"{name}:{path}", version=version or path.stem, jar=path)
 
 
 def read_build(word: str, name: str) -> BuiltBundle:
@@ -205,9 +203,7 @@ def read_build(word: str, name: str) -> BuiltBundle:
         found += there
     client, bundle = found[0], read_bundle(str(found[1]), name, writes=True)
     try:
-        with zipfile.ZipFile(client) as jar:
-            entries = frozenset(jar.namelist())
-            version = _version(jar, entries)
+        entries, version = _look_into(client)
     except (OSError, zipfile.BadZipFile) as error:
         raise UsageError(f"{given}, where {client.name} cannot be read ({error}); {what}") from error
     if CLIENT not in entries:
@@ -222,13 +218,15 @@ def _is_main(name: str) -> bool:
     return not re.search(r"-(sources|tests|javadoc)\.jar$", name)
 
 
-def _version(jar: zipfile.ZipFile, entries: frozenset[str]) -> str:
-    """The version recorded in a jar, "" when there is none."""
-    places = [(_MANIFEST, "Implementation-Version:")] if _MANIFEST in entries else []
-    places += [(each, "version=") for each in sorted(entries) if _PROPERTIES.fullmatch(each)]
-    for entry, key in places:
-        lines = jar.read(entry).decode("utf-8", "replace").splitlines()
-        said = next((line.removeprefix(key).strip() for line in lines if line.startswith(key)), "")
-        if said:
-            return said[:_VERSION_MAX]
-    return ""
+def _look_into(path: Path) -> tuple[frozenset[str], str]:
+    """The names of a jar's entries, and the version recorded in it, "" when there is none."""
+    with zipfile.ZipFile(path) as jar:
+        entries = frozenset(jar.namelist())
+        places = [(_MANIFEST, "Implementation-Version:")] if _MANIFEST in entries else []
+        places += [(each, "version=") for each in sorted(entries) if _PROPERTIES.fullmatch(each)]
+        for entry, key in places:
+            lines = jar.read(entry).decode("utf-8", "replace").splitlines()
+            said = next((line.removeprefix(key).strip() for line in lines if line.startswith(key)), "")
+            if said:
+                return entries, said[:_VERSION_MAX]
+    return entries, ""

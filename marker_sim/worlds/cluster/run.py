@@ -10,6 +10,7 @@ end      every process is killed, what was under way arrives, and a fresh reader
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from marker_sim.faults import Fault
@@ -53,12 +54,13 @@ class ClusterRun:
             system.layout == "hudi",
         )
         self.host = host
+        self._saw = partial(host.record, "kit", "kit", "observe")
 
     def begin(self) -> None:
         """Store what the tables hold before the run, choose the mode and start the server."""
         self._lay_out()
-        self._phase("faults")
-        self.host.record("kit", "kit", "observe", "mode", value=self.choice.mode, error=self.choice.reason or None)
+        self._saw("phase", value="faults")
+        self._saw("mode", value=self.choice.mode, error=self.choice.reason or None)
         if self.choice.mode == "timeline":
             self.servers.start("server")
 
@@ -71,12 +73,12 @@ class ClusterRun:
     def end(self) -> None:
         """Heal, probe, end every process and read what is stored."""
         self.faults.heal()
-        self._phase("healed")
+        self._saw("phase", value="healed")
         self.host.settle()
-        self._phase("probe")
+        self._saw("phase", value="probe")
         self.clients.play(self.plan.probes(self.choice.mode))
         self.writes.probe(self.plan.writes)
-        self._phase("end")
+        self._saw("phase", value="end")
         self.host.end_all()
         self.host.settle()
         self._observe()
@@ -86,14 +88,12 @@ class ClusterRun:
         mode = self.choice.mode if self.system.layout == "hudi" else ""
         for number, table in enumerate(self.plan.tables if self.plan.earlier is not None else ()):
             for each in earlier_instants(self.plan, number, mode, self.rows_as):
-                self.host.record("kit", "kit", "observe", "earlier", table, each.instant, each.state, each.paths)
+                self._saw("earlier", table, each.instant, each.state, each.paths)
                 for path, data in each.files:
                     self.host.restore(path, data)
                 if each.state == LEFT:
                     self.writes.instants[MarkerDirectory(table, each.instant)] = None
-                    self.host.record(
-                        "kit", "kit", "observe", "mode", table, each.instant, None, mode, self.choice.reason or None
-                    )
+                    self._saw("mode", table, each.instant, None, mode, self.choice.reason or None)
 
     def marker_directories(self) -> tuple[MarkerDirectory, ...]:
         """The marker directories of the plan and of the writes so far."""
@@ -103,27 +103,24 @@ class ClusterRun:
         """Inject a fault that only this world has; other worlds do nothing."""
         return None
 
-    def _phase(self, name: str) -> None:
-        self.host.record("kit", "kit", "observe", "phase", value=name)
-
     def _observe(self) -> None:
         """Record every file and marker directory, and the rows that readers of completed commits find in each table.
 
         In a format that judges cannot read themselves a fresh instance of the system lists the directories.
         """
         host, settings = self.host, self.settings
-        began, files, record = host.mark(), host.files(), host.record
+        began, files = host.mark(), host.files()
         mode, storage = self.choice.mode, self.plan.storage
         fresh = FreshReader(self.system, mode, storage, settings.options, files, host.now_ns())
         for path in sorted(files):
-            record("kit", "kit", "observe", "file", path=path, value=files[path])
+            self._saw("file", path=path, value=files[path])
         for place in self.marker_directories():
             names = fresh.names(place.path)
-            record("kit", "kit", "observe", "snapshot", *place, place.path, names, caused_by=began)
+            self._saw("snapshot", *place, place.path, names, caused_by=began)
         for table in self.writes.tables:
             value, error = None, None
             try:
                 value = tuple(f"{key}={row}" for key, row in sorted(table_rows(table, files, self.rows_as).items()))
             except ValueError as unreadable:
                 error = str(unreadable)
-            record("kit", "kit", "observe", "rows", table, value=value, error=error)
+            self._saw("rows", table, value=value, error=error)

@@ -54,7 +54,7 @@ Found = Act | int | None
 """An act, the errno with which a call is refused, or None when the process performs the call itself."""
 
 
-def shown(held: HeldCall, scope: Scope, operation: str, path: str | None, target: str | None = "") -> FileCall:
+def shown(held: HeldCall, operation: str, path: str | None, target: str | None = "") -> FileCall:
     """The call as passed to `decide`, without caller and operation's details, which are added later."""
     return FileCall("", "", held.pid, held.thread, held.name, operation, path or "", target or "")
 
@@ -77,8 +77,8 @@ def open_path(held: HeldCall, scope: Scope, number: int, address: int, flags: in
     if found is None or found.inside is None or not found.storage or flags & os.O_PATH:
         return None
     if not flags & (os.O_ACCMODE | os.O_CREAT | os.O_TRUNC):
-        return None if stat.S_ISDIR(found.mode) else asked(held, scope, "get", found)
-    call = shown(held, scope, "open", found.inside)._replace(flags=flags, size_before=found.size)
+        return None if stat.S_ISDIR(found.mode) else asked(held, "get", found)
+    call = shown(held, "open", found.inside)._replace(flags=flags, size_before=found.size)
 
     def perform(_: int | None) -> int:
         with held.acting():
@@ -94,11 +94,16 @@ def change_path(
     found = _find(held, scope, number, address, follow=False)
     if found is None or found.inside is None:
         return None
-    call = shown(held, scope, operation, found.inside)._replace(size_before=found.size, flags=words[0] if words else 0)
+    call = shown(held, operation, found.inside)._replace(size_before=found.size, flags=words[0] if words else 0)
+    return _acting(held, call, name, found.directory, found.name, *words)
+
+
+def _acting(held: HeldCall, call: FileCall, name: str, *words: int | bytes) -> Act:
+    """One system call, made with the rights of the process."""
 
     def perform(_: int | None) -> int:
         with held.acting():
-            return kernel.system_call(name, found.directory, found.name, *words)
+            return kernel.system_call(name, *words)
 
     return Act(call=call, perform=perform)
 
@@ -114,14 +119,8 @@ def truncate(held: HeldCall, scope: Scope, address: int, size: int) -> Found:
     found = _find(held, scope, AT_FDCWD, address, follow=True)
     if found is None or found.inside is None:
         return None
-    call = shown(held, scope, "cut", found.inside)._replace(size_before=found.size, size=size)
-
-    def perform(_: int | None) -> int:
-        with held.acting():
-            os.truncate(b"/proc/self/fd/%d/%b" % (found.directory, found.name), size)
-        return 0
-
-    return Act(call=call, perform=perform)
+    call = shown(held, "cut", found.inside)._replace(size_before=found.size, size=size)
+    return _acting(held, call, "truncate", b"/proc/self/fd/%d/%b" % (found.directory, found.name), size)
 
 
 def two_paths(held: HeldCall, scope: Scope, operation: str, args: tuple[int, int, int, int, int]) -> Found:
@@ -136,7 +135,7 @@ def two_paths(held: HeldCall, scope: Scope, operation: str, args: tuple[int, int
     target = _find(held, scope, other, new, follow=False)
     if source is None or target is None or (source.inside is None and target.inside is None):
         return None
-    call = shown(held, scope, operation, source.inside, target.inside)
+    call = shown(held, operation, source.inside, target.inside)
     call = call._replace(flags=flags, size_before=target.size)
     name = "renameat2" if operation == "rename" else "linkat"
 
@@ -158,23 +157,18 @@ def symlink(held: HeldCall, scope: Scope, text: int, number: int, address: int) 
     found, leads = _find(held, scope, number, address, follow=False), held.text(text)
     if found is None or found.inside is None or leads is None:
         return None
-    call = shown(held, scope, "symlink", found.inside, os.fsdecode(leads))._replace(size_before=found.size)
-
-    def perform(_: int | None) -> int:
-        with held.acting():
-            return kernel.system_call("symlinkat", leads, found.directory, found.name)
-
-    return Act(call=call, perform=perform)
+    call = shown(held, "symlink", found.inside, os.fsdecode(leads))._replace(size_before=found.size)
+    return _acting(held, call, "symlinkat", leads, found.directory, found.name)
 
 
-def asked(held: HeldCall, scope: Scope, operation: str, found: FoundPath | None) -> Found:
+def asked(held: HeldCall, operation: str, found: FoundPath | None) -> Found:
     """A call that only reads: it is reported, and the process performs it."""
     if found is None or found.inside is None:
         return None
-    return Act(call=shown(held, scope, operation, found.inside)._replace(size_before=found.size), perform=None)
+    return Act(call=shown(held, operation, found.inside)._replace(size_before=found.size), perform=None)
 
 
 def look(held: HeldCall, scope: Scope, number: int, address: int, flags: int = 0) -> Found:
     """stat and similar calls, which only read."""
     found = _find(held, scope, number, address, follow=not flags & SYMLINK_NOFOLLOW)
-    return asked(held, scope, "stat", found)
+    return asked(held, "stat", found)

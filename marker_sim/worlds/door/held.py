@@ -13,6 +13,7 @@ from typing import NamedTuple
 from marker_sim.errors import HarnessError
 from marker_sim.worlds.door import kernel
 from marker_sim.worlds.door.kernel import Notice
+from marker_sim.worlds.door.known_files import file_at, file_of
 from marker_sim.worlds.door.table import LOW
 
 PATH_BYTES_MAX = 4096
@@ -139,8 +140,7 @@ class HeldCall:
                 offset = status.st_size if flags & os.O_APPEND else os.lseek(file, 0, os.SEEK_CUR)
             except OSError:
                 offset = 0
-        file_id = (status.st_dev, status.st_ino)
-        return OpenFile(self.linked(number), status.st_mode, status.st_size, file_id, flags, offset)
+        return OpenFile(self.linked(number), status.st_mode, status.st_size, file_of(status), flags, offset)
 
     def own(self, path: bytes) -> bytes:
         """A path in which `/proc/self` and `/dev/fd` are replaced by those of the process."""
@@ -222,7 +222,7 @@ def watched(number: int, base: int) -> bool:
 def files_at(path: bytes) -> set[tuple[int, int]]:
     """Device and inode of a file, or of all files below a directory."""
     found = [path, *(os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)]
-    return {(status.st_dev, status.st_ino) for status in map(os.lstat, found)}
+    return set(map(file_of, map(os.lstat, found)))
 
 
 def written_unseen(processes: Iterable[int], files: set[tuple[int, int]], base: int) -> bool:
@@ -231,8 +231,7 @@ def written_unseen(processes: Iterable[int], files: set[tuple[int, int]], base: 
         with contextlib.suppress(OSError):  # The process may have ended.
             for number in map(int, os.listdir(f"/proc/{process}/fd")):
                 with contextlib.suppress(OSError):
-                    status = os.stat(f"/proc/{process}/fd/{number}")
-                    if (status.st_dev, status.st_ino) in files and not watched(number, base):
+                    if file_at(f"/proc/{process}/fd/{number}") in files and not watched(number, base):
                         with open(f"/proc/{process}/fdinfo/{number}") as said:
                             if int(_OPENED.findall(said.read())[0], 8) & os.O_ACCMODE:
                                 return True

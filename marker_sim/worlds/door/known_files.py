@@ -46,11 +46,7 @@ class KnownFiles:
 
     def id_of(self, path: str) -> FileId:
         """The file at a path now; NO_FILE if there is none."""
-        try:
-            found = os.stat(self._root / path)
-        except OSError:
-            return NO_FILE
-        return found.st_dev, found.st_ino
+        return file_at(self._root / path)
 
     def names(self, file: FileId, path: str) -> list[str]:
         """The names of a file, with links that lead to it, and `path` if it leads there."""
@@ -86,6 +82,19 @@ class KnownFiles:
         with suppress(OSError):
             return file.read_bytes() if file.is_file() else None
         return None
+
+
+def file_of(status: os.stat_result) -> FileId:
+    """The file with this status."""
+    return status.st_dev, status.st_ino
+
+
+def file_at(path: str | Path) -> FileId:
+    """The file that a path leads to; NO_FILE if there is none."""
+    try:
+        return file_of(os.stat(path))
+    except OSError:
+        return NO_FILE
 
 
 def paths_below(root: Path, prefix: str) -> list[str]:

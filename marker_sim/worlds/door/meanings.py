@@ -53,7 +53,6 @@ _MEANINGS: dict[str, Callable[[HeldCall, Scope, tuple[int, ...]], Found]] = {
     "writev": lambda h, s, a: write(h, s, pieces(h, a[1], a[2])),
     "pwritev": lambda h, s, a: write(h, s, pieces(h, a[1], a[2]), a[3]),
     "pwritev2": lambda h, s, a: write(h, s, pieces(h, a[1], a[2]), None if a[3] == _CURRENT else a[3], signed(a[5])),
-    "open": lambda h, s, a: open_path(h, s, _C, a[0], a[1], a[2]),
     "openat": lambda h, s, a: open_path(h, s, a[0], a[1], a[2], a[3]),
     "creat": lambda h, s, a: open_path(h, s, _C, a[0], os.O_CREAT | os.O_WRONLY | os.O_TRUNC, a[1]),
     "fsync": lambda h, s, a: on_number(h, s, "sync", _answered),
@@ -68,14 +67,12 @@ _MEANINGS: dict[str, Callable[[HeldCall, Scope, tuple[int, ...]], Found]] = {
     "renameat2": lambda h, s, a: two_paths(h, s, "rename", (a[0], a[1], a[2], a[3], signed(a[4]))),
     "unlink": lambda h, s, a: unlink(h, s, _C, a[0], 0),
     "unlinkat": lambda h, s, a: unlink(h, s, a[0], a[1], signed(a[2])),
-    "mkdir": lambda h, s, a: change_path(h, s, "mkdir", "mkdirat", _C, a[0], a[1]),
     "mkdirat": lambda h, s, a: change_path(h, s, "mkdir", "mkdirat", a[0], a[1], a[2]),
     "rmdir": lambda h, s, a: unlink(h, s, _C, a[0], REMOVEDIR),
     "link": lambda h, s, a: two_paths(h, s, "link", (_C, a[0], _C, a[1], 0)),
     "linkat": lambda h, s, a: two_paths(h, s, "link", (a[0], a[1], a[2], a[3], signed(a[4]))),
     "symlink": lambda h, s, a: symlink(h, s, a[0], _C, a[1]),
     "symlinkat": lambda h, s, a: symlink(h, s, a[0], a[1], a[2]),
-    "mknod": lambda h, s, a: change_path(h, s, "mknod", "mknodat", _C, a[0], a[1], a[2]),
     "mknodat": lambda h, s, a: change_path(h, s, "mknod", "mknodat", a[0], a[1], a[2], a[3]),
     "copy_file_range": lambda h, s, a: transfer(h, s, 2, 0, (a[3], a[1]), a[4], errno.EXDEV),
     "sendfile": lambda h, s, a: transfer(h, s, 0, 1, (0, a[2]), a[3], errno.EINVAL),
@@ -92,15 +89,20 @@ _MEANINGS: dict[str, Callable[[HeldCall, Scope, tuple[int, ...]], Found]] = {
     "lstat": lambda h, s, a: look(h, s, _C, a[0], SYMLINK_NOFOLLOW),
     "newfstatat": lambda h, s, a: look(h, s, a[0], a[1], signed(a[3])),
     "statx": lambda h, s, a: look(h, s, a[0], a[1], signed(a[2])),
-    "access": lambda h, s, a: look(h, s, _C, a[0]),
     "faccessat": lambda h, s, a: look(h, s, a[0], a[1]),
     "faccessat2": lambda h, s, a: look(h, s, a[0], a[1], signed(a[3])),
 }
 
+_AT = {"open": "openat", "mkdir": "mkdirat", "mknod": "mknodat", "access": "faccessat"}
+"""Calls whose arguments are those of another one without its directory, which is the current one."""
+
 
 def read_call(held: HeldCall, scope: Scope) -> Found:
     """Translate the call at which a process is stopped."""
+    name, arguments = held.name, held.arguments
+    if name in _AT:
+        name, arguments = _AT[name], (_C, *arguments)
     try:
-        return _MEANINGS[held.name](held, scope, held.arguments)
+        return _MEANINGS[name](held, scope, arguments)
     except LeadsNowhere as nowhere:
         return int(nowhere.args[0])

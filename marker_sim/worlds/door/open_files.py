@@ -22,6 +22,7 @@ from dataclasses import replace
 from marker_sim.worlds.door import kernel
 from marker_sim.worlds.door.effects import Act, Found, Scope, shown
 from marker_sim.worlds.door.held import WRITE_BYTES_MAX, HeldCall, OpenFile, signed, watched
+from marker_sim.worlds.door.known_files import file_at
 from marker_sim.worlds.door.paths import relative
 
 _IOV_MAX = 1024
@@ -30,8 +31,8 @@ Data = Callable[[], bytes | None]
 """Reads the data to write; None at a bad address, for which the kernel reports the error to the process."""
 
 
-def _file(held: HeldCall, scope: Scope, number: int) -> tuple[OpenFile, str] | None:
-    """An open file below the root with its relative path; None for any other."""
+def _file(held: HeldCall, scope: Scope, number: int) -> OpenFile | None:
+    """An open file below the root, whose path is made relative; None for any other."""
     if relative(scope.root, held.linked(number)) is None:
         return None
     try:
@@ -41,7 +42,7 @@ def _file(held: HeldCall, scope: Scope, number: int) -> tuple[OpenFile, str] | N
             return None
         raise
     inside = relative(scope.root, file.path)
-    return None if inside is None else (file, inside)
+    return None if inside is None else file._replace(path=inside)
 
 
 def write(
@@ -49,14 +50,14 @@ def write(
 ) -> Found:
     """A write to a file, at `offset` or at the file's own. argument: index of the argument that is the descriptor."""
     number = held.number(argument)
-    found = _file(held, scope, number)
-    if found is None or not stat.S_ISREG(found[0].mode) or not found[0].flags & os.O_ACCMODE:
+    file = _file(held, scope, number)
+    if file is None or not stat.S_ISREG(file.mode) or not file.flags & os.O_ACCMODE:
         return None
-    file, content = found[0], data()
+    content = data()
     if content is None:
         return None
     begin = file.offset if offset is None else offset
-    call = shown(held, scope, "write", found[1])._replace(
+    call = shown(held, "write", file.path)._replace(
         flags=file.flags | (os.O_DSYNC if flags & _SYNCED else 0),
         offset=begin,
         data=content,
@@ -102,12 +103,12 @@ def transfer(
     into, source: the indices of the arguments that are file descriptors.
     offsets: the addresses of the two offsets, of the target and of the source; 0 for the current position.
     """
-    found = _file(held, scope, held.number(into))
-    if found is None:
+    file = _file(held, scope, held.number(into))
+    if file is None:
         return None
     try:
         with held.copy(held.number(source)) as copy:
-            if found[0].flags & os.O_APPEND or not stat.S_ISREG(os.fstat(copy).st_mode):
+            if file.flags & os.O_APPEND or not stat.S_ISREG(os.fstat(copy).st_mode):
                 return error
             to, begin = (struct.unpack("=q", held.memory(at, 8))[0] if at else None for at in offsets)
             begin = os.lseek(copy, 0, os.SEEK_CUR) if begin is None else begin
@@ -159,11 +160,11 @@ def on_number(
 ) -> Found:
     """A call on one open file that returns 0."""
     number = held.number(0)
-    found = _file(held, scope, number)
-    if found is None or not (stat.S_ISREG(found[0].mode) or stat.S_ISDIR(found[0].mode)):
+    file = _file(held, scope, number)
+    if file is None or not (stat.S_ISREG(file.mode) or stat.S_ISDIR(file.mode)):
         return None
-    call = shown(held, scope, operation, found[1])._replace(
-        flags=found[0].flags, size=size, offset=offset, size_before=found[0].size, file=found[0].file
+    call = shown(held, operation, file.path)._replace(
+        flags=file.flags, size=size, offset=offset, size_before=file.size, file=file.file
     )
 
     def perform(_: int | None) -> int:
@@ -184,7 +185,7 @@ def allocate(held: HeldCall, scope: Scope, mode: int, offset: int, size: int) ->
 
 def sync_all(held: HeldCall, scope: Scope) -> Found:
     """sync, of all file systems."""
-    return Act(call=shown(held, scope, "sync", ""), perform=lambda _: 0)
+    return Act(call=shown(held, "sync", ""), perform=lambda _: 0)
 
 
 def sync_system(held: HeldCall, scope: Scope) -> Found:
@@ -201,21 +202,13 @@ def sync_system(held: HeldCall, scope: Scope) -> Found:
 def closing(held: HeldCall, scope: Scope) -> Found:
     """close of a file open for writing: reported only if it is the process's last descriptor of that file."""
     number = held.number(0)
-    found = _file(held, scope, number)
-    if found is None or not stat.S_ISREG(found[0].mode) or not found[0].flags & os.O_ACCMODE:
+    file = _file(held, scope, number)
+    if file is None or not stat.S_ISREG(file.mode) or not file.flags & os.O_ACCMODE:
         return None
     folder = f"/proc/{held.thread}/fd"
-    if sum(_leads(f"{folder}/{name}", found[0].file) for name in os.listdir(folder)) > 1:
+    if sum(file_at(f"{folder}/{name}") == file.file for name in os.listdir(folder)) > 1:
         return None
-    return Act(call=shown(held, scope, "close", found[1])._replace(file=found[0].file), perform=None)
-
-
-def _leads(name: str, to: tuple[int, int]) -> bool:
-    try:
-        found = os.stat(name)
-    except OSError:
-        return False
-    return (found.st_dev, found.st_ino) == to
+    return Act(call=shown(held, "close", file.path)._replace(file=file.file), perform=None)
 
 
 def refused(held: HeldCall, scope: Scope, argument: int, error: int) -> Found:
@@ -226,8 +219,8 @@ def refused(held: HeldCall, scope: Scope, argument: int, error: int) -> Found:
 def copied(held: HeldCall, scope: Scope, least: int = 0, close_on_exec: bool = False) -> Found:
     """dup and F_DUPFD: the copy gets a watched descriptor; no decision is needed."""
     number = held.number(0)
-    found = _file(held, scope, number)
-    if found is None or not found[0].flags & os.O_ACCMODE or least < 0:
+    file = _file(held, scope, number)
+    if file is None or not file.flags & os.O_ACCMODE or least < 0:
         return None
     return Act(
         call=None,
@@ -241,21 +234,21 @@ def copied(held: HeldCall, scope: Scope, least: int = 0, close_on_exec: bool = F
 def copied_to(held: HeldCall, scope: Scope, target: int) -> Found:
     """dup2, performed by the process; writes escape if the target is not a watched descriptor."""
     target = signed(target)
-    found = None if watched(target, scope.base) else _file(held, scope, held.number(0))
-    if found is not None and found[0].flags & os.O_ACCMODE:
-        scope.unseen.append(f"{found[1]} was copied to number {target}, on which writes do not stop")
+    file = None if watched(target, scope.base) else _file(held, scope, held.number(0))
+    if file is not None and file.flags & os.O_ACCMODE:
+        scope.unseen.append(f"{file.path} was copied to number {target}, on which writes do not stop")
     return None
 
 
 def mapped(held: HeldCall, scope: Scope) -> Found:
     """mmap of a file for writing, whose writes are not seen."""
-    found = _file(held, scope, held.number(4))
-    if found is not None:
-        scope.unseen.append(f"{found[1]} is mapped, and what is written to memory does not stop")
+    file = _file(held, scope, held.number(4))
+    if file is not None:
+        scope.unseen.append(f"{file.path} is mapped, and what is written to memory does not stop")
     return None
 
 
 def listed(held: HeldCall, scope: Scope) -> Found:
     """getdents64, which only reads."""
     inside = relative(scope.root, held.linked(held.number(0)))
-    return None if inside is None else Act(call=shown(held, scope, "list", inside), perform=None)
+    return None if inside is None else Act(call=shown(held, "list", inside), perform=None)

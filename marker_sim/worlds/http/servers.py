@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import shlex
 import shutil
 import signal
 import socket
@@ -26,7 +25,8 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from marker_sim.errors import HarnessError, UsageError
+from marker_sim.errors import HarnessError
+from marker_sim.reading import read_command
 from marker_sim.surroundings import supervisor
 from marker_sim.surroundings.supervisor import StartedProgram
 from marker_sim.surroundings.worker_pool import guarded
@@ -57,12 +57,8 @@ class Command:
 
     def arguments(self, values: Mapping[str, str]) -> list[str]:
         """The command as words, with every placeholder that has a value replaced and every other brace left alone."""
-        try:
-            words = shlex.split(self.text)
-        except ValueError as error:
-            raise UsageError(f"--start {self.text!r} is not a valid command line: {error}") from error
-        if not words:
-            raise UsageError("--start was given an empty command; write the command that starts the server")
+        empty = "was given an empty command; write the command that starts the server"
+        words = read_command("--start", self.text, empty)
         for name, value in values.items():
             words = [word.replace("{" + name + "}", value) for word in words]
         return words

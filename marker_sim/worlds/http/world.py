@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import subprocess
 import threading
 import time
@@ -21,9 +20,10 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from marker_sim.errors import HarnessError, UsageError
+from marker_sim.errors import HarnessError
 from marker_sim.faults import Call
 from marker_sim.names import MarkerDirectory
+from marker_sim.reading import read_command
 from marker_sim.seams import StorageError
 from marker_sim.surroundings.supervisor import StartedProgram, start_program
 from marker_sim.worlds.door.calls import HeldCalls
@@ -212,12 +212,8 @@ def run_reader(command: str, directory: str, environment: Mapping[str, str], tim
     directory: replaces {dir}, in the form that servers get.
     environment: added to the kit's own.
     """
-    try:
-        words = [word.replace("{dir}", directory) for word in shlex.split(command)]
-    except ValueError as error:
-        raise UsageError(f"--reader {command!r} is not a valid command line: {error}") from error
-    if not words:
-        raise UsageError("--reader was given an empty command; write one that prints the names stored in {dir}")
+    empty = "was given an empty command; write one that prints the names stored in {dir}"
+    words = [word.replace("{dir}", directory) for word in read_command("--reader", command, empty)]
     try:
         done = subprocess.run(
             words, capture_output=True, timeout=timeout_s, check=False, text=True, env={**os.environ, **environment}

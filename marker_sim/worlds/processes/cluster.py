@@ -12,13 +12,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Literal
 
-from marker_sim.errors import HarnessError
 from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.history import History
 from marker_sim.loading import load_system
 from marker_sim.names import MarkerDirectory
 from marker_sim.plan import PROBE, Plan
-from marker_sim.surroundings.requirements import lacking
 from marker_sim.system import System
 from marker_sim.worlds.cluster.run import ClusterRun
 from marker_sim.worlds.cluster.writes import LOST_EXECUTOR_MS, Instruction
@@ -48,9 +46,6 @@ class ProcessCluster(ClusterRun):
 
     def __init__(self, plan: Plan, system: str, fork_server: ForkServer) -> None:
         check_storage(plan.storage)
-        why = lacking(f"real processes on {plan.storage}")
-        if why:
-            raise HarnessError(f"real processes need {why}")
         loaded = load_system(system)
         self.recorder = Recorder()
         self.interceptor = Interceptor(self.recorder, self._inject)

@@ -19,11 +19,10 @@ from typing import Any
 
 from marker_sim.errors import HarnessError
 from marker_sim.surroundings import supervisor
-from marker_sim.surroundings.requirements import lacking
 from marker_sim.worlds.door.available import refused
 from marker_sim.worlds.host import Life
 from marker_sim.worlds.processes.coordinator import TEMPLATE, Coordinator
-from marker_sim.worlds.processes.storages import LocalFront
+from marker_sim.worlds.processes.storages import LocalFront, check_storage
 
 FORK_TIMEOUT_S = 20.0
 END_TIMEOUT_S = 10.0
@@ -86,9 +85,7 @@ class ForkServer:
     """
 
     def __init__(self) -> None:
-        why = lacking("real processes on local")
-        if why:
-            raise HarnessError(f"real processes need {why}")
+        check_storage("local")
         self.scratch = Path(tempfile.mkdtemp(prefix="marker-sim-")).resolve()
         self.coordinator = Coordinator(self.scratch / "hub", {"forked": self._forked, "gone": self._ended})
         self.lives: dict[str, ManagedProcess] = {}

@@ -20,6 +20,7 @@ from marker_sim.errors import HarnessError
 from marker_sim.seams import Capabilities
 from marker_sim.storages.local import LocalStorage, is_own
 from marker_sim.storages.s3 import S3Storage
+from marker_sim.surroundings.requirements import lacking
 from marker_sim.worlds.door.available import refused
 from marker_sim.worlds.door.calls import Caller, CallOutcome, Decision, FileCall
 from marker_sim.worlds.door.front import DoorFront
@@ -50,9 +51,11 @@ class ClusterStorage:
 
 
 def check_storage(storage: str) -> None:
-    """HarnessError for a storage that real processes do not support."""
+    """HarnessError for a storage that real processes do not support, or for which a package is missing."""
     if storage not in ("local", "s3"):
         raise HarnessError(f"storage {storage} has no real processes; local and s3 have")
+    if why := lacking(f"real processes on {storage}"):
+        raise HarnessError(f"real processes need {why}")
 
 
 def open_storage(storage: str, interceptor: Interceptor, root: Path, front: LocalFront | None) -> ClusterStorage:

@@ -17,7 +17,6 @@ another process uses it meanwhile.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import tempfile
 import time
@@ -118,9 +117,8 @@ class Toxiproxy:
     def _last_output(self) -> str:
         if self._log is None:
             return "it is closed"
-        self._log.flush()
-        data = os.pread(self._log.fileno(), 1 << 16, max(0, os.fstat(self._log.fileno()).st_size - (1 << 16)))
-        return f"it said: {data.decode('utf-8', 'replace').strip()[-300:] or 'nothing'}"
+        said = supervisor.last_lines(Path(f"/proc/self/fd/{self._log.fileno()}"))
+        return f"it said: {said}"
 
 
 @dataclass(eq=False)

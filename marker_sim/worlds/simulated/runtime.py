@@ -27,17 +27,20 @@ class SimMailbox:
 
     def put(self, item: Any) -> None:
         """Pass an item to the longest waiting actor, or keep it."""
-        scheduler, waiting = self._scheduler, self._waiting
+        scheduler = self._scheduler
         scheduler.step(self._process)
         if self._process.actor.sited:
             scheduler.arrive(self._process, self._site_of_put())
-        while waiting:
-            ticket = waiting.pop(0)
-            if ticket[1]:
-                ticket[1] = False
-                scheduler.at(scheduler.now_ns, scheduler.resume, (self._process, ticket[0], item))
-                return
-        self._items.append(item)
+        if self._waiting:
+            scheduler.at(scheduler.now_ns, scheduler.resume, self._handed(item))
+        else:
+            self._items.append(item)
+
+    def _handed(self, item: Any) -> tuple[Process, greenlet, Any]:
+        """What lets the longest waiting actor go on with an item."""
+        ticket = self._waiting.pop(0)
+        ticket[1] = False
+        return self._process, ticket[0], item
 
     def _site_of_put(self) -> str:
         """The site of a put in a server: of a request, of its answer, or of other work; "" elsewhere."""
@@ -46,19 +49,14 @@ class SimMailbox:
         serving = [call.handler for call in self._process.calls]
         if getcurrent() in serving:
             return REQUEST_QUEUED
-        waits = next((actor for actor, open_ in self._waiting if open_), None)
-        return ANSWER_HANDED_OVER if waits is not None and waits in serving else WORKER_REPORTS
+        return ANSWER_HANDED_OVER if self._waiting and self._waiting[0][0] in serving else WORKER_REPORTS
 
     def post(self, item: Any) -> None:
         """Put an item from outside of all actors, without a step and without delay."""
-        waiting = self._waiting
-        while waiting:
-            ticket = waiting.pop(0)
-            if ticket[1]:
-                ticket[1] = False
-                self._scheduler.resume((self._process, ticket[0], item))
-                return
-        self._items.append(item)
+        if self._waiting:
+            self._scheduler.resume(self._handed(item))
+        else:
+            self._items.append(item)
 
     def get(self, timeout_ms: float | None = None) -> Any:
         """The next item, or None after `timeout_ms`."""

@@ -259,11 +259,7 @@ class SimStorage:
         if operation == "put" and now_ns < store.full_until_ns:
             self._fail(reply_ns, DiskFull(path))
         if scheduler.passes((now_ns + reply_ns) // 2):
-            try:
-                result = apply()
-            except StorageError as error:
-                # Its traceback would refer to this frame, which would form a cycle.
-                result = error.with_traceback(None)
+            result = _outcome(apply)
             scheduler.sleep_until(process, reply_ns)
         else:
             result = scheduler.park_until((now_ns + reply_ns) // 2, self._apply, (reply_ns, getcurrent(), apply))
@@ -288,19 +284,19 @@ class SimStorage:
                 self._fail(reply_ns, Throttled(path))
             case FaultKind.SERVER_ERROR | FaultKind.IO_ERROR:
                 if settings.applied:
-                    _apply_unheard(apply)
+                    _outcome(apply)
                 self._fail(reply_ns, StorageFailed(path))
             case FaultKind.CONFLICT:
                 self._fail(reply_ns, Conflicted(path))
             case FaultKind.TIMEOUT_APPLIED | FaultKind.TIMEOUT_LOST | FaultKind.TIMEOUT_LATE:
                 timeout_ns = now_ns + STORAGE_TIMEOUT_MS * MS
                 if fault.kind is FaultKind.TIMEOUT_APPLIED:
-                    scheduler.at((now_ns + reply_ns) // 2, _apply_unheard, apply)
+                    scheduler.at((now_ns + reply_ns) // 2, _outcome, apply)
                 elif fault.kind is FaultKind.TIMEOUT_LOST:
                     store.silent[place_of(path)] = max(1, settings.calls) - 1
                 else:
                     late_ns = min(settings.late_ms, LATE_EFFECT_MS - 1) * MS
-                    scheduler.at(timeout_ns + late_ns, _apply_unheard, apply)
+                    scheduler.at(timeout_ns + late_ns, _outcome, apply)
                 self._fail(timeout_ns, StorageTimeout(path))
             case FaultKind.TORN_WRITE:
                 if store.tear:
@@ -311,7 +307,7 @@ class SimStorage:
                 scheduler.park()
             case FaultKind.ORPHANED:
                 longest_ms = self.capabilities.request_timeout_ms + self.capabilities.late_effect_ms - 1
-                scheduler.at(now_ns + min(settings.late_ms, longest_ms) * MS, _apply_unheard, apply)
+                scheduler.at(now_ns + min(settings.late_ms, longest_ms) * MS, _outcome, apply)
                 if store.tear:
                     store.tear(process, fault)
                 scheduler.park()
@@ -327,11 +323,7 @@ class SimStorage:
         if not process.alive and self.capabilities.host_lock:
             # A system call ends, with or without effect, before the locks of its dead process are released.
             return
-        try:
-            result = apply()
-        except StorageError as error:
-            result = error.with_traceback(None)
-        scheduler.at(reply_ns, scheduler.resume, (process, actor, result))
+        scheduler.at(reply_ns, scheduler.resume, (process, actor, _outcome(apply)))
 
     def _fail(self, time_ns: int, error: StorageError) -> NoReturn:
         self._scheduler.sleep_until(self._process, time_ns)
@@ -351,8 +343,9 @@ class SimStorage:
         return True
 
 
-def _apply_unheard(apply: Callable[[], Any]) -> None:
+def _outcome(apply: Callable[[], Any]) -> Any:
+    """What a request returns, or the error of storage that it meets."""
     try:
-        apply()
-    except StorageError:
-        return
+        return apply()
+    except StorageError as error:
+        return error.with_traceback(None)  # Its traceback would form a cycle with a frame that keeps it.

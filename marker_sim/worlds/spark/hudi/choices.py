@@ -102,7 +102,7 @@ class Choices:
     def _due(self, mode: str) -> frozenset[str]:
         """The places of a mode that were not met yet, without those aimed at `TRIES_MAX` times in vain."""
         names = (each.step for each in places_of(mode, self.storage))
-        return frozenset(n for n in names if not self.met.get((mode, n)) and self.armed.get((mode, n), 0) < TRIES_MAX)
+        return frozenset(n for n in names if not self.met[mode, n] and self.armed[mode, n] < TRIES_MAX)
 
     def _table(self, rng: random.Random, mode: str) -> Plan:
         """Of `SHAPES` drawn tables the one with most due places; with rewrites if a kill in one is due, or by luck."""
@@ -156,7 +156,7 @@ class Choices:
 
     def _tried(self, mode: str, name: str) -> tuple[int, int]:
         """The key by which steps are sorted: how often a step was met, then how often it was aimed at."""
-        return self.met.get((mode, name), 0), self.armed.get((mode, name), 0)
+        return self.met[mode, name], self.armed[mode, name]
 
 
 def plan_of_number(version: str, modes: tuple[str, ...], storage: str, seed: int, number: int) -> Plan:
