@@ -43,6 +43,7 @@ PROBE, COPY = "probe", "{copy}"
 Instants = Literal["millis", "seconds", "bootstrap"]
 Action = Literal["", "commit", "deltacommit"]
 Partitions = Literal["plain", "nested", "hive", "odd", "none", "eight", "many"]
+FutureStep = Literal["commit", "retry", "clean", "archive", "cluster", "savepoint", "restore", "rebuild"]
 Sharing = Literal["default", "prefer-writer", "one-plan", "early-detection", "file-lock"]
 OF_CROWD = "~"  # Separates the name of an operation's actor from the number of the client.
 COPIES_MAX = 10_000
@@ -151,6 +152,7 @@ class TableShape:
     lazy: whether failed writes are rolled back after the next commit, once their heartbeats are over, or before it.
     grows: whether the second write is the first to the last partition, and so creates its folder and metadata.
     writers: how many write it at once, each a write of the plan; 0 for one by one. sharing: their lock and strategy.
+    future: what happens to it afterwards, after each of which it is read (worlds/spark/hudi/future.py).
     """
 
     metadata: bool = False
@@ -164,6 +166,7 @@ class TableShape:
     grows: bool = False
     writers: int = 0
     sharing: Sharing = "default"
+    future: tuple[FutureStep, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
