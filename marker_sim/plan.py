@@ -224,8 +224,11 @@ class Plan:
 
     @property
     def entries(self) -> int:
-        """The number of operations, tasks (a write without any is one) and faults; shrinking reduces it first."""
-        return len(self.ops) + sum(max(1, len(write.tasks)) for write in self.writes) + len(self.faults)
+        """The number of operations, tasks (a write without any is one), faults and steps of a future; shrinking reduces
+        it first.
+        """
+        tasks = sum(max(1, len(write.tasks)) for write in self.writes)
+        return len(self.ops) + tasks + len(self.faults) + (len(self.shape.future) if self.shape else 0)
 
     @property
     def single_ops(self) -> tuple[Op, ...]:

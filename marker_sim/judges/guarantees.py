@@ -40,7 +40,8 @@ class Guarantee:
     slug: its name on the command line.
     sentence: quoted by every violation.
     judge: of histories that record the steps of the write path, None for G21, which is judged over a pair of them, and
-        for those of several writers and of what becomes of tables; `black_box.JUDGES` has those of histories without recorded steps.
+        for those of several writers and of what becomes of tables; `black_box.JUDGES` has those of histories without
+        recorded steps.
     judged_least: how often it must have been judged in a run of its mode and storage; None where not every run has a
         case.
     """
@@ -267,8 +268,8 @@ GUARANTEES: tuple[Guarantee, ...] = (
     Guarantee(
         id="G30",
         slug="leftovers-stay-unseen",
-        sentence="What a failed write left in storage never becomes a row that a reader sees, and hides or doubles none,"
-        " whatever happens to the table later.",
+        sentence="What a failed write left in storage never becomes a row that a reader sees, and no row of a completed"
+        " write is lost or doubled, whatever happens to the table later.",
     ),
     Guarantee(
         id="G31",
@@ -279,7 +280,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
     Guarantee(
         id="G32",
         slug="metadata-is-true",
-        sentence="The metadata table lists the files that are stored, but for those of instants that are not completed.",
+        sentence="The metadata table lists the files that are stored, those of instants that are not completed aside.",
     ),
 )
 

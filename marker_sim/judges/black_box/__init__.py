@@ -61,7 +61,7 @@ def _of_past(judged: Judge, past: HistoryIndex, words: str) -> Judge:
     def found(view: HistoryIndex) -> Finding:
         past.excused = view.excused
         finding = judged(past)
-        told = (replace(each, message=f"{words}: {each.message}" if words else each.message) for each in finding.breaches)
-        return replace(finding, breaches=tuple(told))
+        lead = words and f"{words}: "
+        return replace(finding, breaches=tuple(replace(each, message=lead + each.message) for each in finding.breaches))
 
     return found

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from marker_sim.history import Event
+from marker_sim.history import Event, History
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.table_audit import CLEANING, Audit
 from marker_sim.judges.black_box.rows import UNSUPPORTED
@@ -47,7 +47,7 @@ class _Case:
     def when(self, index: int) -> tuple[int, str]:
         """The number of the step before an event, and when that is in words."""
         taken = [str(event.value) for event in self.steps if event.index <= index][1:]
-        return len(taken), f"after step {len(taken)} ({', '.join(taken)})" if taken else "before the first step"
+        return len(taken), f"after step {len(taken)} ({taken[-1]})" if taken else "before the first step"
 
     def finding(self, guarantee: str, breaches: list[Breach], undecided: str = "") -> Finding:
         """The finding of a judge."""
@@ -67,6 +67,18 @@ def judge_of_futures(guarantee: str, judged: Callable[[_Case], Finding]) -> Call
     return found
 
 
+def leaves(history: History) -> bool:
+    """Whether the last audit shows anything that a failed write or rollback left: a file of no completed commit, a
+    marker, an entry that is not completed or cannot be read; or a file that is missing.
+    """
+    audits = HistoryIndex(history).tables.audits
+    if not audits:
+        return False
+    audit = audits[-1]
+    broken = audit.markers or audit.unfinished or any(entry.error for entry in audit.entries)
+    return bool(broken or audit.owned.keys() - audit.committed.keys() or audit.claims.keys() - audit.files.keys())
+
+
 def horizon(view: HistoryIndex) -> str:
     """The horizon of what the writes of a history left, in words; "" for a history without a future."""
     if not view.future:
@@ -78,7 +90,7 @@ def horizon(view: HistoryIndex) -> str:
     steps, readers = len(case.steps) - 1, sorted({event.process for event in view.rows if event.index > case.begin})
     if not case.judged:
         return "no step after it could be read"
-    return f"harmless so far: {' and '.join(readers)} find the right rows {case.when(view.end)[1]}" if steps else ""
+    return f"harmless so far, to {' and '.join(readers)} {case.when(view.end)[1]}" if steps else ""
 
 
 def _leftovers_stay_unseen(case: _Case) -> Finding:
@@ -109,8 +121,10 @@ def _wrong(case: _Case) -> Iterator[WrongRows]:
         if event.operation == "future":
             if event.value == "savepoint" and event.error is None:
                 kept = dict(right), set(unsure)
-            elif event.value == "restore" and kept is not None and (event.error is None or view.excuse("step-failed")):
+            elif event.value == "restore" and kept is not None and event.error is None:
                 right, unsure = dict(kept[0]), set(kept[1])
+            elif event.value == "restore" and kept is not None:
+                unsure |= {key for key in right.keys() | kept[0].keys() if right.get(key) != kept[0].get(key)} | kept[1]
             continue
         step = case.when(event.index)[0]
         if event.process in done:
@@ -134,14 +148,19 @@ def _reading(case: _Case, event: Event, right: _Rows, unsure: set[str], failed: 
     case.judged += 1
     found = _by_key(event)
     keys = sorted(key for key in found.keys() | right.keys() if found.get(key, []) != right.get(key, []))
-    sure = [key for key in keys if key not in unsure or not case.view.excuse("write-unknown")]
+    sure = [key for key in keys if key not in unsure or not case.view.excuse("step-failed")]
     if not sure:
         return ""
     twice = [key for key in sure if len(found.get(key, [])) > 1]
     back = [key for key in sure if found.get(key) and not right.get(key)]
     lost = [key for key in sure if not found.get(key)]
     old = [key for key in sure if key not in {*twice, *back, *lost}]
-    kinds = (("more than once", twice), ("that no completed write left", back), ("less", lost), ("with old values", old))
+    kinds = (
+        ("more than once", twice),
+        ("of no completed write", back),
+        ("lost", lost),
+        ("with other values", old),
+    )
     counts = ", ".join(f"{len(keys)} {words}" for words, keys in kinds if keys)
     seen = {f"{key}={value}" for key in sure for value in found.get(key, [])}
     first = sure[0]
@@ -163,7 +182,7 @@ def _by_key(event: Event) -> _Rows:
 
 def _records_are_true(case: _Case) -> Finding:
     """G31: each record that is new at a step, against the files of that step."""
-    breaches, known, before = list[Breach](), set[str](), dict[str, int]()
+    breaches, known, before = list[Breach](), set[str](), set[str]()
 
     def add(audit: Audit, about: str, message: str, *evidence: int) -> None:
         breaches.append(breach_of(case.view, f"{audit.table}/{about}: {message}", (*evidence, audit.begin)))
@@ -184,10 +203,10 @@ def _records_are_true(case: _Case) -> Finding:
                     message = f"its {entry.action} says that it deleted {min(kept)!r}, which is stored"
                     add(audit, entry.instant, message, entry.event)
         said = {p for e in audit.entries if e.action in (*CLEANING, ROLLBACK) for word in _DELETED for p in e.of(word)}
-        silent = sorted(before.keys() - audit.files.keys() - said)
+        silent = sorted(before - audit.files.keys() - said)
         if silent:
             add(audit, "", f"{silent[0]!r} was deleted {case.when(audit.begin)[1]}, and no record says so")
-        before = audit.files
+        before = {*audit.files}
     return case.finding("G31", breaches)
 
 

@@ -44,7 +44,9 @@ SETTINGS = {
     "hoodie.keep.min.commits": "2",
     "hoodie.keep.max.commits": "3",
     "hoodie.clean.commits.retained": "1",
-    "hoodie.metadata.compact.max.delta.commits": "1",  # The timeline is archived up to the last compaction alone.
+    # Neither are archived beyond the last compaction, of the metadata table or of one that is merged on read.
+    "hoodie.metadata.compact.max.delta.commits": "1",
+    "hoodie.compact.inline.max.delta.commits": "1",
 }
 
 
