@@ -39,7 +39,7 @@ def damages(plan: Plan) -> dict[str, TableStep]:
     unstored = Fault.of(FaultKind.IO_ERROR, STORAGE, Call(MARKERS, ("open",)), calls=8)
     cut = Fault.of(FaultKind.KILL, DRIVER, Call(MARKERS, ("open",), 2, "after"))
     entry = r"\.hoodie/(timeline/)?\d+(_\d+)?\.rollback(\.[0-9a-f-]{36})?$"
-    record = Fault.of(FaultKind.TORN_WRITE, DRIVER, Call(entry, ("write",), 1, "after"))
+    record = Fault.of(FaultKind.DISK_FULL, STORAGE, Call(entry, ("write",)), calls=2)
 
     def rollback(*faults: Fault, before: tuple[Fault, ...] = ()) -> TableStep:
         return TableStep(name="damage", stage="rollback", faults=faults, before=before)
@@ -72,7 +72,8 @@ def horizon(played: SparkRun) -> str:
     others = [name for name in found if found[name] and name not in ("G30",)]
     failed = [event for event in played.history.events if event.operation == "future" and event.error]
     steps = sorted({f"{event.value!s} fails" for event in failed})
-    return "; ".join((*told, *steps)) + f" [{' '.join(others)}]" if told or steps or others else "nothing"
+    beside = f" ({' '.join(others)})" if others else ""
+    return ("; ".join((*told, *steps)) or "the right rows") + beside
 
 
 Play = Callable[[Plan], SparkRun]
@@ -151,6 +152,8 @@ def main() -> None:
                 warm = runs._drivers(None if given.processes else runs._warm)
                 played = runs._run(plan, runs.program.deadline, warm)
                 assert not played.trouble, played.trouble
+                if played.interrupted:
+                    raise KeyboardInterrupt
                 return played
 
             if given.controls:
