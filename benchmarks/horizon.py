@@ -36,7 +36,7 @@ def damages(plan: Plan) -> dict[str, TableStep]:
     """A failed write, and the rollback after it, of a table, by what goes wrong."""
     dies = last_data_file(len(partition_names(plan)), plan.storage).faults
     listing = Fault.of(FaultKind.IO_ERROR, STORAGE, Call(r"\.hoodie/\.temp/[0-9]+$", ("list",)))
-    unstored = Fault.of(FaultKind.IO_ERROR, STORAGE, Call(MARKERS, ("open",)), calls=8)
+    unstored = Fault.of(FaultKind.IO_ERROR, STORAGE, Call(MARKERS, ("write",)), calls=40)
     cut = Fault.of(FaultKind.KILL, DRIVER, Call(MARKERS, ("open",), 2, "after"))
     entry = r"\.hoodie/(timeline/)?\d+(_\d+)?\.rollback(\.[0-9a-f-]{36})?$"
     record = Fault.of(FaultKind.DISK_FULL, STORAGE, Call(entry, ("write",)), calls=2)
