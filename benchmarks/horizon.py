@@ -10,6 +10,7 @@ Damages are those of findings that are known; a control is a plan that leaves no
 from __future__ import annotations
 
 import argparse
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -23,13 +24,24 @@ from marker_sim.outcome.failure import failures_in
 from marker_sim.plan import Plan
 from marker_sim.targets.hudi_java_runs import JavaRuns
 from marker_sim.targets.hudi_java_walk import CONTROL_WRITES, TABLES, draw_deaths, step, table_of
-from marker_sim.worlds.spark.hudi.future import FUTURES, with_future
+from marker_sim.worlds.spark.hudi.future import FUTURES, TableWithFuture, with_future
 from marker_sim.worlds.spark.hudi.settings import partition_names, table_type, traits
 from marker_sim.worlds.spark.hudi.steps import TableStep, last_data_file, with_steps
 from marker_sim.worlds.spark.outcome import SparkRun
 from marker_sim.worlds.spark.plans import DRIVER, STORAGE
 
 MARKERS = r"\.hoodie/\.temp/\d+/MARKERS\d+$"
+
+
+REMOVED = "markers removed by hand"
+_start = TableWithFuture._start
+
+
+def removing(table: TableWithFuture) -> None:
+    """Begin a driver, the second one after an operator has removed the marker directories of the first."""
+    if table._lives == 1:
+        shutil.rmtree(Path(table.place.uri, ".hoodie", ".temp"))
+    _start(table)
 
 
 def damages(plan: Plan) -> dict[str, TableStep]:
@@ -45,7 +57,11 @@ def damages(plan: Plan) -> dict[str, TableStep]:
         return TableStep(name="damage", stage="rollback", faults=faults, before=before)
 
     if plan.mode == "direct":
-        return {"listing fails": rollback(listing), "rollback record in part": rollback(record)}
+        return {
+            "listing fails": rollback(listing),
+            REMOVED: rollback(),
+            "rollback record in part": rollback(record),
+        }
     return {"marker not stored": rollback(before=(unstored, *dies)), "marker file cut": rollback(before=(cut,))}
 
 
@@ -122,6 +138,7 @@ def show_damages(play: Play, given: argparse.Namespace) -> None:
                 if given.damages and damage not in given.damages:
                     continue
                 plan = with_steps(bare, (own,))
+                TableWithFuture._start = removing if damage == REMOVED else _start  # type: ignore[assignment,method-assign]
                 for name in given.futures:
                     played = play(with_future(plan, FUTURES[name]))
                     row = (words_of(plan), damage, name, f"{seconds(played):.1f}", horizon(played))
