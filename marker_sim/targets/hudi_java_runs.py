@@ -25,6 +25,7 @@ from pathlib import Path
 
 from marker_sim.history import History
 from marker_sim.judges import judge
+from marker_sim.judges.black_box import OF_FUTURES
 from marker_sim.judges.black_box.futures import leaves
 from marker_sim.judges.findings import by_number
 from marker_sim.outcome.failure import Kind, failures_in
@@ -155,14 +156,17 @@ class JavaRuns(TableRuns):
         """The result of the drawn run: of warm lives where they keep every promise, else of processes."""
         began, until = time.monotonic(), self.program.deadline - self.spared_s
         played = self._run(drawn.plan, until, self._drivers(self._warm))
-        if drawn.point is not None and not played.cut and leaves(played.history):
+        at_once = any(finding.guarantee == "G24" and finding.breaches for finding in played.findings or ())
+        if drawn.point is not None and not played.cut and not at_once and leaves(played.history):
             played = self._with_future(drawn.point, played, until)
         self._took_s = (self._took_s + time.monotonic() - began) / 2
         broken = self._broken(played)
         if not broken or played.interrupted or played.trouble:
             return played
         if drawn.point is None:
-            run = self._run(drawn.plan, until, self._drivers())
+            # What is broken before the future needs none.
+            late = any(each.guarantee in OF_FUTURES for each in broken)
+            run = self._run(drawn.plan if late else with_future(drawn.plan, ()), until, self._drivers())
             if drawn.plan in self.walk.controls:
                 self._faultless[with_future(with_steps(drawn.plan, ()), ())] = self._broken(run)
             if alone := " ".join(by_number(each.guarantee for each in broken - self._broken(run))):

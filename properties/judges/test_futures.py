@@ -8,6 +8,7 @@ import pytest
 
 from marker_sim.history import History
 from marker_sim.judges import judge
+from properties.faces.campaign import find_false_statement
 from properties.faces.judges import Finding, leaves
 from properties.judges.writers import TABLE, TIMELINE, Shared, data_file, instant
 
@@ -333,3 +334,10 @@ def test_a_table_is_worth_a_future_when_anything_is_left_or_missing() -> None:
     story.record(3, "rollback", error="it ends too early")
     story.audit(story.events[-1].index)
     assert left(story)
+
+
+def test_a_row_that_is_planted_in_the_last_reading_of_a_future_is_detected() -> None:
+    story = begun(stray=False)
+    story.step("archive")
+    caught = find_false_statement(History(story.header, tuple(story.events)))
+    assert caught is not None and caught.caught and caught.guarantee == "G30"
