@@ -28,7 +28,7 @@ def main() -> None:
     parser.add_argument("--budget", default="360s")
     parser.add_argument("--seed", default="1")
     parser.add_argument("--runs", type=int, default=10**9, help="at most so many races")
-    parser.add_argument("--within-heartbeats", action="store_true", help="no pause past a heartbeat: all holds")
+    parser.add_argument("--within-heartbeats", action="store_true", help="no pause past a heartbeat")
     parser.add_argument("--sharing", default="", help="only races with these settings, such as prefer-writer")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as report:

@@ -5,8 +5,11 @@ MARKER_SIM_PROFILE   quick (default), ci (default where CI is set) or nightly
 
 from __future__ import annotations
 
+import ast
 import os
 from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -33,11 +36,50 @@ def part(items: Sequence[Item]) -> Sequence[Item]:
 
 
 def is_larger(item: pytest.Item) -> bool:
-    """Whether a test does more in CI than by default: its module asks for it, or Hypothesis draws its examples."""
+    """Whether a test does more in CI than by default: it depends on what the profile decides, or Hypothesis draws."""
     if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
         return True
-    names = vars(item.module) if isinstance(item, pytest.Function) else {}
-    return any(names.get(name) is of_profile for name, of_profile in _OF_PROFILE.items())
+    if not isinstance(item, pytest.Function):
+        return False
+    names = vars(item.module)
+    if not any(names.get(name) is of_profile for name, of_profile in _OF_PROFILE.items()):
+        return False
+    top = item.cls.__name__ if item.cls else item.originalname
+    return top in depending(item.path)
+
+
+@cache
+def depending(path: Path) -> frozenset[str]:
+    """The names at the top of a module that depend on the profile: constants, fixtures, tests, whatever uses these.
+
+    A name counts wherever it is read, as an argument (of a fixture) and in quotes; what other modules do does not.
+    """
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    found = {
+        alias.asname or alias.name
+        for node in body
+        if isinstance(node, ast.ImportFrom) and node.module == __name__
+        for alias in node.names
+        if alias.name in _OF_PROFILE
+    }
+    uses = [(_made(node), _used(node)) for node in body if not isinstance(node, ast.Import | ast.ImportFrom)]
+    before = 0
+    while before < len(found):
+        before = len(found)
+        found.update(*(made for made, used in uses if used & found))
+    return frozenset(found)
+
+
+def _made(node: ast.stmt) -> set[str]:
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return {node.name}
+    return {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store)}
+
+
+def _used(node: ast.stmt) -> set[str]:
+    used = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load)}
+    used |= {inner.arg for inner in ast.walk(node) if isinstance(inner, ast.arg)}
+    return used | {str(inner.value) for inner in ast.walk(node) if isinstance(inner, ast.Constant)}
 
 
 _OF_PROFILE = {"volume": volume, "part": part, "SHARE": SHARE, "PROFILE": PROFILE}

@@ -334,14 +334,14 @@ def test_a_program_that_promises_nothing_is_used_again_as_long_as_that_changes_n
     again: str, tmp_path: Path
 ) -> None:
     """Whatever a second start would do to it: it is judged by what it does when it is new."""
-    program = tmp_path / "program.py"
+    program, runs = tmp_path / "program.py", volume(24, quick=6)
     again = again if again.startswith(("pass", "if")) else f"if starts > 1: {again}"
     program.write_text(PROMISES_NOTHING.replace("AGAIN", again), encoding="utf-8")
     command = shlex.join([sys.executable, "-S", str(program)])
     asked = {"shrinking": False, "guarantees": frozenset({"G1", "G2", "G6", "G10"})}
-    done = campaign(command, modes=("direct",), storages=("local",), runs=24, **asked)
+    done = campaign(command, modes=("direct",), storages=("local",), runs=runs, **asked)
     pool = pool_of(command)
-    assert not done.failures and not done.statistics.differences and done.runs == 24
+    assert not done.failures and not done.statistics.differences and done.runs == runs
     assert pool.reuse_stopped is (again != "pass")
 
 
@@ -350,7 +350,8 @@ def test_the_state_of_a_program_does_not_make_its_two_modes_differ(programs: dic
     """A plan is run in both modes, and what the program kept of the first run would end the second."""
     command = f"{shlex.join([sys.executable, '-S', str(SOURCES / 'ends_when_started_again.py')])} {programs[language]}"
     system = load_system(f"command:{command}")
-    plans = [plan for plan in (make_write_plan(seed, "direct", "s3") for seed in range(6)) if comparable(plan, system)]
+    made = (make_write_plan(seed, "direct", "s3") for seed in range(volume(6, quick=3)))
+    plans = [plan for plan in made if comparable(plan, system)]
     with reusing(system, True):
         findings = [compare_modes(plan, system)[2] for plan in plans]
     assert sum(finding.judged for finding in findings) and not any(finding.breaches for finding in findings)

@@ -24,7 +24,7 @@ from scenarios.fuzz.http_inputs import API, Ending, Input, Part, Scene, request
 from scenarios.fuzz.known import KNOWN
 from scenarios.fuzz.rules import Asked, Due, good_directory, good_name
 
-INPUTS = volume(1_500, quick=400)
+INPUTS = volume(1_500, quick=200)
 CONNECTIONS = 400
 BOUND_S = 60.0
 RSS_GROWTH_MAX_BYTES = 256 * 2**20

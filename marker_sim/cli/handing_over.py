@@ -22,6 +22,7 @@ from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.outcome.failure import SERVER
 from marker_sim.report.scripts.server_script import versions_of
 from marker_sim.report.scripts.table_script import script_of
+from marker_sim.report.scripts.writers_script import JUDGED, impact_of
 from marker_sim.report.words import in_context, plan_sentences, printable
 from marker_sim.report.write import write_text
 from marker_sim.targets.table import parse_target
@@ -130,9 +131,16 @@ def failure_description(stored: StoredPlan, sut: str | None) -> StoredPlan:
 def issue_text(failure: StoredPlan) -> str:
     """The text as Markdown; where no script can run the plan, the reason stands in its place."""
     known = BY_ID[failure.guarantee or ""]
+    shape = failure.own_plan.shape
+    if shape is not None and shape.writers and failure.guarantee in JUDGED:
+        title, impact = impact_of(failure)
+        head = [f"# {title}", "", f"**Impact:** {impact}"]
+        head += [f"**Seen:** {printable(failure.message)}"] if failure.message else []
+    else:
+        said = f": {printable(failure.message)}" if failure.message else ""
+        head = [f"# {failure.sut}: {known.slug} is broken{said}", ""]
     lines = [
-        f"# {failure.sut}: {known.slug} is broken" + (f": {printable(failure.message)}" if failure.message else ""),
-        "",
+        *head,
         f"**Promised** ({known.id}): {known.sentence}",
         f"**Written:** {failure.source or 'nowhere that is known'}",
         f"**Versions:** {versions_of(failure)}",

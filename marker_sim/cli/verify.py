@@ -9,6 +9,9 @@ nothing.
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import time
 import traceback
 from collections.abc import Callable
@@ -38,6 +41,7 @@ from marker_sim.targets.target import REAL_STORAGES, CampaignRequest
 
 if TYPE_CHECKING:
     from marker_sim.campaign.comparison import Comparison
+    from marker_sim.campaign.stored_plan import StoredPlan
 
 REPORT = "marker-sim-report"
 # A run with real processes takes seconds, too long for a search of a few seconds.
@@ -48,6 +52,11 @@ CONFIRMED = "confirmed with real processes"
 NOT_REPRODUCED = "not reproduced with real processes"
 HELD = "the guarantee was judged and held there, perhaps because of the order of events; it stays a violation"
 UNDECIDED = "no event there decided the guarantee, so this proves nothing"
+BY_PROCESSES = "confirmed by processes"
+NOT_BY_PROCESSES = "not confirmed by processes, where it held in one try"
+NOT_PLAYED = "processes could not play it"
+SCRIPT_S, SCRIPTS_S = 120.0, 150.0  # For one script, and until the last one begins.
+ERROR_MAX = 200
 SIMULATED_ONLY = "shown in the simulated world only, because"
 
 
@@ -203,6 +212,8 @@ def _run(request: CampaignRequest, progress: Callable[[str], None]) -> Campaign:
 
 def _confirmed(campaign: Campaign, request: CampaignRequest, progress: Callable[[str], None]) -> Campaign:
     """The campaign after its shortest failure was run once with real processes, where that is possible."""
+    if (settings := request.target.script_settings()) and not campaign.interrupted:
+        return _played(campaign, request, settings, progress)
     number = next((n for n, failure in enumerate(campaign.failures) if failure.plan is not None), None)
     if number is None or campaign.interrupted or not request.target.can.plans:
         return campaign
@@ -215,6 +226,40 @@ def _confirmed(campaign: Campaign, request: CampaignRequest, progress: Callable[
         said = confirm(failure.own_plan, request.target.sut, failure.guarantee, request.profile)
     failures = (*campaign.failures[:number], replace(failure, confirmed=said), *campaign.failures[number + 1 :])
     return replace(campaign, failures=failures)
+
+
+def _played(
+    campaign: Campaign, request: CampaignRequest, settings: dict[str, str], progress: Callable[[str], None]
+) -> Campaign:
+    """The campaign after the script of each story was run once, while there is time. settings: its environment."""
+    from marker_sim.campaign.stored_plan import StoredPlan
+
+    failures, until = list(campaign.failures), time.monotonic() + SCRIPTS_S
+    for number, failure in enumerate(failures):
+        if failure.plan is None or failure.kind != failure.story or time.monotonic() > until:
+            continue
+        progress(f"playing the plan of {failure.guarantee} by processes")
+        target = request.target
+        stored = StoredPlan(sut=target.sut, guarantee=failure.guarantee, plan=failure.plan, version=target.version)
+        said = filter(None, (failure.confirmed, confirm_by_script(stored, settings)))
+        failures[number] = replace(failure, confirmed="; ".join(said))
+    return replace(campaign, failures=tuple(failures))
+
+
+def confirm_by_script(stored: StoredPlan, settings: dict[str, str]) -> str:
+    """What the script of a failure shows in one try; settings: its environment beside this process's."""
+    from marker_sim.report.scripts.table_script import script_of
+
+    try:
+        words = [sys.executable, "-I", "-S", "-c", script_of(stored)[0]]
+        environment = os.environ | settings | {"TRIES": "1"}
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=SCRIPT_S, check=False)
+    except UsageError as error:
+        return f"{NOT_PLAYED}: {error}"
+    except subprocess.TimeoutExpired:
+        return f"{NOT_PLAYED} in {SCRIPT_S:g} s"
+    failed = f"{NOT_PLAYED}: {(done.stdout or done.stderr).strip()[-ERROR_MAX:]}"
+    return {1: BY_PROCESSES, 0: NOT_BY_PROCESSES}.get(done.returncode, failed)
 
 
 def confirm(plan: Plan, sut: str, guarantee: str, profile: Profile, times: int = 1) -> str:

@@ -250,8 +250,8 @@ GUARANTEES: tuple[Guarantee, ...] = (
     Guarantee(
         id="G27",
         slug="conflict-detected",
-        sentence="With early conflict detection no two live instants both have a marker of one file group unless one"
-        " of them is refused for it, at the latest at its commit.",
+        sentence="With early conflict detection no two instants that both had a marker of one file group complete, and"
+        " with its strategy of transactions no two live ones have one unless one is refused for it before its commit.",
     ),
     Guarantee(
         id="G28",

@@ -7,6 +7,7 @@ Its table has one writer, whose every storage call fails once, or is its last (h
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from pathlib import Path
 from marker_sim.errors import UsageError
 from marker_sim.plan import Plan
 from marker_sim.reading import either
-from marker_sim.surroundings.requirements import find_java
+from marker_sim.surroundings.requirements import find_java, spark_home
 from marker_sim.targets.http import check_packages
 from marker_sim.targets.hudi import S3A, bundle
 from marker_sim.targets.jvm.bundles import Jars, is_path, read_build
@@ -81,6 +82,14 @@ class HudiJavaTarget(Target):
 
             made = partial(WriterRuns, writers=self.writers)
         return open_runs(request, self.version, find_java(), self._jars(request.storage, progress), progress, made)
+
+    def script_settings(self) -> dict[str, str]:
+        """The class path and a JDK, for several writers: their runs are threads of one JVM."""
+        if not self.writers:
+            return {}
+        jars = [*self._jars("local", lambda line: None), str(spark_home() / "jars" / "*")]
+        places = str(Path(find_java()).resolve().parent), os.environ.get("PATH", os.defpath)
+        return {"CLASSPATH": os.pathsep.join(jars), "PATH": os.pathsep.join(places)}
 
     def _jars(self, storage: str, progress: Callable[[str], None]) -> list[str]:
         released = () if self.built else (client(self.version), bundle(self.version))

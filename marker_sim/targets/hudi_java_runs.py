@@ -41,7 +41,7 @@ from marker_sim.worlds.door.front import UNSEEN
 from marker_sim.worlds.http.servers import VARIABLE
 from marker_sim.worlds.spark.application import Application
 from marker_sim.worlds.spark.hudi.future import FUTURES, with_future
-from marker_sim.worlds.spark.hudi.java_driver import MAIN, JavaDrivers, asked_once, java_words
+from marker_sim.worlds.spark.hudi.java_driver import GATE, MAIN, JavaDrivers, asked_once, java_words
 from marker_sim.worlds.spark.hudi.settings import shape_of, table_type
 from marker_sim.worlds.spark.hudi.steps import with_steps
 from marker_sim.worlds.spark.hudi.table import Pace
@@ -78,9 +78,9 @@ def open_runs(
 
     HarnessError when storage calls cannot be stopped here, or Java does not compile.
     """
-    source = Path(str(files("marker_sim.targets.jvm") / f"{MAIN}.java"))
+    sources = [Path(str(files("marker_sim.targets.jvm") / f"{name}.java")) for name in (MAIN, GATE)]
     with open_program(request, java, tuple(map(Path, jars))) as (common, scratch):
-        program_jar = compiled(java, [*jars, str(common.home / "jars" / "*")], source, progress)
+        program_jar = compiled(java, [*jars, str(common.home / "jars" / "*")], sources, progress)
         program = replace(common, jars=(program_jar, *common.jars))
         walk = TableWalk(request.modes, request.seed, storage=request.storage)
         with asked_once(walk.bases[0][1], version, scratch / "once") as asked:

@@ -241,6 +241,10 @@ class Target:
         """The sentence about what the budget leaves out; "" when it has room for all, or that is unknown."""
         return ""
 
+    def script_settings(self) -> dict[str, str]:
+        """The environment of a script that plays its failures by processes; {} where its runs need no confirmation."""
+        return {}
+
     def load(self) -> System | None:
         """The system that runs plans; UsageError when it cannot be loaded, None when it runs in real time."""
         return None

@@ -231,6 +231,22 @@ def test_a_commit_made_of_the_newest_committed_file_is_clean(table: HandTable, s
     assert {kind for kind, level, _ in table.found() if level == "damage"} == set()
 
 
+def test_a_commit_made_of_a_newer_file_is_damage(table: HandTable) -> None:
+    """What a writer leaves that was stopped between its request and its look at the timeline."""
+    table.commit(5, table.base(5, "f1"), merged="null")
+    table.commit(4, table.base(4, "f1"), merged=table.instant(5))
+    [finding] = table.audit().findings
+    assert (finding.kind, finding.path) == ("lost-update", table.base(4, "f1"))
+    assert f"newer file of {table.instant(5)}" in finding.message and table.base(5, "f1") in finding.evidence[0]
+
+
+def test_a_clustering_that_keeps_the_id_of_a_group_adds_no_rows(table: HandTable) -> None:
+    """SparkSingleFileSortExecutionStrategy beside SparkAllowUpdateStrategy."""
+    table.commit(3, table.base(3), action="replacecommit", merged="null")
+    table.commit(4, table.base(4), merged=table.instant(2))
+    assert table.found() == []
+
+
 def test_a_completed_commit_that_a_later_rollback_says_it_undid_is_damage(tmp_path: Path) -> None:
     table = HandTable(tmp_path / "t", 8)
     table.commit(1, table.base(1))
@@ -249,3 +265,23 @@ def test_a_compaction_that_was_rolled_back_before_it_was_completed_is_clean(tmp_
     done.rename(done.with_name(f"{table.instant(2)}_{table.instant(5)}.commit"))
     table.rollback(3, 2)
     assert table.found() == []
+
+
+@pytest.mark.parametrize(("done", "wrong"), [(4, True), (6, False)])
+@pytest.mark.parametrize("service", [False, True])
+def test_a_rollback_that_ended_after_its_instant_was_completed_is_damage(
+    tmp_path: Path, done: int, wrong: bool, service: bool
+) -> None:
+    """It was planned before; a rollback of a compaction may be told late, for it is completed under its instant."""
+    table = HandTable(tmp_path / "t", 8, "MERGE_ON_READ")
+    table.commit(1, table.base(1))
+    table.commit(2, table.base(2), merged=table.instant(1))
+    if service:
+        table.entry(2, "compaction", "requested", {"operations": []})
+    for number, action, at in ((2, "commit", done), (3, "rollback", 5)):
+        if number == 3:
+            table.rollback(3, 2)
+        entry = next(table.timeline.glob(f"{table.instant(number)}_*"))
+        entry.rename(entry.with_name(f"{table.instant(number)}_{table.instant(at)}.{action}"))
+    kinds = [kind for kind, _, _ in table.found()]
+    assert kinds == (["rolled-back-commit"] if wrong and not service else [])

@@ -214,10 +214,10 @@ def test_a_system_that_is_gone_is_one_sentence_before_anything_runs(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    verify("--guarantees", "G1,G4,G12", "--mode", "timeline")
+    verify("--guarantees", "G4", "--mode", "timeline")
     monkeypatch.setattr(searching, "findings_of", _never)
     (here / "many_defects_for_test.py").unlink()
-    monkeypatch.delitem(sys.modules, "many_defects_for_test")
+    monkeypatch.delitem(sys.modules, "many_defects_for_test", raising=False)
     assert main(("replay", "r")) == 2
     out, err = capsys.readouterr()
     assert out == "" and err.count("\n") == 1 and "cannot be imported" in err
@@ -230,7 +230,7 @@ def _never(*_: object) -> None:
 def test_a_report_of_another_schema_says_what_to_do_with_it(
     here: Path, verify: Callable[..., dict[str, Any]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    verdict = verify("--guarantees", "G1,G4,G12", "--mode", "timeline")
+    verdict = verify("--guarantees", "G4", "--mode", "timeline")
     listed = {key: value for key, value in verdict.items() if key != "failures"}
     for other in (verdict | {"schema": 2}, verdict | {"schema": 0}, listed):
         (here / "r" / "verdict.json").write_text(json.dumps(other), encoding="utf-8")

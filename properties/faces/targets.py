@@ -17,7 +17,7 @@ from marker_sim.targets.hudi_java_walk import FAILED, KILLED, TableWalk, draw_de
 from marker_sim.targets.hudi_spark import HudiSparkTarget
 from marker_sim.targets.hudi_spark_runs import open_runs
 from marker_sim.targets.jvm.bundles import ADAPTER, CLIENT, REPOSITORY_VARIABLE, SERVICE, Jars
-from marker_sim.targets.jvm.hudi_java_writers import SCENARIOS, WriterRuns, steps_of_writers
+from marker_sim.targets.jvm.hudi_java_writers import SCENARIOS, SHORT_MS, Race, WriterRuns, steps_of_writers
 from marker_sim.targets.jvm.hudi_java_writers import SHAPE as WRITERS_SHAPE
 from marker_sim.targets.jvm.java_start import ARCHIVE, archived, quick_start
 from marker_sim.targets.jvm.reference_spark import BOTH, ReferenceSparkTarget, on_spark

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +13,19 @@ from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.plan import Plan, Task, Write
 from properties.faces.cli import parse_request
 from properties.faces.report import plan_sentences
-from properties.faces.targets import HEARTBEAT_OVER_MS, ROLLS, SCENARIOS, WRITERS_SHAPE, steps_of_writers
+from properties.faces.targets import (
+    HEARTBEAT_OVER_MS,
+    ROLLS,
+    SCENARIOS,
+    SHORT_MS,
+    WRITERS_SHAPE,
+    Race,
+    steps_of_writers,
+)
 from properties.faces.worlds import SHARING, StorageCall, hudi_options
 
+STRATEGY = "hoodie.write.concurrency.early.conflict.detection.strategy"
+ZOOKEEPER = "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider"
 RACE = Plan(
     mode="direct",
     storage="local",
@@ -52,11 +63,60 @@ def test_writers_share_a_table_by_a_lock_and_lazy_rollbacks(sharing: str) -> Non
     options = hudi_options(plan, "1.2.0")
     assert options["hoodie.write.concurrency.mode"] == "optimistic_concurrency_control"
     assert options["hoodie.clean.failed.writes.policy"] == "LAZY"
-    assert ("GateLock" in options["hoodie.write.lock.provider"]) == (sharing != "file-lock")
+    providers = {"file-lock": "HudiJavaWriter$FileLock", "early-transaction": ZOOKEEPER}
+    assert options["hoodie.write.lock.provider"] == providers.get(sharing, "HudiJavaWriter$GateLock")
+    assert ("SteppedDetector" in options.get(STRATEGY, "")) == (sharing == "early-detection")
+    assert ("Transaction" in options.get(STRATEGY, "")) == (sharing == "early-transaction")
 
 
 def test_all_scenarios_have_two_writers_or_three() -> None:
     assert {len(writes) for writes in SCENARIOS.values()} == {2, 3}
+
+
+def call(operation: str, path: str, writer: int = 1) -> StorageCall:
+    return StorageCall(f"writer-{writer}", "driver", operation, f"t7/{path}")
+
+
+LOCK = ".hoodie/lock"
+CALLS = (
+    (call("stat", LOCK), call("open", LOCK), call("open", "p0/a-1.parquet"), call("delete", LOCK)),
+    (call("open", LOCK, 2), call("open", "p0/a-2.parquet", 2), call("delete", LOCK, 2), call("list", "p0", 2)),
+)
+
+
+def faults_of(race: Race, number: int) -> list[tuple[Fault, ...]]:
+    rng = random.Random(1)
+    return [race.faults(rng) for _ in range(number)]
+
+
+def test_a_race_is_tried_in_four_ways_none_of_which_pauses_a_writer_alone_that_has_no_other_left() -> None:
+    race = Race()
+    race.add((), CALLS)
+    found = faults_of(race, 200)
+    assert ("writer-2",) not in {tuple(fault.target for fault in faults) for faults in found}
+    alone = {(faults[0].trigger, faults[0].settings.for_ms) for faults in found if len(faults) == 1}
+    assert len(alone) == 2 * len(CALLS[0])
+    pairs = {faults for faults in found if [fault.target for fault in faults] == ["writer-1", "writer-2"]}
+    contested = Fault.of(FaultKind.PAUSE, "writer-1", Call(r"\.hoodie/lock$", ("open",)), for_ms=SHORT_MS)
+    while_held = [faults[1].trigger for faults in pairs if faults[0] == contested]
+    assert steps_of_writers(CALLS)[5].trigger in while_held
+    assert any(len(faults) == 3 for faults in found)
+    assert any(fault.kind is FaultKind.KILL for faults in found for fault in faults)
+
+
+def test_a_step_that_pauses_led_to_is_paused_at_with_them() -> None:
+    race = Race()
+    race.add((), CALLS)
+    paused = (Fault.of(FaultKind.PAUSE, "writer-1", Call(r"p0/a-\d+\.parquet$", ("open",)), for_ms=SHORT_MS),)
+    late = call("list", ".hoodie/.temp/20260101000000000/p0", 2)
+    race.add(paused, (CALLS[0], (*CALLS[1], late)))
+    assert not race.later  # It is its own folder.
+    race.add(paused, ((*CALLS[0], late._replace(process="writer-1")), (*CALLS[1], late)))
+    race.add((), CALLS)
+    ((first, second),) = race.later  # That of another one.
+    assert (first,) == paused and second.target == "writer-2" and "temp" in str(second.trigger)
+    race.add(paused, ((*CALLS[0], late._replace(process="writer-1")), (*CALLS[1], late)))
+    assert len(race.later) == 1
 
 
 @pytest.mark.parametrize(

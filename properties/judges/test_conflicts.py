@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from properties.judges.writers import REFUSED, REFUSED_EARLY, TIMELINE, Shared, data_file, instant
+from properties.judges.writers import REFUSED, REFUSED_EARLY, TABLE, TIMELINE, UNREAD, Shared, data_file, instant
 
 G = "a/f"
 
@@ -106,7 +106,7 @@ def test_a_writer_is_refused_for_a_conflict_and_only_for_one() -> None:
     later.breaks("G28", "no instant")
 
 
-def early(*rows: str, theirs: str = G) -> Shared:
+def early(*rows: str, theirs: str = G, error: str = REFUSED_EARLY, fault: str = "") -> Shared:
     """Writer 4 is refused before it has a marker, while writer 3 has one; both keys were written before."""
     story = Shared()
     story.whole(1, "a/f", rows=("k1=a",))
@@ -114,8 +114,17 @@ def early(*rows: str, theirs: str = G) -> Shared:
     story.request(3)
     story.mark(3, theirs)
     story.request(4, *rows)
-    story.end(4, REFUSED_EARLY)
+    if fault:
+        story.add("writer-4", "fault", fault, "nemesis", path=f"{TABLE}/.hoodie/.temp")
+    story.end(4, error)
     return story
+
+
+def test_a_writer_that_could_not_read_the_markers_of_another_was_refused() -> None:
+    early("k1=d", error=UNREAD).holds("G28")
+    early("k2=d", error=UNREAD).breaks("G28", "writer-4 was refused", "no instant")
+    early("k2=d", error=UNREAD, fault="io-error").undecided("G28", "fault-in-writer")
+    early("k2=d", error=UNREAD, fault="heartbeat-expired").breaks("G28", "no instant")
 
 
 def test_what_a_writer_wants_that_was_refused_early_is_known_by_its_rows() -> None:

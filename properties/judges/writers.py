@@ -12,6 +12,7 @@ TABLE = "t"
 TIMELINE = ".hoodie/timeline"
 REFUSED = "HoodieException <- HoodieWriteConflictException <- java.util.ConcurrentModificationException"
 REFUSED_EARLY = "HoodieUpsertException <- HoodieEarlyConflictDetectionException"
+UNREAD = "HoodieUpsertException <- HoodieIOException: IOException occurs during checking marker file conflict"
 
 
 def instant(number: int) -> str:

@@ -18,8 +18,11 @@ from properties.faces.mutants import find_mutant, load_mutant
 from properties.faces.worlds import ForkServer, run
 from properties.real.arms import outcome, sound
 from properties.real.running import run_real
+from properties.volume import CI_ONLY
 
 WORLDS = [(mode, storage) for mode in ("direct", "timeline") for storage in ("local", "s3")]
+# Each mode and each storage once by default, for tests whose plans take long.
+SOME = [pytest.param(*world, marks=[CI_ONLY] if world in (WORLDS[1], WORLDS[2]) else []) for world in WORLDS]
 THREE = (
     Write(tasks=(Task(partition="dt=1", group="a"), Task(partition="", group="b"))),
     Write(tasks=(Task(partition="dt=1", group="a", kind="MERGE"), Task(partition="größe=12/été", group="c"))),
@@ -44,7 +47,7 @@ def test_without_faults_both_arms_store_the_same(mode: str, storage: str, fork_s
     assert sound(real)
 
 
-@pytest.mark.parametrize(("mode", "storage"), WORLDS)
+@pytest.mark.parametrize(("mode", "storage"), SOME)
 def test_every_partition_that_the_swarm_draws_is_stored_alike(mode: str, storage: str, fork_server: ForkServer) -> None:
     tasks = tuple(Task(partition=partition, group=f"f{n}") for n, partition in enumerate(PARTITIONS))
     plan = _plan(mode, storage, writes=(Write(tasks=tasks), Write(tasks=tasks, abandon=True)))
@@ -53,7 +56,7 @@ def test_every_partition_that_the_swarm_draws_is_stored_alike(mode: str, storage
     assert sound(real)
 
 
-@pytest.mark.parametrize(("mode", "storage"), WORLDS)
+@pytest.mark.parametrize(("mode", "storage"), SOME)
 def test_a_write_that_is_given_up_is_rolled_back_alike(mode: str, storage: str, fork_server: ForkServer) -> None:
     given_up = Write(tasks=THREE[0].tasks, abandon=True)
     plan = _plan(mode, storage, writes=(THREE[0], given_up, THREE[2]))

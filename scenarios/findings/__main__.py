@@ -120,7 +120,7 @@ def _ran(stored: StoredFinding, sut: str, storage: str, tries: int | None) -> St
     script, language = script_of(replace(stored.told, plan=plan, sut=sut, version=version))
     limit = {} if tries is None else {"TRIES": str(tries)}
     with tempfile.TemporaryDirectory() as folder, s3_store() if storage == "s3" else nullcontext("") as endpoint:
-        settings = settings_of_java_client(version) if language == "java" else settings_of_hudi(version, endpoint)
+        settings = settings_of_java_client(version) if stored.in_java else settings_of_hudi(version, endpoint)
         done = run_script(script, Path(folder), TIMEOUT_S, language, **limit, **settings)
     lines = tuple(map(same_in_every_run, done.lines))
     print(f"{stored.name} {version} {storage}: exit code {done.code}; {lines[-1]}", flush=True)

@@ -92,6 +92,11 @@ class StoredFinding:
         )  # fmt: skip
 
     @property
+    def in_java(self) -> bool:
+        """Whether it is of Hudi's Java client, whose script needs that and a class path."""
+        return self.sut.startswith("hudi-java:")
+
+    @property
     def no_script(self) -> str:
         """Why no script can do the plan, "" when one can."""
         try:

@@ -1,9 +1,10 @@
 """Judges of conflicts between writers of one table: G27 conflict-detected, G28 conflict-real.
 
-Which file groups a writer wants is known from its markers and files. A writer that early detection refused has no
-marker of the group for which it was refused. Then what it may want follows from its rows: a key stays in its group, and
-each completed write of the key has a file of it. So it wants no group that some of them has not; of a key that no
-completed write has nothing is known. Source: HoodieIndex and UpsertPartitioner of Hudi 1.2.0.
+Which file groups a writer wants is known from its markers and files. A writer that early detection refused, also one
+that failed because the markers of another could not be read, has no marker of the group for which it was refused. Then
+what it may want follows from its rows: a key stays in its group, and each completed write of the key has a file of it.
+So it wants no group that some of them has not; of a key that no completed write has nothing is known. Source:
+HoodieIndex and UpsertPartitioner of Hudi 1.2.0.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from marker_sim.history.index.presence import NEVER
 from marker_sim.judges.black_box.lives import (
     EARLY,
+    UNREAD,
     Group,
     InstantLife,
     SharedCase,
@@ -23,10 +25,11 @@ _TRANSACTION = "transaction"
 
 
 def _conflict_detected(case: SharedCase, table: SharedTable) -> None:
-    """G27, with early detection: of two live instants at most one has a marker of a file group, unless one of them is
-    refused early; and never both are completed.
+    """G27, with early detection: of two live instants that both have a marker of one file group never both are
+    completed; and with the strategy of transactions never two have one, unless one of them is refused early.
 
-    The other strategies do not promise the first, because they may look before both markers are there.
+    The other strategies do not promise the second, because they may look before both markers are there. That of
+    transactions does, as only one writer at a time looks and makes its marker: RFC-56.
     """
     early = case.view.header.options.get("early", "")
     if not early:
@@ -75,11 +78,14 @@ def _conflict_real(case: SharedCase, table: SharedTable) -> None:
         others = [other for other in table.lives.values() if other.begun < done and life.overlaps(other)]
         rivals = [other for other in others if wanted is None or other.groups & wanted]
         what = f"{life.instant} of {life.process} was refused at event {done}"
-        if any(each.acts[0] < done and each.process != life.process for each in table.undoing(life.instant)):
-            case.excuse("rolled-back")
+        if table.refused(life, UNREAD) and table.struck(life.write):
+            case.excuse("fault-in-writer")
         elif table.services:
             case.excuse("service-at-work")
         elif not any(rival.groups for rival in rivals):
+            if table.chased(life):
+                case.excuse("rolled-back")
+                continue
             message = f"{what}, and no instant that was not over when it began has a file group that it wants"
             case.breach(table, message, begun, done)
         elif wanted is None:
@@ -110,6 +116,8 @@ def _survived(case: SharedCase, table: SharedTable, life: InstantLife, wants: di
                 todo.append(other)
     if not all(table.refused(table.lives[instant]) for instant in found):
         case.judged += 1
+    elif any(table.chased(table.lives[instant]) for instant in found):
+        case.excuse("rolled-back")
     elif life.instant == min(found):
         writes = [each.write for each in map(table.lives.__getitem__, sorted(found)) if each.write]
         ends = [write.done for write in writes]
@@ -120,7 +128,7 @@ def _survived(case: SharedCase, table: SharedTable, life: InstantLife, wants: di
 def _wanted(table: SharedTable, life: InstantLife) -> set[Group] | None:
     """The file groups that an instant may want; None when they are not known."""
     wanted = life.groups
-    if life.write is None or not table.refused(life, EARLY):
+    if life.write is None or not table.refused(life, EARLY, UNREAD):
         return wanted
     earlier = [o for o in table.lives.values() if o.completed < life.begun and not table.undoing(o.instant)]
     for row in life.write.rows:

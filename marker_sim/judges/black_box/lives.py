@@ -27,13 +27,16 @@ from marker_sim.judges.black_box.files import Inquiry
 from marker_sim.judges.findings import Finding, breach_of
 from marker_sim.names import TEMP
 from marker_sim.tables.entries import by_word, facts_of
-from marker_sim.timeline import COMMITS, HOODIE, ROLLBACK, Entry, State, entry_at, parse_data_file
+from marker_sim.timeline import COMMITS, HOODIE, ROLLBACK, WRITES, Entry, State, entry_at, parse_data_file
 
-_HEARTBEATS = f"{HOODIE}/.heartbeat/"
+HEARTBEATS = f"{HOODIE}/.heartbeat/"
 _ARCHIVES = (f"{HOODIE}/archived/", f"{HOODIE}/timeline/history/")
 EXPIRED = "heartbeat-expired"
+GOES_ON = frozenset({"pause", EXPIRED})  # Faults after which a writer goes on by itself.
 # In the error of a write that was refused for a conflict, at its commit or by early detection.
 AT_COMMIT, EARLY = "HoodieWriteConflictException", "HoodieEarlyConflictDetectionException"
+# The same where it could not read the markers of another. Source: DirectMarkerBasedDetectionStrategy.
+UNREAD = "IOException occurs during checking marker file conflict"
 Group = tuple[str, str]
 
 
@@ -93,8 +96,11 @@ class SharedTable:
     """The instants and rollbacks of one table.
 
     beats: by instant, from when until when its heartbeat was alive.
-    archived: by process, when it first wrote an archive of the timeline.
-    services: whether a table service other than cleaning was at work. unowned: log files whose instant is not known.
+    stood: by instant, when an entry of it was put.
+    archived, cleaned: when an archive of the timeline was put, and when a clean was requested.
+    services: whether a table service other than cleaning, or what replaces file groups, was at work.
+    unowned: log files whose instant is not known.
+    both_locked: by two processes, when the second took the table's lock that the first had.
     """
 
     def __init__(self, view: HistoryIndex, table: str) -> None:
@@ -103,14 +109,24 @@ class SharedTable:
         self.lives: dict[str, InstantLife] = {}
         self.rollbacks: dict[str, RollbackLife] = {}
         self.beats: dict[str, list[int]] = {}
-        self.archived: dict[str, int] = {}
+        self.stood: dict[str, list[int]] = {}
+        self.archived: list[int] = []
+        self.cleaned: list[int] = []
         self.services = False
         self.unowned = 0
+        self.both_locked: dict[frozenset[str], int] = {}
         self._later = False
+        holders = set[str]()
         prefix = f"{table}/"
         for event in view.events:
             if event.kind == "effect" and (event.path or "").startswith(prefix):
                 self._effect(event, (event.path or "")[len(prefix) :])
+            elif event.operation == "lock":
+                for other in holders - {event.process}:
+                    self.both_locked.setdefault(frozenset({other, event.process}), event.index)
+                holders.add(event.process)
+            elif event.operation == "unlock" or event.kind in ("ok", "info"):
+                holders.discard(event.process)
             elif event.kind == "fault" and event.operation == EXPIRED:
                 self._beat(event.instant or "", event.index, False)
         self._finish()
@@ -130,20 +146,30 @@ class SharedTable:
             if one.process != other.process and one.overlaps(other):
                 yield one, other
 
+    def chased(self, life: InstantLife) -> bool:
+        """Whether another writer had begun to roll an instant back before its write ended."""
+        done = life.write.done if life.write else NEVER
+        return any(each.acts[0] < done and each.process != life.process for each in self.undoing(life.instant))
+
     def refused(self, life: InstantLife, *errors: str) -> bool:
         """Whether the write of an instant was refused for a conflict."""
         said = self.view.error_of(life.write) if life.write and life.write.outcome != "ok" else ""
-        return any(error in said for error in errors or (AT_COMMIT, EARLY))
+        return any(error in said for error in errors or (AT_COMMIT, EARLY, UNREAD))
+
+    def struck(self, write: TableWrite) -> bool:
+        """Whether its writer met a fault after which it does not go on by itself."""
+        faults = (fault for fault in self.view.faults if write.invoke < fault.begin < write.done)
+        return any(fault.process == write.process and fault.kind not in GOES_ON for fault in faults)
 
     def _effect(self, event: Event, relative: str) -> None:
         entry = entry_at(relative)
         if entry is not None:
             self._later |= relative.count("/") > 1
             self._entry(event, entry, relative)
-        elif relative.startswith(_HEARTBEATS):
-            self._beat(relative[len(_HEARTBEATS) :], event.index, event.value is not None)
+        elif relative.startswith(HEARTBEATS):
+            self._beat(relative[len(HEARTBEATS) :], event.index, event.value is not None)
         elif relative.startswith(_ARCHIVES):
-            self.archived.setdefault(event.process, event.index)
+            self.archived.append(event.index)
         elif not relative.startswith(f"{HOODIE}/") and (file := parse_data_file(relative)) is not None:
             life = self.lives.get(file.instant)
             if life is None:
@@ -159,12 +185,15 @@ class SharedTable:
                 life.files.pop(relative, None)
 
     def _entry(self, event: Event, entry: Entry, relative: str) -> None:
-        content = event.value if isinstance(event.value, bytes) else b""
-        facts = by_word(facts_of(entry, content)[0]) if content else {}
         if entry.action == ROLLBACK:
-            self._rollback(event, entry, facts)
-        elif entry.action not in COMMITS:
-            self.services |= entry.action not in ("clean", "savepoint")
+            self._rollback(event, entry)
+            return
+        self.services |= entry.action not in (*WRITES, "clean", "savepoint")
+        if event.value is not None:
+            self.stood.setdefault(entry.instant, []).append(event.index)
+        if entry.action not in COMMITS:
+            if entry.action == "clean" and entry.state is State.REQUESTED:
+                self.cleaned.append(event.index)
         elif event.value is None:
             life = self.lives.get(entry.instant)
             if life is not None and entry.state is State.COMPLETED and event.process != life.process:
@@ -176,11 +205,11 @@ class SharedTable:
                 life.inflight = min(life.inflight, event.index)
             else:
                 life.completed = min(life.completed, event.index)
-                life.wrote = frozenset(facts["wrote"]) if "wrote" in facts else life.wrote
 
-    def _rollback(self, event: Event, entry: Entry, facts: dict[str, tuple[str, ...]]) -> None:
+    def _rollback(self, event: Event, entry: Entry) -> None:
         if event.value is None:
             return
+        facts = by_word(facts_of(entry, event.value)[0]) if isinstance(event.value, bytes) else {}
         rollback = self.rollbacks.setdefault(entry.instant, RollbackLife(entry.instant, event.process))
         rollback.acts.append(event.index)
         if entry.state is State.REQUESTED:
@@ -195,11 +224,16 @@ class SharedTable:
             span.append(index)
 
     def _finish(self) -> None:
-        """Add what is known at the end: the writes of the instants, their markers, and when they ended."""
+        """Add what is known at the end: the writes of the instants, what commits that are still there name, their
+        markers, and when they ended.
+        """
+        audit = self.view.tables.last(self.name)
         for life in self.lives.values():
             for write in self.view.table_writes:
                 if (write.process, write.table) == (life.process, self.name) and write.invoke < life.begun < write.done:
                     life.write = write
+            if audit and (commit := audit.committed.get(life.instant)) and not commit.error:
+                life.wrote = frozenset(commit.of("wrote"))
             life.over = min([life.completed, *(rollback.completed for rollback in self.undoing(life.instant))])
             life.ended = min(life.over, life.write.done if life.write else NEVER)
             home = self.view.rest.homes.get(f"{self.name}{TEMP}{life.instant}")

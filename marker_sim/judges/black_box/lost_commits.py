@@ -6,7 +6,8 @@ from itertools import combinations
 
 from marker_sim.history.index.presence import NEVER
 from marker_sim.judges.black_box.lives import (
-    EXPIRED,
+    HEARTBEATS,
+    Group,
     InstantLife,
     RollbackLife,
     SharedCase,
@@ -15,9 +16,7 @@ from marker_sim.judges.black_box.lives import (
 )
 
 # In the error of a writer that could not roll back. Source: row 7 of the facts about several writers, Hudi 1.2.0.
-_ROLLER_FAILED = ("Could not delete instant", "HoodieRollbackException", ".hoodie/.heartbeat/")
-# Faults after which a writer goes on by itself.
-_GOES_ON = frozenset({"pause", EXPIRED})
+_ROLLER_FAILED = ("Could not delete instant", "HoodieRollbackException", HEARTBEATS)
 
 
 def _no_lost_commit(case: SharedCase, table: SharedTable) -> None:
@@ -26,7 +25,8 @@ def _no_lost_commit(case: SharedCase, table: SharedTable) -> None:
 
     A file counts when the completed entry names it, or cannot be read; also one that was deleted before the instant
     was completed. Two that overlap in time need not overlap in what they read: only when the later one was inflight
-    before the other was completed can it not have seen it.
+    before the other was completed can it not have seen it. But of two base files readers take that of the newer
+    instant, whatever it was made of, so the one that is completed later must not be the older.
     """
     if table.unowned:
         case.excuse("owner-unknown")
@@ -37,27 +37,37 @@ def _no_lost_commit(case: SharedCase, table: SharedTable) -> None:
         common = sorted({*first.files.values()} & {*second.files.values()})
         if not common or NEVER in (first.completed, second.completed):
             continue
-        if second.inflight > first.completed:
+        hidden = sorted(_bases(first) & _bases(second)) if second.instant < first.instant else []
+        if second.inflight > first.completed and not hidden:
             case.excuse("may-have-read-it")
             continue
         message = (
             f"{first.instant} of {first.process} and {second.instant} of {second.process} wrote the file group"
-            f" {common[0]} at the same time, and both are completed, at event {first.completed} and event"
-            f" {second.completed}"
+            f" {(hidden or common)[0]} at the same time, and both are completed, at event {first.completed} and event"
+            f" {second.completed}{', of which readers see the first' * bool(hidden)}"
         )
-        case.breach(table, message, second.inflight, first.completed, second.completed)
+        both = table.both_locked.get(frozenset({first.process, second.process}), NEVER)
+        if both < second.completed:
+            message += f"; both had the lock of the table at event {both}"
+        case.breach(table, message, second.inflight, *[both][both == NEVER :], first.completed, second.completed)
+
+
+def _bases(life: InstantLife) -> set[Group]:
+    """The groups of an instant's base files."""
+    return {group for path, group in life.files.items() if path.endswith(".parquet")}
 
 
 def _kept(case: SharedCase, table: SharedTable, life: InstantLife) -> None:
     """Whether others left alone what a completed instant consists of; one breach for each instant."""
     for path, index in sorted(life.gone.items(), key=lambda each: each[1]):
         group, process = life.files.get(path), case.view.events[index].process
+        archived, cleaned = (any(life.completed < at < index for at in put) for put in (table.archived, table.cleaned))
         if group is not None and life.wrote is not None and path not in life.wrote:
             continue  # The commit does without it.
         undone = [rollback for rollback in table.undoing(life.instant) if rollback.acts[0] < index]
-        if not undone and group is None and table.archived.get(process, NEVER) < index:
+        if not undone and group is None and archived:
             case.excuse("archive-took-it")
-        elif not undone and group is not None and _replaced(table, life, group, index):
+        elif not undone and group is not None and cleaned and _replaced(table, life, group, index):
             case.excuse("clean-took-it")
         else:
             write = life.write
@@ -73,9 +83,11 @@ def _kept(case: SharedCase, table: SharedTable, life: InstantLife) -> None:
 
 
 def _replaced(table: SharedTable, life: InstantLife, group: tuple[str, str], index: int) -> bool:
-    """Whether a commit that was completed after an instant, and before an event, has a newer file of a group."""
+    """Whether a commit that was completed after an instant, and before an event, has a newer file of a group; one of a
+    service, or one that replaces groups, may have replaced any.
+    """
     later = (other for other in table.lives.values() if life.completed < other.completed < index)
-    return any(group in other.files.values() for other in later)
+    return table.services or any(group in other.files.values() for other in later)
 
 
 def _one_rollback(case: SharedCase, table: SharedTable) -> None:
@@ -109,8 +121,11 @@ def _one_rollback(case: SharedCase, table: SharedTable) -> None:
 
 
 def _twice(case: SharedCase, table: SharedTable, one: RollbackLife, other: RollbackLife) -> None:
-    """Two rollbacks of one instant, of which the first began first."""
-    if NEVER not in (one.completed, other.completed):
+    """Two rollbacks of one instant, of which the first began first. An instant whose writer, or whose service, went on
+    after the first one is rolled back again.
+    """
+    again = any(one.completed < at < other.acts[0] for at in table.stood.get(one.target, ()))
+    if NEVER not in (one.completed, other.completed) and not again:
         how = "are both completed"
     elif other.acts[0] > one.completed or other.plan == one.plan:
         case.judged += 1
@@ -129,10 +144,12 @@ def _failed(case: SharedCase, table: SharedTable) -> None:
     """Writes that failed in a rollback."""
     for write in case.view.table_writes:
         said = case.view.error_of(write)
+        for life in table.lives.values():
+            if life.write is write:  # Its own heartbeat, which who rolled it back deleted, is no rollback of its own.
+                said = said.replace(f"{HEARTBEATS}{life.instant}", "")
         if write.table != table.name or write.outcome != "info" or not any(error in said for error in _ROLLER_FAILED):
             continue
-        faults = (fault for fault in case.view.faults if write.invoke < fault.begin < write.done)
-        if any(fault.process == write.process and fault.kind not in _GOES_ON for fault in faults):
+        if table.struck(write):
             case.excuse("fault-in-writer")
         else:
             message = f"{write.process} failed in a rollback, which it should have finished: {said:.400}"

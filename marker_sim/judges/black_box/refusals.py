@@ -18,7 +18,7 @@ from marker_sim.history.index.calls import FaultSpan, TableWrite
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.tables import Tables
 from marker_sim.judges.black_box.files import Inquiry
-from marker_sim.judges.black_box.lives import AT_COMMIT, EARLY
+from marker_sim.judges.black_box.lives import AT_COMMIT, EARLY, GOES_ON, shared
 from marker_sim.judges.findings import Breach, Finding, breach_of
 from marker_sim.timeline import ROLLBACK
 
@@ -100,7 +100,8 @@ def _concerns(fault: FaultSpan, table: str, drivers: set[str]) -> bool:
 def writes_go_on(view: HistoryIndex) -> Finding:
     """G25 of a black box: a write completes when there was no fault since the last completed write of its table.
 
-    Until one completed, the environment may be the reason; after a fault G16 and G19 judge.
+    Until one completed, the environment may be the reason; after a fault G16 and G19 judge. They do not judge several
+    writers, of which a pause is over for the writes that begin when those beside it have ended.
     """
     tables = view.tables
     if not tables.writes:
@@ -131,8 +132,13 @@ def _explained(view: HistoryIndex, tables: Tables, write: TableWrite, completed:
         return view.excuse("run-ended")
     if completed is None:
         return view.excuse("none-completed-yet")
-    drivers = {other.process for other in tables.writes if other.table == write.table}
-    if any(completed < f.begin < write.done and _concerns(f, write.table, drivers) for f in view.faults):
+    mine = [other for other in tables.writes if other.table == write.table]
+    drivers = {other.process for other in mine}
+    faults = [f for f in view.faults if completed < f.begin < write.done and _concerns(f, write.table, drivers)]
+    if shared(view) and all(fault.kind in GOES_ON for fault in faults):  # Over, for a write that began after the race.
+        since = min(other.invoke for other in mine if other.done >= write.invoke)
+        faults = [fault for fault in faults if fault.begin > since]
+    if faults:
         return view.excuse("after-a-fault")
     if not _calm(view, tables, write):
         return True

@@ -8,6 +8,8 @@ Of Hudi's Java client it is a Java program that needs Hudi's jars alone (`table_
 table by `HoodieJavaWriteClient`, each in a JVM of its own. A small subclass of Hadoop's `RawLocalFileSystem` fails the
 calls that the plan fails, and ends the JVM where the plan kills the driver.
 
+Several writers of one table are processes at the same time (writers_script.py).
+
 Then the program looks at the table and decides by itself: 1 violated, 0 held, 3 a step could not be done. Plans that
 need more than a local directory, and on Spark more than the death of a driver, are refused in a sentence.
 """
@@ -30,6 +32,8 @@ from marker_sim.report.scripts.server_script import (
     render_script,
     server_script,
 )
+from marker_sim.report.scripts.writers_script import JUDGED as JUDGED_OF_WRITERS
+from marker_sim.report.scripts.writers_script import writers_script
 from marker_sim.report.words import printable
 from marker_sim.tables.entries import WRITE_KEY
 from marker_sim.targets.hudi_java import NAME as HUDI_JAVA
@@ -67,19 +71,23 @@ def script_of(failure: StoredPlan) -> tuple[str, str]:
     problem = _problem(failure, in_java)
     if problem:
         raise UsageError(f"{failure.title} cannot be shown by a script: {problem}")
+    if shape_of(failure.own_plan).writers:
+        version = _version(failure)
+        return writers_script(failure, version, _schema(version)), "python"
     return (_java_program(failure), "java") if in_java else (_python_script(failure), "python")
 
 
 def _problem(failure: StoredPlan, in_java: bool) -> str:
     """The reason why no script can do the plan, "" when one can."""
-    plan, judged = failure.own_plan, JUDGED_BY_JAVA if in_java else JUDGED
+    plan = failure.own_plan
+    judged: tuple[str, ...] = JUDGED_BY_JAVA if in_java else JUDGED
+    if shape_of(plan).writers:
+        judged = JUDGED_OF_WRITERS
     if failure.guarantee not in judged:
         at_rest = "" if in_java else " at rest"
         return f"it judges {', '.join(judged)}, what the timeline, the files and the rows of a table show{at_rest}"
     if plan.storage != "local":
         return ON_S3
-    if shape_of(plan).writers:
-        return "it has several writers, of which the kit lets one go on at a time; `marker-sim replay` does it again"
     for fault in () if in_java else plan.faults:
         if not fault.kind.row.kills or fault.target != DRIVER:
             return f"it needs executors that are processes of their own ({fault.kind.value} of {fault.target})"
@@ -161,8 +169,13 @@ def _java_program(failure: StoredPlan) -> str:
         wait_ms=int(HEARTBEAT_S * 1000) if shape_of(plan).lazy else 0,
         operations={name for step in steps for name in step["operations"]},
         jvm=_java_words(JVM.split()),
-        table_schema=_SCHEMA.get(version.rpartition(".")[0], "getTableSchema"),
+        table_schema=_schema(version),
     )
+
+
+def _schema(version: str) -> str:
+    """How a version calls the schema of a table."""
+    return _SCHEMA.get(version.rpartition(".")[0], "getTableSchema")
 
 
 def _java_fault(fault: Fault) -> str:

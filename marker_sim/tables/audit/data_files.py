@@ -18,12 +18,14 @@ The owner of a file is the instant in its name. Where that is the instant of the
     stored, and of a group that an archived commit replaced: damage, readers see the group again
     stored, and of a group of which the same commit names another stored base file: damage
     committed, and made of an older base file than another commit's before it: damage, that commit's rows are left out
+    committed, and made of a newer base file: damage, readers see that one
     stored in a partition without .hoodie_partition_metadata: damage, also where a metadata table lists the files, which
     is built anew by listing
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -98,20 +100,34 @@ def _judge_groups(instants: Instants, stored: Mapping[str, Claim], result: Judge
 
 
 def _judge_merges(instants: Instants, result: JudgedFiles) -> None:
-    """Judge from what committed base files were made: the newest one of their group before them."""
+    """Judge from what committed base files were made: the newest one of their group before them, and no newer one.
+
+    A clustering that keeps the id of a group has no rows of its own.
+    """
     bases: dict[tuple[str, str], dict[str, str]] = {}
     for path, claim in instants.claims.items():
         if claim.file is not None and not claim.file.log:
-            bases.setdefault(claim.file[:2], {})[claim.instant] = path
+            bases.setdefault(claim.file[:2], {})[claim.file.instant] = path
     merged = {path: base for entry in instants.committed.values() for path, base in entry.numbers("merged").items()}
     for group in bases.values():
+        order = sorted(group)
         for instant, path in group.items():
             base = merged.get(path, "")
-            for other in sorted(group) if base.isdecimal() else ():
-                if base < other < instant:
-                    message = f"It was made of the group's file of {base}, so readers miss the rows that {other} wrote."
-                    proof = f"{instants.committed[other].action} {other}: {group[other]}"
-                    result.findings.append(damage("lost-update", instant, path, message, (proof,)))
+            if not base.isdecimal():
+                continue
+            for other in order[bisect_right(order, base) : bisect_left(order, instant)]:
+                message = f"It was made of the group's file of {base}, so readers miss the rows that {other} wrote."
+                _left_out(instants, path, group[other], message, result)
+            if base > instant and base in group:
+                message = f"It was made of the group's newer file of {base}, so readers miss the rows that it has."
+                _left_out(instants, path, group[base], message, result)
+
+
+def _left_out(instants: Instants, path: str, other: str, message: str, result: JudgedFiles) -> None:
+    claim, entry = instants.claims[path], instants.committed[instants.claims[other].instant]
+    if entry.action != "replacecommit":
+        proof = f"{entry.action} {entry.instant}: {other}"
+        result.findings.append(damage("lost-update", claim.instant, path, message, (proof,)))
 
 
 def _judge_partitions(table: TableAtRest, stored: Mapping[str, Claim], result: JudgedFiles) -> None:

@@ -44,7 +44,12 @@ def judge_entries(instants: Instants) -> list[TableFinding]:
     found = []
     for instant, undoing in instants.rolled_back.items():
         commit = instants.committed.get(instant)
-        if commit and "" < commit.completion < undoing.instant:
+        plain = (
+            commit
+            and not commit.archived
+            and not any(e.instant == instant and e.action not in WRITES for e in instants.entries)
+        )
+        if commit and "" < commit.completion < max(undoing.instant, undoing.completion if plain else ""):
             message = f"The {commit.action} {instant} is completed, and {undoing.instant} says that it undid it later."
             proof = (f"{undoing.action} {undoing.instant}: {undoing.path}",)
             found.append(_finding("rolled-back-commit", Level.DAMAGE, commit, message, proof))

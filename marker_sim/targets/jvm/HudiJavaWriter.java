@@ -29,10 +29,12 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ForkJoinPool;
 import java.util.concurrent.ForkJoinWorkerThread;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.Condition;
 import java.util.regex.Pattern;
 import org.apache.avro.Schema;
@@ -51,6 +53,7 @@ import org.apache.hudi.client.HoodieJavaWriteClient;
 import org.apache.hudi.client.WriteStatus;
 import org.apache.hudi.client.heartbeat.HoodieHeartbeatClient;
 import org.apache.hudi.client.common.HoodieJavaEngineContext;
+import org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider;
 import org.apache.hudi.common.config.HoodieMetadataConfig;
 import org.apache.hudi.common.config.LockConfiguration;
 import org.apache.hudi.common.engine.EngineType;
@@ -64,6 +67,7 @@ import org.apache.hudi.common.model.HoodieRecord;
 import org.apache.hudi.common.table.HoodieTableMetaClient;
 import org.apache.hudi.common.table.HoodieTableVersion;
 import org.apache.hudi.common.table.TableSchemaResolver;
+import org.apache.hudi.common.table.timeline.HoodieInstant;
 import org.apache.hudi.common.table.read.HoodieFileGroupReader;
 import org.apache.hudi.common.table.view.FileSystemViewManager;
 import org.apache.hudi.common.util.Option;
@@ -71,9 +75,13 @@ import org.apache.hudi.config.HoodieWriteConfig;
 import org.apache.hudi.io.hfile.CachingHFileReaderImpl;
 import org.apache.hudi.metadata.HoodieBackedTableMetadata;
 import org.apache.hudi.metadata.HoodieTableMetadataUtil;
+import org.apache.hudi.storage.HoodieStorage;
 import org.apache.hudi.storage.StorageConfiguration;
 import org.apache.hudi.storage.StoragePath;
 import org.apache.hudi.storage.hadoop.HadoopStorageConfiguration;
+import org.apache.hudi.timeline.service.handlers.MarkerHandler;
+import org.apache.hudi.timeline.service.handlers.marker.AsyncTimelineServerBasedDetectionStrategy;
+import org.apache.hudi.timeline.service.handlers.marker.MarkerBasedEarlyConflictDetectionRunnable;
 
 /**
  * Writes and reads a table by Hudi's Java client as the kit asks, one JSON line a question and one an answer.
@@ -668,7 +676,8 @@ public class HudiJavaWriter {
         volatile String instant = "";
         volatile Thread thread;
         volatile boolean dead;
-        boolean over, waits;
+        boolean over;
+        String waits;  // For the lock of this place, null for none.
 
         Writer(JsonNode asked) {
             name = asked.get("name").asText();
@@ -684,11 +693,13 @@ public class HudiJavaWriter {
      */
     static class Race {
         static final long OLD_MS = 3_600_000, STUCK_MS = 10_000, BLOCKED_MS = 300;
+        static final String MONITOR = "lock";  // On which all file locks of one JVM synchronize: literals are one object.
+        static final int MONITOR_MS = 2;
         final Life life;
         final List<Writer> writers = new ArrayList<>();
         final List<JsonNode> asked = new ArrayList<>();
         final List<Fault> pauses;
-        final Map<Writer, Integer> holds = new LinkedHashMap<>();
+        final Map<String, Map<Writer, Integer>> holds = new LinkedHashMap<>();  // By place.
         Writer turn;
         final String place;  // Of the lock's calls.
         boolean over;
@@ -763,34 +774,50 @@ public class HudiJavaWriter {
                     }
                 }
                 mine.over = true;
-                holds.remove(mine);  // The lock of a process that is gone is free.
+                holds.values().forEach(each -> each.remove(mine));  // The lock of a process that is gone is free.
                 pass(mine);
             }
         }
 
         /** The caller's writer, once it has the turn; its calls wait here. */
-        synchronized Writer arrive(String operation, String name) {
-            Writer mine = Writer.MINE.get() != null ? Writer.MINE.get() : turn;
+        Writer arrive(String operation, String name) {
+            Writer mine = caller();
             await(mine);
-            Fault due = Life.strike(pauses, mine, operation, name);
+            Fault due;
+            synchronized (this) {
+                due = Life.strike(pauses, mine, operation, name);
+                if (operation.equals("open") && name.contains("/.hoodie/.heartbeat/")) {
+                    mine.heartbeats.add(new File(life.root + name));
+                }
+            }
             if (due != null) {
                 pause(mine, due.effect.equals("pause-long"));
-            }
-            if (operation.equals("open") && name.contains("/.hoodie/.heartbeat/")) {
-                mine.heartbeats.add(new File(life.root + name));
             }
             return mine;
         }
 
-        /** A look whether a file is there; who finds a lock of files taken lets others go on. */
-        void look(String name) {
-            Writer mine = arrive("stat", name);
-            note("stat", mine, name);
-            if (name.contains("/.locks/") && new File(life.root + name).isFile()) {
-                synchronized (this) {
-                    pass(mine);
-                }
-            }
+        private Writer caller() {
+            Writer mine = Writer.MINE.get();
+            return mine != null ? mine : turn;
+        }
+
+        /** A step that has no effect of its own on storage. */
+        Writer step(String operation, String name) {
+            Writer mine = arrive(operation, name);
+            note(operation, mine, name);
+            return mine;
+        }
+
+        /** The caller found a lock of files taken: it waits, and others go on. */
+        void polls() {
+            Writer mine = caller();
+            pass(mine);
+            await(mine);
+        }
+
+        /** The caller has taken or released a lock of files. */
+        void holds(String operation) {
+            note(operation, caller(), "");
         }
 
         private void pause(Writer mine, boolean expires) {
@@ -851,25 +878,35 @@ public class HudiJavaWriter {
             }
         }
 
-        private synchronized void await(Writer mine) {
-            while (turn != mine && !over && !mine.dead) {
-                try {
-                    wait(POLL_MS);
-                } catch (InterruptedException interrupted) {
-                    throw new Death();
+        /** Waits for the turn, without the monitor of Hudi's file lock: other processes would not wait for it. */
+        private void await(Writer mine) {
+            try {
+                while (true) {
+                    synchronized (this) {
+                        if (over || mine.dead) {
+                            throw new Death();
+                        }
+                        if (turn == mine) {
+                            moved = System.nanoTime();
+                            return;
+                        }
+                        if (!Thread.holdsLock(MONITOR)) {
+                            wait(POLL_MS);
+                            continue;
+                        }
+                    }
+                    MONITOR.wait(MONITOR_MS);
                 }
-            }
-            if (over || mine.dead) {
+            } catch (InterruptedException interrupted) {
                 throw new Death();
             }
-            moved = System.nanoTime();
         }
 
         private synchronized void pass(Writer mine) {
             int from = writers.indexOf(mine);
             for (int i = 1; i <= writers.size(); i++) {
                 Writer next = writers.get((from + i) % writers.size());
-                if (!next.over && !(next.waits && held(next))) {
+                if (!next.over && !held(next)) {
                     turn = next;
                     break;
                 }
@@ -879,47 +916,57 @@ public class HudiJavaWriter {
         }
 
         private boolean held(Writer mine) {
-            return holds.keySet().stream().anyMatch(each -> each != mine);
+            return holds.getOrDefault(mine.waits, Map.of()).keySet().stream().anyMatch(each -> each != mine);
         }
 
-        synchronized boolean lock() {
-            Writer mine = arrive("lock", place);
-            mine.waits = true;
+        synchronized void lock(String key) {
+            Writer mine = arrive("lock", place + key);
+            mine.waits = place + key;
             while (held(mine)) {
                 pass(mine);
                 await(mine);
             }
-            mine.waits = false;
-            if (holds.merge(mine, 1, Integer::sum) == 1) {
-                note("lock", mine, place);
+            mine.waits = null;
+            if (holds.computeIfAbsent(place + key, each -> new LinkedHashMap<>()).merge(mine, 1, Integer::sum) == 1) {
+                note("lock", mine, place + key);
             }
-            return true;
         }
 
-        synchronized void unlock() {
-            Writer mine = arrive("unlock", place);
-            if (holds.computeIfPresent(mine, (each, times) -> times > 1 ? times - 1 : null) == null) {
-                note("unlock", mine, place);
+        synchronized void unlock(String key) {
+            Writer mine = arrive("unlock", place + key);
+            Map<Writer, Integer> held = holds.getOrDefault(place + key, Map.of());
+            if (held.containsKey(mine) && held.computeIfPresent(mine, (each, times) -> times > 1 ? times - 1 : null) == null) {
+                note("unlock", mine, place + key);
             }
         }
     }
 
-    /** The lock of the gate, correct by construction: one writer holds it, and that of a dead one is free. */
+    /**
+     * The locks of the gate, correct by construction: one writer holds each, and that of a dead one is free. A key with a
+     * folder is that of a file group, any other that of the table.
+     */
     public static class GateLock implements LockProvider<String> {
+        private final String key;
+
         public GateLock(LockConfiguration lock, StorageConfiguration<?> storage) {
+            String told = lock.getConfig().getString(LockConfiguration.ZK_LOCK_KEY_PROP_KEY, "");
+            key = told.contains("/") ? told : "";
         }
 
         @Override
         public boolean tryLock(long time, TimeUnit unit) {
             Race now = life.race;
-            return now == null || now.lock();
+            if (now != null) {
+                now.lock(key);
+            }
+            return true;
         }
 
         @Override
         public void unlock() {
             Race now = life.race;
             if (now != null) {
-                now.unlock();
+                now.unlock(key);
             }
         }
 
@@ -931,6 +978,74 @@ public class HudiJavaWriter {
         @Override
         public Condition newCondition() {
             throw new UnsupportedOperationException("a lock of the gate has no condition");
+        }
+    }
+
+    /** Hudi's lock of files, whose closing is a step: it deletes the file once more, after `unlock` has. */
+    public static class FileLock extends FileSystemBasedLockProvider {
+        public FileLock(LockConfiguration lock, StorageConfiguration<?> storage) {
+            super(lock, storage);
+        }
+
+        @Override
+        public boolean tryLock(long time, TimeUnit unit) {
+            boolean taken = super.tryLock(time, unit);
+            Race now = life.race;
+            if (now != null && taken) {
+                now.holds("lock");
+            } else if (now != null) {
+                now.polls();
+            }
+            return taken;
+        }
+
+        @Override
+        public void unlock() {
+            super.unlock();
+            Race now = life.race;
+            if (now != null) {
+                now.holds("unlock");
+            }
+        }
+
+        @Override
+        public void close() {
+            Race now = life.race;
+            if (now != null) {
+                now.step("close", life.relative(new Path(getLock())));
+            }
+            super.close();
+        }
+    }
+
+    /**
+     * Hudi's detector of conflicts between markers of timeline servers, which looks each time that a marker is asked for:
+     * its period is over then. Its own thread would look every few seconds of real time, that is never or at any call.
+     */
+    public static class SteppedDetector extends AsyncTimelineServerBasedDetectionStrategy {
+        private final AtomicBoolean found = new AtomicBoolean();
+        private Runnable detector;
+
+        public SteppedDetector(String table, String folder, String marker, Boolean commits) {
+            super(table, folder, marker, commits);
+        }
+
+        @Override
+        public void startAsyncDetection(Long delayMs, Long periodMs, String folder, String table, Long heartbeatMs,
+                HoodieStorage storage, Object handler, Set<HoodieInstant> completed) {
+            found.set(false);
+            detector = new MarkerBasedEarlyConflictDetectionRunnable(found, (MarkerHandler) handler, folder, table, storage,
+                heartbeatMs, completed, checkCommitConflict);
+        }
+
+        @Override
+        public synchronized boolean hasMarkerConflict() {
+            try {
+                detector.run();
+            } catch (RuntimeException failed) {
+                detector = () -> { };  // A task that failed is not scheduled again.
+            }
+            return found.get();
         }
     }
 
@@ -959,7 +1074,7 @@ public class HudiJavaWriter {
         public boolean exists(Path path) throws IOException {
             Race now = mine.race;
             if (now != null && mine.below(path)) {
-                now.look(mine.relative(path));
+                now.step("stat", mine.relative(path));
             }
             return super.exists(path);
         }

@@ -14,7 +14,7 @@ import signal
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from marker_sim.errors import HarnessError
@@ -41,14 +41,14 @@ def quick_start(command: str, progress: Callable[[str], None]) -> str:
     options, class_path, launcher = words[1:at], words[at + 1].split(os.pathsep), Path(words[at + 2])
     folders = [path for path in class_path if Path(path).is_dir()]  # They make an archive impossible.
     try:
-        folder = cache_directory() / "java" / _key(words[0], class_path, launcher)
+        folder = cache_directory() / "java" / _key(words[0], class_path, (launcher,))
         jars = os.pathsep.join((str(folder / LAUNCHER_JAR), *(path for path in class_path if path not in folders)))
         begin = [_COLLECTOR, *options, "-cp", jars, launcher.stem, *words[at + 3 :]]
         folder.mkdir(parents=True, exist_ok=True)
         with held(folder, wait=True):
             if not (folder / ARCHIVE).is_file():
                 progress(f"preparing quick starts of {launcher.stem} (once)")
-                _compile(words[0], class_path, launcher, folders, folder)
+                _compile(words[0], class_path, (launcher,), folders, folder)
                 with replacing(folder / ARCHIVE) as archive:
                     _store([words[0], f"-XX:ArchiveClassesAtExit={archive}", *begin])
         return shlex.join([words[0], f"-XX:SharedArchiveFile={folder / ARCHIVE}", *begin])
@@ -57,15 +57,17 @@ def quick_start(command: str, progress: Callable[[str], None]) -> str:
         return command
 
 
-def compiled(java: str, jars: list[str], program: Path, progress: Callable[[str], None]) -> Path:
-    """The jar of a program's classes, compiled once for a class path; HarnessError when it does not compile."""
-    folder = cache_directory() / "java" / _key(java, jars, program)
+def compiled(java: str, jars: list[str], sources: Sequence[Path], progress: Callable[[str], None]) -> Path:
+    """The jar of a program's classes, compiled once for a class path; HarnessError when it does not compile. sources:
+    the first has its name.
+    """
+    program, folder = sources[0], cache_directory() / "java" / _key(java, jars, sources)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with held(folder, wait=True):
             if not (folder / LAUNCHER_JAR).is_file():
                 progress(f"compiling {program.stem} (once)")
-                _compile(java, jars, program, [], folder)
+                _compile(java, jars, sources, [], folder)
     except OSError as error:
         raise HarnessError(f"{program.name} cannot be compiled into {folder}: {error.strerror or error}") from error
     return folder / LAUNCHER_JAR
@@ -92,9 +94,9 @@ def archived(words: list[str], jar: Path, asked: str, progress: Callable[[str], 
     return [words[0], f"-XX:SharedArchiveFile={archive}", *words[1:]]
 
 
-def _key(java: str, class_path: list[str], launcher: Path) -> str:
+def _key(java: str, class_path: list[str], sources: Sequence[Path]) -> str:
     """The cache key: everything that the archive depends on."""
-    told = hashlib.sha256(launcher.read_bytes())
+    told = hashlib.sha256(b"".join(source.read_bytes() for source in sources))
     for path in (Path(os.path.realpath(java)), *_files(class_path)):
         status = path.stat()
         told.update(f"{path}|{status.st_size}|{status.st_mtime_ns}\n".encode())
@@ -112,20 +114,20 @@ def _files(class_path: list[str]) -> Iterator[Path]:
             yield path
 
 
-def _compile(java: str, class_path: list[str], launcher: Path, folders: list[str], folder: Path) -> None:
-    """Make a jar of the compiled launcher and of class path folders' files; HarnessError when it does not compile."""
+def _compile(java: str, class_path: list[str], sources: Sequence[Path], folders: list[str], folder: Path) -> None:
+    """Make a jar of the compiled sources and of class path folders' files; HarnessError when they do not compile."""
     with tempfile.TemporaryDirectory() as classes:
         compiler = [java, _COLLECTOR, "-XX:TieredStopAtLevel=1", "-m", "jdk.compiler/com.sun.tools.javac.Main"]
         paths = os.pathsep.join(map(str, _files(class_path)))  # For "*" the compiler omits some jars.
-        words = [*compiler, "-proc:none", "-cp", paths, "-d", classes, str(launcher)]
-        late = f"{launcher.name} was not compiled in"
+        words = [*compiler, "-proc:none", "-cp", paths, "-d", classes, *map(str, sources)]
+        late = f"{sources[0].name} was not compiled in"
         code, said = run_to_end(words, deadline_s=COMPILE_TIMEOUT_S, late=late, environment={})
         if code:
-            raise HarnessError(f"{launcher.name} does not compile: {said.strip()[-200:]}")
+            raise HarnessError(f"{sources[0].name} does not compile: {said.strip()[-200:]}")
         with replacing(folder / LAUNCHER_JAR) as whole, zipfile.ZipFile(whole, "w") as jar:
             for found in (classes, *folders):
-                for file in sorted(Path(found).iterdir()):
-                    jar.write(file, file.name)
+                for file in sorted(Path(found).rglob("*")):
+                    jar.write(file, file.relative_to(found))
 
 
 def _store(words: list[str]) -> None:

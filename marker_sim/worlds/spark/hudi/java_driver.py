@@ -45,7 +45,7 @@ _QUIET = ("-Xlog:disable", "-Xlog:all=warning:stderr", "-XX:+DisplayVMOutputToSt
 _OPENED = ("java.lang", "java.lang.reflect", "java.util", "java.util.concurrent")
 _OPENS = tuple(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED)
 _OPTIONS = (*_QUIET, *JVM.split(), *_OPENS, "-Xmx1g", "-Dfile.encoding=UTF-8")
-MAIN = "HudiJavaWriter"
+MAIN, GATE = "HudiJavaWriter", "ZookeeperBasedLockProvider"  # The second stands before Hudi's of its name.
 _NEED_ROOM = ("open", "write", "mkdir")  # Calls that a full disk refuses, as the door has it.
 # S3A repeats nothing, so that Hudi meets each error, as it does at the end of S3A's patience.
 _ONCE = {f"fs.s3a.{each}": "0" for each in ("attempts.maximum", "retry.limit", "retry.throttle.limit")}

@@ -33,15 +33,22 @@ PARTITIONS: dict[Partitions, tuple[str, ...]] = {
 HEARTBEAT_MS, HEARTBEATS_MISSED = 1_000, 2  # Of a writer whose failed writes are rolled back lazily; Hudi's shortest.
 HEARTBEAT_S = HEARTBEAT_MS * (HEARTBEATS_MISSED + 0.5) / 1000  # After which no heartbeat of a dead one counts.
 _TRANSACTION = "org.apache.hudi.client.transaction"
+_EARLY = "hoodie.write.concurrency.early.conflict.detection"
 SHARING: dict[Sharing, dict[str, str]] = {
     "default": {},
     "prefer-writer": {
         "hoodie.write.lock.conflict.resolution.strategy": f"{_TRANSACTION}.PreferWriterConflictResolutionStrategy"
     },
     "one-plan": {"hoodie.rollback.avoid.duplicate.plan": "true"},
-    "early-detection": {"hoodie.write.concurrency.early.conflict.detection.enable": "true"},
+    # The strategy is of timeline markers; with direct ones Hudi takes its simple one instead.
+    "early-detection": {f"{_EARLY}.enable": "true", f"{_EARLY}.strategy": "HudiJavaWriter$SteppedDetector"},
+    "early-transaction": {
+        f"{_EARLY}.enable": "true",
+        f"{_EARLY}.strategy": "org.apache.hudi.table.marker.SimpleTransactionDirectMarkerBasedDetectionStrategy",
+        "hoodie.write.lock.provider": f"{_TRANSACTION}.lock.ZookeeperBasedLockProvider",
+    },
     "file-lock": {
-        "hoodie.write.lock.provider": f"{_TRANSACTION}.lock.FileSystemBasedLockProvider",
+        "hoodie.write.lock.provider": "HudiJavaWriter$FileLock",
         "hoodie.write.lock.wait_time_ms_between_retry": "5",
         "hoodie.write.lock.client.wait_time_ms_between_retry": "5",
     },
@@ -115,6 +122,7 @@ def shape_of(plan: Plan) -> TableShape:
 def describe(plan: Plan) -> dict[str, str]:
     """The shape of its table, for the header of a history."""
     shape = shape_of(plan)
+    early = {"early-detection": "simple", "early-transaction": "transaction"}.get(shape.sharing, "")
     return {
         "table_type": table_type(plan),
         "metadata": str(shape.metadata).lower(),
@@ -124,7 +132,7 @@ def describe(plan: Plan) -> dict[str, str]:
         "grows": str(shape.grows).lower(),
         "writers": str(shape.writers),
         "sharing": shape.sharing,
-        "early": "simple" if shape.sharing == "early-detection" else "",
+        "early": "asynchronous" if early and plan.mode == "timeline" else early,
         "small_files": str(shape.small_files).lower(),
         "index": shape.index,
         "batch_threads": str(plan.num_threads),

@@ -24,7 +24,7 @@ from marker_sim.worlds.spark.hudi.table import ASK_S, Table
 from marker_sim.worlds.spark.plans import DRIVER
 
 ROLLS = "roll"  # The name of a write that only rolls back what failed.
-_HEALED = ("p0", "healed")  # A group of which no writer writes.
+HEALED = ("p0", "healed")  # A group of which no writer writes.
 
 
 class WriterJob(NamedTuple):
@@ -45,10 +45,9 @@ class TableOfWriters(Table):
     def play(self) -> None:
         """Make the groups, race, heal, and audit; OutOfTime when the time ends within one."""
         self._start()
-        keys = {(task.partition, task.group) for write in self.plan.writes for task in write.tasks} | {_HEALED}
-        for group in sorted({group for _, group in keys}):
-            own = [(part, name) for part, name in sorted(keys) if name == group]
-            self._race([WriterJob(f"first-{group}", self._rows_of(own, range(len(self.plan.writes) + 1)))])
+        keys = {(task.partition, task.group) for write in self.plan.writes for task in write.tasks} | {HEALED}
+        for number, key in enumerate(sorted(keys), 1):  # One each, so that a judge knows the group of each row.
+            self._race([WriterJob(f"first-{number}", self._rows_of([key], range(len(self.plan.writes) + 1)))])
         if not self._completed:
             raise HarnessError(f"no write completed before the race: {self.life and self.life.last_lines()}")
         self.begun = len(self.plan.writes)
@@ -58,7 +57,7 @@ class TableOfWriters(Table):
         ]
         self._race(jobs, self.plan.faults)
         raced = self.calls
-        self._race([WriterJob("healer", self._rows_of([_HEALED], (0,)))], expire=True)
+        self._race([WriterJob("healer", self._rows_of([HEALED], (0,)))], expire=True)
         self.calls = raced
         self._audit(self._last)
 
@@ -125,7 +124,7 @@ class TableOfWriters(Table):
                     recorder.fault(writer, "pause", "begin" if operation == "pause" else "end")
                 case "expired":
                     recorder.record(writer, "nemesis", "fault", "heartbeat-expired", self.name, call["path"])
-                case "lock" | "unlock":
+                case "lock" | "unlock" if call["path"] in ("", f"{self.name}/"):  # Of the table, not of a file group.
                     recorder.record(writer, DRIVER, "effect", operation)
                 case "stuck" | "not-renewed":
                     self.counts[f"writer {operation}"] += 1
