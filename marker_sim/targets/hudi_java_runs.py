@@ -156,8 +156,8 @@ class JavaRuns(TableRuns):
         """The result of the drawn run: of warm lives where they keep every promise, else of processes."""
         began, until = time.monotonic(), self.program.deadline - self.spared_s
         played = self._run(drawn.plan, until, self._drivers(self._warm))
-        at_once = any(finding.guarantee == "G24" and finding.breaches for finding in played.findings or ())
-        if drawn.point is not None and not played.cut and not at_once and leaves(played.history):
+        over = played.cut or shape_of(drawn.plan).writers or _broke(played, "G24")
+        if drawn.point is not None and not over and leaves(played.history):
             played = self._with_future(drawn.point, played, until)
         self._took_s = (self._took_s + time.monotonic() - began) / 2
         broken = self._broken(played)
@@ -186,7 +186,7 @@ class JavaRuns(TableRuns):
             if found.interrupted or found.trouble or found.cut:
                 return played
             played, self._futures[kind] = found, steps
-            if any(finding.guarantee == "G30" and finding.breaches for finding in found.findings or ()):
+            if _broke(found, "G30"):
                 break
         return played
 
@@ -292,6 +292,10 @@ class JavaRuns(TableRuns):
             walked=self.walk.rows(),
             server=self.request.server.to_dict(),
         )
+
+
+def _broke(played: SparkRun, guarantee: str) -> bool:
+    return any(finding.guarantee == guarantee and finding.breaches for finding in played.findings or ())
 
 
 def _recovered(history: History) -> bool:
