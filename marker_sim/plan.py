@@ -43,6 +43,7 @@ PROBE, COPY = "probe", "{copy}"
 Instants = Literal["millis", "seconds", "bootstrap"]
 Action = Literal["", "commit", "deltacommit"]
 Partitions = Literal["plain", "nested", "hive", "odd", "none", "eight", "many"]
+FutureStep = Literal["commit", "retry", "clean", "archive", "cluster", "savepoint", "restore", "rebuild"]
 Sharing = Literal["default", "prefer-writer", "one-plan", "early-detection", "early-transaction", "file-lock"]
 OF_CROWD = "~"  # Separates the name of an operation's actor from the number of the client.
 COPIES_MAX = 10_000
@@ -54,10 +55,8 @@ _SAYS_PLAN = ("ops", "schema", "writes")  # JSON without any of these keys would
 class Op:
     """One operation of a client, in the order of the plan; "hostile" is a create that must be refused.
 
-    directory: index into `Plan.directories`.
-    request: identity, equal in a resend, "" for none.
-    after_ms: how long the client waits first.
-    server: 0, or 1 for the second server while it lives.
+    directory: index into `Plan.directories`. request: identity, equal in a resend, "" for none.
+    after_ms: how long the client waits first. server: 0, or 1 for the second server while it lives.
     spelled: how a request writes the directory, "" as usual: one of `SPELLINGS`, or of `MALFORMED` in a hostile one.
     form: the form of its request to a real server, "" for the usual one: one of `REQUEST_FORMS`, all equivalent.
     copies: the number of clients that perform it at once, each with all other operations of the same actor;
@@ -123,10 +122,9 @@ class Task:
 class Write:
     """One write of the driver to a table, after those before it in the plan.
 
-    table: index into `Plan.tables`.
+    table: index into `Plan.tables`. after_ms: how long the driver waits first.
     markers: "" for the mode of the plan, else this write's own; `NO_SERVER` for timeline-server markers while its
         embedded server is switched off.
-    after_ms: how long the driver waits first.
     abandon: its driver gives up when the tasks are done, and the next write finds the instant.
     faults: indexes into `Plan.faults` of the faults of this write alone, for a released Hudi; name: its name in counts.
     """
@@ -145,12 +143,12 @@ class TableShape:
     """Properties of a table that a released Hudi writes, with rows drawn from the plan's seed.
 
     Before its first write, and after each one that is not abandoned, there is a write without faults, and an audit.
-    version6: whether a 1.x writer keeps the table at version 6.
-    small_files: whether new rows go into existing small files, one for each partition, or into groups of their own.
+    version6: whether a 1.x writer keeps that version. small_files: whether new rows join the small file of a partition.
     cluster: whether executors are processes of their own. deletes: whether each write after the first deletes rows.
     lazy: whether failed writes are rolled back after the next commit, once their heartbeats are over, or before it.
     grows: whether the second write is the first to the last partition, and so creates its folder and metadata.
     writers: how many write it at once, each a write of the plan; 0 for one by one. sharing: their lock and strategy.
+    future: what happens to it afterwards, with a reading after each step (worlds/spark/hudi/future.py).
     """
 
     metadata: bool = False
@@ -164,6 +162,7 @@ class TableShape:
     grows: bool = False
     writers: int = 0
     sharing: Sharing = "default"
+    future: tuple[FutureStep, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,8 +220,9 @@ class Plan:
 
     @property
     def entries(self) -> int:
-        """The number of operations, tasks (a write without any is one) and faults; shrinking reduces it first."""
-        return len(self.ops) + sum(max(1, len(write.tasks)) for write in self.writes) + len(self.faults)
+        """The number of operations, tasks (one of a write without any), faults and steps of a future; shrunk first."""
+        counted = (self.ops, self.faults, self.shape.future if self.shape else ())
+        return sum(map(len, counted)) + sum(max(1, len(write.tasks)) for write in self.writes)
 
     @property
     def single_ops(self) -> tuple[Op, ...]:

@@ -40,7 +40,8 @@ class Guarantee:
     slug: its name on the command line.
     sentence: quoted by every violation.
     judge: of histories that record the steps of the write path, None for G21, which is judged over a pair of them, and
-        for those of several writers; `black_box.JUDGES` has those of histories without recorded steps.
+        for those of several writers and of what becomes of tables; `black_box.JUDGES` has those of histories without
+        recorded steps.
     judged_least: how often it must have been judged in a run of its mode and storage; None where not every run has a
         case.
     """
@@ -263,6 +264,23 @@ GUARANTEES: tuple[Guarantee, ...] = (
         slug="one-rollback",
         sentence="An instant is rolled back once and by one plan, by another writer only when its heartbeat has ended"
         " and never when it is completed, and a writer that rolls back finishes.",
+    ),
+    Guarantee(
+        id="G30",
+        slug="leftovers-stay-unseen",
+        sentence="What a failed write left in storage never becomes a row that a reader sees, and no row of a completed"
+        " write is lost or doubled, whatever happens to the table later.",
+    ),
+    Guarantee(
+        id="G31",
+        slug="records-are-true",
+        sentence="Records of commits, rollbacks, cleans and restores can be read and say what happened: what they name"
+        " as written is stored, what they name as deleted is gone, and nothing else was deleted.",
+    ),
+    Guarantee(
+        id="G32",
+        slug="metadata-is-true",
+        sentence="The metadata table lists the files that are stored, those of instants that are not completed aside.",
     ),
 )
 

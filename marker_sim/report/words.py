@@ -91,6 +91,8 @@ def _table(plan: Plan, shape: TableShape) -> str:
             " until one is paused, waits for the lock or is over, when the next goes on. Their heartbeats last 120 s. A"
             " write that heals and a look at the table follow."
         )
+    if shape.future:
+        how += f" In the end, with a reading after each: {', '.join(shape.future)}."
     return (
         f"{plan.mode.capitalize()} markers on {plan.storage}: Hudi writes a {kind} table,"
         f" partitions {shape.partitions}, {shape.index} index{''.join(peculiar)},"

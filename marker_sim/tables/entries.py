@@ -29,10 +29,11 @@ _BASE_FILE = ".parquet"
 _OF_PARTITIONS = {
     "rollback": (
         ("deleted", ("successDeleteFiles", "failedDeleteFiles")),
+        ("not-deleted", ("failedDeleteFiles",)),
         ("appended", ("rollbackLogFiles",)),
         ("undone", ("logFilesFromFailedCommit",)),
     ),
-    "clean": (("deleted", ("deletePathPatterns", "successDeleteFiles")),),
+    "clean": (("deleted", ("deletePathPatterns", "successDeleteFiles")), ("not-deleted", ("failedDeleteFiles",))),
     "savepoint": (("saved", ("savepointDataFile",)),),
 }
 AVRO = b"Obj\x01"

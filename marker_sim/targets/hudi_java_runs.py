@@ -25,10 +25,12 @@ from pathlib import Path
 
 from marker_sim.history import History
 from marker_sim.judges import judge
+from marker_sim.judges.black_box import OF_FUTURES
+from marker_sim.judges.black_box.futures import leaves
 from marker_sim.judges.findings import by_number
 from marker_sim.outcome.failure import Kind, failures_in
 from marker_sim.outcome.result import OF_STORY, UNCONFIRMED, Campaign, Deciding
-from marker_sim.plan import Plan
+from marker_sim.plan import FutureStep, Plan
 from marker_sim.search.numbered_calls import WalkPoint
 from marker_sim.surroundings.supervisor import end_marked
 from marker_sim.targets.hudi_java_walk import FAILED, KILLED, TableWalk
@@ -38,6 +40,7 @@ from marker_sim.targets.target import CampaignRequest
 from marker_sim.worlds.door.front import UNSEEN
 from marker_sim.worlds.http.servers import VARIABLE
 from marker_sim.worlds.spark.application import Application
+from marker_sim.worlds.spark.hudi.future import FUTURES, with_future
 from marker_sim.worlds.spark.hudi.java_driver import GATE, MAIN, JavaDrivers, asked_once, java_words
 from marker_sim.worlds.spark.hudi.settings import shape_of, table_type
 from marker_sim.worlds.spark.hudi.steps import with_steps
@@ -129,6 +132,7 @@ class JavaRuns(TableRuns):
     _plays: Counter[tuple[Hashable, Kind]] = field(default_factory=Counter)
     _faultless: dict[Plan, set[Kind]] = field(default_factory=dict)
     _settled: dict[WalkPoint, str] = field(default_factory=dict)
+    _futures: dict[Hashable, tuple[FutureStep, ...]] = field(default_factory=dict)  # That decided, by kinds of points.
     _lives: Counter[int] = field(default_factory=Counter)  # By thread, as the JVMs.
     _jvms: dict[int, Application] = field(default_factory=dict)
     _closed: bool = False
@@ -152,29 +156,50 @@ class JavaRuns(TableRuns):
         """The result of the drawn run: of warm lives where they keep every promise, else of processes."""
         began, until = time.monotonic(), self.program.deadline - self.spared_s
         played = self._run(drawn.plan, until, self._drivers(self._warm))
+        over = played.cut or shape_of(drawn.plan).writers or _broke(played, "G24")
+        if drawn.point is not None and not over and leaves(played.history):
+            played = self._with_future(drawn.point, played, until)
         self._took_s = (self._took_s + time.monotonic() - began) / 2
         broken = self._broken(played)
         if not broken or played.interrupted or played.trouble:
             return played
         if drawn.point is None:
-            run = self._run(drawn.plan, until, self._drivers())
+            # What is broken before the future needs none.
+            late = any(each.guarantee in OF_FUTURES for each in broken)
+            run = self._run(drawn.plan if late else with_future(drawn.plan, ()), until, self._drivers())
             if drawn.plan in self.walk.controls:
-                self._faultless[with_steps(drawn.plan, ())] = self._broken(run)
+                self._faultless[with_future(with_steps(drawn.plan, ()), ())] = self._broken(run)
             if alone := " ".join(by_number(each.guarantee for each in broken - self._broken(run))):
                 self.unconfirmed[f"{alone} by {drawn.line}"] += 1
             return replace(run, calls=played.calls)  # Processes tell none, and the walk needs them.
         with self._confirming[self.walk.kind(drawn.point)]:
             return self._confirmed(drawn.point, broken, replace(played, findings=()))
 
+    def _with_future(self, point: WalkPoint, played: SparkRun, until: float) -> SparkRun:
+        """The run of a point that left something, with the first future in which a reader sees it; with the last one
+        where none does. Of points of one kind the first decides.
+        """
+        kind = self.walk.kind(point)
+        known = self._futures.get(kind)
+        for steps in [known] if known else FUTURES.values():
+            found = self._run(with_future(point.plan, steps), until, self._drivers(self._warm))
+            if found.interrupted or found.trouble or found.cut:
+                return played
+            played, self._futures[kind] = found, steps
+            if _broke(found, "G30"):
+                break
+        return played
+
     def _confirmed(self, point: WalkPoint, broken: set[Kind], played: SparkRun) -> SparkRun:
         """The run of processes by a point that broke something in a warm JVM; `played` where there is none."""
+        plan = with_future(point.plan, shape_of(played.plan).future)
         kind, counts = self.walk.kind(point), AS_BEFORE
         shown = self._shown.setdefault(kind, set())
-        shown |= self._faultless.get(with_steps(point.plan, ()), set())  # No fault does that.
+        shown |= self._faultless.get(with_future(with_steps(plan, ()), ()), set())  # No fault does that.
         while (open_ := {each for each in broken - shown if self._plays[kind, each] < TIMES}) and self._has_time:
-            run = self._run(point.plan, self.program.deadline, self._drivers())
+            run = self._run(plan, self.program.deadline, self._drivers())
             if run.trouble and self._has_time:  # A JVM that did not start in time may do so now.
-                run = self._run(point.plan, self.program.deadline, self._drivers())
+                run = self._run(plan, self.program.deadline, self._drivers())
             if run.interrupted or run.trouble:
                 return run
             self._plays.update((kind, each) for each in open_)
@@ -267,6 +292,10 @@ class JavaRuns(TableRuns):
             walked=self.walk.rows(),
             server=self.request.server.to_dict(),
         )
+
+
+def _broke(played: SparkRun, guarantee: str) -> bool:
+    return any(finding.guarantee == guarantee and finding.breaches for finding in played.findings or ())
 
 
 def _recovered(history: History) -> bool:

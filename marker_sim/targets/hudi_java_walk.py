@@ -19,6 +19,7 @@ import re
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import cycle
 
 from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.faults.row import READ_CALLS
@@ -27,6 +28,7 @@ from marker_sim.plan import Plan, TableShape
 from marker_sim.search.numbered_calls import CallWalk, Fate, WalkPoint, numbered, shown
 from marker_sim.search.seeds import plan_seed
 from marker_sim.worlds.interceptor import StorageCall
+from marker_sim.worlds.spark.hudi.future import FUTURES, with_future
 from marker_sim.worlds.spark.hudi.settings import partition_names, shape_of, table_type, traits
 from marker_sim.worlds.spark.hudi.steps import KILLED_AT, Stage, TableStep, phases, steps_of, with_steps
 from marker_sim.worlds.spark.plans import DRIVER, STORAGE
@@ -60,7 +62,8 @@ class TableWalk(CallWalk):
     """The points of one walk of a table in the order in which they are tried, which a seed draws.
 
     bases: the workloads without faults, each with its stage.
-    controls: plans of a few writes without a fault on each table, which come first: what they break, no fault does.
+    controls: plans of a few writes without a fault on each table, and a future, which come first: what they break, no
+        fault does.
     """
 
     modes: tuple[str, ...]
@@ -82,10 +85,10 @@ class TableWalk(CallWalk):
             for stage in STAGES
         ]
         writes = (step("write"),) * CONTROL_WRITES
+        tables = [(mode, *table) for mode in self.modes for table in CONTROLS]
         self.controls = [
-            with_steps(made(mode, merges=merges, shape=shape), writes)
-            for mode in self.modes
-            for merges, shape in CONTROLS
+            with_future(with_steps(made(mode, merges=merges, shape=shape), writes), future)
+            for (mode, merges, shape), future in zip(tables, cycle(FUTURES.values()), strict=False)
         ]
 
     def next(self) -> WalkPoint | Plan | None:

@@ -10,6 +10,7 @@ from marker_sim.judges.baselines.baseline import (
     shipped_baselines,
 )
 from marker_sim.judges.black_box import JUDGES
+from marker_sim.judges.black_box.futures import leaves
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.guarantees import ALL, BY_ID, GUARANTEES
 from marker_sim.judges.promises.profiles import SHIPPED, Profile, load_profile, parse_profile, unshipped

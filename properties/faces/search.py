@@ -11,6 +11,7 @@ from marker_sim.search.scenarios_of_writes import OF_WRITES
 from marker_sim.search.seeds import BITS, Draws, plan_seed
 from marker_sim.search.shrinking.by_history import of_calls
 from marker_sim.search.shrinking.candidates import without_one
+from marker_sim.search.shrinking.jobs import candidates as job_candidates
 from marker_sim.search.shrinking.jobs import smaller
 from marker_sim.search.shrinking.shrinker import Fails, shrink
 from marker_sim.search.swarm import make_plan

@@ -47,6 +47,7 @@ from marker_sim.worlds.simulated.watchdog import watched
 from marker_sim.worlds.spark.application import Application, Gone, Hangs, OutOfTime
 from marker_sim.worlds.spark.fault_injector import TASK_EFFECTS, TableFaultInjector
 from marker_sim.worlds.spark.hudi.choices import EXECUTOR_STEPS, FIRST_S, Choices, TableRound, deciding, forecast
+from marker_sim.worlds.spark.hudi.future import FUTURES, TableWithFuture, with_future
 from marker_sim.worlds.spark.hudi.java_driver import JavaDriver, JavaDrivers, JavaFaultInjector, effect_of, java_options
 from marker_sim.worlds.spark.hudi.settings import (
     SHARING,

@@ -104,7 +104,7 @@ def test_a_recipe_has_the_length_that_it_states(title: str) -> None:
 
 # What the command shows of what was added, and its exit code: violations are found, a new storage is judged.
 SHOWS = {
-    "A guarantee": (1, r"G30 +lines-are-whole +timeline +violated"),
+    "A guarantee": (1, r"G33 +lines-are-whole +timeline +violated"),
     "A fault": (0, r'"read-error": [1-9]'),
     "A mutant": (1, r"G4 +exact-set +timeline +violated"),
     "A target": (3, r"G1 +flushed-before-ack +timeline +inconclusive +local +[1-9]"),

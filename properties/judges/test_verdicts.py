@@ -64,9 +64,9 @@ def row(made: Statistics, guarantee: str, profile: str = "reference") -> Verdict
 
 
 def test_every_guarantee_has_a_judge_an_exception_and_a_place_in_the_table() -> None:
-    assert [guarantee.id for guarantee in GUARANTEES] == list(VIOLATIONS) == [f"G{n}" for n in range(1, 30)]
+    assert [guarantee.id for guarantee in GUARANTEES] == list(VIOLATIONS) == [f"G{n}" for n in range(1, 33)]
     judged = [guarantee.id for guarantee in GUARANTEES if guarantee.judge is not None]
-    assert judged == [name for name in VIOLATIONS if name not in ("G21", "G26", "G27", "G28", "G29")], "black_box"
+    assert judged == [f"G{n}" for n in range(1, 26) if n != 21], "black_box"
     assert all(VIOLATIONS[name].guarantee == name for name in VIOLATIONS)
     assert [finding.guarantee for finding in judge(good())] == judged
 

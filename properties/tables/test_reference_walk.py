@@ -22,7 +22,17 @@ from properties.faces.outcome import KEPT, NOT_MET, failures_in
 from properties.faces.search import WalkPoint
 from properties.faces.targets import FAILED, KILLED, TableWalk
 from properties.faces.worlds import DRIVER as DRIVER_ROLE
-from properties.faces.worlds import Application, JavaDrivers, Pace, Program, StorageCall, aimed_at, play_table, traits
+from properties.faces.worlds import (
+    Application,
+    JavaDrivers,
+    Pace,
+    Program,
+    StorageCall,
+    aimed_at,
+    play_table,
+    traits,
+    with_future,
+)
 from properties.volume import CI_ONLY, volume
 
 DRIVER = "properties.tables.reference_driver"
@@ -87,6 +97,7 @@ def runs(folder: Path, mode: str, *mutant: str) -> Iterator[ReferenceRuns]:
     driver = Application("reference", words, {"PYTHONPATH": str(ROOT)}, folder / "driver.txt")
     walk = TableWalk((mode,), 1)
     walk.bases = [base for base in walk.bases if not traits(base[1])]
+    walk.controls = [with_future(plan, ()) for plan in walk.controls]  # The reference has no table services.
     try:
         driver.wait_ready()
         yield ReferenceRuns(folder, mode, driver, words, walk)

@@ -173,4 +173,5 @@ PLANTS = (
     TamperedHistory("a listing holds a name that was not requested", "G4", _longer_listing),
     TamperedHistory("a marker file holds a name that was not requested", "G4", _longer_file),
     TamperedHistory("a table holds a row that was not written", "G24", _longer_table),
+    TamperedHistory("a table holds such a row in the end of its future", "G30", _longer_table),
 )

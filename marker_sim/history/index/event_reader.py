@@ -45,7 +45,7 @@ class EventReader:
     exits: when a process ended by itself.
     starved: by process, from when to when it waited for a processor or the kit's own storage (ns), at most.
     table_writes: the writes of a black-box write path, by completion; audited: the events of audits of its tables.
-    earlier: the instants that tables had before the run.
+    earlier: the instants that tables had before the run. future: the steps of their future, and listings.
     """
 
     def __init__(self, history: History) -> None:
@@ -74,6 +74,7 @@ class EventReader:
         self.given_up: list[Event] = []
         self.rows: list[Event] = []
         self.earlier: list[Event] = []
+        self.future: list[Event] = []
         self.table_writes: list[TableWrite] = []
         self.audited: list[Event] = []
         self.file_reads: list[Event] = []
@@ -234,6 +235,8 @@ class EventReader:
                 self.rows.append(event)
             case "audit" | "entry" | "archive" | "data-file" | "marker-file":
                 self.audited.append(event)
+            case "future" | "listing":
+                self.future.append(event)
             case "earlier":
                 self.earlier.append(event)
             case "job-failed":

@@ -29,6 +29,12 @@ def candidates(plan: Plan, history: History, evidence: tuple[int, ...]) -> Itera
     """
     parts = _parts(plan)
     last = max(evidence, default=len(history.events))
+    if plan.shape is not None and plan.shape.future:
+        # Steps after the harm, and one of those before it; what was found without them keeps all, as its horizon.
+        taken = sum(event.operation == "future" for event in history.events[:last]) - 1
+        steps = plan.shape.future[: max(0, taken)]
+        shorter = [steps, *(steps[:n] + steps[n + 1 :] for n in range(len(steps) - 1))]
+        yield from (replace(plan, shape=replace(plan.shape, future=each)) for each in shorter if each)
     struck = sum(event.kind == "fault" and event.value != "end" for event in history.events[:last])
     through, reached = list[int](), 0
     for part in parts:
@@ -47,7 +53,7 @@ def smaller(plan: Plan) -> Iterator[Plan]:
     for position in range(len(parts)) if len(parts) > 1 else ():
         yield _with(plan, (*parts[:position], *parts[position + 1 :]))
     if plan.shape is not None:
-        plain = TableShape(cluster=any(fault.target == "executor" for fault in plan.faults))
+        plain = TableShape(cluster=any(fault.target == "executor" for fault in plan.faults), future=plan.shape.future)
         one = replace(plan, num_threads=1)  # With one thread, few partitions are enough for a file to be rewritten.
         yield replace(one, merge_on_read=False, shape=plain)
         yield replace(one, shape=plain)

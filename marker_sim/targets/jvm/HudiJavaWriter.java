@@ -72,8 +72,12 @@ import org.apache.hudi.common.table.read.HoodieFileGroupReader;
 import org.apache.hudi.common.table.view.FileSystemViewManager;
 import org.apache.hudi.common.util.Option;
 import org.apache.hudi.config.HoodieWriteConfig;
+import org.apache.hudi.io.hfile.CachingHFileReaderImpl;
+import org.apache.hudi.metadata.HoodieBackedTableMetadata;
+import org.apache.hudi.metadata.HoodieTableMetadataUtil;
 import org.apache.hudi.storage.HoodieStorage;
 import org.apache.hudi.storage.StorageConfiguration;
+import org.apache.hudi.storage.StoragePath;
 import org.apache.hudi.storage.hadoop.HadoopStorageConfiguration;
 import org.apache.hudi.timeline.service.handlers.MarkerHandler;
 import org.apache.hudi.timeline.service.handlers.marker.AsyncTimelineServerBasedDetectionStrategy;
@@ -87,10 +91,13 @@ import org.apache.hudi.timeline.service.handlers.marker.MarkerBasedEarlyConflict
  * {"do": "write", "rows": [[key, part, value, ts], ...],           no value: it is deleted
  *  "extra": {...}, "faults": [...], "limit_ms": N}                 {"ok": true} | {"error": ...} | {"died": true}
  *                                                                  | {"hangs": true}, and "calls", "struck"
+ * {"do": "service", "service": "clean" | "archive" | "cluster" | "savepoint" | "restore" | "drop-metadata",
+ *  "settings": {...}, "faults": [...], "limit_ms": N}               as a write, which may have "settings" as well
  * {"do": "race", "writers": [{"name": NAME, "job": "write" | "roll", "rows": ..., "extra": ...}, ...],
  *  "faults": [{..., "writer": NAME}, ...], "expire": bool, "limit_ms": N}
  *                                                                  {"told": [...], "calls": [...], "struck": [...]}
- * {"do": "read"}                                                   {"rows": [[key, value], ...]} | {"error": ...}
+ * {"do": "read", "metadata": bool}                                 {"rows": [[key, value], ...]} | {"error": ...}
+ * {"do": "files"}                                                  {"files": [path, ...]} by the metadata table
  * {"do": "end"}                                                    none; a write that is going on has died
  * </pre>
  *
@@ -142,12 +149,17 @@ public class HudiJavaWriter {
                     life = new Life(asked);
                     return answer.put("ok", true);
                 case "write":
+                case "service":
                     return life.write(asked, answer);
                 case "race":
                     return life.race(asked, answer);
+                case "files":
+                    ArrayNode files = answer.putArray("files");
+                    life.files().forEach(files::add);
+                    return answer;
                 default:
                     ArrayNode rows = answer.putArray("rows");
-                    life.read().forEach((key, value) -> rows.addArray().add(key).add(value));
+                    life.read(asked).forEach((key, value) -> rows.addArray().add(key).add(value));
                     return answer;
             }
         } catch (Throwable error) {
@@ -297,7 +309,11 @@ public class HudiJavaWriter {
             Thread thread = new Thread(() -> {
                 String failed = null;
                 try {
-                    upsert(asked, null);
+                    if (asked.get("do").asText().equals("service")) {
+                        serve(asked);
+                    } else {
+                        upsert(asked, null);
+                    }
                 } catch (Throwable thrown) {
                     failed = causes(thrown);
                 }
@@ -379,8 +395,7 @@ public class HudiJavaWriter {
                     .setTableVersion(Integer.parseInt(options.getOrDefault("hoodie.write.table.version", NEWEST)))
                     .initTable(storage, table);
             }
-            HoodieWriteConfig config = HoodieWriteConfig.newBuilder()
-                .withEngineType(EngineType.JAVA).withPath(table).withSchema(SCHEMA).withProps(options).build();
+            HoodieWriteConfig config = config(asked);
             Schema schema = new Schema.Parser().parse(SCHEMA);
             List<HoodieRecord<DefaultHoodieRecordPayload>> records = new ArrayList<>();
             for (JsonNode row : asked.get("rows")) {
@@ -425,13 +440,76 @@ public class HudiJavaWriter {
             }
         }
 
-        Map<String, String> read() throws Exception {
+        /** What a write or a service is told: what its life was, and its own settings over that. */
+        HoodieWriteConfig config(JsonNode asked) {
+            Map<String, String> all = new HashMap<>(options);
+            if (asked.has("settings")) {
+                asked.get("settings").fields().forEachRemaining(each -> all.put(each.getKey(), each.getValue().asText()));
+            }
+            return HoodieWriteConfig.newBuilder()
+                .withEngineType(EngineType.JAVA).withPath(table).withSchema(SCHEMA).withProps(all).build();
+        }
+
+        /** Runs a table service: planned and done at once, so that nothing is pending when it is over. */
+        void serve(JsonNode asked) throws Exception {
+            HadoopStorageConfiguration storage = new HadoopStorageConfiguration(conf);
+            HoodieJavaEngineContext context = new HoodieJavaEngineContext(storage);
+            try (HoodieJavaWriteClient<DefaultHoodieRecordPayload> client = new HoodieJavaWriteClient<>(context, config(asked))) {
+                switch (asked.get("service").asText()) {
+                    case "clean":
+                        client.clean();
+                        break;
+                    case "archive":
+                        client.archive();
+                        break;
+                    case "cluster":
+                        Option<String> planned = client.scheduleClustering(Option.empty());
+                        if (planned.isPresent()) {
+                            client.cluster(planned.get(), true);
+                        }
+                        break;
+                    case "savepoint":
+                        client.savepoint("marker-sim", "");
+                        break;
+                    case "restore":
+                        client.restoreToSavepoint();
+                        break;
+                    case "drop-metadata":
+                        HoodieTableMetaClient meta = HoodieTableMetaClient.builder().setConf(storage).setBasePath(table).build();
+                        HoodieTableMetadataUtil.deleteMetadataTable(meta, context, false);
+                        break;
+                    default:
+                        throw new IllegalArgumentException("no service is called " + asked.get("service"));
+                }
+            } finally {
+                CachingHFileReaderImpl.resetGlobalCache();  // By path and size: a table built anew may have the same.
+            }
+        }
+
+        /** The data files of the table as its metadata table lists them, by path below the table. */
+        List<String> files() throws Exception {
+            HadoopStorageConfiguration storage = new HadoopStorageConfiguration(conf);
+            HoodieTableMetaClient meta = HoodieTableMetaClient.builder().setConf(storage).setBasePath(table).build();
+            HoodieMetadataConfig config = HoodieMetadataConfig.newBuilder().enable(true).build();
+            List<String> found = new ArrayList<>();
+            try (var listed = new HoodieBackedTableMetadata(new HoodieJavaEngineContext(storage), meta.getStorage(), config, table)) {
+                for (String partition : listed.getAllPartitionPaths()) {
+                    StoragePath folder = partition.isEmpty() ? new StoragePath(table) : new StoragePath(table, partition);
+                    listed.getAllFilesInPartition(folder).forEach(each ->
+                        found.add(each.getPath().toUri().getPath().substring(table.length() + 1)));
+                }
+            }
+            return found;
+        }
+
+        Map<String, String> read(JsonNode asked) throws Exception {
             HadoopStorageConfiguration storage = new HadoopStorageConfiguration(conf);
             HoodieJavaEngineContext context = new HoodieJavaEngineContext(storage);
             HoodieTableMetaClient meta = HoodieTableMetaClient.builder().setConf(storage).setBasePath(table).build();
-            boolean listed = Boolean.parseBoolean(options.get("hoodie.metadata.enable"));
+            boolean listed = asked.has("metadata") ? asked.get("metadata").asBoolean()
+                : Boolean.parseBoolean(options.get("hoodie.metadata.enable"));
             HoodieMetadataConfig config = HoodieMetadataConfig.newBuilder().enable(listed).build();
-            String last = meta.getActiveTimeline().filterCompletedInstants().lastInstant().get().requestedTime();
+            String last = meta.getActiveTimeline().filterCompletedAndCompactionInstants().lastInstant().get().requestedTime();
             Object schema = schemaOf(new TableSchemaResolver(meta));
             Map<String, String> rows = new java.util.TreeMap<>();
             var view = FileSystemViewManager.createInMemoryFileSystemView(context, meta, config);

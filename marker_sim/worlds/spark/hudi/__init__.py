@@ -5,6 +5,7 @@ steps.py          what a step of a run does, where a driver can be killed, and w
 settings.py       the settings of Hudi and Spark
 table_run.py      one run: storage, table, drivers ─► History
 table.py          the writes of one table: faults, recoveries, audits, rows read back
+future.py         what becomes of the table afterwards, step by step
 writers.py        the same by several writers at once, one of which goes on at a time
 table_storage.py  where a table is stored: a local directory behind the door, or a bucket of the kit's S3
 job.py            the program that runs in the driver

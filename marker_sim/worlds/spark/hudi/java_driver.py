@@ -121,11 +121,10 @@ class JavaDriver:
 
     def ask(self, message: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
         """An answer. Gone when the life is over, Hangs when it does not answer in time; OutOfTime."""
-        if message["do"] != "write":
+        if message["do"] not in ("write", "service"):
             return self.jvm.ask(message, timeout_s)
         told = {
-            "do": "write",
-            "rows": message["rows"],
+            **message,
             "extra": message["options"],
             "faults": self.injector.told() if self.injector else [],
             "limit_ms": int(timeout_s * 1000),
@@ -141,7 +140,7 @@ class JavaDriver:
             self._dead = True
             raise Gone(self.name)
         if "hangs" in answer:
-            raise Hangs(f"{self.name} did not end its write in {timeout_s:.0f} s")
+            raise Hangs(f"{self.name} did not end its {message['do']} in {timeout_s:.0f} s")
         return answer
 
     def kill_now(self) -> None:

@@ -93,6 +93,7 @@ class Table:
     _faults: int = 0
     _completed: bool = False
     _last: int = -1
+    _failed: list[tuple[str, str, str, int]] = field(default_factory=list)  # The rows of the last write that did.
 
     @property
     def _directory(self) -> MarkerDirectory:
@@ -174,6 +175,7 @@ class Table:
             self.armed[AUDIT_AFTER] += faults.deadly
         self._faults += faults.fired
         if faults.deadly or error is not None:
+            self._failed = rows
             self._bury(error, faults.deadly)
             return True
         self._audit(self._last)
@@ -252,10 +254,10 @@ class Table:
         self.counts["audit"] += 1
         self.met[AUDIT_AFTER] += self._faults > 0
 
-    def _read_by_hudi(self) -> _Reading:
+    def _read_by_hudi(self, **how: bool) -> _Reading:
         assert self.life is not None
         try:
-            answer = self.life.ask({"do": "read"}, ASK_S)
+            answer = self.life.ask({"do": "read", **how}, ASK_S)
         except (Gone, Hangs) as error:
             raise HarnessError(f"{self.life.name} did not read its table: {self.life.last_lines()}") from error
         if "error" in answer:

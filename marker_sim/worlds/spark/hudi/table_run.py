@@ -19,6 +19,7 @@ from marker_sim.worlds.interceptor import DRIVERS, Interceptor
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.spark.application import Application, Driver, OutOfTime, driver_words
 from marker_sim.worlds.spark.fault_injector import TableFaultInjector
+from marker_sim.worlds.spark.hudi.future import TableWithFuture
 from marker_sim.worlds.spark.hudi.java_driver import JavaDrivers
 from marker_sim.worlds.spark.hudi.settings import Program, describe, hudi_options, log_of, shape_of, spark_conf
 from marker_sim.worlds.spark.hudi.steps import steps_of
@@ -70,7 +71,7 @@ def play_table(
         begin: Callable[[str], Driver] = partial(_start, plan, version, program, here, place, cluster)
         if java is not None:
             begin = partial(java.begin, plan, program, here, place, injector)
-        table = (TableOfWriters if shape_of(plan).writers else Table)(
+        table = (TableOfWriters if shape_of(plan).writers else TableWithFuture)(
             name=name,
             plan=plan,
             place=place,

@@ -1,0 +1,246 @@
+"""Judges of what becomes of a table: G30 leftovers-stay-unseen, G31 records-are-true, G32 metadata-is-true.
+
+A future begins with the first `future` event: a reading of the table as the writes left it, then one after each step.
+All other judges see only what came before. Right at a step is what Hudi read before the future, and the rows of the
+writes of the future that completed since; after a restore what was right at the savepoint. What a failed write or step
+may have done is not judged, nor a reader that differs from Hudi before the first step.
+
+The horizon of what other judges found is the first step at which a reader finds wrong rows, "harmless so far" if none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from marker_sim.history import Event, History
+from marker_sim.history.index.history_index import HistoryIndex
+from marker_sim.history.index.table_audit import CLEANING, Audit
+from marker_sim.judges.black_box.rows import UNSUPPORTED
+from marker_sim.judges.findings import Breach, Finding, breach_of
+from marker_sim.timeline import COMMITS, ROLLBACK
+
+_DELETED = ("deleted", "will-delete")
+_TWICE = "|twice|"  # Between the values of a key that Hudi's readers find more than once.
+_Rows = dict[str, list[str]]
+
+
+class WrongRows(NamedTuple):
+    """The first wrong reading of a reader. step: its number, 0 before the first; words: what it finds."""
+
+    step: int
+    reader: str
+    words: str
+    evidence: tuple[int, ...]
+
+
+class _Case:
+    """A history with a future. steps: its events in order; begin: the first."""
+
+    def __init__(self, view: HistoryIndex) -> None:
+        self.view = view
+        self.steps = [event for event in view.future if event.operation == "future"]
+        self.begin = self.steps[0].index
+        self.audits = [audit for audit in view.tables.audits if audit.begin > self.begin]
+        self.judged = 0
+
+    def when(self, index: int) -> tuple[int, str]:
+        """The number of the step before an event, and when that is in words."""
+        taken = [str(event.value) for event in self.steps if event.index <= index][1:]
+        return len(taken), f"after step {len(taken)} ({taken[-1]})" if taken else "before the first step"
+
+    def finding(self, guarantee: str, breaches: list[Breach], undecided: str = "") -> Finding:
+        """The finding of a judge."""
+        told = "" if self.judged or breaches else undecided or "no step of its future was read"
+        return Finding(
+            guarantee=guarantee, applicable=True, judged=self.judged, breaches=tuple(breaches), undecided=told
+        )
+
+
+def judge_of_futures(guarantee: str, judged: Callable[[_Case], Finding]) -> Callable[[HistoryIndex], Finding]:
+    """A judge of histories with a future; not applicable to others."""
+
+    def found(view: HistoryIndex) -> Finding:
+        begun = any(event.operation == "future" for event in view.future)
+        return judged(_Case(view)) if begun else Finding(guarantee=guarantee, applicable=False)
+
+    return found
+
+
+def leaves(history: History) -> bool:
+    """Whether the last audit shows anything that a failed write or rollback left: a file of no completed commit, a
+    marker, an entry that is not completed or cannot be read; or a file that is missing.
+    """
+    audits = HistoryIndex(history).tables.audits
+    if not audits:
+        return False
+    audit = audits[-1]
+    broken = audit.markers or audit.unfinished or any(entry.error for entry in audit.entries)
+    return bool(broken or audit.owned.keys() - audit.committed.keys() or audit.claims.keys() - audit.files.keys())
+
+
+def horizon(view: HistoryIndex) -> str:
+    """The horizon of what the writes of a history left, in words; "" for a history without a future."""
+    if not view.future:
+        return ""
+    case = _Case(view)
+    first = min(_wrong(case), default=None, key=lambda wrong: wrong.step)
+    if first is not None:
+        return f"{first.reader} {first.words} {case.when(first.evidence[-1])[1]}"
+    steps, readers = len(case.steps) - 1, sorted({event.process for event in view.rows if event.index > case.begin})
+    if not case.judged:
+        return "no step after it could be read"
+    return f"harmless so far, to {' and '.join(readers)} {case.when(view.end)[1]}" if steps else ""
+
+
+def _leftovers_stay_unseen(case: _Case) -> Finding:
+    table = case.steps[0].table
+    wrong = ((f"{table}: {each.reader} {each.words} {case.when(each.evidence[-1])[1]}", each) for each in _wrong(case))
+    breaches = [breach_of(case.view, message, each.evidence) for message, each in wrong]
+    return case.finding("G30", breaches, "what Hudi reads before the future is not known")
+
+
+def _wrong(case: _Case) -> Iterator[WrongRows]:
+    """The first wrong reading of each reader."""
+    view = case.view
+    before = [event for event in view.rows if event.index < case.begin and event.process == "hudi"]
+    if not before or before[-1].error is not None:
+        return
+    right, unsure = _by_key(before[-1]), set[str]()
+    kept: tuple[_Rows, set[str]] | None = None
+    failed = {row for write in view.table_writes if write.outcome != "ok" for row in write.rows}
+    events = sorted([*case.steps, *(e for e in view.rows if e.index > case.begin)], key=lambda e: e.index)
+    writes = [write for write in view.table_writes if write.invoke > case.begin]
+    done: set[str] = set()
+    for event in events:
+        while writes and writes[0].done < event.index:
+            write = writes.pop(0)
+            own = {key: [value] if value else [] for key, _, value in (row.rpartition("=") for row in write.rows)}
+            right |= own if write.outcome == "ok" else {}
+            unsure = unsure - own.keys() if write.outcome == "ok" else unsure | own.keys()
+        if event.operation == "future":
+            if event.value == "savepoint" and event.error is None:
+                kept = dict(right), set(unsure)
+            elif event.value == "restore" and kept is not None and event.error is None:
+                right, unsure = dict(kept[0]), set(kept[1])
+            elif event.value == "restore" and kept is not None:
+                unsure |= {key for key in right.keys() | kept[0].keys() if right.get(key) != kept[0].get(key)} | kept[1]
+            continue
+        step = case.when(event.index)[0]
+        if event.process in done:
+            continue
+        words = _reading(case, event, right, unsure, failed)
+        if words and event.process == "hudi-rs" and not step:
+            view.excuse("reader-unsupported")
+        elif words:
+            yield WrongRows(step, event.process, words, (before[-1].index, event.index))
+        if words:
+            done.add(event.process)
+
+
+def _reading(case: _Case, event: Event, right: _Rows, unsure: set[str], failed: set[str]) -> str:
+    """What a reader finds that is not right, "" for nothing."""
+    if event.error is not None:
+        if event.error.startswith(UNSUPPORTED) or event.process == "hudi-rs":
+            case.view.excuse("reader-unsupported")
+            return ""
+        return f"cannot read the table any more ({event.error:.200})"
+    case.judged += 1
+    found = _by_key(event)
+    keys = sorted(key for key in found.keys() | right.keys() if found.get(key, []) != right.get(key, []))
+    sure = [key for key in keys if key not in unsure or not case.view.excuse("step-failed")]
+    if not sure:
+        return ""
+    twice = [key for key in sure if len(found.get(key, [])) > 1]
+    back = [key for key in sure if found.get(key) and not right.get(key)]
+    lost = [key for key in sure if not found.get(key)]
+    old = [key for key in sure if key not in {*twice, *back, *lost}]
+    kinds = (
+        ("more than once", twice),
+        ("of no completed write", back),
+        ("lost", lost),
+        ("with other values", old),
+    )
+    counts = ", ".join(f"{len(keys)} {words}" for words, keys in kinds if keys)
+    seen = {f"{key}={value}" for key in sure for value in found.get(key, [])}
+    first = sure[0]
+    of_failed = f", {len(seen & failed)} of them of failed writes" if seen & failed else ""
+    return (
+        f"finds {len(sure)} wrong rows ({counts}{of_failed}; of {first!r} {found.get(first, [])} instead of"
+        f" {right.get(first, [])})"
+    )
+
+
+def _by_key(event: Event) -> _Rows:
+    """The values of each key that a reader finds."""
+    found: _Rows = {}
+    for row in event.value if isinstance(event.value, tuple) else ():
+        key, _, values = row.partition("=")
+        found.setdefault(key, []).extend(values.split(_TWICE))
+    return found
+
+
+def _records_are_true(case: _Case) -> Finding:
+    """G31: each record that is new at a step, against the files of that step."""
+    breaches, known, before = list[Breach](), set[str](), set[str]()
+
+    def add(audit: Audit, about: str, message: str, *evidence: int) -> None:
+        breaches.append(breach_of(case.view, f"{audit.table}/{about}: {message}", (*evidence, audit.begin)))
+
+    for number, audit in enumerate(case.audits):
+        new = [entry for entry in audit.entries if entry.path not in known]
+        for entry in new:
+            known.add(entry.path)
+            if entry.done and entry.error:
+                add(audit, entry.instant, f"its completed {entry.action} cannot be read: {entry.error}", entry.event)
+            elif number and entry.done:
+                case.judged += 1
+                gone = [p for p in entry.of("wrote") if p not in audit.files] if entry.action in COMMITS else []
+                kept = {*entry.of("deleted")} & audit.files.keys() - {*entry.of("not-deleted")}
+                if gone and not any(other.action == "restore" for other in new):
+                    add(audit, entry.instant, f"its {entry.action} says that it wrote {gone[0]!r}, which is not stored")
+                elif kept:
+                    message = f"its {entry.action} says that it deleted {min(kept)!r}, which is stored"
+                    add(audit, entry.instant, message, entry.event)
+        said = {p for e in audit.entries if e.action in (*CLEANING, ROLLBACK) for word in _DELETED for p in e.of(word)}
+        silent = sorted(before - audit.files.keys() - said)
+        if silent:
+            add(audit, "", f"{silent[0]!r} was deleted {case.when(audit.begin)[1]}, and no record says so")
+        before = {*audit.files}
+    return case.finding("G31", breaches)
+
+
+def _metadata_is_true(case: _Case) -> Finding:
+    """G32: each listing by the metadata table, against the files of its audit; those of instants that no completed
+    commit had are left aside.
+    """
+    breaches, completed = list[Breach](), set[str]()
+    listings = [event for event in case.view.future if event.operation == "listing"]
+    for audit in case.view.tables.audits:
+        completed |= audit.committed.keys()
+        for event in (each for each in listings if audit.begin < each.index < audit.end):
+            case.judged += 1
+            listed = {*event.value} if isinstance(event.value, tuple) else set[str]()
+            more = sorted(listed - audit.files.keys())
+            less = sorted(audit.files.keys() - listed)
+            less = [path for path in less if _completed(case.view, audit.owner(path), completed)]
+            when = case.when(event.index)[1]
+            message = f"the metadata table cannot be read {when}: {event.error:.200}" if event.error else ""
+            if more and not event.error:
+                message = f"the metadata table lists {more[0]!r} {when}, which is not stored"
+            elif less and not event.error:
+                message = f"the metadata table does not list {less[0]!r} {when}, which a completed commit wrote"
+            if message:
+                breaches.append(breach_of(case.view, f"{audit.table}: {message}", (audit.begin, event.index)))
+                return case.finding("G32", breaches)
+    return case.finding("G32", breaches, "it has no metadata table")
+
+
+def _completed(view: HistoryIndex, owner: str, completed: set[str]) -> bool:
+    """Whether the instant of a file is completed, as far as it is known."""
+    return owner in completed or (not owner and not view.excuse("owner-unknown"))
+
+
+leftovers_stay_unseen = judge_of_futures("G30", _leftovers_stay_unseen)
+records_are_true = judge_of_futures("G31", _records_are_true)
+metadata_is_true = judge_of_futures("G32", _metadata_is_true)

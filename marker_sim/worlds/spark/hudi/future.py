@@ -1,0 +1,133 @@
+"""What becomes of a table after the writes of a run: more commits, services, and a reading after each of these steps.
+
+    the last audit ─► reading ─► [ a step ─► reading ]* ─► History
+
+    commit      new rows in a partition of their own, so that no file group of before is written
+    retry       the rows of the last write that failed, once more
+    clean       with one commit retained; archive: down to two
+    cluster     planned and done at once
+    savepoint   of the last commit; restore: to the last savepoint
+    rebuild     the metadata table is deleted, if there is one, and a commit builds one
+
+A reading is an audit, the rows as Hudi finds them by listing storage and, where there is a metadata table, by that one,
+the files that it lists, and what hudi-rs finds. A step that fails is recorded, and the next one follows. Archiving so
+early stands for what default settings do after some 30 commits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from marker_sim.errors import HarnessError, UsageError
+from marker_sim.history import Kind
+from marker_sim.plan import FutureStep, Plan
+from marker_sim.tables.entries import WRITE_KEY
+from marker_sim.worlds.recorder import observe_table
+from marker_sim.worlds.spark.application import Gone, Hangs
+from marker_sim.worlds.spark.hudi.java_driver import JavaDriver
+from marker_sim.worlds.spark.hudi.settings import shape_of
+from marker_sim.worlds.spark.hudi.steps import steps_of
+from marker_sim.worlds.spark.hudi.table import ASK_S, KIT, Table
+from marker_sim.worlds.spark.plans import DRIVER
+
+BY_METADATA = "hudi-metadata"  # Hudi as a reader that lists files by the metadata table.
+_ARCHIVED: tuple[FutureStep, ...] = ("commit", "clean", "archive")
+FUTURES: dict[str, tuple[FutureStep, ...]] = {
+    "archived": _ARCHIVED * 3,
+    "written again": ("retry", *_ARCHIVED * 3),
+    "clustered": ("cluster", *_ARCHIVED * 3),
+    "built anew": (*_ARCHIVED * 3, "rebuild"),
+    "restored": (*_ARCHIVED * 3, "savepoint", "commit", "commit", "restore", "commit"),
+}
+SETTINGS = {
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+    "hoodie.clean.commits.retained": "1",
+    # Neither are archived beyond the last compaction, of the metadata table or of one that is merged on read.
+    "hoodie.metadata.compact.max.delta.commits": "1",
+    "hoodie.compact.inline.max.delta.commits": "1",
+}
+
+
+class TableWithFuture(Table):
+    """A table under test, and what becomes of it."""
+
+    _metadata = False
+
+    def play(self) -> None:
+        """The writes, and the steps of the future when all of them were begun."""
+        super().play()
+        shape = shape_of(self.plan)
+        if not shape.future or self.begun < len(steps_of(self.plan)):
+            return
+        if not isinstance(self.life, JavaDriver):
+            raise UsageError("the plan has a future, which Hudi's Java client plays; give --sut hudi-java:VERSION")
+        self._metadata = shape.metadata
+        self._look("", None)
+        for step in shape.future:
+            self._look(step, self._take(step))
+            if not self.life.alive:
+                break
+
+    def _take(self, step: FutureStep) -> str | None:
+        """The error of a step, None for none."""
+        if step in ("commit", "retry"):
+            return self._commit(self._failed if step == "retry" else [])
+        if step != "rebuild":
+            return self._ask({"do": "service", "service": step})
+        self._metadata = True
+        return self._ask({"do": "service", "service": "drop-metadata"}) or self._commit([])
+
+    def _commit(self, again: list[tuple[str, str, str, int]]) -> str | None:
+        self._ordinal += 1
+        number = self._ordinal
+        rows = [(key, part, content and f"w{number}.{key}", number) for key, part, content, _ in again]
+        rows = rows or [(f"q{number}", "quiet", f"w{number}.q{number}", number)]
+        assert self.life is not None
+        recorder, by = self.injector.recorder, (self.life.name, DRIVER)
+        value = tuple(sorted(f"{key}={content}" for key, _, content, _ in rows))
+        asked = recorder.record(*by, "invoke", "write", *self._directory, value=value)
+        error = self._ask({"do": "write", "rows": rows, "options": {WRITE_KEY: str(number)}})
+        kind: Kind = "ok" if error is None else "info"
+        recorder.record(*by, kind, "write", *self._directory, error=error, caused_by=asked)
+        return error
+
+    def _ask(self, message: dict[str, Any]) -> str | None:
+        assert self.life is not None
+        settings = {**SETTINGS, "hoodie.metadata.enable": str(self._metadata).lower()}
+        self.injector.arm(None, self.place)
+        try:
+            return self._outcome(self.life, {"options": {}, **message, "settings": settings})
+        finally:
+            self.injector.end()
+
+    def _look(self, step: str, error: str | None) -> None:
+        """Record a step that was taken, "" for none, and what the table is then."""
+        assert self.life is not None
+        recorder, place = self.injector.recorder, self._directory
+        at = recorder.record(KIT, KIT, "observe", "future", *place, value=step, error=error)
+        if not self.life.alive:
+            return
+        found = {"hudi": self._read_by_hudi(metadata=False)}
+        if self._metadata:
+            found[BY_METADATA] = self._read_by_hudi(metadata=True)
+        if "hudi-rs" in self.readers and not self._unsupported:
+            found["hudi-rs"] = self._ask_hudi_rs()
+        observe_table(recorder, self.name, self.place.files, at)
+        for reader, (rows, why) in found.items():
+            recorder.record(reader, KIT, "observe", "rows", *place, value=rows, error=why)
+        if self._metadata:
+            try:
+                answer = self.life.ask({"do": "files"}, ASK_S)
+            except (Gone, Hangs) as gone:
+                raise HarnessError(f"{self.life.name} did not list its table: {self.life.last_lines()}") from gone
+            listed = tuple(sorted(answer.get("files", ())))
+            recorder.record(BY_METADATA, KIT, "observe", "listing", *place, value=listed, error=answer.get("error"))
+        recorder.record(KIT, KIT, "observe", "audit", *place, value="end", caused_by=at)
+        self.counts["steps of futures"] += bool(step)
+
+
+def with_future(plan: Plan, steps: tuple[FutureStep, ...]) -> Plan:
+    """The plan with another future."""
+    return replace(plan, shape=replace(shape_of(plan), future=steps))

@@ -1,0 +1,65 @@
+"""What becomes of a table that Hudi's Java client left damaged: the step at which a reader sees it.
+
+Tests marked `jvm` start real JVMs; they need Java 17 and `pip install '.[spark]'`, and fetch the jars once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from marker_sim.faults import Call, Fault, FaultKind
+from properties.faces.cli import parse_request
+from properties.faces.search import WalkPoint
+from properties.faces.targets import FAILED, CampaignRequest, DrawnPoint, JavaRuns, table_of
+from properties.faces.worlds import FUTURES, STORAGE, SparkRun, TableStep, shape_of, with_future, with_steps
+
+LISTING = Fault.of(FaultKind.IO_ERROR, STORAGE, Call(r"\.hoodie/\.temp/[0-9a-z_]+$", ("list",)))
+FAILS = TableStep(name=FAILED["rollback"], stage="rollback", faults=(LISTING,))
+WRITES = TableStep(name="", stage="write", faults=())
+
+
+def asking(report: Path, version: str) -> CampaignRequest:
+    request = parse_request(
+        argv=(), sut=f"hudi-java:{version}", mode="direct", storage=None, budget="500s", seed="1", guarantees=None,
+        profile=None, expect=None, report=str(report),
+    )  # fmt: skip
+    return replace(request, report=report)
+
+
+def told(played: SparkRun, guarantee: str) -> list[str]:
+    """What a guarantee's breaches say."""
+    return [
+        breach.message
+        for finding in played.findings or ()
+        if finding.guarantee == guarantee
+        for breach in finding.breaches
+    ]
+
+
+def steps(played: SparkRun) -> list[str]:
+    return [str(event.value) for event in played.history.events if event.operation == "future"]
+
+
+@pytest.mark.jvm
+@pytest.mark.parametrize("version", ["1.1.1", "1.2.0"])
+def test_rows_of_a_rolled_back_write_are_read_once_its_instant_is_archived(tmp_path: Path, version: str) -> None:
+    """Pull request 18887: a rollback that cannot list its markers completes, and leaves the files that they name."""
+    request = asking(tmp_path, version)
+    plan = with_steps(table_of("direct", 1), (FAILS,))
+    with request.target.real_runs(request, lambda line: None) as runs:
+        assert isinstance(runs, JavaRuns)
+        played = runs.play(DrawnPoint(number=1, plan=plan, point=WalkPoint(1, 1, "error", 1, plan), words=""))
+        clean = runs.again(with_future(with_steps(plan, (WRITES,)), FUTURES["archived"]), runs.program.deadline)
+        assert not runs.unconfirmed, "processes broke what the warm JVM had broken"
+    assert shape_of(played.plan).future == FUTURES["archived"], "the first future shows it, and its run is what counts"
+    assert steps(played) == steps(clean) == ["", *FUTURES["archived"]]
+    seen = told(played, "G30")
+    assert {message.split()[1] for message in seen} == {"hudi", "hudi-rs"}
+    for message in (*seen, *told(played, "G15")):
+        assert "finds 2 wrong rows (2 of no completed write, 2 of them of failed writes" in message, message
+        assert "after step 6 (archive)" in message
+    assert not [finding for finding in clean.findings or () if finding.breaches]
+    assert {f.guarantee for f in clean.findings or () if f.applicable and f.judged} >= {"G30", "G31"}
