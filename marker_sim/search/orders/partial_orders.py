@@ -1,12 +1,13 @@
 """Every order of the steps of a few writers that can end differently, each once: dynamic partial-order reduction.
 
-    a run, its writers one after the other ─► races: two steps of different writers that touch the same thing, and that
-    no step between them orders ─► for each, a branch: what was done before the first of them, then the other writer
+    a run, its writers one after the other ─► races: two steps of different writers that touch the same thing, whose
+    second could have come before the first ─► for each, a branch: what was done before the first, what the second
+    comes after but for the first and what comes after that, then the second
 
 Two orders are one when swapping neighbours that do not depend on each other makes one of them the other. What a step
-touches is known only when it was made, so orders become known as runs end: source sets with sleep sets (Abdulla,
-Aronis, Jonsson, Sagonas, "Optimal dynamic partial order reduction", POPL 2014). With two writers whose turn is kept
-after a branch until they have to give it, no order is run twice; with more a few are, which `again` counts.
+touches is known only when it was made, so orders become known as runs end: source sets, with sleep sets until a race is
+turned (Abdulla, Aronis, Jonsson, Sagonas, "Optimal dynamic partial order reduction", POPL 2014). Of two writers none
+sleeps any more then, and no order is run twice; of more some are.
 
 A run must do the same when its writers have the turn in the same order. One that did not is made once more, and then
 counted: what lies behind its branch stays unknown. Branches may be run in any order, and several at a time.
@@ -43,14 +44,8 @@ class OrderedStep(NamedTuple):
         return (self.changes & later.looks) | (self.looks & later.changes)
 
 
-@dataclass(slots=True, eq=False)
-class _Node:
-    """A place between steps. given: who has the turn there, in the order in which that was decided, and what it does;
-    sleeps: the next steps of writers whose turn here leads to nothing new.
-    """
-
-    sleeps: dict[str, OrderedStep]
-    given: dict[str, OrderedStep] = field(default_factory=dict)
+# By writer, its step at a place between steps: the turn was given for it there, or leads to nothing new.
+_Node = dict[str, OrderedStep]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,21 +66,20 @@ class OpenOrder:
 class PartialOrders:
     """The orders of one program: which is next, and what is known of all.
 
-    run: orders that were run. again: of these, those equal to another one. strayed: branches whose run, twice, did not
-    do what was done before it.
+    known: orders that were run, or are to be. run: those that were. strayed: those whose run, twice, did not do what
+    was done before its branch.
     """
 
+    known: int = 1
     run: int = 0
-    again: int = 0
     strayed: int = 0
-    _under_way: int = 0
     _tried: set[OpenOrder] = field(default_factory=set)
-    _open: list[OpenOrder] = field(default_factory=lambda: [OpenOrder(_nodes=(_Node({}),))])
+    _open: list[OpenOrder] = field(default_factory=lambda: [OpenOrder(_nodes=({},))])
 
     @property
     def left(self) -> int:
         """Orders that are known and were not run to their end."""
-        return len(self._open) + self._under_way
+        return self.known - self.run - self.strayed
 
     @property
     def complete(self) -> bool:
@@ -94,14 +88,10 @@ class PartialOrders:
 
     def pick(self) -> OpenOrder | None:
         """The next order, the newest first, which keeps few open; None while none is known."""
-        if not self._open:
-            return None
-        self._under_way += 1
-        return self._open.pop()
+        return self._open.pop() if self._open else None
 
     def learn(self, branch: OpenOrder, steps: Sequence[OrderedStep]) -> None:
         """Take in the steps of the run of a branch, of all writers in their order."""
-        self._under_way -= 1
         common = len(branch.steps)
         names = [(step.writer, step.name) for step in steps[:common]]
         led = steps[common].writer if len(steps) > common else None
@@ -114,107 +104,43 @@ class PartialOrders:
             return
         self.run += 1
         nodes = list(branch._nodes)
-        for number in range(common, len(steps)):
-            step, here = steps[number], nodes[number]
-            if step.writer in here.sleeps:
-                self.again += 1
-                self._wake(steps, number, nodes)
-                steps = steps[:number]
-                break
-            asleep = dict(here.sleeps)
-            for writer, own in here.given.items():
-                if writer == step.writer:
-                    break
-                asleep[writer] = own
-            here.given[step.writer] = step
-            nodes.append(_Node({writer: own for writer, own in asleep.items() if not own.meets(step)}))
-        self._branch(steps, common, nodes)
+        for step in steps[common:]:
+            nodes[-1][step.writer] = step
+            nodes.append({})
+        self._branch(steps, nodes)
 
-    def _wake(self, steps: Sequence[OrderedStep], number: int, nodes: Sequence[_Node]) -> None:
-        """Add a branch for somebody who could go on where a writer went on that should have slept."""
-        node, left = nodes[number], steps[number:]
-        seen, held, touched = set[str](), set[str](), set[str]()
-        for step in left:
-            own = [each for each in left if each.writer == step.writer]
-            matters = any(one.meets(each) for one in own for each in left if each.writer != step.writer)
-            free = not held & (step.looks | step.changes)
-            if matters and free and step.writer not in seen | node.sleeps.keys():
-                self._add(steps, number, nodes, step.writer)
-                return
-            held |= step.gives - touched
-            touched |= step.looks | step.changes
-            seen.add(step.writer)
+    def _branch(self, steps: Sequence[OrderedStep], nodes: Sequence[_Node]) -> None:
+        """Add a branch for each race that has none."""
+        pasts = list[set[int]]()  # Of each step, itself and what comes before it in every order equal to this one.
+        for second, step in enumerate(steps):
+            own = next((pasts[n] for n in reversed(range(second)) if steps[n].writer == step.writer), set[int]())
+            met = [n for n in range(second) if n not in own and steps[n].meets(step)]
+            pasts.append({second}.union(own, *(pasts[n] for n in met)))
+            for first in reversed(met):
+                if steps[first].meets(step) - steps[first].gives:
+                    needed = [n for n in sorted(pasts[second]) if n > first and first not in pasts[n]]
+                    self._turn(steps, [*range(first), *needed, second], nodes[: first + 1])
 
-    def _add(self, steps: Sequence[OrderedStep], number: int, nodes: Sequence[_Node], writer: str) -> None:
+    def _turn(self, steps: Sequence[OrderedStep], order: Sequence[int], nodes: Sequence[_Node]) -> None:
+        """Add the branch of a race, unless those known lead to its orders. order: of steps, turned, to the second."""
+        first = len(nodes) - 1
+        turned = [steps[number] for number in order]
+        later = turned[first:]
+        begin = {
+            step.writer
+            for number, step in enumerate(later)
+            if not any(each.writer == step.writer or each.meets(step) for each in later[:number])
+        }
+        if not begin.isdisjoint(nodes[-1]):
+            return
+        nodes = list(nodes)
+        for step in later:
+            sleeps = {writer: own for writer, own in nodes[-1].items() if not own.meets(step)}
+            nodes[-1][step.writer] = step
+            nodes.append(sleeps)
         due = dict[str, OrderedStep]()
-        for step in steps[number:]:
-            due.setdefault(step.writer, step)
-        nodes[number].given[writer] = due[writer]
-        self._open.append(OpenOrder(tuple(steps[:number]), tuple(due.values()), writer, tuple(nodes[: number + 1])))
-
-    def _branch(self, steps: Sequence[OrderedStep], common: int, nodes: Sequence[_Node]) -> None:
-        """Add a branch for each race whose second step is new."""
-        past = _pasts(steps)
-        for second in range(common, len(steps)):
-            for first in _races(steps, past, second):
-                node, starts = nodes[first], _starts(steps, past, first, second)
-                if any(writer in node.given or writer in node.sleeps for writer in starts):
-                    continue
-                writer = steps[second].writer if steps[second].writer in starts else starts[0]
-                self._add(steps, first, nodes, writer)
-
-
-def _pasts(steps: Sequence[OrderedStep]) -> list[dict[str, int]]:
-    """By step, the number of its last step of each writer that it comes after in every order equal to this one."""
-    found: list[dict[str, int]] = []
-    last, own = dict[str, int](), dict[str, list[int]]()
-    for number, step in enumerate(steps):
-        past = dict(found[last[step.writer]]) if step.writer in last else {}
-        for writer, theirs in own.items():
-            if writer == step.writer:
-                continue
-            for earlier in reversed(theirs):
-                if earlier <= past.get(writer, -1):
-                    break
-                if steps[earlier].meets(step):
-                    _join(past, found[earlier])
-                    break
-        past[step.writer] = number
-        found.append(past)
-        last[step.writer] = number
-        own.setdefault(step.writer, []).append(number)
-    return found
-
-
-def _join(past: dict[str, int], other: dict[str, int]) -> None:
-    for writer, number in other.items():
-        past[writer] = max(number, past.get(writer, -1))
-
-
-def _races(steps: Sequence[OrderedStep], past: Sequence[dict[str, int]], second: int) -> list[int]:
-    """The last step of each other writer that could have come after this one and did not."""
-    step, found = steps[second], list[int]()
-    before = next((n for n in range(second - 1, -1, -1) if steps[n].writer == step.writer), None)
-    known = past[before] if before is not None else {}
-    for writer in sorted({each.writer for each in steps[:second]} - {step.writer}):
-        for first in range(second - 1, known.get(writer, -1), -1):
-            if steps[first].writer == writer and steps[first].meets(step) - steps[first].gives:
-                theirs = (last for other, last in past[second].items() if other not in (writer, step.writer))
-                if not any(past[last].get(writer, -1) >= first for last in theirs):  # Else others are between.
-                    found.append(first)
-                break
-    return found
-
-
-def _starts(steps: Sequence[OrderedStep], past: Sequence[dict[str, int]], first: int, second: int) -> list[str]:
-    """The writers with whom the turned race can begin: of what does not come after its first step, whatever comes after
-    nothing else of that.
-    """
-    inner = [n for n in range(first + 1, second) if past[n].get(steps[first].writer, -1) < first]
-    seen, found = set[str](), list[str]()
-    for number in (*inner, second):
-        writer = steps[number].writer
-        if writer not in seen and all(past[number].get(other, -1) <= first for other in seen):
-            found.append(writer)
-        seen.add(writer)
-    return found
+        for number, step in enumerate(steps):
+            if number not in order[:-1]:
+                due.setdefault(step.writer, step)
+        self._open.append(OpenOrder(tuple(turned[:-1]), tuple(due.values()), turned[-1].writer, tuple(nodes[:-1])))
+        self.known += 1

@@ -86,9 +86,8 @@ class OrderRuns(WriterRuns):
         orders, words = self.searches[name], name.format(mode=self.request.modes[0])
         if orders.complete:
             return f"{orders.run:,} {words}: complete"
-        known = orders.run + orders.left + orders.strayed
         strayed = f", {orders.strayed} could not be followed" if orders.strayed else ""
-        return f"{orders.run:,} {words}, of at least {known:,} ({100 * orders.run // known} %){strayed}"
+        return f"{orders.run:,} {words}, of at least {orders.known:,} ({100 * orders.run // orders.known} %){strayed}"
 
 
 def ordered(base: Sequence[StorageCall], race: Sequence[StorageCall], *, deaths: bool = False) -> list[OrderedStep]:
