@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
+from typing import ClassVar
 
 from marker_sim.history import History
 from marker_sim.judges import judge
@@ -113,11 +114,13 @@ class DrawnPoint:
 class JavaRuns(TableRuns):
     """The runs of one campaign; `targets.target.RealRuns` says what each method is for.
 
+    decides: guarantees, by the faults that have to be met for them.
     unconfirmed: what was broken in a warm JVM alone, and by which points. met, tried: faults by mode and place.
     _shown: what processes broke, by kinds of points; _plays: how often they played what a warm JVM broke; _faultless:
     what they broke without a fault, by tables.
     """
 
+    decides: ClassVar[Mapping[str, tuple[str, ...]]] = _DECIDES
     words: list[str]
     walk: TableWalk
     lanes: int = LANES
@@ -287,7 +290,7 @@ class JavaRuns(TableRuns):
                     met=self.met[mode, name],
                 )
                 for mode in self.request.modes
-                for name, guarantees in _DECIDES.items()
+                for name, guarantees in self.decides.items()
             ),
             walked=self.walk.rows(),
             server=self.request.server.to_dict(),

@@ -54,17 +54,14 @@ class OrderRuns(WriterRuns):
         for name in (OF, f"{OF}, one of which dies"):
             orders = self.searches.setdefault(name, PartialOrders())
             if (branch := orders.pick()) is not None:
-                return self._point(name, branch)
+                self._drawn += 1
+                self._under_way[self._drawn] = name, branch
+                base = table_of(self.request.modes[0], self.request.seed, shape=SHAPE, storage=self.request.storage)
+                plan = replace(base, writes=SCENARIOS["two of one group"], faults=faults_of(branch))
+                return DrawnPoint(number=self._drawn, plan=plan, point=None, words=self._said(name))
             if orders.left:
                 return None
         return None
-
-    def _point(self, name: str, branch: OpenOrder) -> DrawnPoint:
-        self._drawn += 1
-        self._under_way[self._drawn] = name, branch
-        base = table_of(self.request.modes[0], self.request.seed, shape=SHAPE, storage=self.request.storage)
-        plan = replace(base, writes=SCENARIOS["two of one group"], faults=faults_of(branch))
-        return DrawnPoint(number=self._drawn, plan=plan, point=None, words=self._said(name))
 
     def took(self, drawn: DrawnPoint, played: SparkRun, broken: Collection[Kind]) -> None:
         """Take in that a run has ended."""
@@ -80,14 +77,14 @@ class OrderRuns(WriterRuns):
             name="every order", guarantees=DECIDES, mode=self.request.modes[0], tried=first.run, met=first.complete
         )
         words = "; ".join(self._said(name) for name in self.searches)
-        return replace(super(WriterRuns, self).complete(campaign), walked=(), deciding=(every,), orders=words)
+        return replace(super(OrderRuns, self).complete(campaign), deciding=(every,), orders=words)
 
     def _said(self, name: str) -> str:
         orders, words = self.searches[name], name.format(mode=self.request.modes[0])
         if orders.complete:
             return f"{orders.run:,} {words}: complete"
-        known = orders.run + orders.left + orders.strayed
         strayed = f", {orders.strayed} could not be followed" if orders.strayed else ""
+        known = orders.run + orders.left + orders.strayed
         return f"{orders.run:,} {words}, of at least {known:,} ({100 * orders.run // known} %){strayed}"
 
 

@@ -25,7 +25,6 @@ from itertools import count
 
 from marker_sim.faults import Fault, FaultKind
 from marker_sim.outcome.failure import Kind
-from marker_sim.outcome.result import Campaign, Deciding
 from marker_sim.plan import Plan, Sharing, TableShape, Task, Write
 from marker_sim.search.numbered_calls import CHANGES, numbered
 from marker_sim.targets.hudi_java_runs import DrawnPoint, JavaRuns
@@ -88,6 +87,7 @@ class WriterRuns(JavaRuns):
     writers: how many at most.
     """
 
+    decides = dict.fromkeys(PAUSED, DECIDES)
     writers: int
     _bases: list[tuple[str, Plan]] = field(default_factory=list)
     _races: dict[Plan, Race] = field(default_factory=dict)
@@ -136,21 +136,6 @@ class WriterRuns(JavaRuns):
         if len(played.calls) > 1:  # Else the time was over before the race.
             base = replace(drawn.plan, faults=())
             self._races.setdefault(base, Race()).add(drawn.plan.faults, played.calls[-1])
-
-    def complete(self, campaign: Campaign) -> Campaign:
-        """Complete the result with what its faults met."""
-        found = super(WriterRuns, self).complete(campaign)
-        return replace(
-            found,
-            walked=(),
-            deciding=tuple(
-                Deciding(
-                    name=name, guarantees=DECIDES, mode=mode, tried=self.tried[mode, name], met=self.met[mode, name]
-                )
-                for mode in self.request.modes
-                for name in PAUSED
-            ),
-        )
 
 
 @dataclass(slots=True)
