@@ -309,8 +309,7 @@ class Causes:
 
     def _stored_otherwise(self, directory: Directory, name: str, at: int) -> str:
         """The cause that the name itself shows, or what is stored in its place, "" for none."""
-        word = _of_odd(name)
-        if word:
+        if word := _of_odd(name):
             return word
         if self.glued(directory, name, at):
             return "glued"
