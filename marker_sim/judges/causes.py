@@ -28,9 +28,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cached_property, wraps
 from itertools import pairwise
-from urllib.parse import parse_qs
+from typing import Any, TypeVar
 
 from marker_sim.history.index.calls import DEADLY, NO_LIFE, Directory, RecordedCall
 from marker_sim.history.index.history_index import HistoryIndex
@@ -44,8 +45,22 @@ _NO_TEXT = re.compile("[\udc80-\udcff]")  # The result of surrogateescape for by
 _SURROGATES = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")  # Each is one letter for Java, U+FFFD or "?".
 _LAST = 200
 BEFORE_ITS_END = ("overwrite-begin", "overwrite-piece")
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 _Version = tuple[int, bytes | None]
 _Versions = dict[str, list[_Version]]
+
+
+def kept(method: _Method) -> _Method:
+    """A method of `Causes` whose results it keeps; `functools.cache` would keep the object, and so the history."""
+
+    @wraps(method)
+    def call(self: Causes, *asked: Any) -> Any:
+        key = method, *asked
+        if key not in self.results:
+            self.results[key] = method(self, *asked)
+        return self.results[key]
+
+    return call  # type: ignore[return-value]
 
 
 class Causes:
@@ -56,14 +71,9 @@ class Causes:
 
     def __init__(self, view: HistoryIndex) -> None:
         self._view = view
-        self._asked: dict[str, frozenset[str]] = {}
+        self.results: dict[tuple[object, ...], Any] = {}
         self._losses: dict[tuple[int, int], str] = {}
         self._listed: dict[int, frozenset[str]] = {}
-        self._strangers: dict[str, list[tuple[str, list[int]]]] = {}
-        self._other_forms: dict[str, frozenset[str]] = {}
-        self._meant_by: dict[tuple[str, str, int], RecordedCall | None] = {}
-        self._odd: dict[str, list[tuple[int, int, bytes, bool]]] = {}
-        self._by_directory: dict[str, _Versions] | None = None
 
     def of_loss(self, directory: Directory, call: RecordedCall, at: int) -> str:
         """The cause for which an answered marker is missing from storage at an event."""
@@ -130,7 +140,7 @@ class Causes:
     def of_stranger(self, directory: Directory, name: str, kind: str = "list") -> str:
         """The cause of a name that was not requested; kind: of the listing that shows it."""
         asked = self._asked_as(directory, kind)
-        if name in self._forms_of(directory, kind, asked):
+        if name in self._forms_of(directory, kind):
             return "no-text" if "\ufffd" in name else "garbled"
         for mark, word in _BREAKS.items():
             if any(mark in each and name in (*_LINES.split(each), *each.split(mark)) for each in asked):
@@ -143,13 +153,11 @@ class Causes:
             return "file-cut" if self.cut(directory.path, self._view.end, ever=True) else "shortened"
         return "unasked"
 
+    @kept
     def _meant(self, directory: Directory, stranger: str, since: int) -> RecordedCall | None:
         """The create, of the `_LAST` before an event, whose name is most like a stored one that was not requested."""
-        asked = (directory.path, stranger, since)
-        if asked not in self._meant_by:
-            before = {c.name: c for c in [c for c in directory.creates if c.invoke < since][-_LAST:]}
-            self._meant_by[asked] = before.get(most_like(stranger, before) or "")
-        return self._meant_by[asked]
+        before = {c.name: c for c in [c for c in directory.creates if c.invoke < since][-_LAST:]}
+        return before.get(most_like(stranger, before) or "")
 
     def asked_instead(self, directory: Directory, stranger: str, since: int) -> tuple[str, tuple[int, ...]]:
         """The request that an unrequested stored name may stand for: the end of a sentence, and evidence.
@@ -200,19 +208,19 @@ class Causes:
                 found = f"; {was} {line.removeprefix('it ')}"
         return found
 
+    @kept
     def _odd_lines(self, path: str) -> list[tuple[int, int, bytes, bool]]:
         """The versions of marker files with an unterminated last line or an empty line: from when until when each was,
         that last line, and whether there is an empty one.
         """
-        if path not in self._odd:
-            found = self._odd[path] = list[tuple[int, int, bytes, bool]]()
-            for versions in self._versions(path).values():
-                for (when, now), (until, _) in pairwise((*versions, (NEVER, None))):
-                    last = (now or b"")[(now or b"").rfind(b"\n") + 1 :]
-                    empty = b"\n\n" in (now or b"") or (now or b"").startswith(b"\n")
-                    if last or empty:
-                        found.append((when, until, last, empty))
-        return self._odd[path]
+        found = []
+        for versions in self._versions(path).values():
+            for (when, now), (until, _) in pairwise((*versions, (NEVER, None))):
+                last = (now or b"")[(now or b"").rfind(b"\n") + 1 :]
+                empty = b"\n\n" in (now or b"") or (now or b"").startswith(b"\n")
+                if last or empty:
+                    found.append((when, until, last, empty))
+        return found
 
     def shown_otherwise(self, directory: Directory, listing: RecordedCall, name: str) -> str:
         """The form in which a listing shows a name that it should contain: glued, garbled or split, "" for none."""
@@ -283,8 +291,8 @@ class Causes:
 
     def unreadable(self, directory: Directory, at: int) -> bool:
         """Whether a marker file of a directory is damaged at an event: cut, or mixed with another."""
-        mixed = (n for n, span in self._strangers_in(directory) if present(span, at) is not None)
-        return self.cut(directory.path, at) or any(self.of_stranger(directory, name) == "mixed" for name in mixed)
+        there = self._strangers_at(directory, at)
+        return self.cut(directory.path, at) or any(self.of_stranger(directory, name) == "mixed" for name in there)
 
     def deleted_before(self, directory: Directory, at: int) -> bool:
         """Whether the server that lives, or last died, at an event had deleted the directory earlier."""
@@ -297,54 +305,44 @@ class Causes:
 
     def glued(self, directory: Directory, name: str, at: int) -> bool:
         """Whether a name is part of a longer, unrequested name stored at an event."""
-        strangers = self._strangers_in(directory)
-        return any(name in other and present(span, at) is not None for other, span in strangers)
+        return any(name in other for other in self._strangers_at(directory, at))
 
     def _stored_otherwise(self, directory: Directory, name: str, at: int) -> str:
         """The cause that the name itself shows, or what is stored in its place, "" for none."""
-        word = _of_odd(name)
-        if word:
+        if word := _of_odd(name):
             return word
         if self.glued(directory, name, at):
             return "glued"
         if self.cut(directory.path, at, name):
             return "file-cut"
-        there = [other for other, span in self._strangers_in(directory) if present(span, at) is not None]
+        there = self._strangers_at(directory, at)
         if not set(there).isdisjoint(_in_other_encodings(name)):
             return "garbled"
         ends = [other for other in there if name.startswith(other) or name.endswith(other)]
         return "shortened" if any(2 * len(other) > len(name) for other in ends) else ""
 
+    @kept
     def _asked_as(self, directory: Directory, kind: str) -> frozenset[str]:
         """The requested names in the form in which such a listing shows them."""
-        key = f"{kind} {directory.path}"
-        known = self._asked.get(key)
-        if known is None and kind != "list":
-            asked = self._asked_as(directory, "list")
-            known = self._asked[key] = frozenset(self._view.names_data(name)[1] for name in asked)
-        elif known is None:
-            names = {call.name for call in directory.creates}
-            for call in directory.hostile:
-                line = call.asked
-                names |= {line, *parse_qs(line.rpartition("?")[2], keep_blank_values=True).get("markername", ())}
-            known = self._asked[key] = frozenset(names)
-        return known
+        if kind != "list":
+            return frozenset(self._view.names_data(name)[1] for name in self._asked_as(directory, "list"))
+        hostile = (name for call in directory.hostile for name in call.asked_names)
+        return frozenset({*hostile, *(call.name for call in directory.creates)})
 
+    @kept
     def _strangers_in(self, directory: Directory) -> list[tuple[str, list[int]]]:
-        known = self._strangers.get(directory.path)
-        if known is None:
-            asked, spans = self._asked_as(directory, "list"), self._view.rest.home(directory.path).spans
-            known = self._strangers[directory.path] = [(n, span) for n, span in spans.items() if n not in asked]
-        return known
+        asked, spans = self._asked_as(directory, "list"), self._view.rest.home(directory.path).spans
+        return [(name, span) for name, span in spans.items() if name not in asked]
 
-    def _forms_of(self, directory: Directory, kind: str, asked: frozenset[str]) -> frozenset[str]:
+    def _strangers_at(self, directory: Directory, at: int) -> list[str]:
+        """The unrequested names stored at an event."""
+        return [name for name, span in self._strangers_in(directory) if present(span, at) is not None]
+
+    @kept
+    def _forms_of(self, directory: Directory, kind: str) -> frozenset[str]:
         """The forms that names with non-ASCII characters take in other encodings."""
-        key = f"{kind} {directory.path}"
-        known = self._other_forms.get(key)
-        if known is None:
-            forms = [form for name in asked if not name.isascii() for form in _in_other_encodings(name)]
-            known = self._other_forms[key] = frozenset(forms) - asked
-        return known
+        asked = self._asked_as(directory, kind)
+        return frozenset(form for name in asked if not name.isascii() for form in _in_other_encodings(name)) - asked
 
     def _file_gone(self, path: str, name: str, at: int) -> bool:
         line = f"{name}\n".encode("utf-8", "surrogateescape")
@@ -360,18 +358,20 @@ class Causes:
                 yield versions[n - 1] if n else (-1, None), versions[n]
 
     def _versions(self, path: str) -> _Versions:
-        if self._by_directory is None:
-            found: dict[str, _Versions] = {}
-            operation = "file" if self._view.reads else ""
-            for event in self._view.events:
-                wanted = event.kind == "effect" if not operation else event.operation == operation
-                if not wanted or event.path is None or marker_file_index(event.path.rpartition("/")[2]) is None:
-                    continue
-                content = event.value if isinstance(event.value, bytes) else None
-                home = directory_of(event.path) or ""
-                found.setdefault(home, {}).setdefault(event.path, []).append((event.index, content))
-            self._by_directory = found
         return self._by_directory.get(path, {})
+
+    @cached_property
+    def _by_directory(self) -> dict[str, _Versions]:
+        """The contents of marker files by directory and path."""
+        found: dict[str, _Versions] = {}
+        for event in self._view.events:
+            wanted = event.operation == "file" if self._view.reads else event.kind == "effect"
+            if not wanted or event.path is None or marker_file_index(event.path.rpartition("/")[2]) is None:
+                continue
+            content = event.value if isinstance(event.value, bytes) else None
+            home = directory_of(event.path) or ""
+            found.setdefault(home, {}).setdefault(event.path, []).append((event.index, content))
+        return found
 
 
 def _kept_any(view: HistoryIndex, directory: Directory) -> bool:

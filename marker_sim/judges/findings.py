@@ -84,7 +84,7 @@ class Finding:
     """
 
     guarantee: str
-    applicable: bool
+    applicable: bool = True
     judged: int = 0
     breaches: tuple[Breach, ...] = ()
     undecided: str = ""

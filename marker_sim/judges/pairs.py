@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -35,7 +36,7 @@ def modes_agree(first: History, second: History) -> Finding:
     and rollback-complete judge missing files.
     """
     if _plan(first) != _plan(second):
-        return Finding(guarantee="G21", applicable=True, undecided="the two histories are of different plans")
+        return Finding(guarantee="G21", undecided="the two histories are of different plans")
     views = (HistoryIndex(first), HistoryIndex(second))
     failed = any(map(_create_failed, views))
     exact = not failed and not any(map(_has_copies, views))
@@ -44,7 +45,7 @@ def modes_agree(first: History, second: History) -> Finding:
         return Finding(guarantee="G21", applicable=False)
     if any(run.view.header.witness != "effects" for run in runs):
         undecided = "storage was read now and then, so what was committed is not known"
-        return Finding(guarantee="G21", applicable=True, undecided=undecided)
+        return Finding(guarantee="G21", undecided=undecided)
     faultless = not any(run.view.faults for run in runs)
     judged = 0
     breaches: list[Breach] = []
@@ -61,7 +62,7 @@ def modes_agree(first: History, second: History) -> Finding:
     else:
         excused["write-incomplete"] = len(runs[0].rows)
     decided = tuple(sorted((name, count) for name, count in excused.items() if count))
-    return Finding(guarantee="G21", applicable=True, judged=judged, breaches=tuple(breaches), excused=decided)
+    return Finding(guarantee="G21", judged=judged, breaches=tuple(breaches), excused=decided)
 
 
 def _plan(history: History) -> dict[str, Any]:
@@ -79,7 +80,7 @@ def _create_failed(view: HistoryIndex) -> bool:
 
 
 def _read(view: HistoryIndex, exact: bool) -> _Run:
-    events = [e for e in view.events if e.kind == "observe" and e.operation == "rows" and e.table is not None]
+    events = [event for event in view.rows if event.table is not None]
     rows = {str(e.table): e.value if isinstance(e.value, tuple) and not e.error else None for e in events}
     return _Run(
         view=view,
@@ -113,14 +114,11 @@ def _markers(view: HistoryIndex, directory: Directory) -> set[str]:
     return {call.name for call in directory.answers} if home is None else set(home.spans)
 
 
-def _completed(view: HistoryIndex) -> dict[str, int]:
+def _completed(view: HistoryIndex) -> Counter[str]:
     """The number of completed writes of each table, of those begun before all faults were healed."""
     healed = min((index for index, phase in view.phases if phase != "faults"), default=NEVER)
     begun = {write.key for write in view.writes.writes if write.begin.invoke < healed}
-    completed: dict[str, int] = {}
-    for key in dict.fromkeys(done.key for done in view.writes.commits if done.key in begun):
-        completed[key[0]] = completed.get(key[0], 0) + 1
-    return completed
+    return Counter(table for table, _ in begun.intersection(done.key for done in view.writes.commits))
 
 
 def _writes(view: HistoryIndex) -> list[dict[str, Any]]:
@@ -130,11 +128,8 @@ def _writes(view: HistoryIndex) -> list[dict[str, Any]]:
 def _all_completed(run: _Run) -> bool:
     """Whether, of the writes begun before faults were healed, each table completed as many as the plan meant to."""
     plan = run.view.header.plan or {}
-    tables, meant = plan.get("tables", ["t"]), dict[str, int]()
-    for write in _writes(run.view):
-        if not write.get("abandon"):
-            table = tables[write.get("table", 0)]
-            meant[table] = meant.get(table, 0) + 1
+    tables = plan.get("tables", ["t"])
+    meant = Counter(tables[write.get("table", 0)] for write in _writes(run.view) if not write.get("abandon"))
     return bool(meant) and all(run.committed.get(table, 0) == count for table, count in meant.items())
 
 

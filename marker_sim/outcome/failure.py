@@ -199,18 +199,18 @@ class FailureRecord:
 
 def record_of(failure: Failure, world: str, *, shrunk: bool) -> FailureRecord:
     """The stored form of a failure that has a plan."""
-    assert failure.plan is not None, "what is stored can be run again"
+    plan = failure.own_plan
     guarantee, mode, storage, _ = failure.kind
     return FailureRecord(
         guarantee=guarantee,
         mode=mode,
         storage=storage,
         world=world,
-        seed=failure.plan.seed,
+        seed=plan.seed,
         message=failure.message,
         text=str(violation(failure.history, guarantee, failure.breach)),
         evidence=failure.evidence,
-        plan=failure.plan.to_dict(),
+        plan=plan.to_dict(),
         shrunk=shrunk,
         entries_before=failure.entries_before or failure.entries,
         cause=failure.breach.cause,

@@ -34,7 +34,7 @@ class PhaseWalk:
         self.marks = CoverageMarks(history)
         self.open: dict[str, dict[int, Event]] = {}
         self.roles: dict[str, str] = {}
-        self.writing: dict[str, str] = {}
+        self.in_stage: set[str] = set()
         self.entered: set[str] = set()
         self._undecided: list[tuple[str, int]] = []
         for event in history.events:
@@ -43,17 +43,15 @@ class PhaseWalk:
             phase = "between replies" if batch in self.marks.replied else "written and not answered"
             self.faults_by_phase[kind, f"server: {phase}"] += 1
 
-    def _read(self, event: Event) -> None:  # noqa: C901
+    def _read(self, event: Event) -> None:
         """Process the next event."""
         index, process, kind, operation = event.index, event.process, event.kind, event.operation
         if kind == "invoke":
             self.open.setdefault(process, {})[index] = event
             self.roles[process] = event.role
             self.marks.invoked(event)
-            if operation == "begin":
-                self.writing[process] = "begin"
-            elif operation == "attempt":
-                self.writing[process] = "attempt"
+            if operation in ("begin", "attempt"):
+                self.in_stage.discard(process)
             elif operation == "commit":
                 self.entered.discard(process)
         elif kind == "ok" or kind == "fail" or kind == "info":
@@ -61,9 +59,9 @@ class PhaseWalk:
             if invoke is not None:
                 self.marks.ended(invoke, event)
                 if operation == "begin" and kind == "ok":
-                    self.writing[process] = "stage"
+                    self.in_stage.add(process)
                 elif operation == "commit":
-                    self.writing[process] = "over"
+                    self.in_stage.discard(process)
         elif kind == "effect":
             inside = self._inside(process)
             if inside == "commit" and "/.hoodie/" in (event.path or "") and not (event.path or "").endswith(".tmp"):
@@ -130,7 +128,7 @@ class PhaseWalk:
             case "":
                 if inner == "delete":
                     return "marker deletion"
-                return "stage" if self.writing.get(process) == "stage" else "idle"
+                return "stage" if process in self.in_stage else "idle"
             case step:
                 return step
 

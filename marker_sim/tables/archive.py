@@ -106,16 +106,9 @@ def _records(schema: str, content: bytes, path: str) -> Iterator[TableEntry]:
         at += 4 + length
         action = record.get("actionType") or ""
         state = str(record.get("actionState") or "COMPLETED").lower()
-        entry = TableEntry(
-            instant=record.get("commitTime") or "",
-            action=action,
-            state=state,
-            path=path,
-            facts={},
-            archived=True,
-        )
-        content_of_it = record.get(_CONTENTS.get(action, "")) if entry.done else None
-        yield _with_facts(entry, content_of_it, record.get("hoodieCleanerPlan") if action == "clean" else None)
+        said = record.get(_CONTENTS.get(action, "")) if state == State.COMPLETED else None
+        plan = record.get("hoodieCleanerPlan") if action == "clean" else None
+        yield _entry(record.get("commitTime"), action, state, path, said, plan)
 
 
 def valid_files(index: Mapping[str, bytes]) -> tuple[str, ...]:
@@ -146,25 +139,15 @@ def read_parquet(content: bytes, path: str) -> Iterator[TableEntry]:
     except (pa.ArrowException, OSError, ValueError, TypeError) as error:
         raise Unreadable(f"{type(error).__name__}: {error}") from error
     for row in rows:
-        yield _of_row(row, path)
+        action = row.get("action") or ""
+        plan = row.get("plan") if action in ("clean", "rollback") else None
+        entry = _entry(row.get("instantTime"), action, State.COMPLETED, path, row.get("metadata"), plan)
+        yield entry._replace(completion=row.get("completionTime") or "")
 
 
-def _of_row(row: Mapping[str, Any], path: str) -> TableEntry:
-    entry = TableEntry(
-        instant=row.get("instantTime") or "",
-        action=row.get("action") or "",
-        state=State.COMPLETED,
-        path=path,
-        facts={},
-        archived=True,
-        completion=row.get("completionTime") or "",
-    )
-    plan = row.get("plan") if entry.action in ("clean", "rollback") else None
-    return _with_facts(entry, row.get("metadata"), plan)
-
-
-def _with_facts(entry: TableEntry, record: _Content, plan: _Content) -> TableEntry:
+def _entry(instant: str | None, action: str, state: str, path: str, record: _Content, plan: _Content) -> TableEntry:
     """An archived entry with the facts of its record and its plan; None where the archive holds none."""
+    entry = TableEntry(instant or "", action, state, path, {}, archived=True)
     found: list[str] = []
     error = ""
     if record:

@@ -175,8 +175,7 @@ class Instants:
         for claim in self.claims.values():
             file = claim.file
             if file is not None and not file.log:
-                group = file.partition, file.file_id
-                found[group] = max(file.instant, found.get(group, ""))
+                found[file[:2]] = max(file.instant, found.get(file[:2], ""))
         return found
 
     def is_current(self, file: DataFile) -> bool:

@@ -15,7 +15,6 @@ from properties.package_tree import MODULES, PACKAGE, nodes_of, text_of
 COMPLEX = {
     "history/index/event_reader.py": 2,
     "judges/store/durability.py": 1,
-    "outcome/process_phase.py": 1,
     "plan.py": 2,
     "worlds/disk.py": 1,
     "worlds/s3_front/requests.py": 1,

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
+from urllib.parse import parse_qs
 
 from marker_sim.faults import FAULT_CLASS
 from marker_sim.history import Event, Value
@@ -58,6 +59,12 @@ class RecordedCall(NamedTuple):
             if isinstance(text, str) and text[:1] in ("'", '"'):
                 return str(literal_eval(text))
         return str(text)
+
+    @property
+    def asked_names(self) -> tuple[str, ...]:
+        """The names that a hostile request may ask for: itself, and those in its query."""
+        query = self.asked.rpartition("?")[2]
+        return self.asked, *parse_qs(query, keep_blank_values=True).get("markername", ())
 
 
 class WriteStep(NamedTuple):

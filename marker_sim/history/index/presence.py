@@ -10,9 +10,10 @@ snapshots only; `DirectoryPresence.look` gives the snapshot that decides for a g
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from marker_sim.history import Event, Header
 from marker_sim.names import TEMP, TYPE_BATCHED, TYPE_FILE, decode_names, is_marker_name, marker_file_index
@@ -282,14 +283,15 @@ def stores_elsewhere(header: Header, events: Iterable[Event]) -> bool:
     return seen and not any(event.kind == "effect" and directory_of(event.path or "") for event in events)
 
 
-def present(span: list[int] | None, moment: int) -> int | None:
+def present(span: Sequence[int] | None, moment: int) -> int | None:
     """The end of the interval in which the name is stored at `moment` (NEVER: no end); None when it is absent then."""
-    if span is None:
+    span = span or ()
+    at = bisect_right(span, moment)
+    if at % 2 == 0:
         return None
-    for at in range(0, len(span), 2):
-        if span[at] > moment:
-            return None
-        to = span[at + 1] if at + 1 < len(span) else NEVER
-        if moment < to:
-            return to
-    return None
+    return span[at] if at < len(span) else NEVER
+
+
+def periods(span: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """From when until when something was there, NEVER for no end, of a flat list of events."""
+    return zip_longest(span[::2], span[1::2], fillvalue=NEVER)

@@ -142,8 +142,7 @@ class WritePathIndex:
 
     def there(self, table: str, path: str, moment: int) -> bool:
         """Whether a data file is stored at an event. path: relative to the table."""
-        span = self._spans.get(f"{table}/{path}")
-        return span is not None and ((len(span) == 1 and span[0] <= moment) or present(span, moment) is not None)
+        return present(self._spans.get(f"{table}/{path}"), moment) is not None
 
     def gone(self, table: str, path: str, moment: int) -> int | None:
         """The event that removed a data file not stored at an event, None for a file that never existed."""

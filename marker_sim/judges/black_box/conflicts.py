@@ -9,6 +9,8 @@ HoodieIndex and UpsertPartitioner of Hudi 1.2.0.
 
 from __future__ import annotations
 
+from itertools import product
+
 from marker_sim.history.index.presence import NEVER
 from marker_sim.judges.black_box.lives import (
     EARLY,
@@ -57,12 +59,10 @@ def _conflict_detected(case: SharedCase, table: SharedTable) -> None:
 def _held(one: InstantLife, other: InstantLife) -> tuple[Group, int] | None:
     """The first file group of which two live instants had a marker at the same time, and from when on."""
     for group in sorted(one.marked.keys() & other.marked.keys()):
-        mine, theirs = one.marked[group], other.marked[group]
-        for low, high in zip(mine[::2], mine[1::2], strict=True):
-            for since, until in zip(theirs[::2], theirs[1::2], strict=True):
-                at = max(low, since)
-                if at < min(high, until, one.ended, other.ended):
-                    return group, at
+        for (low, high), (since, until) in product(one.marked[group], other.marked[group]):
+            at = max(low, since)
+            if at < min(high, until, one.ended, other.ended):
+                return group, at
     return None
 
 
@@ -101,28 +101,25 @@ def _conflict_real(case: SharedCase, table: SharedTable) -> None:
 
 def _survived(case: SharedCase, table: SharedTable, life: InstantLife, wants: dict[str, set[Group] | None]) -> None:
     """Whether one of the writers in conflict was not refused: of all that a chain of common file groups connects."""
-    found, todo = {life.instant}, [life]
-    while todo:
-        one = todo.pop()
+    found = [life]
+    for one in found:  # It grows meanwhile.
         for other in table.lives.values():
-            if other.instant in found or not one.overlaps(other):
+            if other in found or not one.overlaps(other):
                 continue
             mine, theirs = wants[one.instant], wants[other.instant]
             if mine is None or theirs is None:
                 case.excuse("group-unknown")
                 return
             if mine & theirs:
-                found.add(other.instant)
-                todo.append(other)
-    if not all(table.refused(table.lives[instant]) for instant in found):
+                found.append(other)
+    instants = sorted(each.instant for each in found)
+    if not all(map(table.refused, found)):
         case.judged += 1
-    elif any(table.chased(table.lives[instant]) for instant in found):
+    elif any(map(table.chased, found)):
         case.excuse("rolled-back")
-    elif life.instant == min(found):
-        writes = [each.write for each in map(table.lives.__getitem__, sorted(found)) if each.write]
-        ends = [write.done for write in writes]
-        message = f"all writers that were in conflict were refused: {', '.join(sorted(found))}"
-        case.breach(table, message, life.begun, *ends)
+    elif life.instant == instants[0]:
+        message = f"all writers that were in conflict were refused: {', '.join(instants)}"
+        case.breach(table, message, life.begun, *(each.write.done for each in found if each.write))
 
 
 def _wanted(table: SharedTable, life: InstantLife) -> set[Group] | None:

@@ -4,11 +4,10 @@ rollback-first.
 
 from __future__ import annotations
 
-from itertools import zip_longest
 from typing import NamedTuple
 
 from marker_sim.history.index.history_index import HistoryIndex
-from marker_sim.history.index.presence import NEVER
+from marker_sim.history.index.presence import periods
 from marker_sim.history.index.table_audit import Audit
 from marker_sim.history.index.tables import Tables
 from marker_sim.judges.black_box.files import Inquiry, judge_of_tables
@@ -60,7 +59,7 @@ def marker_before_data(view: HistoryIndex) -> Finding:
             message = f"{table}: {relative!r} was put at event {index}, and {wrong}"
             asked = [write[:2] for write in tables.writes if write.table == table and write.invoke < index]
             breaches.append(breach_of(view, message, (index, event), also=asked[-1] if asked else ()))
-    return Finding(guarantee="G13", applicable=True, judged=judged, breaches=tuple(breaches))
+    return Finding(guarantee="G13", judged=judged, breaches=tuple(breaches))
 
 
 def _unmarked(view: HistoryIndex, marked: list[_Marked], instant: str, index: int) -> tuple[str, int | None]:
@@ -99,9 +98,7 @@ def _marked(view: HistoryIndex) -> dict[tuple[str, str], list[_Marked]]:
         table, _, instant = directory.partition(TEMP)
         for name, span in home.spans.items():
             times = marked.setdefault((table, view.names_data(name)[1]), [])
-            times += [
-                _Marked(since, until, instant) for since, until in zip_longest(*[iter(span)] * 2, fillvalue=NEVER)
-            ]
+            times += [_Marked(*period, instant) for period in periods(span)]
     return marked
 
 

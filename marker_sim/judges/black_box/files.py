@@ -46,9 +46,7 @@ class Inquiry:
     def finding(self, guarantee: str, undecided: str) -> Finding:
         """The result of the judge."""
         breaches = sorted(self.breaches.values(), key=lambda breach: (breach.evidence, breach.message))
-        return Finding(
-            guarantee=guarantee, applicable=True, judged=self.judged, breaches=tuple(breaches), undecided=undecided
-        )
+        return Finding(guarantee=guarantee, judged=self.judged, breaches=tuple(breaches), undecided=undecided)
 
 
 def judge_of_tables(guarantee: str, check: Callable[[Inquiry], object]) -> Callable[[HistoryIndex], Finding]:

@@ -14,7 +14,6 @@ preWrite, HoodieHeartbeatClient of Hudi 1.2.0.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -22,7 +21,7 @@ from itertools import combinations
 from marker_sim.history import Event
 from marker_sim.history.index.calls import TableWrite
 from marker_sim.history.index.history_index import HistoryIndex
-from marker_sim.history.index.presence import NEVER
+from marker_sim.history.index.presence import NEVER, periods
 from marker_sim.judges.black_box.files import Inquiry
 from marker_sim.judges.findings import Finding, breach_of
 from marker_sim.names import TEMP
@@ -48,7 +47,7 @@ class InstantLife:
     files: its data files that its writer did not delete before it was completed, with their groups; paths are relative
         to the table.
     gone: those that others deleted, and its completed entry if they did, with the events.
-    marked: by group, from when until when a marker named a file of it, as in presence.py.
+    marked: by group, from when until when a marker named a file of it.
     """
 
     instant: str
@@ -62,7 +61,7 @@ class InstantLife:
     wrote: frozenset[str] | None = None
     files: dict[str, Group] = field(default_factory=dict)
     gone: dict[str, int] = field(default_factory=dict)
-    marked: dict[Group, list[int]] = field(default_factory=dict)
+    marked: dict[Group, list[tuple[int, int]]] = field(default_factory=dict)
 
     @property
     def groups(self) -> set[Group]:
@@ -119,8 +118,9 @@ class SharedTable:
         holders = set[str]()
         prefix = f"{table}/"
         for event in view.events:
-            if event.kind == "effect" and (event.path or "").startswith(prefix):
-                self._effect(event, (event.path or "")[len(prefix) :])
+            path = event.path or ""
+            if event.kind == "effect" and path.startswith(prefix):
+                self._effect(event, path.removeprefix(prefix))
             elif event.operation == "lock":
                 for other in holders - {event.process}:
                     self.both_locked.setdefault(frozenset({other, event.process}), event.index)
@@ -133,8 +133,8 @@ class SharedTable:
 
     def silent(self, instant: str, low: int, high: int) -> bool:
         """Whether an instant has a heartbeat, and it was not alive at any moment from one event to another."""
-        span = self.beats.get(instant, [])
-        return bool(span) and bisect_left(span, low) == bisect_left(span, high) and bisect_left(span, low) % 2 == 0
+        span = self.beats.get(instant, ())
+        return bool(span) and not any(since < high and low <= until for since, until in periods(span))
 
     def undoing(self, instant: str) -> list[RollbackLife]:
         """The rollbacks of an instant, in the order in which they began."""
@@ -177,7 +177,7 @@ class SharedTable:
             if file.log and not self._later:
                 self.unowned += 1
             elif event.value is not None:
-                life.files[relative] = (file.partition, file.file_id)
+                life.files[relative] = file[:2]
                 life.gone.pop(relative, None)
             elif event.process != life.process:
                 life.gone[relative] = event.index
@@ -240,8 +240,7 @@ class SharedTable:
             for name, span in home.spans.items() if home else ():
                 file = parse_data_file(self.view.names_data(name)[1])
                 if file is not None:
-                    until = [NEVER] * (len(span) % 2)
-                    life.marked.setdefault((file.partition, file.file_id), []).extend([*span, *until])
+                    life.marked.setdefault(file[:2], []).extend(periods(span))
 
 
 class SharedCase(Inquiry):

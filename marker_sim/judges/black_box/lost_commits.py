@@ -49,7 +49,7 @@ def _no_lost_commit(case: SharedCase, table: SharedTable) -> None:
         both = table.both_locked.get(frozenset({first.process, second.process}), NEVER)
         if both < second.completed:
             message += f"; both had the lock of the table at event {both}"
-        case.breach(table, message, second.inflight, *[both][both == NEVER :], first.completed, second.completed)
+        case.breach(table, message, second.inflight, both, first.completed, second.completed)
 
 
 def _bases(life: InstantLife) -> set[Group]:
@@ -82,7 +82,7 @@ def _kept(case: SharedCase, table: SharedTable, life: InstantLife) -> None:
     case.judged += 1
 
 
-def _replaced(table: SharedTable, life: InstantLife, group: tuple[str, str], index: int) -> bool:
+def _replaced(table: SharedTable, life: InstantLife, group: Group, index: int) -> bool:
     """Whether a commit that was completed after an instant, and before an event, has a newer file of a group; one of a
     service, or one that replaces groups, may have replaced any.
     """

@@ -123,7 +123,7 @@ def writes_go_on(view: HistoryIndex) -> Finding:
             message = f"{write.table}: a write of {write.process} failed without a fault: {said:.{_SHOWN}}"
             breaches.append(breach_of(view, message, (completed[write.table], write.invoke, write.done)))
         judged += 1
-    return Finding(guarantee="G25", applicable=True, judged=judged, breaches=tuple(breaches))
+    return Finding(guarantee="G25", judged=judged, breaches=tuple(breaches))
 
 
 def _explained(view: HistoryIndex, tables: Tables, write: TableWrite, completed: int | None) -> bool:

@@ -54,7 +54,7 @@ def rows_survive(view: HistoryIndex) -> Finding:
             text = f"{event.table} as {event.process} reads it: {message}"
             breaches.append(breach_of(view, text, (*evidence, event.index), also=ended))
     undecided = refused if not judged else ""
-    return Finding(guarantee="G24", applicable=True, judged=judged, breaches=tuple(breaches), undecided=undecided)
+    return Finding(guarantee="G24", judged=judged, breaches=tuple(breaches), undecided=undecided)
 
 
 class _Rows(NamedTuple):

@@ -51,10 +51,7 @@ def _stored_at_answer(view: HistoryIndex, guarantee: str, answer: str) -> Findin
                     continue
                 moment = looked
             judged += 1
-            span = spans.get(name)
-            if span is not None and span[0] <= moment and len(span) == 1:
-                continue
-            if present(span, moment) is None:
+            if present(spans.get(name), moment) is None:
                 life = view.life_of(directory.path, name)
                 if life.stored(done):
                     continue  # It was lost between the answer and the reading, which breaks G3.
@@ -65,7 +62,7 @@ def _stored_at_answer(view: HistoryIndex, guarantee: str, answer: str) -> Findin
                 message = what + (f" at event {moment}" if moment != done else "") + life.around(moment) + instead
                 cause = causes.of_loss(directory, call, moment)
                 breaches.append(breach_of(view, message, (invoke, done, moment), directory.path, cause))
-    return Finding(guarantee=guarantee, applicable=True, judged=judged, breaches=tuple(breaches), eligible=eligible)
+    return Finding(guarantee=guarantee, judged=judged, breaches=tuple(breaches), eligible=eligible)
 
 
 def acked_marker_survives(view: HistoryIndex) -> Finding:
@@ -103,7 +100,7 @@ def acked_marker_survives(view: HistoryIndex) -> Finding:
             judged += decided
             if not decided and present(span, moment) is None:
                 view.excuse("deletion-open")
-    return Finding(guarantee="G3", applicable=True, judged=judged, breaches=tuple(breaches))
+    return Finding(guarantee="G3", judged=judged, breaches=tuple(breaches))
 
 
 def _lost(
@@ -178,7 +175,7 @@ def rewrite_atomic(view: HistoryIndex) -> Finding:  # noqa: C901
             judged += decided
             if not decided and present(span, call.done) is None:
                 view.excuse("deletion-open")
-    return Finding(guarantee="G23", applicable=True, judged=judged, breaches=tuple(breaches))
+    return Finding(guarantee="G23", judged=judged, breaches=tuple(breaches))
 
 
 def _raw_reads(view: HistoryIndex) -> Finding:
@@ -216,7 +213,7 @@ def _raw_reads(view: HistoryIndex) -> Finding:
                 message = f"{name!r} was answered at event {call.done} and a single read of {path} does not show it"
                 evidence = (call.done, before, event.index)
                 breaches.append(breach_of(view, message, evidence, directory.path, "not-atomic"))
-    return Finding(guarantee="G23", applicable=True, judged=judged, breaches=tuple(breaches))
+    return Finding(guarantee="G23", judged=judged, breaches=tuple(breaches))
 
 
 def _names_of(relative: str, content: bytes | None) -> frozenset[str] | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from urllib.parse import parse_qs
 
 from marker_sim.history import CallError
 from marker_sim.history.index.calls import NO_LIFE, Directory, RecordedCall
@@ -44,7 +43,7 @@ def exact_set(view: HistoryIndex) -> Finding:
         breaches += found
         breaches += _missing_in_the_end(view, causes, directory, home)
     breaches.sort(key=lambda breach: (breach.evidence, breach.message))
-    return Finding(guarantee="G4", applicable=True, judged=judged, breaches=tuple(breaches))
+    return Finding(guarantee="G4", judged=judged, breaches=tuple(breaches))
 
 
 def _asked(view: HistoryIndex, directory: Directory, aimed: list[RecordedCall]) -> dict[str, int]:
@@ -64,9 +63,7 @@ def _asked(view: HistoryIndex, directory: Directory, aimed: list[RecordedCall]) 
         asked |= {name: span[0] for name, span in spans.items() if span[0] < view.start}
     for call in (*directory.hostile, *aimed):
         if not view.refused(call) and call.identity is not None:
-            identity = call.asked
-            query = parse_qs(identity.rpartition("?")[2], keep_blank_values=True)
-            for name in (identity, *query.get("markername", ())):
+            for name in call.asked_names:
                 asked[name] = min(asked.get(name, call.invoke), call.invoke)
     return asked
 
@@ -127,8 +124,7 @@ def _missing_in_the_end(
     settled = directory.settled_before(last)
     reported: set[str] = set()
     for call in (*directory.answers, *_accepted(directory)):
-        span = home.spans.get(call.name)
-        if (span is not None and len(span) == 1) or present(span, last) is not None:
+        if present(home.spans.get(call.name), last) is not None:
             continue
         if call.done > begun or call.invoke < settled:
             if not directory.deleted(call.done, last):
@@ -187,7 +183,7 @@ def one_creator(view: HistoryIndex) -> Finding:
             breaches += _second_creators(view, causes, directory, answers)
             if view.header.identity and not direct:
                 breaches += _forgotten_resends(view, directory, calls)
-    return Finding(guarantee="G5", applicable=True, judged=judged, breaches=tuple(breaches))
+    return Finding(guarantee="G5", judged=judged, breaches=tuple(breaches))
 
 
 def _second_creators(

@@ -39,7 +39,7 @@ def hostile_input_refused(view: HistoryIndex) -> Finding:
             message = f"expected a refusal of the hostile request {call.asked!r}, it was {_how(view, call)}{path}"
             evidence = (call.invoke, call.done, NEVER if changed is None else changed)
             breaches.append(breach_of(view, message, evidence, cause=_ENDS.get(call.outcome, "no-clear-answer")))
-    return Finding(guarantee="G12", applicable=True, judged=judged, breaches=tuple(breaches))
+    return Finding(guarantee="G12", judged=judged, breaches=tuple(breaches))
 
 
 def _inconclusive(view: HistoryIndex, call: RecordedCall) -> str:

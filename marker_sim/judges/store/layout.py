@@ -35,7 +35,7 @@ def bounded_files(view: HistoryIndex) -> Finding:
         for cause, what, at in found:
             answer = next_answer(view, path, at, _name(view, path, at))
             breaches.append(breach_of(view, f"from event {at} on {path} {what}", (at,), path, cause, answer))
-    return Finding(guarantee="G8", applicable=True, judged=judged, breaches=tuple(breaches))
+    return Finding(guarantee="G8", judged=judged, breaches=tuple(breaches))
 
 
 def _name(view: HistoryIndex, directory: str, at: int) -> str:
@@ -90,7 +90,7 @@ def type_recorded(view: HistoryIndex) -> Finding:
                 last = max((event.index for event in changes), default=None)
                 message += ", nor was there one before" if last is None else f"; its last change was event {last}"
             breaches.append(breach_of(view, message, (bad,), path, cause, next_answer(view, path, bad)))
-    return Finding(guarantee="G9", applicable=True, judged=judged, breaches=tuple(breaches))
+    return Finding(guarantee="G9", judged=judged, breaches=tuple(breaches))
 
 
 def _untyped_by(view: HistoryIndex, directory: Directory, at: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from marker_sim.history.index.calls import NO_LIFE, Deletion, Directory, RecordedCall
 from marker_sim.history.index.history_index import HistoryIndex
-from marker_sim.history.index.presence import NEVER
+from marker_sim.history.index.presence import NEVER, periods
 from marker_sim.judges.causes import Causes
 from marker_sim.judges.findings import Breach, Finding, breach_of
 from marker_sim.judges.store.directory_presence import Owed, denied, made_up, may_fail, outlived
@@ -37,7 +37,7 @@ def delete_complete(view: HistoryIndex) -> Finding:
         count, wrong = outlived(view, directory, done)
         judged += count
         breaches += wrong
-    return Finding(guarantee="G10", applicable=True, judged=judged, breaches=tuple(breaches))
+    return Finding(guarantee="G10", judged=judged, breaches=tuple(breaches))
 
 
 def _refused(view: HistoryIndex, directory: Directory) -> list[Breach]:
@@ -98,28 +98,27 @@ def _stored_again(
     home = view.rest.home(directory.path)
     looked = [(deletion, home.seen_at(deletion.answered)) for deletion in done]
     for name, span in home.spans.items():
-        for at in range(0, len(span), 2):
-            to = span[at + 1] if at + 1 < len(span) else NEVER
+        for since, to in periods(span):
             for deletion, empty in looked:
                 if empty is None or empty >= to:
                     continue
-                shown = max(empty, span[at])
+                shown = max(empty, since)
                 if _belongs(view, creates.get(name, []), deletion, shown) or _kit_meddled(
                     view, directory, deletion, shown
                 ):
                     continue
-                last = max((d for d in done if deletion <= d and d.answered < span[at]), default=deletion)
-                again = at and span[0] < last.invoke
-                how = "still stored" if span[at] < deletion.invoke else "stored again" if again else "stored"
+                last = max((d for d in done if deletion <= d and d.answered < since), default=deletion)
+                again = span[0] < min(since, last.invoke)
+                how = "still stored" if since < deletion.invoke else "stored again" if again else "stored"
                 when = "" if last == deletion else f", the last time at event {last.answered}"
                 what = f"{name!r} is {how} at event {shown} after {directory.path} was deleted{when}"
                 came = view.life_of(directory.path, name).since(shown) if view.reads else None
                 message = f"{what}, with no create since" + (f"; it was stored at event {came}" if came else "")
                 message += f"; it was gone from event {to} on" if to != NEVER else ""
                 evidence = (deletion.invoke, deletion.answered, shown)
-                instead, source = ("", ()) if name in creates else causes.asked_instead(directory, name, span[at])
-                cause = _back_by(span[at], deletion) if name in creates else causes.of_stranger(directory, name)
-                also = (span[at], last.invoke, *source)
+                instead, source = ("", ()) if name in creates else causes.asked_instead(directory, name, since)
+                cause = _back_by(since, deletion) if name in creates else causes.of_stranger(directory, name)
+                also = (since, last.invoke, *source)
                 breaches.append(breach_of(view, message + instead, evidence, directory.path, cause, also))
                 break
     # The order of `spans` comes from sets of names and differs between processes; that of a verdict must not.
@@ -221,7 +220,7 @@ def readable_while_written(view: HistoryIndex) -> Finding:
                 message = f"a {listing.operation} of {directory.path} ended {listing.outcome} without a fault: {why}"
                 cause = _refused_by(view, causes, directory, listing)
                 breaches.append(breach_of(view, message, (listing.invoke, listing.done), directory.path, cause))
-    return Finding(guarantee="G11", applicable=True, judged=judged, breaches=tuple(breaches))
+    return Finding(guarantee="G11", judged=judged, breaches=tuple(breaches))
 
 
 def _show(shown: dict[str, RecordedCall], key: str, call: RecordedCall) -> None:

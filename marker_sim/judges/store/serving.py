@@ -45,12 +45,11 @@ def every_request_answered(view: HistoryIndex) -> Finding:
     if undecided:
         view.excuse("run-undecided")
     if view.late_echoes:
-        return Finding(guarantee="G6", applicable=True, breaches=tuple(breaches), undecided=undecided)
+        return Finding(guarantee="G6", breaches=tuple(breaches), undecided=undecided)
     answered, late = _unanswered(view)
     probed, failed = _failed_probes(view) if not undecided else (0, [])
     return Finding(
         guarantee="G6",
-        applicable=True,
         judged=answered + probed,
         breaches=tuple(breaches + late + failed),
         undecided=undecided,
@@ -257,7 +256,7 @@ def isolation(view: HistoryIndex) -> Finding:
     if not confined and stores_elsewhere(view.header, view.events):
         return Finding(guarantee="G7", applicable=False)
     if not confined or len(view.directories) < 2:
-        return Finding(guarantee="G7", applicable=True)
+        return Finding(guarantee="G7")
     # Not the time-out alone: a pause or an earlier fault of the call's own directory may still delay it.
     limit_ns = (view.header.storage_timeout_ms + view.header.answer_bound_ms) * MS
     for directory, call in view.calls():
@@ -288,7 +287,7 @@ def isolation(view: HistoryIndex) -> Finding:
         message = f"{what} while storage failed only in another directory ({fault.path})"
         cause = "never-answered" if view.timed_out(call) else "held-up" if late else "failed-along"
         breaches.append(breach_of(view, message, (fault.begin, call.invoke, call.done), None, cause))
-    return Finding(guarantee="G7", applicable=True, judged=judged, breaches=tuple(breaches))
+    return Finding(guarantee="G7", judged=judged, breaches=tuple(breaches))
 
 
 def _is_late(view: HistoryIndex, directory: Directory, call: RecordedCall, limit_ns: int) -> bool:

@@ -72,12 +72,9 @@ def _removals(view: HistoryIndex, path: WritePathIndex, key: Key, directory: Dir
 
 def _known_until(path: WritePathIndex, key: Key, moment: int) -> int:
     """The invocation of the last listing by a rollback or sweep that ended before an event; without one, that event."""
-    known = -1
-    for step in path.about(key, "rollback", "sweep"):
-        if step.invoke < moment:
-            for call in path.listings(step):
-                known = max(known, call.invoke if call.done <= moment else -1)
-    return known if known >= 0 else moment
+    steps = (step for step in path.about(key, "rollback", "sweep") if step.invoke < moment)
+    listings = (call for step in steps for call in path.listings(step))
+    return max((call.invoke for call in listings if call.done <= moment), default=moment)
 
 
 def _names(view: HistoryIndex, directory: Directory, before: int) -> Iterator[str]:
@@ -86,7 +83,7 @@ def _names(view: HistoryIndex, directory: Directory, before: int) -> Iterator[st
     A marker that an earlier deletion removed does not count: a file that came later is a late write.
     """
     if view.reads:
-        since = max((deletion.settled for deletion in directory.deletions if deletion.invoke < before), default=-1)
+        since = directory.settled_before(before)
         yield from (call.name for call in directory.answers if since < call.invoke and call.done < before)
     elif directory.path in view.rest.homes:
         spans = view.rest.homes[directory.path].spans
@@ -115,7 +112,7 @@ def _no_residue(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[Bre
             left = _left_by(view, path, key, write, last, residues)
             if left is None or (decided and not left):
                 continue
-            if not _undisturbed(view, write):
+            if not _undisturbed(view, write, write.committed):
                 if left:
                     view.excuse("fault-in-write")
                 continue
@@ -155,7 +152,7 @@ def _own_residue(view: HistoryIndex, path: WritePathIndex, ends: dict[Key, int],
         if until is None or _last_action(view, path, write.key) > done:
             continue
         left = residues[until].get(write.key, [])
-        if not calm(view, write.begin.invoke, until, write.begin.process, f"{write.key[0]}{TEMP}{write.key[1]}"):
+        if not _undisturbed(view, write, until):
             if left:
                 view.excuse("fault-in-write")
             continue
@@ -205,9 +202,8 @@ def _left_by(
     return sorted(home.present) if home is not None and home.begun and home.begun[-1] >= at else None
 
 
-def _undisturbed(view: HistoryIndex, write: ObservedWrite) -> bool:
-    begin = write.begin
-    return calm(view, begin.invoke, write.committed, begin.process, f"{write.key[0]}{TEMP}{write.key[1]}")
+def _undisturbed(view: HistoryIndex, write: ObservedWrite, until: int) -> bool:
+    return calm(view, write.begin.invoke, until, write.begin.process, f"{write.key[0]}{TEMP}{write.key[1]}")
 
 
 def _still_deleting(view: HistoryIndex, path: WritePathIndex, key: Key, write: ObservedWrite) -> bool:
@@ -225,10 +221,11 @@ def _last_action(view: HistoryIndex, path: WritePathIndex, key: Key) -> int:
     directory = path.directory(key)
     creates = directory.creates if directory else []
     acts = [path.last_put.get(key, -1)]
-    acts += [index for call in creates for index in (call.invoke, call.done) if index != NEVER]
+    for call in creates:
+        acts += [call.invoke, call.done]
     for step in path.about(key, "attempt"):
-        acts += [step.invoke] if step.done == NEVER else [step.invoke, step.done]
-    last = max(acts)
+        acts += [step.invoke, step.done]
+    last = max(act for act in acts if act != NEVER)
     for put in path.marker_puts(key, last):
         open_ = (c for c in creates if put < c.done or c.outcome != "ok" or view.may_act_again(c))
         if any(call.invoke < put for call in open_):

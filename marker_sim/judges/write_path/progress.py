@@ -39,14 +39,14 @@ def writes_go_on(view: HistoryIndex) -> Finding:
     judged = 0
     breaches: list[Breach] = []
     for write in _attempted(view):
-        reason, found = write.verdict()
-        if reason:
-            view.excuse(reason)
+        found = write.verdict()
+        if isinstance(found, str):
+            view.excuse(found)
             continue
         judged += 1
         if found is not None:
             breaches.append(found)
-    return Finding(guarantee="G25", applicable=True, judged=judged, breaches=tuple(breaches))
+    return Finding(guarantee="G25", judged=judged, breaches=tuple(breaches))
 
 
 def _attempted(view: HistoryIndex) -> Iterator[_Attempted]:
@@ -75,8 +75,8 @@ class _Attempted:
     def __init__(self, view: HistoryIndex, process: str, key: Key, low: int, until: int) -> None:
         self.view, self.process, self.key, self.low, self.until = view, process, key, low, until
 
-    def verdict(self) -> tuple[str, Breach | None]:
-        """The name of the excuse, "" for none; and a breach, or None for a write that completed."""
+    def verdict(self) -> str | Breach | None:
+        """The name of an excuse, or a breach; None for a write that completed."""
         view, exit_ = self.view, self.view.exits.get(self.process, NEVER)
         ended = self.low <= exit_ < self.until
         if ended and view.events[exit_].error != APPLICATION_ENDED:
@@ -87,19 +87,19 @@ class _Attempted:
         for event in view.given_up:
             if event.process == self.process and self.low <= event.index < self.until:
                 if event.value == "abandoned":
-                    return "abandoned-as-planned", None
+                    return "abandoned-as-planned"
                 return self._failed(event.index, f"gave up a write: {event.error}")
         if any(s.operation == "commit" and s.outcome == "ok" for s in self.steps):
-            return "", None
+            return None
         if any(
             f.process == self.process and f.kind in DEADLY and self.low <= f.begin < self.until for f in view.faults
         ):
-            return "driver-died", None
+            return "driver-died"
         if self.until == NEVER and not ended:
             return self._hung(min(view.phase("end"), view.end - 1), "run-ended")
         how = "ended its application" if ended else "began its next write"
         at = min(exit_, self.until)
-        return "", self._breach(f"{how} and had neither committed nor given up this one", self.low, at)
+        return self._breach(f"{how} and had neither committed nor given up this one", self.low, at)
 
     @cached_property
     def steps(self) -> list[WriteStep]:
@@ -107,33 +107,32 @@ class _Attempted:
         own = (s for s in self.view.steps if s.process == self.process and s.operation != "attempt")
         return sorted(step for step in own if self.low <= step.invoke < self.until)
 
-    def _failed(self, at: int, how: str) -> tuple[str, Breach | None]:
+    def _failed(self, at: int, how: str) -> str | Breach:
         """The excuse or the breach of a write whose driver ended or gave up at an event."""
         view = self.view
         bad = [step for step in self.steps if step.outcome != "ok" and step.done <= at]
         if bad:
             step = bad[-1]
-            own = of_its_own(view, step)
-            reason = "" if own else self._touched(step.invoke, step.done, frozenset())
-            return reason, None if reason else self._breach(how, step.invoke, at)
+            reason = "" if of_its_own(view, step) else self._touched(step.invoke, step.done, frozenset())
+            return reason or self._breach(how, step.invoke, at)
         if view.events[at].operation == "exited":
-            return "", self._breach(f"{how}, and no step of its write had failed", at)
+            return self._breach(f"{how}, and no step of its write had failed", at)
         dropped = self._never_tried_again(at)
         if dropped is not None:
-            return "", self._breach(f"{how}, and a task that failed was never tried again", dropped, at)
+            return self._breach(f"{how}, and a task that failed was never tried again", dropped, at)
         if view.header.world == "simulated":  # In other worlds a busy machine can be the reason.
             idle_ns = self._executors.idle_ns(last := self._last_act(at), at)
             if idle_ns > view.header.answer_bound_ms * MS and not self._waits(at):
                 what = f"{how}, and had done nothing for {idle_ns / 1e9:.0f} s while an executor was idle"
-                return "", self._breach(what, last, at)
+                return self._breach(what, last, at)
         failed = [a for a in self._attempts(at) if a.outcome != "ok" and a.done <= at]
         reasons = [self._touched(a.invoke, a.done, frozenset({a.process})) for a in failed]
         for attempt, reason in zip(failed, reasons, strict=True):
             if not reason:
-                return "", self._breach(f"{how}, and no fault touched an attempt that failed", attempt.invoke, at)
+                return self._breach(f"{how}, and no fault touched an attempt that failed", attempt.invoke, at)
         under_way = (self._touched(a.invoke, at, frozenset({a.process})) for a in self._attempts(at) if a.done > at)
         reason = reasons[0] if reasons else self._of_tasks(at) or next(filter(None, under_way), "")
-        return reason, None if reason else self._breach(f"{how}, although no fault explains it", self.low, at)
+        return reason or self._breach(f"{how}, although no fault explains it", self.low, at)
 
     def _never_tried_again(self, at: int) -> int | None:
         """The end of the last attempt of a task that failed before an event and was wrongly not retried, or None.
@@ -156,7 +155,7 @@ class _Attempted:
                 return over
         return None
 
-    def _hung(self, at: int, until_then: str) -> tuple[str, Breach | None]:
+    def _hung(self, at: int, until_then: str) -> str | Breach:
         """The excuse or the breach of a write not finished at an event; until_then: the excuse while it is active.
 
         In virtual time, where no busy machine can be the reason, an active write without a fault since its begin also
@@ -168,19 +167,18 @@ class _Attempted:
         quiet_ns = view.time_ns(at) - view.time_ns(last)
         patience_ns = self._patience_ns(at)
         if quiet_ns >= patience_ns:
-            reason = self._touched(last, at, executors)
             message = f"hangs: its write had no event after event {last} for {quiet_ns / 1e9:.0f} s"
-            return reason, None if reason else self._breach(message, last, at)
+            return self._touched(last, at, executors) or self._breach(message, last, at)
         if until_then == "run-ended" or view.header.world != "simulated":
-            return until_then, None
+            return until_then
         if self._touched(self.low, at, executors) or self._of_tasks(at):
-            return until_then, None
+            return until_then
         done = {self._task(a): a.done for a in reversed(self._attempts(at)) if a.outcome == "ok" and a.done < at}
         times = [view.time_ns(index) for index in (self.low, *sorted(done.values()), at)]
         if max(later - earlier for earlier, later in pairwise(times)) < patience_ns:
-            return until_then, None
+            return until_then
         took_s = (times[-1] - times[0]) / 1e9
-        return "", self._breach(f"had not completed a write after {took_s:.0f} s without a fault", self.low, at)
+        return self._breach(f"had not completed a write after {took_s:.0f} s without a fault", self.low, at)
 
     def _last_act(self, at: int) -> int:
         """The last event before `at` of the driver, its executors or a server in the table; without one, the begin."""
@@ -220,10 +218,9 @@ class _Attempted:
         return event.process in self._servers and (event.path or "").startswith(f"{self.key[0]}/")
 
     def _attempts(self, at: int) -> list[WriteStep]:
-        view = self.view
         return sorted(
             s
-            for s in view.steps
+            for s in self.view.steps
             if s.operation == "attempt" and (s.table, s.instant) == self.key and self.low < s.invoke < at
         )
 
@@ -262,9 +259,7 @@ class _Attempted:
         """
         view = self.view
         attempts = [s for s in view.steps if s.operation == "attempt"]
-        begun = {(s.table, s.instant) for s in view.steps if s.operation == "begin" and s.process == self.process}
-        own = {s.process for s in attempts if (s.table, s.instant) in begun}
-        others = {s.process for s in attempts} - own
+        others = {s.process for s in attempts} - self._executors.attempts.keys()
         since = min((step.invoke for step in view.steps if step.process == self.process), default=self.low)
         for fault in view.faults:
             if fault.cls != "client" or not since <= fault.begin <= at or fault.kind in _HARMLESS:
@@ -291,7 +286,7 @@ class _Attempted:
 
 
 class Executors:
-    """The executors that made attempts for a driver's writes: how long at least one of them was idle.
+    """The executors that made `attempts` for a driver's writes: how long at least one of them was idle.
 
     One is idle from its first attempt to its death while none of its attempts is under way and it is not paused. One
     that has made no attempt yet leaves no trace in a history, so it is never idle.
@@ -300,15 +295,15 @@ class Executors:
     def __init__(self, view: HistoryIndex, driver: str) -> None:
         self._view, self._driver = view, driver
         begun = {(s.table, s.instant) for s in view.steps if s.operation == "begin" and s.process == driver}
-        self._attempts: dict[str, list[WriteStep]] = {}
+        self.attempts: dict[str, list[WriteStep]] = {}
         for step in sorted(view.steps):
             if step.operation == "attempt" and (step.table, step.instant) in begun:
-                self._attempts.setdefault(step.process, []).append(step)
+                self.attempts.setdefault(step.process, []).append(step)
 
     def idle_ns(self, low: int, high: int) -> int:
         """The time between two events in which the driver ran and at least one executor was idle."""
         idle: list[Span] = []
-        for process, attempts in self._attempts.items():
+        for process, attempts in self.attempts.items():
             alive = max(low, attempts[0].invoke), min(high, self._view.ended(process))
             busy = [(step.invoke, self.over(step)) for step in attempts]
             idle += _outside(alive, [*busy, *self._pauses(process)])

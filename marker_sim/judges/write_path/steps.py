@@ -27,11 +27,11 @@ def judge_of_writes(guarantee: str, check: Check) -> Callable[[HistoryIndex], Fi
             return Finding(guarantee=guarantee, applicable=False)
         if view.header.witness != "effects":
             undecided = "storage was read now and then, so the order of its changes is not known"
-            return Finding(guarantee=guarantee, applicable=True, undecided=undecided)
+            return Finding(guarantee=guarantee, undecided=undecided)
         count, breaches = check(view, view.writes)
         # The order of presence comes from sets of names and differs between processes; that of a verdict must not.
         breaches.sort(key=lambda breach: (breach.evidence, breach.message))
-        return Finding(guarantee=guarantee, applicable=True, judged=count, breaches=tuple(breaches))
+        return Finding(guarantee=guarantee, judged=count, breaches=tuple(breaches))
 
     return judged
 

@@ -80,4 +80,4 @@ def advised(findings: Iterable[TableFinding], *, harmful: bool) -> list[TableFin
 
 def _group(path: str) -> tuple[str, str]:
     file = parse_table_file(path)
-    return (file.partition, file.file_id) if file is not None else ("", path)
+    return file[:2] if file is not None else ("", path)

@@ -144,8 +144,7 @@ def audit_table(
         )
         if part is main:
             sizes = [file.size for file in stored.values()]
-        of_part = part.judge(at_rest)
-        of_part = [_below(part.root, finding) for finding in of_part]
+        of_part = [_below(part.root, finding) for finding in part.judge(at_rest)]
         findings += _of_metadata(of_part, pending) if part.of_metadata else of_part
         pending = frozenset(instants.unfinished)
         unknown += sum(claim.file is None for claim in instants.claims.values())

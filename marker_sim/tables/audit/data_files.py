@@ -161,20 +161,18 @@ def _judge_unnamed(table: TableAtRest, file: StoredFile, result: JudgedFiles) ->
         return
     if path in instants.saying("appended"):
         return
-    owner: str | None = name.instant
-    if instants.bears_base(name):
-        if table.metadata or path in instants.saying("undone"):
-            return
-        owner = table.owner(path)
-        if owner is None:
-            result.doubt("unnamed-data-file", "the log file cannot be read", path)
-            return
-        if owner == "":  # It has no readable block; a writer creates the file before its first block.
-            message = "The log file has no whole block and no commit names it; it holds no rows."
-            found = damage("unnamed-data-file", name.instant, path, message, (f"stored: {file.size} bytes",))
-            result.findings.append(replace(found, level=Level.NOTE))
-            return
-    assert owner is not None
+    bears_base = instants.bears_base(name)
+    if bears_base and (table.metadata or path in instants.saying("undone")):
+        return
+    owner = table.owner(path) if bears_base else name.instant
+    if owner is None:
+        result.doubt("unnamed-data-file", "the log file cannot be read", path)
+        return
+    if owner == "":  # It has no readable block; a writer creates the file before its first block.
+        message = "The log file has no whole block and no commit names it; it holds no rows."
+        found = damage("unnamed-data-file", name.instant, path, message, (f"stored: {file.size} bytes",))
+        result.findings.append(replace(found, level=Level.NOTE))
+        return
     beside = any(entry.instant == owner for entry in instants.saying("beside").get(path, ()))
     if beside or (table.metadata and name.log):
         return

@@ -13,6 +13,8 @@ from enum import StrEnum
 from typing import Any
 
 SCHEMA = 1
+# What a row of audit.json and of findings.parquet has as text, besides its evidence.
+COLUMNS = ("kind", "level", "instant", "path", "message", "next_step")
 
 
 class Level(StrEnum):
@@ -77,15 +79,7 @@ class TableFinding:
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON-ready form, as in audit.json."""
-        return {
-            "kind": self.kind,
-            "level": self.level.value,
-            "instant": self.instant,
-            "path": self.path,
-            "message": self.message,
-            "next_step": self.next_step,
-            "evidence": list(self.evidence),
-        }
+        return {name: getattr(self, name) for name in COLUMNS} | {"evidence": list(self.evidence)}
 
 
 def damage(kind: str, instant: str, path: str, message: str, evidence: Iterable[str]) -> TableFinding:

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from marker_sim.report.table import print_line
 from marker_sim.report.templates import render
-from marker_sim.tables.audit.findings import Level, TableFinding, TableReport
+from marker_sim.tables.audit.findings import COLUMNS, Level, TableFinding, TableReport
 
 SHOWN_PER_KIND = 5
 SHOWN_ON_PAGE = 500
@@ -85,8 +85,7 @@ def write_report(report: TableReport, directory: Path) -> None:
 
     from marker_sim.report.columns import write_rows
 
-    columns = dict.fromkeys(("kind", "level", "instant", "path", "message", "next_step"), pa.string())
-    columns["evidence"] = pa.list_(pa.string())
+    columns = {**dict.fromkeys(COLUMNS, pa.string()), "evidence": pa.list_(pa.string())}
     write_rows(directory / "findings.parquet", columns, (finding.as_dict() for finding in report.findings))
     (directory / "audit.html").write_text(render_audit(report), encoding="utf-8", errors="backslashreplace")
 
