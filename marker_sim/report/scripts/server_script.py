@@ -9,8 +9,8 @@ refused in a sentence.
 
 from __future__ import annotations
 
+import json
 import pprint
-from collections.abc import Iterable
 from importlib.resources import files
 from typing import Any
 
@@ -28,9 +28,6 @@ from marker_sim.targets.hudi import SETTINGS, launcher_of, service_command
 from marker_sim.targets.target import ServerOptions
 from marker_sim.worlds.door.table import MACHINES, numbers
 
-BOUND_S = 15
-CLIENTS_S = 8
-TRIES, ENOUGH = 10, 3  # For a plan that depends on timing: number of tries, and of required violations.
 WAITING = frozenset(("G6", "G7"))  # A try that shows one of them takes long.
 LOST = frozenset(("G1", "G2", "G3", "G4", "G11"))  # A lost name breaks one of them, depending on when it is noticed.
 JUDGED = tuple(f"G{number}" for number in range(1, 13))
@@ -46,12 +43,6 @@ _SCRIPTS = Environment(
     block_start_string="@%",
     block_end_string="%@",
 )
-_HOW = (
-    "It needs Python 3.11 on Linux, and nothing else. It listens on 127.0.0.1, works in a new directory (KEEP=1 keeps",
-    "it) and ends what it started. Exit codes: 1 violated, 0 held, 3 a step could not be done.",
-)
-_AT_FILES = "Calls of the server on its files stop at this script, by a seccomp listener, which Linux has since 5.19."
-_AT_S3 = "The server reaches S3 through this script, which refuses the requests that are named above."
 
 
 def versions_of(failure: StoredPlan) -> str:
@@ -63,7 +54,7 @@ def versions_of(failure: StoredPlan) -> str:
 
 
 def head_of(failure: StoredPlan) -> tuple[str, ...]:
-    """The first lines of every script: the guarantee, the source of the promise, the versions and the plan."""
+    """The first lines of every script: guarantee, source of the promise, versions, plan, and an empty one."""
     return (
         f"{failure.title} is broken" + (f": {failure.message}" if failure.message else ""),
         "",
@@ -72,6 +63,7 @@ def head_of(failure: StoredPlan) -> tuple[str, ...]:
         f"Seen with: {versions_of(failure)}" + (f"; {failure.often}" if failure.often else ""),
         "",
         *plan_sentences(failure.own_plan),
+        "",
     )
 
 
@@ -87,37 +79,33 @@ def server_script(failure: StoredPlan) -> str:
     hudi, s3 = failure.sut.partition(":")[0] == HUDI, plan.storage == "s3"
     faults_ms = sum(fault.settings.for_ms + max(0, fault.settings.restart_ms) for fault in plan.faults)
     start, prepared = _start_of_hudi(failure.version, s3) if hudi else (server.start, {})
-    values = {
-        "guarantee": failure.guarantee,
-        "title": failure.title,
-        "claims": by_number(claims),
-        "places": list(plan.directories),
-        "start": start,
-        "files": prepared,
-        "reader": server.reader,
-        "at_answers": bool(claims & {"G1", "G2"}) and not server.reader,
-        "scheme": server.dir_format or "s3a",
-        "form": "file:" if server.dir_format == "file" else "",
-        "known": _known(plan),
-        "due": list(steps.due),
-        "at_calls": faults_at_calls(plan),
-    }
+    at_calls = faults_at_calls(plan)
     return render_script(
         "server_script.py.j2",
-        head=in_docstring(_head(failure, hudi, s3)),
-        tries=1 if steps.alone else TRIES,
-        enough=1 if claims <= WAITING else ENOUGH,
+        head=head_of(failure),
+        guarantee=failure.guarantee,
+        title=failure.title,
+        claims=by_number(claims),
+        places=list(plan.directories),
+        start=start,
+        files=prepared,
+        reader=server.reader,
+        at_answers=bool(claims & {"G1", "G2"}) and not server.reader,
+        scheme=server.dir_format or "s3a",
+        form="file:" if server.dir_format == "file" else "",
+        known=_known(plan),
+        due=list(steps.due),
+        at_calls=at_calls,
+        alone=steps.alone,
+        waiting=claims <= WAITING,
         threads=plan.num_threads,
         interval_ms=plan.interval_ms,
-        bound_ms=BOUND_S * 1000,
-        wait_s=BOUND_S + 2 + faults_ms // 1000,
-        clients_s=CLIENTS_S,
+        faults_ms=faults_ms,
         hudi=hudi,
         s3=s3,
         steps=steps.text,
-        door="" if s3 or not values["at_calls"] else door_program(),
-        front=s3 and bool(values["at_calls"]),
-        **{name: literal(value) for name, value in values.items()},
+        door=bool(at_calls) and not s3,
+        front=bool(at_calls) and s3,
     )
 
 
@@ -129,20 +117,14 @@ def literal(value: object) -> str:
     return "".join(letter if letter.isascii() else ascii(letter)[1:-1] for letter in text)
 
 
-def in_docstring(lines: Iterable[str]) -> list[str]:
-    """The lines as they may stand in the docstring of a script."""
-    return [printable(line).replace('"""', "'''") for line in lines]
-
-
-def door_program() -> str:
-    """The part of a script at which calls of a program stop, with the numbers of the calls that the door knows."""
-    known = {machine.name: (machine.audit, numbers(machine)) for machine in MACHINES}
-    return render_script("door.j2", machines=literal(known)).rstrip("\n")
-
-
 def render_script(template: str, **content: Any) -> str:
-    """A script from its template, in which values are literals already."""
+    """A script from its template, which writes values as literals of its language."""
     return _SCRIPTS.get_template(template).render(**content)
+
+
+# JSON has the escapes of Java's literals, for what is no letter of ASCII as well.
+_SCRIPTS.filters |= {"literal": literal, "java": json.dumps, "printable": printable}
+_SCRIPTS.globals |= {"machines": {machine.name: (machine.audit, numbers(machine)) for machine in MACHINES}}
 
 
 def _problem(failure: StoredPlan) -> str:
@@ -157,31 +139,6 @@ def _problem(failure: StoredPlan) -> str:
         if why:
             return f"{why} ({fault.kind.value} of {fault.target or 'any process'})"
     return ""
-
-
-def _head(failure: StoredPlan, hudi: bool, s3: bool) -> list[str]:
-    """The text at the beginning of the script."""
-    settings = [
-        "Set BUNDLE to the Hudi bundle jar (hudi-spark3.5-bundle_2.12-VERSION.jar), JARS to the class path of Spark's"
-        " own jars (for example '.../pyspark/jars/*'); java, 17 or later, is taken from PATH."
-        if hudi
-        else "Set START to the command of another server; {port}, {storage}, {workdir}, {threads} and {interval_ms} are"
-        " filled in."
-    ]
-    if s3:
-        more = ", and S3A to the class path of hadoop-aws and aws-java-sdk-bundle" if hudi else ""
-        settings.append(
-            "It was found on S3: set ENDPOINT to one, BUCKET to an empty bucket of it, AWS_ACCESS_KEY_ID and"
-            f" AWS_SECRET_ACCESS_KEY{more}. Without ENDPOINT a local directory is the storage."
-        )
-    return [
-        *head_of(failure),
-        "",
-        *settings,
-        f"TRIES is how often the steps are tried, or until {ENOUGH} tries showed it; {TRIES} where luck is needed.",
-        *_HOW,
-        *([_AT_S3 if s3 else _AT_FILES] if faults_at_calls(failure.own_plan) else []),
-    ]
 
 
 def _start_of_hudi(version: str, s3: bool) -> tuple[str, dict[str, str]]:

@@ -10,19 +10,16 @@ deaths, and judges what the timeline, the files and the rows show.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from marker_sim.campaign.stored_plan import StoredPlan
-from marker_sim.faults import Fault
 from marker_sim.plan import Plan
-from marker_sim.report.scripts.server_script import head_of, in_docstring, literal, render_script
-from marker_sim.tables.entries import WRITE_KEY
-from marker_sim.worlds.spark.hudi.java_driver import effect_of, java_options
+from marker_sim.report.scripts.server_script import render_script
+from marker_sim.worlds.interceptor import ArmedFault
+from marker_sim.worlds.spark.hudi.java_driver import effect_of, told_of
 from marker_sim.worlds.spark.hudi.settings import FILE_LOCK, GATE_LOCK
-from marker_sim.worlds.spark.hudi.steps import call_of
 from marker_sim.worlds.spark.hudi.writers import HEALED, writer_name
-from marker_sim.worlds.spark.session import JVM
 
 JUDGED = ("G15", "G24", "G25", "G26", "G28", "G29")
 # Of a guarantee, and of a violation whose message has the words: the title for a tracker, and what it means to users.
@@ -43,42 +40,26 @@ _IMPACTS = (
     ("G29", "was completed", "A completed commit is rolled back by another writer", "the timeline has both"),
     ("G29", "", "A write is rolled back while its heartbeat is alive", "a write that is alive is undone"),
 )
-_HOW = (
-    "It needs Linux, Python 3.11 and a JDK 17, and CLASSPATH with these jars, as Maven has them:",
-    "  org.apache.hudi:hudi-java-client:{version} (its jar alone)",
-    "  org.apache.hudi:hudi-spark3.5-bundle_2.12:{version}",
-    "  those of Spark 3.5 (of the package pyspark: '.../pyspark/jars/*')",
-    "Each writer is a process. One goes on at a time, until it is paused, waits for the lock or is over. A long pause",
-    "is SIGSTOP until its heartbeat is old, then SIGCONT. The lock is one of the operating system, on a file. The",
-    "script works in a new folder, which it removes (KEEP=FOLDER copies it), and leaves no process; TRIES is how often",
-    "it tries at most (5). Exit codes: 1 violated, 0 held, 3 a step could not be done.",
-)
 
 
-def writers_script(failure: StoredPlan, version: str, schema: str) -> str:
-    """The script of a failure whose plan has several writers. schema: how the version calls a table's schema."""
+def writers_script(failure: StoredPlan, table: Mapping[str, Any]) -> str:
+    """The script of a failure whose plan has several writers. table: what programs of every kind have of it."""
     plan = failure.own_plan
-    options = {name: value for name, value in java_options(plan, version).items() if value != WRITE_KEY}
     lock = "hoodie.write.lock.provider"
-    options[lock] = {GATE_LOCK: "Writer$FileLock", FILE_LOCK: "Writer$HudiLock"}[options[lock]]
+    locks = {GATE_LOCK: "Writer$FileLock", FILE_LOCK: "Writer$HudiLock"}
     writers = _rows(plan)
-    also = (*failure.also, "G24") if failure.guarantee == "G26" else failure.also  # Rows of a lost commit are lost.
-    values = {
-        "options": options,
+    # Rows of a lost commit are lost.
+    lost = ["G24"] if failure.guarantee == "G26" and "G24" not in failure.also else []
+    content = {
+        **table,
+        "options": table["options"] | {lock: locks[table["options"][lock]]},
         "first": list(_groups(plan, [*(name for name, _ in writers), "later"])),
         "writers": writers,
         "later": [_key(*HEALED, "later")],
-        "stops": [_stop(fault) for fault in plan.faults],
-        "claims": [failure.guarantee, *(each for each in JUDGED if each in also)],
-        "jvm": JVM.split(),
+        "claims": [*table["claims"], *lost],
+        "stops": [told_of(ArmedFault(fault)) | {"writer": fault.target} for fault in plan.faults],
     }
-    return render_script(
-        "writers_script.py.j2",
-        head=in_docstring((*head_of(failure), "", *(line.format(version=version) for line in _HOW))),
-        title=failure.title,
-        program=render_script("writers_script.java.j2", table_schema=schema),
-        **{name: literal(value) for name, value in values.items()},
-    )
+    return render_script("writers_script.py.j2", **content)
 
 
 def impact_of(failure: StoredPlan) -> tuple[str, str]:
@@ -115,14 +96,3 @@ def _groups(plan: Plan, owners: list[str]) -> Iterator[list[tuple[str, str]]]:
     for name in sorted({group for _, group in places}):
         own = sorted(partition for partition, group in places if group == name)
         yield [_key(partition, name, owner) for partition in own for owner in owners]
-
-
-def _stop(fault: Fault) -> dict[str, Any]:
-    call = call_of(fault)
-    return {
-        "writer": fault.target,
-        "operations": " ".join(call.operations),
-        "path": call.pattern,
-        "n": call.n,
-        "does": effect_of(fault),
-    }
