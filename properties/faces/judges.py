@@ -9,7 +9,7 @@ from marker_sim.judges.baselines.baseline import (
     parse_baseline,
     shipped_baselines,
 )
-from marker_sim.judges.black_box import JUDGES
+from marker_sim.judges.black_box import JUDGES, OF_FUTURES
 from marker_sim.judges.black_box.futures import leaves
 from marker_sim.judges.findings import Breach, Finding
 from marker_sim.judges.guarantees import ALL, BY_ID, GUARANTEES

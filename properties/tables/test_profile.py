@@ -6,7 +6,7 @@ import pytest
 
 from marker_sim.faults import FAULT_CLASSES
 from marker_sim.judges import judge
-from properties.faces.judges import ALL, JUDGES, load_profile
+from properties.faces.judges import ALL, JUDGES, OF_FUTURES, load_profile
 from properties.faces.outcome import Statistics, failures_in, overall
 from properties.tables.frozen import TABLE, TABLES, Writes, at_rest, frozen
 
@@ -16,7 +16,7 @@ def test_every_guarantee_is_spoken_of_and_those_of_tables_are_applicable() -> No
     for guarantee in sorted(ALL):
         promise = profile.promise(guarantee, "timeline", "s3", "client")
         assert promise.source, guarantee
-        assert promise.applicable == (guarantee in JUDGES), guarantee
+        assert promise.applicable == (guarantee in JUDGES | OF_FUTURES), guarantee
     promised = {under for under in FAULT_CLASSES if profile.promise("G18", "direct", "local", under).promised}
     assert promised == set(FAULT_CLASSES) - {"client", "storage", "power-loss"}
 
