@@ -1,0 +1,338 @@
+"""How many planted defects of how several writers share a table are caught: Hudi's jars with one source file changed.
+
+    python benchmarks/planted_writers.py --out DIR [--budget 120s] [--seed 1] [--writers 3] [--jobs 2] [--only NAME ...]
+
+The defects are in planted_writers.toml. Each is built as a folder that `--sut hudi-java:FOLDER` accepts: the changed
+classes are in the client's jar, which comes first on the class path. The control is built in the same way from the same
+sources, unchanged. Runs are those of `marker-sim verify --sut hudi-java:FOLDER --writers N`, in the same order by the
+same seed; for each guarantee that is broken, the first plans are made smaller (a fault less, a short pause for a death
+or for one past the heartbeat) as long as they break it.
+
+Unchanged Hudi breaks guarantees too, by writers that pause past their heartbeat. So a failure counts as `caught` when
+1. its plan, given to unchanged Hudi, does not break that guarantee, in REPEATS runs, and
+2. it needs no pause past a heartbeat and no death, or the campaign of unchanged Hudi (same seed, same budget) has no
+   failure of that guarantee in the same words.
+`only-1` is a failure for which the second does not hold: a plan tells the two apart, a reader of the report could not.
+
+Needs javac. Fetches Hudi's sources and Lombok, which they are compiled with, into the cache of marker-sim.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import json
+import shutil
+import subprocess
+import tempfile
+import time
+import tomllib
+import zipfile
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+from marker_sim.cli.request import parse_duration, parse_request
+from marker_sim.faults import Fault, FaultKind
+from marker_sim.outcome.failure import Failure, cause_link, failures_in
+from marker_sim.plan import Plan
+from marker_sim.surroundings.files import cache_directory
+from marker_sim.targets.hudi import bundle
+from marker_sim.targets.hudi_java import client
+from marker_sim.targets.hudi_java_runs import DrawnPoint
+from marker_sim.targets.jvm.bundles import CENTRAL, Jars
+from marker_sim.targets.jvm.hudi_java_writers import SHORT_MS, WriterRuns, _shown
+from marker_sim.worlds.spark.outcome import SparkRun
+
+LIST = Path(__file__).with_suffix(".toml")
+LOMBOK = Jars(what="Lombok", coordinates=("org.projectlombok:lombok:1.18.36",))
+# What the bundle has under another name than the sources.
+RELOCATED = {"import com.codahale.": "import org.apache.hudi.com.codahale."}
+CONTROL = "unchanged"
+REPEATS = 2
+SMALLER_MAX = 2  # Failures of a guarantee in the same words that are made smaller and given to unchanged Hudi.
+TROUBLES_MAX = 5
+LONG_S = "6h"  # The loop has its own clock.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Defect:
+    """One planted defect. changes: what is replaced in its source file, and by what."""
+
+    name: str
+    room: str
+    artifact: str
+    file: str
+    breaks: tuple[str, ...]
+    changes: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A failure of a campaign: of which run, after how long, by which plan made smaller. link: its words."""
+
+    guarantee: str
+    message: str
+    link: str
+    number: int
+    after_s: float
+    plan: Plan
+    words: str
+    quiet: bool
+
+
+def defects() -> tuple[str, tuple[Defect, ...]]:
+    """The version of Hudi and its planted defects."""
+    told = tomllib.loads(LIST.read_text())
+    return told["version"], tuple(
+        Defect(
+            name=each["name"], room=each["class"], artifact=each["artifact"], file=each["file"],
+            breaks=tuple(each["breaks"]), changes=tuple((one["old"], one["new"]) for one in each["change"]),
+        )
+        for each in told["defect"]
+    )  # fmt: skip
+
+
+def sources(artifact: str, version: str) -> Path:
+    """The jar with the sources of an artifact, fetched once; AssertionError when it is not what its sum says."""
+    path = cache_directory() / "jars" / f"org.apache.hudi_{artifact}-{version}-sources.jar"
+    if not path.is_file():
+        url = f"{CENTRAL}/org/apache/hudi/{artifact}/{version}/{artifact}-{version}-sources.jar"
+        with urlopen(url, timeout=60) as answer, urlopen(f"{url}.sha1", timeout=60) as digest:
+            body, wanted = answer.read(), digest.read().decode().split()[0]
+        assert hashlib.sha1(body, usedforsecurity=False).hexdigest() == wanted, f"{url} is not as its .sha1 says"
+        path.with_suffix(".part").write_bytes(body)
+        path.with_suffix(".part").replace(path)
+    return path
+
+
+def changed(text: str, changes: Sequence[tuple[str, str]], name: str) -> str:
+    """A source with some pieces replaced, each of which is there once."""
+    for old, new in changes:
+        assert text.count(old.strip("\n")) == 1, f"{name}: not once in its source: {old}"
+        text = text.replace(old.strip("\n"), new.strip("\n"))
+    for old, new in RELOCATED.items():
+        text = text.replace(old, new)
+    return text
+
+
+def build(version: str, name: str, files: Sequence[Defect], folder: Path) -> Path:
+    """A folder with the bundle and a client whose jar has the changed classes of some source files; made once."""
+    made = folder / f"hudi-java-client-{version}.jar"
+    if made.is_file() and made.stat().st_mtime > LIST.stat().st_mtime:
+        return folder
+    import pyspark
+
+    spark = Path(pyspark.__file__).parent / "jars"
+    (lombok,), (client_jar,), (bundle_jar,) = (jars.find(print) for jars in (LOMBOK, client(version), bundle(version)))
+    with tempfile.TemporaryDirectory() as scratch:
+        written, classes = [], Path(scratch) / "classes"
+        for each in files:
+            text = zipfile.Path(sources(each.artifact, version), each.file).read_text(encoding="utf-8")
+            path = Path(scratch) / "java" / each.file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(changed(text, each.changes, name), encoding="utf-8")
+            written.append(str(path))
+        subprocess.run(
+            ["javac", "-nowarn", "-Xlint:none", "--release", "11", "-g", *_processors(),
+             "-processorpath", str(lombok), "-cp", f"{lombok}:{bundle_jar}:{client_jar}:{spark}/*",
+             "-d", str(classes), *written],
+            check=True,
+        )  # fmt: skip
+        folder.mkdir(parents=True, exist_ok=True)
+        link = folder / f"hudi-spark3.5-bundle_2.12-{version}.jar"
+        link.unlink(missing_ok=True)
+        link.symlink_to(bundle_jar)
+        part = made.with_suffix(".part")
+        shutil.copyfile(client_jar, part)
+        with zipfile.ZipFile(part, "a", zipfile.ZIP_DEFLATED) as jar:
+            for path in sorted(classes.rglob("*.class")):
+                jar.write(path, path.relative_to(classes).as_posix())
+        part.replace(made)
+    return folder
+
+
+def _processors() -> list[str]:
+    """What javac must be told to run annotation processors from Java 23 on."""
+    words = subprocess.run(["javac", "-version"], capture_output=True, text=True, check=True).stdout.split()
+    return ["-proc:full"] if int(words[-1].partition(".")[0]) >= 23 else []
+
+
+@contextlib.contextmanager
+def opened(folder: Path, given: argparse.Namespace) -> Iterator[tuple[WriterRuns, Any]]:
+    """The runs of several writers by a built Hudi, and the profile that is promised."""
+    with tempfile.TemporaryDirectory() as report:
+        request = parse_request(
+            argv=(), sut=f"hudi-java:{folder}", mode=given.mode, storage=None, budget=LONG_S, seed=given.seed,
+            guarantees=None, profile=None, expect=None, report=report, writers=str(given.writers),
+        )  # fmt: skip
+        request = replace(request, report=Path(report))
+        with request.target.real_runs(request, lambda line: None) as runs:
+            assert isinstance(runs, WriterRuns)
+            yield runs, request.profile
+
+
+def broken_in(played: SparkRun, profile: Any) -> dict[str, Failure]:
+    """The first failure of each guarantee in a run."""
+    found: dict[str, Failure] = {}
+    for kind, failure in failures_in(played.history, played.findings or (), profile).items():
+        found.setdefault(kind.guarantee, failure)
+    return found
+
+
+def campaign(folder: Path, given: argparse.Namespace) -> tuple[int, int, list[Shown], list[Shown]]:
+    """Runs, runs that the kit could not end, and failures of one campaign: all, and some with smaller plans."""
+    with opened(folder, given) as (runs, profile):
+        began, number, troubles, seen = time.monotonic(), 0, 0, list[tuple[int, float, Plan, dict[str, Failure]]]()
+        while time.monotonic() - began < parse_duration(given.budget, "--budget") and troubles < TROUBLES_MAX:
+            drawn = runs.draw({})
+            if drawn is None:
+                break
+            played, number = runs.play(drawn), number + 1
+            if played.interrupted:
+                break
+            if played.trouble or played.cut:
+                troubles += 1
+                print(f"{folder.name}: run {number}: {played.trouble or 'cut'}", flush=True)
+                continue
+            if broken := broken_in(played, profile):
+                seen.append((number, time.monotonic() - began, drawn.plan, broken))
+            runs.took(drawn, played, ())
+        every = [shown(failure, at, after_s, plan) for at, after_s, plan, broken in seen for failure in broken.values()]
+        asked = [smaller(runs, profile, each) for each in first_of(every)]
+        return number, troubles, every, asked
+
+
+def first_of(every: Sequence[Shown]) -> list[Shown]:
+    """Some failures of each guarantee and words, those without deaths and long pauses first."""
+    found, times = list[Shown](), defaultdict[str, int](int)
+    for each in sorted(every, key=lambda each: (not each.quiet, each.number)):
+        times[each.link] += 1
+        if times[each.link] <= SMALLER_MAX:
+            found.append(each)
+    return found
+
+
+def shown(failure: Failure, number: int, after_s: float, plan: Plan) -> Shown:
+    """A failure as a row of the table."""
+    link = str(cause_link(failure.guarantee, failure.kind.cause, failure.message))
+    return Shown(
+        guarantee=failure.guarantee, message=failure.message, link=link, number=number, after_s=after_s, plan=plan,
+        words=f"{plan.mode}, {len(plan.writes)} writers, {_shown(plan)}", quiet=is_quiet(plan),
+    )  # fmt: skip
+
+
+def is_quiet(plan: Plan) -> bool:
+    """Whether nobody dies or pauses past its heartbeat."""
+    return all(fault.kind is FaultKind.PAUSE and fault.settings.for_ms <= SHORT_MS for fault in plan.faults)
+
+
+def smaller(runs: WriterRuns, profile: Any, each: Shown) -> Shown:
+    """The failure by a plan with fewer or shorter pauses that breaks the guarantee still."""
+    plan, failure = each.plan, None
+    while True:
+        for less in less_of(plan):
+            broken = broken_in(play(runs, less), profile)
+            if each.guarantee in broken:
+                plan, failure = less, broken[each.guarantee]
+                break
+        else:
+            return each if failure is None else shown(failure, each.number, each.after_s, plan)
+
+
+def less_of(plan: Plan) -> Iterator[Plan]:
+    """The plan without one fault, and with a short pause instead of one."""
+    for at, fault in enumerate(plan.faults):
+        before, after = plan.faults[:at], plan.faults[at + 1 :]
+        yield replace(plan, faults=(*before, *after))
+        if not is_quiet(replace(plan, faults=(fault,))):
+            short = Fault.of(FaultKind.PAUSE, fault.target, fault.trigger, for_ms=SHORT_MS)
+            yield replace(plan, faults=(*before, short, *after))
+
+
+def play(runs: WriterRuns, plan: Plan) -> SparkRun:
+    """One run of a plan."""
+    return runs.play(DrawnPoint(number=0, plan=plan, point=None, words=""))
+
+
+def judged(name: str, folder: Path, control: Path, given: argparse.Namespace) -> dict[str, Any]:
+    """The campaign of one defect, and what unchanged Hudi does by the plans that broke something."""
+    runs, troubles, every, asked = campaign(folder, given)
+    alone = list[Shown]()
+    if asked and name != CONTROL:
+        with opened(control, given) as (unchanged, profile):
+            for each in asked:
+                again = (broken_in(play(unchanged, each.plan), profile) for _ in range(REPEATS))
+                if not any(each.guarantee in broken for broken in again):
+                    alone.append(each)
+    row = {"name": name, "runs": runs, "troubles": troubles, "all": [told(each) for each in every]}
+    row["alone"] = [told(each) for each in alone]
+    (Path(given.out) / f"{name}.json").write_text(json.dumps(row, indent=1))
+    print(
+        f"{name}: {runs} runs, {len(every)} failures, {len(alone)} of {len(asked)} plans that unchanged Hudi survives",
+        flush=True,
+    )
+    return row
+
+
+def told(each: Shown) -> dict[str, Any]:
+    """A failure as JSON."""
+    return {
+        "guarantee": each.guarantee, "message": each.message, "link": each.link, "number": each.number,
+        "after_s": round(each.after_s, 1), "words": each.words, "quiet": each.quiet, "plan": each.plan.to_dict(),
+    }  # fmt: skip
+
+
+def verdict(row: dict[str, Any], known: set[str]) -> tuple[str, str]:
+    """Whether a defect was caught, and by which failure."""
+    counted = [each for each in row["alone"] if each["quiet"] or each["link"] not in known]
+    word, rows = ("caught", counted) if counted else ("only-1" if row["alone"] else "escaped", row["alone"])
+    firsts: dict[str, dict[str, Any]] = {}
+    for each in rows:
+        firsts.setdefault(each["guarantee"], each)
+    return word, "; ".join(
+        f"{name} after {each['after_s']:.0f} s, run {each['number']} ({each['words']})" for name, each in firsts.items()
+    )
+
+
+def main() -> None:
+    """Build, run and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--budget", default="120s")
+    parser.add_argument("--seed", default="1")
+    parser.add_argument("--writers", default=3, type=int)
+    parser.add_argument("--mode", default="both")
+    parser.add_argument("--jobs", default=2, type=int)
+    parser.add_argument("--only", nargs="*", help="names of defects; without it all")
+    given = parser.parse_args()
+    out = Path(given.out)
+    out.mkdir(parents=True, exist_ok=True)
+    version, every = defects()
+    chosen = [each for each in every if not given.only or each.name in given.only]
+    whole = {each.file: replace(each, changes=()) for each in every}
+    control = build(version, CONTROL, list(whole.values()), out / "jars" / CONTROL)
+    folders = {each.name: build(version, each.name, [each], out / "jars" / each.name) for each in chosen}
+    with ProcessPoolExecutor(given.jobs) as pool:
+        names = {CONTROL: control, **folders}
+        rows = {name: pool.submit(judged, name, folder, control, given) for name, folder in names.items()}
+        known = {each["link"] for each in rows[CONTROL].result()["all"]}
+        print(f"| defect of | planted | breaks | runs | {given.budget} | by |\n|---|---|---|---|---|---|")
+        caught = 0
+        for each in chosen:
+            word, by = verdict(rows[each.name].result(), known)
+            caught += word == "caught"
+            runs = rows[each.name].result()["runs"]
+            print(f"| {each.room} | {each.name} | {' '.join(each.breaks)} | {runs} | {word} | {by} |", flush=True)
+    print(f"\n{caught} of {len(chosen)} caught; unchanged: {rows[CONTROL].result()['runs']} runs, broken in them:")
+    for guarantee in sorted({each["guarantee"] for each in rows[CONTROL].result()["all"]}):
+        print(f"- {guarantee}: {sum(each['guarantee'] == guarantee for each in rows[CONTROL].result()['all'])}")
+
+
+if __name__ == "__main__":
+    main()
