@@ -64,7 +64,8 @@ def _story(stored: StoredFinding) -> str:
         f" It breaks {stored.guarantee} (`{stored.cause}`){beside}{_often(stored)}.",
         "",
     ]
-    sentences = [f"- {_cut(printable(sentence))}" for sentence in plan_sentences(plan)]
+    # In Markdown `[^` begins a footnote.
+    sentences = [f"- {_cut(printable(sentence))}".replace("[^", r"\[^") for sentence in plan_sentences(plan)]
     more = len(sentences) - SENTENCES
     lines += [*sentences[:SENTENCES], *([f"- and {more} more"] if more > 0 else []), ""]
     if stored.no_script:
