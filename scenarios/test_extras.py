@@ -233,9 +233,8 @@ def inputs(tmp_path_factory: pytest.TempPathFactory, endpoint: str) -> Path:
     shutil.copy(ROOT / "marker_sim" / "judges" / "promises" / "reference.toml", folder / "mine.toml")
     with zipfile.ZipFile(folder / BUILT.partition("./")[2], "w") as bundle:
         bundle.writestr(SERVICE, b"")
-    storage = S3Storage(
-        endpoint, BUCKET, access_key="kit", read_timeout_s=60.0
-    )  # The first request imports most of moto.
+    # The first request imports most of moto.
+    storage = S3Storage(endpoint, BUCKET, access_key="kit", read_timeout_s=60.0)
     storage._client.create_bucket(Bucket=BUCKET)
     table = unpack(TABLE, folder).rename(folder / "table")
     for path in table.rglob("*"):
