@@ -108,7 +108,7 @@ def test_processes_lose_the_rows_of_a_writer_that_was_told_committed_in_a_script
 @pytest.mark.jvm
 def test_stored_races_break_again_what_they_are_stored_for(tmp_path: Path) -> None:
     shaped = [(each, each.told.own_plan) for each in read_findings() if each.plan is not None]
-    # Of G15 a script judges more: for the kit what comes after the rollback is a late write, which nobody promises (G20).
+    # Of G15 a script judges more: what comes after the rollback is a late write for the kit, not promised (G20).
     stored = [(e.guarantee, plan) for e, plan in shaped if plan.shape and plan.shape.writers and e.guarantee != "G15"]
     assert len(stored) >= 4
     runs = raced(asking(tmp_path, "1.2.0"), *(plan for _, plan in stored))
