@@ -203,6 +203,12 @@ def test_a_text_for_a_tracker_begins_with_the_impact_under_a_short_title(guarant
     assert "loses the rows" in impact_of(replace(failure, also=("G24",)))[1]
 
 
+def test_rows_that_are_lost_without_a_late_writer_are_of_either_one_and_of_no_rollback() -> None:
+    title, impact = impact_of(told("G24", paused(1_000)))
+    assert len(title) <= 80 and "rollback" not in title
+    assert "a.p0.writer-1, b.p0.writer-2 below" in impact and "writer-3" not in impact, "that one only rolls back"
+
+
 # In the place of Java: the first process writes and reads, each other one says that it has come to its stop.
 JAVA = """import os, sys
 with open({pids!r}, "a") as pids:

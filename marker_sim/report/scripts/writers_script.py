@@ -69,12 +69,16 @@ def impact_of(failure: StoredPlan) -> tuple[str, str]:
         for guarantee, words, title, harm in _IMPACTS
         if guarantee == failure.guarantee and words in failure.message
     )
-    paused = {fault.target for fault in failure.own_plan.faults if effect_of(fault) != "pause"}
-    rows = [key for writer, keys in _rows(failure.own_plan) if writer in paused for key, _ in keys]
+    rows = dict(_rows(failure.own_plan))
+    late = sorted({fault.target for fault in failure.own_plan.faults if effect_of(fault) != "pause"})
+    if not late and failure.guarantee == "G24":
+        title = "Two writes of one file group are both completed, and rows of one are gone"
+    losers = late or [writer for writer, keys in rows.items() if keys]
     if "G24" in (failure.guarantee, *failure.also):
+        keys = ", ".join(key for writer in losers for key, _ in rows[writer])
         return title, (
-            f"A reader loses the rows of a completed write, without an error: of {', '.join(sorted(paused))}"
-            f" ({', '.join(rows)} below) it finds what was there before."
+            f"A reader loses the rows of a completed write, without an error: of {' or '.join(losers)}"
+            f" ({keys} below) it finds what was there before."
         )
     return title, f"No row is lost in this run; {harm}."
 
