@@ -38,6 +38,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 HOODIE = ".hoodie"
+HEARTBEATS = f"{HOODIE}/.heartbeat/"
 COMMIT, DELTA_COMMIT, ROLLBACK = "commit", "deltacommit", "rollback"
 ACTIONS = (COMMIT, DELTA_COMMIT, ROLLBACK)
 # A pending one belongs to a write. A replacecommit may be a clustering, which waits for its turn.

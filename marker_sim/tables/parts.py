@@ -21,11 +21,10 @@ from marker_sim.names import TEMP, TYPE_FILE, data_path, decode_names, is_marker
 from marker_sim.tables.archive import first_instant, is_archive
 from marker_sim.tables.entries import Unreadable, recorded_facts
 from marker_sim.tables.sources import Files, StoredFile, TableSource
-from marker_sim.timeline import HOODIE, entry_at, is_side_file
+from marker_sim.timeline import HEARTBEATS, HOODIE, entry_at, is_side_file
 
 METADATA = ".hoodie/metadata/"
 MARKERS = TEMP[1:]
-HEARTBEATS = ".hoodie/.heartbeat/"
 _BELOW_HOODIE = f"{HOODIE}/"
 _HEAD_BYTES = 1 << 20
 NAME = ".hoodie/hoodie.properties"

@@ -22,8 +22,7 @@ from marker_sim.targets.http import check_packages
 from marker_sim.targets.hudi import S3A, bundle
 from marker_sim.targets.jvm.bundles import Jars, is_path, read_build
 from marker_sim.targets.target import (
-    BELONGS_TO_HTTP,
-    SERVER_OPTIONS,
+    OF_SERVERS,
     TABLES,
     CampaignRequest,
     RealRuns,
@@ -39,7 +38,7 @@ OF_JAVA = TargetCapabilities(
     profile="hudi-spark",
     world=TABLES,
     alone=True,
-    refuses=dict.fromkeys(SERVER_OPTIONS[:-2], BELONGS_TO_HTTP),
+    refuses=OF_SERVERS,
 )
 
 

@@ -143,7 +143,7 @@ class JavaRuns(TableRuns):
 
     def draw(self, reached: Mapping[str, int]) -> DrawnPoint | None:
         """The next run, None when none fits into the budget; the first always does."""
-        if self._out_of_time or (self._drawn and self.program.left_s() - self.spared_s < 2 * self._took_s):
+        if self._out_of_time or not self._has_room:
             return None
         found = self.walk.next() or self.walk.beyond()
         if found is None:
@@ -159,8 +159,7 @@ class JavaRuns(TableRuns):
         """The result of the drawn run: of warm lives where they keep every promise, else of processes."""
         began, until = time.monotonic(), self.program.deadline - self.spared_s
         played = self._run(drawn.plan, until, self._drivers(self._warm))
-        over = played.cut or shape_of(drawn.plan).writers or _broke(played, "G24")
-        if drawn.point is not None and not over and leaves(played.history):
+        if drawn.point and not (played.cut or _broke(played, "G24")) and leaves(played.history):
             played = self._with_future(drawn.point, played, until)
         self._took_s = (self._took_s + time.monotonic() - began) / 2
         broken = self._broken(played)
@@ -171,7 +170,7 @@ class JavaRuns(TableRuns):
             late = any(each.guarantee in OF_FUTURES for each in broken)
             run = self._run(drawn.plan if late else with_future(drawn.plan, ()), until, self._drivers())
             if drawn.plan in self.walk.controls:
-                self._faultless[with_future(with_steps(drawn.plan, ()), ())] = self._broken(run)
+                self._faultless[_table_of(drawn.plan)] = self._broken(run)
             if alone := " ".join(by_number(each.guarantee for each in broken - self._broken(run))):
                 self.unconfirmed[f"{alone} by {drawn.line}"] += 1
             return replace(run, calls=played.calls)  # Processes tell none, and the walk needs them.
@@ -198,7 +197,7 @@ class JavaRuns(TableRuns):
         plan = with_future(point.plan, shape_of(played.plan).future)
         kind, counts = self.walk.kind(point), AS_BEFORE
         shown = self._shown.setdefault(kind, set())
-        shown |= self._faultless.get(with_future(with_steps(plan, ()), ()), set())  # No fault does that.
+        shown |= self._faultless.get(_table_of(plan), set())  # No fault does that.
         while (open_ := {each for each in broken - shown if self._plays[kind, each] < TIMES}) and self._has_time:
             run = self._run(plan, self.program.deadline, self._drivers())
             if run.trouble and self._has_time:  # A JVM that did not start in time may do so now.
@@ -215,6 +214,11 @@ class JavaRuns(TableRuns):
         as_before = OF_STORY + " ".join(by_number(each.guarantee for each in broken))
         self._settled[point] = UNCONFIRMED if alone else as_before
         return replace(played, counts={**played.counts, counts: 1})
+
+    @property
+    def _has_room(self) -> bool:
+        """Whether the budget has room for one more run; it has for the first."""
+        return not self._drawn or self.program.left_s() - self.spared_s >= 2 * self._took_s
 
     @property
     def _has_time(self) -> bool:
@@ -295,6 +299,10 @@ class JavaRuns(TableRuns):
             walked=self.walk.rows(),
             server=self.request.server.to_dict(),
         )
+
+
+def _table_of(plan: Plan) -> Plan:
+    return with_future(with_steps(plan, ()), ())
 
 
 def _broke(played: SparkRun, guarantee: str) -> bool:

@@ -29,21 +29,23 @@ if TYPE_CHECKING:
     from marker_sim.worlds.http.world import Endpoint
 
 BELONGS_TO_HTTP = "; it belongs to --sut http, so leave it out"
-SERVER_OPTIONS = (
-    "start",
-    "reader",
-    "dir_format",
-    "identity",
-    "batch_threads",
-    "s3_endpoint",
-    "s3_bucket",
-    "s3_access_key",
-    "s3_secret_key",
-    "writers",
-    "orders",
+OF_SERVERS = dict.fromkeys(
+    (
+        "start",
+        "reader",
+        "dir_format",
+        "identity",
+        "batch_threads",
+        "s3_endpoint",
+        "s3_bucket",
+        "s3_access_key",
+        "s3_secret_key",
+    ),
+    BELONGS_TO_HTTP,
 )
-OF_WRITERS = dict.fromkeys(SERVER_OPTIONS[-2:], "; it belongs to --sut hudi-java:VERSION, so leave it out")
-REFUSED = dict.fromkeys(SERVER_OPTIONS, BELONGS_TO_HTTP) | OF_WRITERS
+OF_WRITERS = dict.fromkeys(("writers", "orders"), "; it belongs to --sut hudi-java:VERSION, so leave it out")
+REFUSED = OF_SERVERS | OF_WRITERS
+SERVER_OPTIONS = tuple(REFUSED)
 SERVERS = "real servers"  # The world of timeline servers.
 TABLES = "Spark"  # The world of targets that write tables.
 JOBS = "jobs of Spark"  # The world of the write client on Spark.

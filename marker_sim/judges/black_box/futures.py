@@ -52,9 +52,7 @@ class _Case:
     def finding(self, guarantee: str, breaches: list[Breach], undecided: str = "") -> Finding:
         """The finding of a judge."""
         told = "" if self.judged or breaches else undecided or "no step of its future was read"
-        return Finding(
-            guarantee=guarantee, applicable=True, judged=self.judged, breaches=tuple(breaches), undecided=told
-        )
+        return Finding(guarantee=guarantee, judged=self.judged, breaches=tuple(breaches), undecided=told)
 
 
 def judge_of_futures(guarantee: str, judged: Callable[[_Case], Finding]) -> Callable[[HistoryIndex], Finding]:

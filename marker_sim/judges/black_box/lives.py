@@ -26,9 +26,8 @@ from marker_sim.judges.black_box.files import Inquiry
 from marker_sim.judges.findings import Finding, breach_of
 from marker_sim.names import TEMP
 from marker_sim.tables.entries import by_word, facts_of
-from marker_sim.timeline import COMMITS, HOODIE, ROLLBACK, WRITES, Entry, State, entry_at, parse_data_file
+from marker_sim.timeline import COMMITS, HEARTBEATS, HOODIE, ROLLBACK, WRITES, Entry, State, entry_at, parse_data_file
 
-HEARTBEATS = f"{HOODIE}/.heartbeat/"
 _ARCHIVES = (f"{HOODIE}/archived/", f"{HOODIE}/timeline/history/")
 EXPIRED = "heartbeat-expired"
 GOES_ON = frozenset({"pause", EXPIRED})  # Faults after which a writer goes on by itself.

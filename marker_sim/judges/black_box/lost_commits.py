@@ -6,7 +6,6 @@ from itertools import combinations
 
 from marker_sim.history.index.presence import NEVER
 from marker_sim.judges.black_box.lives import (
-    HEARTBEATS,
     Group,
     InstantLife,
     RollbackLife,
@@ -14,6 +13,7 @@ from marker_sim.judges.black_box.lives import (
     SharedTable,
     judge_of_writers,
 )
+from marker_sim.timeline import HEARTBEATS
 
 # In the error of a writer that could not roll back. Source: row 7 of the facts about several writers, Hudi 1.2.0.
 _ROLLER_FAILED = ("Could not delete instant", "HoodieRollbackException", HEARTBEATS)

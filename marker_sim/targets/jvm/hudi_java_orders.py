@@ -29,8 +29,9 @@ from marker_sim.targets.hudi_java_runs import DrawnPoint
 from marker_sim.targets.hudi_java_walk import below, table_of
 from marker_sim.targets.hudi_spark_runs import tally
 from marker_sim.targets.jvm.hudi_java_writers import DECIDES, SCENARIOS, SHAPE, SHORT_MS, WriterRuns
+from marker_sim.timeline import HEARTBEATS
 from marker_sim.worlds.interceptor import StorageCall
-from marker_sim.worlds.spark.hudi.writers import DIED, EXPIRED, HEARTBEATS, MADE, PEEK, STRUCK, writer_name
+from marker_sim.worlds.spark.hudi.writers import DIED, EXPIRED, MADE, PEEK, STRUCK, writer_name
 from marker_sim.worlds.spark.outcome import SparkRun
 
 OF = "orders of two writers of one file group, {mode} markers"
@@ -49,7 +50,7 @@ class OrderRuns(WriterRuns):
 
     def draw(self, reached: Mapping[str, int]) -> DrawnPoint | None:
         """The next run, None when none fits into the budget, all were run, or those that run may tell of more."""
-        if self._drawn and self.program.left_s() - self.spared_s < 2 * self._took_s:
+        if not self._has_room:
             return None
         for name in (OF, f"{OF}, one of which dies"):
             orders = self.searches.setdefault(name, PartialOrders())

@@ -95,7 +95,7 @@ class WriterRuns(JavaRuns):
 
     def draw(self, reached: Mapping[str, int]) -> DrawnPoint | None:
         """The next run, None when none fits into the budget."""
-        if self._drawn and self.program.left_s() - self.spared_s < 2 * self._took_s:
+        if not self._has_room:
             return None
         self._plans = self._plans or self._search()
         words, plan = next(self._plans)

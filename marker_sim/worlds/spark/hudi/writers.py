@@ -25,7 +25,6 @@ from marker_sim.worlds.spark.hudi.table import ASK_S, Table
 from marker_sim.worlds.spark.plans import DRIVER
 
 ROLLS = "roll"  # The name of a write that only rolls back what failed.
-HEARTBEATS = ".hoodie/.heartbeat/"
 # What is no call of storage, or no step: a look that goes with the step before it, a heartbeat made old, a death.
 PEEK, EXPIRED, DIED = "peek", "expired", "died"
 MADE, STRUCK = "made", "struck"  # Of a call, what else it is: a folder was not there before; its writer died before it.
