@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from marker_sim.system import System
     from marker_sim.worlds.http.world import Endpoint
 
-BELONGS_TO_HTTP = "; it belongs to --sut http, so leave it out"
 OF_SERVERS = dict.fromkeys(
     (
         "start",
@@ -41,7 +40,7 @@ OF_SERVERS = dict.fromkeys(
         "s3_access_key",
         "s3_secret_key",
     ),
-    BELONGS_TO_HTTP,
+    "; it belongs to --sut http, so leave it out",
 )
 OF_WRITERS = dict.fromkeys(("writers", "orders"), "; it belongs to --sut hudi-java:VERSION, so leave it out")
 REFUSED = OF_SERVERS | OF_WRITERS

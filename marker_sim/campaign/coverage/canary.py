@@ -120,7 +120,7 @@ def find_false_statement(history: History | None) -> Canary | None:
         caught = _breaches(planted, plant.guarantee) > _breaches(history, plant.guarantee)
         last = Canary(mutant=plant.name, guarantee=plant.guarantee, plans=number, caught=caught)
         if caught:
-            return last
+            break
     return last
 
 

@@ -73,14 +73,14 @@ def impact_of(failure: StoredPlan) -> tuple[str, str]:
     late = sorted({fault.target for fault in failure.own_plan.faults if effect_of(fault) != "pause"})
     if not late and failure.guarantee == "G24":
         title = "Two writes of one file group are both completed, and rows of one are gone"
+    if "G24" not in (failure.guarantee, *failure.also):
+        return title, f"No row is lost in this run; {harm}."
     losers = late or [writer for writer, keys in rows.items() if keys]
-    if "G24" in (failure.guarantee, *failure.also):
-        keys = ", ".join(key for writer in losers for key, _ in rows[writer])
-        return title, (
-            f"A reader loses the rows of a completed write, without an error: of {' or '.join(losers)}"
-            f" ({keys} below) it finds what was there before."
-        )
-    return title, f"No row is lost in this run; {harm}."
+    keys = ", ".join(key for writer in losers for key, _ in rows[writer])
+    return title, (
+        f"A reader loses the rows of a completed write, without an error: of {' or '.join(losers)}"
+        f" ({keys} below) it finds what was there before."
+    )
 
 
 def _rows(plan: Plan) -> list[tuple[str, list[tuple[str, str]]]]:

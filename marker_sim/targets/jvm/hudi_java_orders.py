@@ -61,7 +61,7 @@ class OrderRuns(WriterRuns):
                 plan = replace(base, writes=SCENARIOS["two of one group"], faults=faults_of(branch))
                 return DrawnPoint(number=self._drawn, plan=plan, point=None, words=self._said(name))
             if orders.left:
-                return None
+                break
         return None
 
     def took(self, drawn: DrawnPoint, played: SparkRun, broken: Collection[Kind]) -> None:
