@@ -69,7 +69,8 @@ def test_scripts_are_in_python_and_java_and_know_no_number_of_a_system_call() ->
     scripts = PACKAGE / "report" / "scripts"
     templates = sorted(path.name for path in scripts.iterdir() if path.suffix == ".j2")
     of_writers = ["writers_script.java.j2", "writers_script.py.j2"]
-    assert templates == ["door.j2", "server_script.py.j2", "table_script.java.j2", "table_script.py.j2", *of_writers]
+    of_tables = ["table.java.j2", "table_script.java.j2", "table_script.py.j2"]
+    assert templates == ["door.j2", "server_script.py.j2", *of_tables, *of_writers]
     assert {path.suffix for path in scripts.iterdir() if path.is_file()} == {".j2", ".py"}
     architecture = re.compile("0xC000003E", re.IGNORECASE)  # Of x86-64, in the data of a filter.
     found = [
