@@ -55,7 +55,8 @@ def refused_for_good(case: Inquiry, *, in_rollback: bool) -> None:
             continue
         said = view.error_of(writes[-1])
         message = (
-            f"{table}: no write completes any more after {fault.kind} of {fault.process} ({phase}): {len(writes)} of"
+            f"{table}: no {writes[-1].service or 'write'} completes any more after {fault.kind} of {fault.process}"
+            f" ({phase}): {len(writes)} of"
             f" them failed in drivers that no fault touched, the last with {said:.{_SHOWN}}"
         )
         evidence = (fault.begin, *(index for write in writes for index in (write.invoke, write.done)))
@@ -120,7 +121,8 @@ def writes_go_on(view: HistoryIndex) -> Finding:
             if said == CallError.DRIVER_SILENT and unanswered < REFUSALS_MIN:
                 view.excuse("driver-said-nothing")
                 continue
-            message = f"{write.table}: a write of {write.process} failed without a fault: {said:.{_SHOWN}}"
+            what = f"a {write.service or 'write'} of {write.process}"
+            message = f"{write.table}: {what} failed without a fault: {said:.{_SHOWN}}"
             breaches.append(breach_of(view, message, (completed[write.table], write.invoke, write.done)))
         judged += 1
     return Finding(guarantee="G25", judged=judged, breaches=tuple(breaches))
