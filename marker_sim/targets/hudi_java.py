@@ -47,18 +47,16 @@ class HudiJavaTarget(Target):
     """The write path of a version, by its Java client.
 
     built: its jars, () for a released version. writers: how many at once, 0 for one by one. orders: in every order.
-    services: whether table services alone are walked.
     """
 
     can: TargetCapabilities = OF_JAVA
     built: tuple[Path, ...] = ()
     writers: int = 0
     orders: bool = False
-    services: bool = False
 
     def started_by(self, server: ServerOptions) -> Target:
-        """The target with several writers, or with table services alone, if they are asked for."""
-        return replace(self, writers=server.writers or 0, orders=server.orders, services=server.services)
+        """The target with several writers, if they are asked for."""
+        return replace(self, writers=server.writers or 0, orders=server.orders)
 
     def prepare(self, request: CampaignRequest, progress: Callable[[str], None]) -> None:
         """Check or fetch packages, Java, the bundle and the client."""
@@ -69,7 +67,7 @@ class HudiJavaTarget(Target):
             )
         if self.orders and (self.writers != 2 or request.modes != ("direct",)):
             raise UsageError("--orders was given; write --writers 2 --mode direct beside it, or leave --orders out")
-        if self.services and self.writers:
+        if request.server.services and self.writers:
             raise UsageError("--services was given with --writers; leave one of them out")
         check_packages(self.sut, f"{NAME} on {request.storage}")
         find_java()

@@ -66,7 +66,7 @@ _DECIDES = {
     FAILED["rollback"]: ("G15", "G16", "G24"),
 }
 # Where they alone are walked; else nothing waits for them.
-_DECIDED_BY_SERVICES = {name: ("G14", "G15", "G19", "G24") for at in (KILLED, FAILED) for name in map(at.get, PREPARED)}
+_DECIDED_BY_SERVICES = {names[each]: ("G14", "G15", "G19", "G24") for names in (KILLED, FAILED) for each in PREPARED}
 
 
 @contextmanager

@@ -105,7 +105,7 @@ class TableWalk(CallWalk):
                 for stage in stages
             ]
         writes = (step("write"),) * CONTROL_WRITES
-        tables = [(mode, *table) for mode in self.modes for table in CONTROLS]
+        tables = [(mode, *table) for mode in self.modes for table in CONTROLS if not self.services]
         self.controls = [
             with_future(with_steps(made(mode, merges=merges, shape=shape), writes), future)
             for (mode, merges, shape), future in zip(tables, cycle(FUTURES.values()), strict=False)

@@ -69,8 +69,8 @@ class TableWithFuture(Table):
     _quiet = False
 
     def carry_out(self, step: TableStep) -> None:
-        """Perform a step. After that of a service a write follows, and the service until it is done, or has failed in as
-        many fresh drivers as a write may.
+        """Perform a step. After that of a service a write follows, and the service until it is done, or has failed in
+        as many fresh drivers as a write may.
         """
         service = service_of(step.stage)
         if not service:
