@@ -70,7 +70,7 @@ class TableWithFuture(Table):
 
     def carry_out(self, step: TableStep) -> None:
         """Perform a step. After that of a service a write follows, and the service until it is done, or has failed in
-        as many fresh drivers as a write may.
+        as many fresh drivers as a write may. A restore comes before the write.
         """
         service = service_of(step.stage)
         if not service:
@@ -85,11 +85,17 @@ class TableWithFuture(Table):
         self._quiet = service == "cluster"
         again = "" if service == "upgrade" else service
         self.write(step, again)
+        if service == "restore":  # Hudi asks to complete it before anything is written.
+            self._repeat(again)
         self.recover()
-        for _ in range(RECOVERIES_MAX if again else 0):
+        if again and service != "restore":
+            self._repeat(again)
+
+    def _repeat(self, service: str) -> None:
+        for _ in range(RECOVERIES_MAX):
             if self.life is None:
                 self._start()
-            if not self.write(None, again):
+            if not self.write(None, service):
                 self._quiet = False
                 break
 
