@@ -43,7 +43,8 @@ PROBE, COPY = "probe", "{copy}"
 Instants = Literal["millis", "seconds", "bootstrap"]
 Action = Literal["", "commit", "deltacommit"]
 Partitions = Literal["plain", "nested", "hive", "odd", "none", "eight", "many"]
-FutureStep = Literal["commit", "retry", "clean", "archive", "cluster", "savepoint", "restore", "rebuild"]
+Service = Literal["compact", "cluster", "clean", "archive", "savepoint", "restore", "upgrade"]
+FutureStep = Literal["commit", "retry", "rebuild", Service]
 Sharing = Literal["default", "prefer-writer", "one-plan", "early-detection", "early-transaction", "file-lock"]
 OF_CROWD = "~"  # Separates the name of an operation's actor from the number of the client.
 COPIES_MAX = 10_000
@@ -127,6 +128,7 @@ class Write:
         embedded server is switched off.
     abandon: its driver gives up when the tasks are done, and the next write finds the instant.
     faults: indexes into `Plan.faults` of the faults of this write alone, for a released Hudi; name: its name in counts.
+    service: the table service that it is instead, after what gives it something to do (worlds/spark/hudi/steps.py).
     """
 
     tasks: tuple[Task, ...] = ()
@@ -136,6 +138,7 @@ class Write:
     abandon: bool = False
     faults: tuple[int, ...] = ()
     name: str = ""
+    service: Literal["", Service] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -69,7 +69,7 @@ class Page:
 # fmt: off
 PAGES = {
     "verify": Page(
-        groups={"What is judged": f"sut {_SERVER} writers orders",
+        groups={"What is judged": f"sut {_SERVER} writers orders services",
                 "Search": "mode storage budget runs seed jobs stop-at-first",
                 "What counts": "guarantees profile expect", "Comparison with a second system": "against against-start",
                 "An object store of your own": _S3, "Results": "report junit json verbose"},

@@ -73,6 +73,7 @@ Writers = Annotated[
     str | None, typer.Option(metavar="N", help="Writers of one table at once, 2 or 3; --sut hudi-java:VERSION alone.")
 ]
 Orders = Annotated[bool, typer.Option("--orders", help="Every order of two writers' steps, with --mode direct.")]
+Services = Annotated[bool, typer.Option("--services", help="Table services of --sut hudi-java:VERSION alone.")]
 Identity = Annotated[
     bool, typer.Option("--identity", help="The server honours `requestid`: a resend gets the first answer.")
 ]

@@ -83,6 +83,7 @@ def verify(
     batch_threads: given.BatchThreads = None,
     writers: given.Writers = None,
     orders: given.Orders = False,
+    services: given.Services = False,
     s3_endpoint: given.S3Endpoint = None,
     s3_bucket: given.S3Bucket = None,
     s3_access_key: given.S3AccessKey = None,

@@ -67,6 +67,8 @@ class HudiJavaTarget(Target):
             )
         if self.orders and (self.writers != 2 or request.modes != ("direct",)):
             raise UsageError("--orders was given; write --writers 2 --mode direct beside it, or leave --orders out")
+        if request.server.services and self.writers:
+            raise UsageError("--services was given with --writers; leave one of them out")
         check_packages(self.sut, f"{NAME} on {request.storage}")
         find_java()
         self._jars(request.storage, progress)

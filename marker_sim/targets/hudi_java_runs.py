@@ -1,4 +1,5 @@
-"""Runs against one version of Hudi's Java client: a walk over the storage calls of a write and of its rollback.
+"""Runs against one version of Hudi's Java client: a walk over the storage calls of a write, of its rollback, and of
+table services.
 
     a point ──► lives of a warm JVM ──► judged: every promise kept ──────────────────────────────► the run counts
                                             ├─ one broken ──► the same plan by processes, killed ──► that run counts
@@ -44,7 +45,7 @@ from marker_sim.worlds.spark.application import Application
 from marker_sim.worlds.spark.hudi.future import FUTURES, with_future
 from marker_sim.worlds.spark.hudi.java_driver import GATE, MAIN, JavaDrivers, asked_once, java_words
 from marker_sim.worlds.spark.hudi.settings import shape_of, table_type
-from marker_sim.worlds.spark.hudi.steps import with_steps
+from marker_sim.worlds.spark.hudi.steps import PREPARED, with_steps
 from marker_sim.worlds.spark.hudi.table import Pace
 from marker_sim.worlds.spark.outcome import SparkRun
 
@@ -64,6 +65,8 @@ _DECIDES = {
     FAILED["write"]: ("G13", "G19", "G24"),
     FAILED["rollback"]: ("G15", "G16", "G24"),
 }
+# Where they alone are walked; else nothing waits for them.
+_DECIDED_BY_SERVICES = {names[each]: ("G14", "G15", "G19", "G24") for names in (KILLED, FAILED) for each in PREPARED}
 
 
 @contextmanager
@@ -83,7 +86,7 @@ def open_runs(
     with open_program(request, java, tuple(map(Path, jars))) as (common, scratch):
         program_jar = compiled(java, [*jars, str(common.home / "jars" / "*")], sources, progress)
         program = replace(common, jars=(program_jar, *common.jars))
-        walk = TableWalk(request.modes, request.seed, storage=request.storage)
+        walk = TableWalk(request.modes, request.seed, request.server.services, storage=request.storage)
         with asked_once(walk.bases[0][1], version, scratch / "once") as asked:
             words = archived(java_words(java, program.jars, program.home), program_jar, asked, progress)
         runs = (made or JavaRuns)(
@@ -260,7 +263,7 @@ class JavaRuns(TableRuns):
             self.walk.number(drawn.plan, played.calls)
             return
         tally(played, self.tried, self.met)
-        struck = any(played.met.get(name) for name in _DECIDES)
+        struck = any(played.met.get(name) for name in (*KILLED.values(), *FAILED.values()))
         settled = self._settled.pop(drawn.point, "")
         if played.cut and not broken and not settled:
             self._out_of_time = True  # The time was over before its fault, or before the audit after it.
@@ -277,6 +280,7 @@ class JavaRuns(TableRuns):
 
     def complete(self, campaign: Campaign) -> Campaign:
         """Complete the result with the calls of the walk, and with what no process confirmed."""
+        decides = _DECIDED_BY_SERVICES if self.walk.services else self.decides
         reached = campaign.statistics.reached
         return replace(
             campaign,
@@ -294,7 +298,7 @@ class JavaRuns(TableRuns):
                     met=self.met[mode, name],
                 )
                 for mode in self.request.modes
-                for name, guarantees in self.decides.items()
+                for name, guarantees in decides.items()
             ),
             walked=self.walk.rows(),
             server=self.request.server.to_dict(),

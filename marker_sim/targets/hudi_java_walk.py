@@ -1,22 +1,24 @@
-"""Walks over the storage calls of a released Hudi: each call of a write and of the rollback of one, with each fate.
+"""Walks over the storage calls of a released Hudi: each call of a write, of the rollback of one and of table services,
+with each fate.
 
     numbered   on a fresh table: a write; and one that dies when its data files are whole, with the write after it, up
-               to that one's own beginning: the rollback. A lazy one comes after its commit
+               to that one's own beginning: the rollback. A lazy one comes after its commit; and each service, after
+               what gives it something to do
     a point    the n-th call of a kind on paths of a role, in one of both, and a fate (walks.py)
     a run      the same on a fresh table, with the point as its fault; then a driver without faults writes, which must
-               roll back, and the table is read
+               roll back, and the table is read; after a service it is begun once more as well
     a pair     a death in a write, and a death at a call of the rollback after it, which a run with the first showed
 
-Plain tables come first, then the others; in both, first calls of a kind before later ones, tables in the order of
-`TABLES`: a short walk has met each kind of call on the first. Pairs come when all single points are through, then plans
-of several points, which are drawn.
+Plain tables come first, then services on them, then the others; in each, first calls of a kind before later ones,
+tables in the order of `TABLES`: a short walk has met each kind of call on the first. Pairs come when all single points
+are through, then plans of several points, which are drawn.
 """
 
 from __future__ import annotations
 
 import random
 import re
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import cycle
@@ -24,13 +26,22 @@ from itertools import cycle
 from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.faults.row import READ_CALLS
 from marker_sim.outcome.result import KEPT, NOT_MET
-from marker_sim.plan import Plan, TableShape
+from marker_sim.plan import Plan, Service, TableShape
 from marker_sim.search.numbered_calls import CallWalk, Fate, WalkPoint, numbered, shown
 from marker_sim.search.seeds import plan_seed
 from marker_sim.worlds.interceptor import StorageCall
 from marker_sim.worlds.spark.hudi.future import FUTURES, with_future
 from marker_sim.worlds.spark.hudi.settings import partition_names, shape_of, table_type, traits
-from marker_sim.worlds.spark.hudi.steps import KILLED_AT, Stage, TableStep, phases, steps_of, with_steps
+from marker_sim.worlds.spark.hudi.steps import (
+    KILLED_AT,
+    PREPARED,
+    Stage,
+    TableStep,
+    phases,
+    preparation,
+    steps_of,
+    with_steps,
+)
 from marker_sim.worlds.spark.plans import DRIVER, STORAGE
 
 DEATHS_MAX = 3
@@ -47,11 +58,15 @@ TABLES = (
     (False, replace(DELETES, lazy=True)),
 )
 PLAIN = 2  # Tables which are walked through before others are begun.
+_OF_EACH: tuple[Service, ...] = ("archive", "clean", "cluster", "savepoint", "restore")
+SERVICES: dict[bool, tuple[Service, ...]] = {False: _OF_EACH, True: ("compact", *_OF_EACH)}
 CONTROLS = (*TABLES, (True, DELETES))
 CONTROL_WRITES = 5
-STAGES: dict[Stage, str] = {"write": "a write", "rollback": "the rollback after it"}
-KILLED = {stage: KILLED_AT + stage for stage in STAGES}  # As steps of a table are called and counted.
-FAILED = {stage: f"storage failed in a {stage}" for stage in STAGES}
+STAGES: tuple[Stage, ...] = ("write", "rollback")
+WORDS: dict[Stage, str] = {"write": "a write", "rollback": "the rollback after it"}
+# As steps of a table are called and counted.
+KILLED: dict[Stage, str] = {stage: KILLED_AT + stage for stage in (*STAGES, *PREPARED)}
+FAILED: dict[Stage, str] = {stage: f"storage failed in a {stage}" for stage in KILLED}
 # A write's own first entry, and its last: of the table, not of its metadata table.
 BEGINS = re.compile(r"^\.hoodie/(timeline/)?\d+\.(delta)?commit\.requested$")
 COMMITTED = re.compile(r"^\.hoodie/(timeline/)?\d+(_\d+)?\.(delta)?commit$")
@@ -62,14 +77,17 @@ class TableWalk(CallWalk):
     """The points of one walk of a table in the order in which they are tried, which a seed draws.
 
     bases: the workloads without faults, each with its stage.
+    services: whether those of table services are all.
     controls: plans of a few writes without a fault on each table, and a future, which come first: what they break, no
         fault does.
     """
 
     modes: tuple[str, ...]
     seed: int
+    services: bool = False
     bases: list[tuple[Stage, Plan]] = field(init=False)
     controls: list[Plan] = field(init=False)
+    _begins: dict[int, bool] = field(default_factory=dict)  # First bases of tables; whether all before comes first.
     _controlled: int = 0  # How many controls were given.
     _given: int = 0  # How many of them are being numbered, or were.
     _numbered: set[int] = field(default_factory=set)
@@ -78,14 +96,16 @@ class TableWalk(CallWalk):
     def __post_init__(self) -> None:
         """The workloads, table by table."""
         made = partial(table_of, seed=self.seed, storage=self.storage)
-        self.bases = [
-            (stage, with_steps(made(mode, merges=merges, shape=shape), (step(stage),)))
-            for merges, shape in TABLES
-            for mode in self.modes
-            for stage in STAGES
-        ]
+        self.bases = []
+        for waits, stages, (merges, shape) in _workloads(self.services):
+            self._begins[len(self.bases)] = waits
+            self.bases += [
+                (stage, with_steps(made(mode, merges=merges, shape=shape), (step(stage),)))
+                for mode in self.modes
+                for stage in stages
+            ]
         writes = (step("write"),) * CONTROL_WRITES
-        tables = [(mode, *table) for mode in self.modes for table in CONTROLS]
+        tables = [(mode, *table) for mode in self.modes for table in CONTROLS if not self.services]
         self.controls = [
             with_future(with_steps(made(mode, merges=merges, shape=shape), writes), future)
             for (mode, merges, shape), future in zip(tables, cycle(FUTURES.values()), strict=False)
@@ -99,9 +119,8 @@ class TableWalk(CallWalk):
             self._controlled += 1
             return self.controls[self._controlled - 1]
         base, numbering = self._given, self._given > len(self._numbered)
-        table, within = divmod(base, len(self.modes) * len(STAGES))
-        due = not self._left or (self._left[-1].turn > 1 and table != PLAIN)
-        if base < len(self.bases) and (within or (due and not numbering)):
+        due = not self._left or (self._left[-1].turn > 1 and not self._begins.get(base))
+        if base < len(self.bases) and (base not in self._begins or (due and not numbering)):
             self._given += 1
             return self.bases[base][1]  # The workloads of one table are numbered together.
         return None if numbering else self.pop()
@@ -118,7 +137,8 @@ class TableWalk(CallWalk):
         self._drawn += 1
         rng = random.Random(f"table walk/2/{self.seed}/{self._drawn}")
         first = rng.choice(kept)
-        own = [each for each in kept if each.base // len(STAGES) == first.base // len(STAGES)]
+        table = with_steps(first.plan, ())
+        own = [each for each in kept if with_steps(each.plan, ()) == table]
         points = (first, *rng.choices(own, k=rng.randint(1, BEYOND_MAX - 1)))
         writes = [each.plan.faults for each in own if self.bases[each.base][0] == "write"]
         return with_steps(
@@ -187,7 +207,20 @@ class TableWalk(CallWalk):
 
     def _words(self, base: int) -> str:
         stage, plan = self.bases[base]
-        return ", ".join((STAGES[stage], plan.mode, table_type(plan), *traits(plan)))
+        return ", ".join((WORDS.get(stage, stage), plan.mode, table_type(plan), *traits(plan)))
+
+
+def _workloads(services: bool) -> Iterator[tuple[bool, Sequence[Stage], tuple[bool, TableShape]]]:
+    """The stages of each table, and whether all points before come first. services: these alone."""
+    plain, others = TABLES[:PLAIN], TABLES[PLAIN:]
+    yield from ((False, STAGES, table) for table in plain if not services)
+    yield from ((not n, SERVICES[table[0]], table) for n, table in enumerate(plain))
+    yield from ((not n, STAGES, table) for n, table in enumerate(others) if not services)
+    for n, (merges, shape) in enumerate(plain):
+        yield services and not n, SERVICES[merges], (merges, replace(shape, metadata=True))
+    for merges, shape in plain:
+        for metadata in (False, True):
+            yield False, ("upgrade",), (merges, replace(shape, version6=True, metadata=metadata))
 
 
 def _alike(call: StorageCall) -> tuple[str, tuple[str, ...]]:
@@ -198,17 +231,20 @@ def _own(stage: Stage, plan: Plan, calls: Sequence[Sequence[StorageCall]]) -> tu
     """The calls of a stage among those of the writes of a run, with paths below the table, and how a plan names each:
     by its turn in the whole write, for a lazy rollback has calls like those of the write before it.
     """
-    own = next(iter(calls[1 if stage == "write" else 2 :]), ())
+    before = 1 + (stage == "rollback") + len(preparation(stage, plan.merge_on_read))
+    own = next(iter(calls[before:]), ())
     found = [call._replace(path=call.path.partition("/")[2]) for call in own if "/" in call.path]
     pairs = tuple(zip(found, numbered(found), strict=True))
-    if stage == "write":
+    if stage not in ("rollback", "upgrade"):
         return pairs
     # A rollback deletes the entries of the write that it undoes, and goes on.
     put = [(n, call.path) for n, call in enumerate(found) if call.operation not in (*READ_CALLS, "delete")]
     if shape_of(plan).lazy:
         committed = [n for n, path in put if COMMITTED.search(path)]
         return pairs[committed[-1] + 1 :] if committed else ()
-    return pairs[: next((n for n, path in put if BEGINS.search(path)), len(pairs))]
+    begun = [n for n, path in put if BEGINS.search(path)]
+    # An upgrade moves such entries of earlier writes, before the write has its own.
+    return pairs[: begun[-1 if stage == "upgrade" else 0] if begun else len(pairs)]
 
 
 def _placed(fate: Fate, trigger: Call) -> Fault:

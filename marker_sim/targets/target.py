@@ -42,7 +42,9 @@ OF_SERVERS = dict.fromkeys(
     ),
     "; it belongs to --sut http, so leave it out",
 )
-OF_WRITERS = dict.fromkeys(("writers", "orders"), "; it belongs to --sut hudi-java:VERSION, so leave it out")
+OF_WRITERS = dict.fromkeys(
+    ("writers", "orders", "services"), "; it belongs to --sut hudi-java:VERSION, so leave it out"
+)
 REFUSED = OF_SERVERS | OF_WRITERS
 SERVER_OPTIONS = tuple(REFUSED)
 SERVERS = "real servers"  # The world of timeline servers.
@@ -84,6 +86,7 @@ class ServerOptions:
     batch_threads: how many it has, None for what `{threads}` tells it, or Hudi's default.
     endpoint: an object store of the user's own, None for the kit's front.
     writers: how many write a table at once, None for one. orders: whether in every order of their steps.
+    services: whether table services alone are walked.
     """
 
     start: str = ""
@@ -94,6 +97,7 @@ class ServerOptions:
     endpoint: Endpoint | None = None
     writers: int | None = None
     orders: bool = False
+    services: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form, without the keys of an endpoint."""

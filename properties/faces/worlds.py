@@ -63,6 +63,7 @@ from marker_sim.worlds.spark.hudi.settings import (
 from marker_sim.worlds.spark.hudi.steps import (
     DATA,
     KILLED_AT,
+    PREPARED,
     REWRITE,
     TABLE,
     Stage,

@@ -11,7 +11,16 @@ from properties.faces.outcome import KEPT, NOT_MET, OF_STORY, UNCONFIRMED
 from properties.faces.report import walk_line
 from properties.faces.search import WalkPoint, fates_of
 from properties.faces.targets import TableWalk, draw_deaths
-from properties.faces.worlds import DRIVER, HEAD, STORAGE, StorageCall, aimed_at, shape_of
+from properties.faces.worlds import (
+    DRIVER,
+    HEAD,
+    PREPARED,
+    STORAGE,
+    StorageCall,
+    aimed_at,
+    shape_of,
+    steps_of,
+)
 
 INSTANT = "20261127091528056"
 MARKERS = f"t0/.hoodie/.temp/{INSTANT}/MARKERS0"
@@ -189,3 +198,62 @@ def test_controls_of_each_table_come_first_and_have_no_fault() -> None:
     shapes = [shape_of(plan) for plan in walk.controls if plan.merge_on_read]
     assert {shape.small_files for shape in shapes} == {True, False} and all(shape.deletes for shape in shapes)
     assert walk.next() == walk.bases[0][1]
+
+
+SERVICE = (
+    called("open", f".hoodie/timeline/{INSTANT}.compaction.requested"),
+    called("write", DATA),
+    called("write", DATA.replace("p0", "p1")),
+)
+
+
+def test_services_come_after_the_writes_of_plain_tables_and_before_those_of_others() -> None:
+    walk = begun(("direct",))
+    given = list[str]()
+    while (found := walk.next()) is not None:
+        if isinstance(found, WalkPoint):
+            given.append(f"point of {walk.bases[found.base][0]}")
+            continue
+        stage = next(stage for stage, plan in walk.bases if plan == found)
+        traits = (
+            "plain" if not (shape_of(found).metadata or shape_of(found).version6 or shape_of(found).lazy) else "other"
+        )
+        given.append(f"{traits} {stage}")
+        calls = {"write": [(), WRITE], "rollback": [(), WRITE, (*ROLLBACK, *WRITE)]}
+        walk.number(found, calls.get(stage, [()] * 9))
+    plain = {f"plain {service}" for service in PREPARED if service != "upgrade"}
+    first = min(given.index(each) for each in plain)
+    assert {"point of write", "point of rollback"} == {each for each in given[:first] if each.startswith("point")}
+    after = given[first : given.index("other write")]
+    assert not any(each.startswith("point") for each in after), "all of them were given before"
+    assert {each for each in given[:first] if each.startswith("plain")} == {"plain write", "plain rollback"}
+    assert given.index("other write") > max(given.index(each) for each in plain)
+    assert {each.split()[1] for each in given if each.startswith("other")} == {"write", "rollback", *PREPARED}
+
+
+def test_each_service_is_walked_on_each_table_that_it_fits() -> None:
+    walk = TableWalk(("direct", "timeline"), 1, services=True)
+    assert walk.next() == walk.bases[0][1], "its workloads are its controls"
+    found = Counter[str]()
+    for stage, plan in walk.bases:
+        shape = shape_of(plan)
+        assert plan.merge_on_read or stage != "compact", "Hudi compacts no copy-on-write table"
+        assert shape.version6 == (stage == "upgrade")
+        found[stage] += 1
+    assert found == {**dict.fromkeys(PREPARED, 8), "compact": 4}
+    assert len({plan for _, plan in walk.bases}) == len(walk.bases)
+
+
+def test_points_of_a_service_are_calls_of_the_service_alone() -> None:
+    walk = TableWalk(("direct",), 1, services=True)
+    base = next(n for n, (stage, plan) in enumerate(walk.bases) if stage == "compact")
+    plan = walk.bases[base][1]
+    walk.number(plan, [WRITE, *(WRITE for _ in PREPARED["compact"]), SERVICE, WRITE, SERVICE])
+    points = walk._left
+    assert {point.call.split()[0] for point in points} == {"open", "write"}
+    assert {point.number for point in points} == {1, 2, 3}
+    for point in points:
+        (own,) = steps_of(point.plan)
+        assert own.stage == "compact" and own.faults == (point.fault,) and own.name
+        assert point.trigger.n == (1 if point.number < 3 or "p1" in point.trigger.pattern else 2)
+        assert steps_of(Plan.from_dict(point.plan.to_dict())) == (own,)

@@ -76,6 +76,11 @@ class Writes:
         kind: Any = outcome
         return self.recorder.record(process, "driver", kind, "write", *self.place, caused_by=asked)
 
+    def serve(self, service: str, outcome: str = "ok", error: str | None = None, process: str = "driver-1") -> int:
+        asked = self.recorder.record(process, "driver", "invoke", "write", *self.place, value=service)
+        kind: Any = outcome
+        return self.recorder.record(process, "driver", kind, "write", *self.place, error=error, caused_by=asked)
+
     def killed(self, path: str = f"{TABLE}/a/x.parquet", phase: str = "data-file", process: str = "driver-1") -> None:
         self.recorder.fault(process, "kill", path=path, error=phase)
 

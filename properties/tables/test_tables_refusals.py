@@ -44,6 +44,24 @@ def test_a_table_that_takes_no_write_any_more_after_a_kill_is_seen(phase: str, g
     assert len(breach.evidence) == 7
 
 
+def test_a_service_that_is_never_done_is_told_by_its_name() -> None:
+    story = Writes()
+    story.audit(frozen("1.0.2-cow"), story.write("ok", "k=1"))
+    story.serve("compact", "info", "the driver died")
+    story.killed(phase="compact")
+    story.audit(frozen("1.0.2-cow"), story.write("ok", "k=2", process="driver-2"))
+    for number in (2, 3):
+        story.serve("compact", "info", SAID, f"driver-{number}")
+    (breach,) = story.judged("G19").breaches
+    assert "no compact completes any more after kill of driver-1 (compact)" in breach.message
+    assert not story.judged("G25").breaches, "a fault was before"
+    story = Writes()
+    story.write("ok", "k=1")
+    story.serve("compact", "info", SAID)
+    (breach,) = story.judged("G25").breaches
+    assert "a compact of driver-1 failed without a fault" in breach.message
+
+
 def test_a_rollback_that_is_open_at_the_last_audit_makes_it_a_matter_of_rollbacks() -> None:
     tree = frozen("1.0.2-mor")
     del tree.files[kind(tree, "rollback")[0]]

@@ -95,6 +95,51 @@ def test_a_write_of_unknown_outcome_is_decided_once() -> None:
     assert len(told.judged("G24").breaches) == 1
 
 
+@pytest.mark.parametrize(
+    ("services", "rows", "judged", "count"),
+    (
+        (("restore",), ("a=1",), 1, 0),
+        (("restore",), ("a=2",), 1, 1),
+        (("restore",), (), 1, 1),
+        (("compact", "clean", "archive", "cluster"), ("a=2",), 1, 0),
+        (("compact", "clean", "archive", "cluster"), ("a=1",), 1, 1),
+        (("restore info",), ("a=1",), 0, 0),
+        (("restore info",), ("a=2",), 0, 0),
+        (("restore info", "restore"), ("a=1",), 1, 0),
+        (("restore info", "restore"), ("a=2",), 1, 1),
+        (("savepoint", "restore"), ("a=2",), 1, 0),
+        (("savepoint", "restore"), ("a=1",), 1, 1),
+        (("savepoint info", "restore"), ("a=1",), 0, 0),
+    ),
+)
+def test_a_restore_takes_back_what_was_written_after_the_last_savepoint(
+    services: tuple[str, ...], rows: tuple[str, ...], judged: int, count: int
+) -> None:
+    told = story(("ok", ("a=1",)))
+    told.serve("savepoint")
+    told.write("ok", "a=2")
+    for service in services:
+        name, _, outcome = service.partition(" ")
+        told.serve(name, outcome or "ok")
+    told.read(*rows)
+    found = told.judged("G24")
+    assert (found.judged, len(found.breaches)) == (judged, count)
+    assert dict(found.excused).get("restore-unfinished", 0) == (not judged)
+
+
+def test_what_is_written_after_a_restore_stays() -> None:
+    for rows, count in ((("a=1", "c=4"), 0), (("a=1",), 1), (("a=3", "c=4"), 1)):
+        told = story(("ok", ("a=1",)))
+        told.serve("savepoint")
+        told.write("ok", "a=2", "b=2")
+        told.serve("restore", "info")
+        told.write("ok", "a=3")
+        told.serve("restore")
+        told.write("ok", "c=4")
+        told.read(*rows)
+        assert len(told.judged("G24").breaches) == count
+
+
 def test_a_table_that_cannot_be_read_is_a_breach_and_a_reader_that_cannot_read_any_is_not() -> None:
     told = story(*TWO)
     told.read(error="no such file")

@@ -94,7 +94,10 @@ class WriteStep(NamedTuple):
 
 
 class TableWrite(NamedTuple):
-    """One write of a black-box write path, as its caller saw it. rows: the "key=value" that it upserts, sorted."""
+    """One write of a black-box write path, as its caller saw it. rows: the "key=value" that it upserts, sorted.
+
+    service: the table service that it was instead, "" for none.
+    """
 
     invoke: int
     done: int
@@ -102,6 +105,7 @@ class TableWrite(NamedTuple):
     process: str
     table: str
     rows: tuple[str, ...]
+    service: str = ""
 
 
 class Deletion(NamedTuple):

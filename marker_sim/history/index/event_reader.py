@@ -189,7 +189,10 @@ class EventReader:
 
     def _keep_write(self, invoke: Event, done: int, outcome: str) -> None:
         rows = invoke.value if isinstance(invoke.value, tuple) else ()
-        self.table_writes.append(TableWrite(invoke.index, done, outcome, invoke.process, invoke.table or "", rows))
+        service = invoke.value if isinstance(invoke.value, str) else ""
+        self.table_writes.append(
+            TableWrite(invoke.index, done, outcome, invoke.process, invoke.table or "", rows, service)
+        )
 
     def _directory(self, table: str | None, instant: str | None) -> Directory:
         path = f"{table}{TEMP}{instant}"

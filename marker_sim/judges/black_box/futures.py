@@ -74,7 +74,9 @@ def leaves(history: History) -> bool:
         return False
     audit = audits[-1]
     broken = audit.markers or audit.unfinished or any(entry.error for entry in audit.entries)
-    return bool(broken or audit.owned.keys() - audit.committed.keys() or audit.claims.keys() - audit.files.keys())
+    left = any(not owner or audit.covers(owner) for owner in audit.owned.keys() - audit.committed.keys())
+    missing = (path for path in audit.claims.keys() - audit.files.keys() if not audit.deleting(path, *CLEANING))
+    return bool(broken or left) or any(missing)
 
 
 def horizon(view: HistoryIndex) -> str:

@@ -6,6 +6,8 @@ no completed write show that the table cannot be written any more. A driver that
 not answer in time, does not count; neither does one whose machine lacked memory or space.
 
 Without a fault since the last write that completed one such write is enough, or `REFUSALS_MIN` that were not answered.
+
+Table services are judged apart: one that is refused for good is so too where writes complete.
 """
 
 from __future__ import annotations
@@ -55,22 +57,23 @@ def refused_for_good(case: Inquiry, *, in_rollback: bool) -> None:
             continue
         said = view.error_of(writes[-1])
         message = (
-            f"{table}: no write completes any more after {fault.kind} of {fault.process} ({phase}): {len(writes)} of"
+            f"{table}: no {writes[-1].service or 'write'} completes any more after {fault.kind} of {fault.process}"
+            f" ({phase}): {len(writes)} of"
             f" them failed in drivers that no fault touched, the last with {said:.{_SHOWN}}"
         )
         evidence = (fault.begin, *(index for write in writes for index in (write.invoke, write.done)))
-        case.breaches[table, ""] = breach_of(view, message, evidence)
+        case.breaches[table, writes[-1].service] = breach_of(view, message, evidence)
         case.judged += 1
 
 
 def _refusals(view: HistoryIndex, tables: Tables) -> Iterator[RefusedWrite]:
-    for table in sorted({write.table for write in tables.writes}):
-        mine = [write for write in tables.writes if write.table == table]
-        done = max((number for number, write in enumerate(mine) if write.outcome == "ok"), default=None)
-        if done is None:
+    for table, service in sorted({(write.table, write.service) for write in tables.writes}):
+        mine = [write for write in tables.writes if (write.table, write.service) == (table, service)]
+        done = max((number for number, write in enumerate(mine) if write.outcome == "ok"), default=-1)
+        if done < 0 and not service:
             continue
         refused = [w for w in mine[done + 1 :] if w.outcome == "info" and _stands(view, w) and _calm(view, tables, w)]
-        drivers = {write.process for write in mine}
+        drivers = {write.process for write in tables.writes if write.table == table}
         faults = [f for f in view.faults if refused and f.begin < refused[0].invoke and _concerns(f, table, drivers)]
         if faults:
             yield RefusedWrite(table, faults[-1], tuple(refused))
@@ -98,7 +101,8 @@ def _concerns(fault: FaultSpan, table: str, drivers: set[str]) -> bool:
 
 
 def writes_go_on(view: HistoryIndex) -> Finding:
-    """G25 of a black box: a write completes when there was no fault since the last completed write of its table.
+    """G25 of a black box: a write completes when there was no fault since the last completed write of its table, and so
+    does a table service.
 
     Until one completed, the environment may be the reason; after a fault G16 and G19 judge. They do not judge several
     writers, of which a pause is over for the writes that begin when those beside it have ended.
@@ -108,26 +112,32 @@ def writes_go_on(view: HistoryIndex) -> Finding:
         return Finding(guarantee="G25", applicable=False)
     breaches: list[Breach] = []
     judged, unanswered = 0, 0
-    completed: dict[str, int] = {}
     for write in tables.writes:
-        if write.outcome == "ok":
-            completed[write.table] = write.done
-        elif _explained(view, tables, write, completed.get(write.table)):
-            continue
-        else:
+        since = _completed(tables, write)
+        if write.outcome != "ok":
+            if _explained(view, tables, write, since) or since is None:
+                continue
             said = view.error_of(write)
             unanswered += said == CallError.DRIVER_SILENT
             if said == CallError.DRIVER_SILENT and unanswered < REFUSALS_MIN:
                 view.excuse("driver-said-nothing")
                 continue
-            message = f"{write.table}: a write of {write.process} failed without a fault: {said:.{_SHOWN}}"
-            breaches.append(breach_of(view, message, (completed[write.table], write.invoke, write.done)))
+            what = f"a {write.service or 'write'} of {write.process}"
+            message = f"{write.table}: {what} failed without a fault: {said:.{_SHOWN}}"
+            breaches.append(breach_of(view, message, (since, write.invoke, write.done)))
         judged += 1
     return Finding(guarantee="G25", judged=judged, breaches=tuple(breaches))
 
 
+def _completed(tables: Tables, write: TableWrite) -> int | None:
+    """The end of the last completed one of its kind before a write; for a service without one, of the first write."""
+    ended = [w for w in tables.writes if w.table == write.table and w.outcome == "ok" and w.done < write.done]
+    own = [other.done for other in ended if other.service == write.service]
+    return max(own) if own else next((other.done for other in ended), None)
+
+
 def _explained(view: HistoryIndex, tables: Tables, write: TableWrite, completed: int | None) -> bool:
-    """Whether the failure of a write has an allowed reason. completed: the last `ok` of its table before it."""
+    """Whether the failure of a write has an allowed reason. completed: as of `_completed`."""
     if write.outcome == "open":
         return view.excuse("run-ended")
     if completed is None:

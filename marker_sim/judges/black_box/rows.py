@@ -5,6 +5,9 @@ last write of it that is visible. Writes that ended ok are visible; those of unk
 stay so. Each reader is judged by itself, and readers of one rest, between the same two writes, by each other.
 
 The value of a row that the kit wrote follows its last "=", so that a key may hold one; elsewhere it follows the first.
+A restore takes back, on purpose, what was written after the last savepoint. Until one is completed that began, or that
+savepoint is certain, nobody knows what readers should find. Other table services change no row.
+
 A row of the kit without a value deletes: a key that is not found may be so by any deletion after which no completed
 write wrote it. Where that may be more than one, or the key may never have been visible, it decides about none of them.
 """
@@ -37,7 +40,10 @@ def rows_survive(view: HistoryIndex) -> Finding:
     decided = _Decided({}, {})
     rows_of = _Rows(view.header.world in ("spark", "java"))
     for event in view.rows:
-        mine = [write for write in writes if write.table == event.table and write.invoke < event.index]
+        mine = _not_taken_back([w for w in writes if w.table == event.table and w.invoke < event.index])
+        if mine is None:
+            view.excuse("restore-unfinished")
+            continue
         done = any(write.outcome == "ok" and write.done < event.index for write in mine)
         if not mine or (event.error is not None and not done and view.excuse("no-write-completed")):
             continue
@@ -55,6 +61,24 @@ def rows_survive(view: HistoryIndex) -> Finding:
             breaches.append(breach_of(view, text, (*evidence, event.index), also=ended))
     undecided = refused if not judged else ""
     return Finding(guarantee="G24", judged=judged, breaches=tuple(breaches), undecided=undecided)
+
+
+def _not_taken_back(writes: list[TableWrite]) -> list[TableWrite] | None:
+    """The writes of rows that no restore took back, of those before a reading in order; None when that is not known."""
+    kept = list[TableWrite]()
+    saved: list[TableWrite] | None = None
+    known = True
+    for write in writes:
+        ok = write.outcome == "ok"
+        match write.service:
+            case "":
+                kept.append(write)
+            case "savepoint":
+                saved = [*kept] if ok else None
+            case "restore":
+                known = ok and saved is not None
+                kept = [*(saved or kept)] if known else kept
+    return kept if known else None
 
 
 class _Rows(NamedTuple):

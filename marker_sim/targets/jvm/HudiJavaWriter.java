@@ -91,8 +91,9 @@ import org.apache.hudi.timeline.service.handlers.marker.MarkerBasedEarlyConflict
  * {"do": "write", "rows": [[key, part, value, ts], ...],           no value: it is deleted
  *  "extra": {...}, "faults": [...], "limit_ms": N}                 {"ok": true} | {"error": ...} | {"died": true}
  *                                                                  | {"hangs": true}, and "calls", "struck"
- * {"do": "service", "service": "clean" | "archive" | "cluster" | "savepoint" | "restore" | "drop-metadata",
- *  "settings": {...}, "faults": [...], "limit_ms": N}               as a write, which may have "settings" as well
+ * {"do": "service", "service": "clean" | "archive" | "compact" | "cluster" | "savepoint" | "restore" | "drop-metadata",
+ *  "settings": {...}, "faults": [...],
+ *  "limit_ms": N}                                                  as a write, which may have "settings" as well
  * {"do": "race", "writers": [{"name": NAME, "job": "write" | "roll", "rows": ..., "extra": ...}, ...],
  *  "faults": [{..., "writer": NAME}, ...], "expire": bool, "limit_ms": N}
  *                                                                  {"told": [...], "calls": [...], "struck": [...]}
@@ -445,12 +446,15 @@ public class HudiJavaWriter {
             Map<String, String> all = new HashMap<>(options);
             if (asked.has("settings")) {
                 asked.get("settings").fields().forEachRemaining(each -> all.put(each.getKey(), each.getValue().asText()));
+                if (asked.get("settings").has("hoodie.write.auto.upgrade")) {
+                    all.remove("hoodie.write.table.version");  // To the newest.
+                }
             }
             return HoodieWriteConfig.newBuilder()
                 .withEngineType(EngineType.JAVA).withPath(table).withSchema(SCHEMA).withProps(all).build();
         }
 
-        /** Runs a table service: planned and done at once, so that nothing is pending when it is over. */
+        /** Runs a table service: what is pending, then planned and done at once, so that nothing is pending when it is over. */
         void serve(JsonNode asked) throws Exception {
             HadoopStorageConfiguration storage = new HadoopStorageConfiguration(conf);
             HoodieJavaEngineContext context = new HoodieJavaEngineContext(storage);
@@ -462,7 +466,21 @@ public class HudiJavaWriter {
                     case "archive":
                         client.archive();
                         break;
+                    case "compact":
+                        if (!options.get("hoodie.datasource.write.table.type").equals("MERGE_ON_READ")) {
+                            break;
+                        }
+                        client.runAnyPendingCompactions();
+                        Option<String> compaction = client.scheduleCompaction(Option.empty());
+                        if (compaction.isPresent()) {
+                            client.compact(compaction.get(), true);
+                        }
+                        break;
                     case "cluster":
+                        for (HoodieInstant each : HoodieTableMetaClient.builder().setConf(storage).setBasePath(table).build()
+                                .getActiveTimeline().filterPendingReplaceOrClusteringTimeline().getInstants()) {
+                            client.cluster(each.requestedTime(), true);
+                        }
                         Option<String> planned = client.scheduleClustering(Option.empty());
                         if (planned.isPresent()) {
                             client.cluster(planned.get(), true);

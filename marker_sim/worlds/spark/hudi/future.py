@@ -5,7 +5,8 @@
     commit      new rows in a partition of their own, so that no file group of before is written
     retry       the rows of the last write that failed, once more
     clean       with one commit retained; archive: down to two
-    cluster     planned and done at once
+    compact     planned and done at once, as is cluster; what is pending of them is done first
+    upgrade     a commit that makes the table one of the newest version
     savepoint   of the last commit; restore: to the last savepoint
     rebuild     the metadata table is deleted, if there is one, and a commit builds one
 
@@ -17,18 +18,18 @@ early stands for what default settings do after some 30 commits.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.history import Kind
-from marker_sim.plan import FutureStep, Plan
+from marker_sim.plan import FutureStep, Plan, Service
 from marker_sim.tables.entries import WRITE_KEY
 from marker_sim.worlds.recorder import observe_table
 from marker_sim.worlds.spark.application import Gone, Hangs
 from marker_sim.worlds.spark.hudi.java_driver import JavaDriver
 from marker_sim.worlds.spark.hudi.settings import shape_of
-from marker_sim.worlds.spark.hudi.steps import steps_of
-from marker_sim.worlds.spark.hudi.table import ASK_S, KIT, Table
+from marker_sim.worlds.spark.hudi.steps import TableStep, preparation, service_of, steps_of
+from marker_sim.worlds.spark.hudi.table import ASK_S, KIT, RECOVERIES_MAX, Table
 from marker_sim.worlds.spark.plans import DRIVER
 
 BY_METADATA = "hudi-metadata"  # Hudi as a reader that lists files by the metadata table.
@@ -48,12 +49,69 @@ SETTINGS = {
     "hoodie.metadata.compact.max.delta.commits": "1",
     "hoodie.compact.inline.max.delta.commits": "1",
 }
+# Services whose tables have few enough entries. So early archiving of a metadata table makes restores of its table fail
+# without a fault: it takes no heed of savepoints.
+_WITH_SETTINGS = frozenset({"compact", "clean", "archive"})
+# Of the writes after a service that may not have ended: the next one makes it as well, as writes do by default.
+_BY_WRITES: dict[Literal["", Service], dict[str, str]] = {
+    "clean": {"hoodie.clean.automatic": "true"},
+    "archive": {"hoodie.archive.automatic": "true"},
+    "upgrade": {"hoodie.write.auto.upgrade": "true"},
+}
 
 
 class TableWithFuture(Table):
     """A table under test, and what becomes of it."""
 
     _metadata = False
+    # Whether writes leave alone the file groups of before: the Java client loses updates of groups whose clustering is
+    # planned, without a fault.
+    _quiet = False
+
+    def carry_out(self, step: TableStep) -> None:
+        """Perform a step. After that of a service a write follows, and the service until it is done, or has failed in
+        as many fresh drivers as a write may. A restore comes before the write.
+        """
+        service = service_of(step.stage)
+        if not service:
+            super().carry_out(step)
+            return
+        self._check()
+        self.settings = SETTINGS if service in _WITH_SETTINGS else {}
+        for each in preparation(step.stage, self.plan.merge_on_read):
+            if self.write(None, service_of(each)):
+                return
+        self.settings = self.settings | _BY_WRITES.get(service, {})
+        self._quiet = service == "cluster"
+        again = "" if service == "upgrade" else service
+        self.write(step, again)
+        if service == "restore":  # Hudi asks to complete it before anything is written.
+            self._repeat(again)
+        self.recover()
+        if again and service != "restore":
+            self._repeat(again)
+
+    def _repeat(self, service: str) -> None:
+        for _ in range(RECOVERIES_MAX):
+            if self.life is None:
+                self._start()
+            if not self.write(None, service):
+                self._quiet = False
+                break
+
+    def _check(self) -> None:
+        if not isinstance(self.life, JavaDriver):
+            raise UsageError("the plan has a service or a future of Hudi's Java client; give --sut hudi-java:VERSION")
+
+    def _draw_rows(self) -> list[tuple[str, str, str, int]]:
+        if not self._quiet:
+            return super()._draw_rows()
+        self._ordinal += 1
+        return [self._quiet_row()]
+
+    def _quiet_row(self) -> tuple[str, str, str, int]:
+        number = self._ordinal
+        return f"q{number}", "quiet", f"w{number}.q{number}", number
 
     def play(self) -> None:
         """The writes, and the steps of the future when all of them were begun."""
@@ -61,9 +119,12 @@ class TableWithFuture(Table):
         shape = shape_of(self.plan)
         if not shape.future or self.begun < len(steps_of(self.plan)):
             return
-        if not isinstance(self.life, JavaDriver):
-            raise UsageError("the plan has a future, which Hudi's Java client plays; give --sut hudi-java:VERSION")
+        self._check()
+        assert self.life is not None
         self._metadata = shape.metadata
+        # An upgraded table stays so; cleaning and archiving are steps of their own again.
+        upgraded = _BY_WRITES["upgrade"] if any(step.stage == "upgrade" for step in steps_of(self.plan)) else {}
+        self.settings = SETTINGS | upgraded
         self._look("", None)
         for step in shape.future:
             self._look(step, self._take(step))
@@ -72,7 +133,8 @@ class TableWithFuture(Table):
 
     def _take(self, step: FutureStep) -> str | None:
         """The error of a step, None for none."""
-        if step in ("commit", "retry"):
+        if step in ("commit", "retry", "upgrade"):
+            self.settings |= _BY_WRITES["upgrade"] if step == "upgrade" else {}
             return self._commit(self._failed if step == "retry" else [])
         if step != "rebuild":
             return self._ask({"do": "service", "service": step})
@@ -83,7 +145,7 @@ class TableWithFuture(Table):
         self._ordinal += 1
         number = self._ordinal
         rows = [(key, part, content and f"w{number}.{key}", number) for key, part, content, _ in again]
-        rows = rows or [(f"q{number}", "quiet", f"w{number}.q{number}", number)]
+        rows = rows or [self._quiet_row()]
         assert self.life is not None
         recorder, by = self.injector.recorder, (self.life.name, DRIVER)
         value = tuple(sorted(f"{key}={content}" for key, _, content, _ in rows))
@@ -95,7 +157,7 @@ class TableWithFuture(Table):
 
     def _ask(self, message: dict[str, Any]) -> str | None:
         assert self.life is not None
-        settings = {**SETTINGS, "hoodie.metadata.enable": str(self._metadata).lower()}
+        settings = {**self.settings, "hoodie.metadata.enable": str(self._metadata).lower()}
         self.injector.arm(None, self.place)
         try:
             return self._outcome(self.life, {"options": {}, **message, "settings": settings})

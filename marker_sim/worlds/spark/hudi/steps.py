@@ -10,6 +10,8 @@ whole.
                · rollback-after-completion · rollback-marker-deletion
     executors  one is killed, or stopped for a while, at a data file: its tasks run again, or a speculative copy of them
                beside it, and what is not accepted must be gone when the write is committed
+    services   the steps of PREPARED, then a table service, which meets the faults; a write without faults follows, and
+               the service once more
     storage    503, 500, slow puts, puts that are done and not answered: some are repeated by S3A, others fail a task
                attempt, whose file is then there and not accepted
 
@@ -35,13 +37,23 @@ from typing import Literal, NamedTuple
 
 from marker_sim.faults import Call, Fault, FaultKind, When
 from marker_sim.faults.row import READ_CALLS
-from marker_sim.plan import Plan, Write
+from marker_sim.plan import Plan, Service, Write
 from marker_sim.worlds.interceptor import ArmedFault
 from marker_sim.worlds.spark.plans import DRIVER, EXECUTOR, STORAGE
 
-Stage = Literal["write", "rollback"]
+Stage = Literal["write", "rollback", Service]
 Part = Literal["before", "within", "after"]
 KILLED_AT = "driver killed at "
+# What gives a service something to do, after the first write. An upgrade is of the write that makes it.
+PREPARED: dict[Service, tuple[Stage, ...]] = {
+    "compact": ("write", "write"),
+    "cluster": ("write",),
+    "clean": ("write", "compact", "write", "compact"),
+    "archive": ("write", "write", "write", "compact", "write", "clean"),
+    "savepoint": ("write",),
+    "restore": ("write", "savepoint", "write", "write"),
+    "upgrade": ("write",),
+}
 _TIMELINE = r"\.hoodie/(timeline/)?"
 _WHOLE = r"(\.[0-9a-f-]{36})?$"  # Since 1.1 an entry is written under another name first, on a local file system.
 DATA = r"(?!\.hoodie/)(.*/)?([^/.][^/]*\.parquet|\.[^/]*\.log\.\d+_[\d-]+)$"
@@ -64,7 +76,7 @@ class TableStep:
     """One step of a run, met when its last fault happened.
 
     name: how it is counted, "" for one that is not.
-    stage: "rollback" when the write before it must fail first.
+    stage: "rollback" when the write before it must fail first; a service that it is instead of a write.
     faults: of its driver, an executor or the storage, each at a call on paths below the table.
     before: those of the write that must fail first, none for a death at its last data file.
     """
@@ -86,7 +98,7 @@ def steps_of(plan: Plan) -> tuple[TableStep, ...]:
     for write in plan.writes:
         faults = tuple(plan.faults[number] for number in write.faults)
         if not write.abandon:
-            stage: Stage = "write" if before is None else "rollback"
+            stage: Stage = write.service or ("write" if before is None else "rollback")
             found.append(TableStep(name=write.name, stage=stage, faults=faults, before=before or ()))
         before = faults if write.abandon else None
     return tuple(found)
@@ -103,8 +115,19 @@ def with_steps(plan: Plan, steps: Iterable[TableStep]) -> Plan:
     for step in steps:
         if step.stage == "rollback":
             add(Write(abandon=True), step.before)
-        add(Write(name=step.name), step.faults)
+        add(Write(name=step.name, service=service_of(step.stage)), step.faults)
     return replace(plan, writes=tuple(writes), faults=tuple(faults))
+
+
+def service_of(stage: Stage) -> Literal["", Service]:
+    """The service that a stage is, "" for none."""
+    return "" if stage == "write" or stage == "rollback" else stage
+
+
+def preparation(stage: Stage, merges: bool) -> tuple[Stage, ...]:
+    """The steps before a stage that are its own, without faults. merges: whether the table is merge-on-read."""
+    service = service_of(stage)
+    return tuple(each for each in PREPARED[service] if merges or each != "compact") if service else ()
 
 
 def call_of(fault: Fault) -> Call:

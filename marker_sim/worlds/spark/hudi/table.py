@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -49,7 +49,7 @@ class Pace:
     """An estimate of how long steps take on this machine, adapted to each that has run."""
 
     def __init__(self) -> None:
-        self._took_s = {"write": 16.0, "rollback": 26.0}
+        self._took_s = defaultdict(lambda: 26.0, write=16.0)
 
     def estimate_s(self, stage: str) -> float:
         """The estimated seconds for a step of a stage and the recovery after it."""
@@ -70,6 +70,7 @@ class Table:
     readers: of rows; Hudi itself is the first.
     calls: of the storage, by each write, where the driver tells them.
     met, armed: steps by name. counts: what else happened. refused: why writes were.
+    settings: of each write from now on, over those of the table.
     """
 
     name: str
@@ -87,6 +88,7 @@ class Table:
     refused: list[str] = field(default_factory=list)
     readers: tuple[str, ...] = READERS
     calls: list[tuple[StorageCall, ...]] = field(default_factory=list)
+    settings: dict[str, str] = field(default_factory=dict)
     _ordinal: int = 0
     _lives: int = 0
     _unsupported: bool = False
@@ -143,16 +145,20 @@ class Table:
         self.refused.append(f"no write succeeded any more on table {self.name}")
         raise WriteRefused(self.refused[-1])
 
-    def write(self, step: TableStep | None) -> bool:
-        """Whether a write, with the faults of a step or none, failed or its driver is dead; else an audit follows."""
+    def write(self, step: TableStep | None, service: str = "") -> bool:
+        """Whether a write, or a service instead, with the faults of a step or none, failed or its driver is dead; else
+        an audit follows.
+        """
         assert self.life is not None
-        life, rows = self.life, self._draw_rows()
-        value = tuple(sorted(f"{key}={content}" for key, _, content, _ in rows))
+        life, rows = self.life, [] if service else self._draw_rows()
+        value = service or tuple(sorted(f"{key}={content}" for key, _, content, _ in rows))
         faults = self.injector
         faults.arm(step, self.place)
         recorder, place = self.injector.recorder, self._directory
         asked = recorder.record(life.name, DRIVER, "invoke", "write", *place, value=value)
         message = {"do": "write", "rows": rows, "options": {WRITE_KEY: str(self._ordinal)}}
+        message |= {"do": "service", "service": service} if service else {}
+        message |= {"settings": self.settings} if self.settings else {}
         began = time.monotonic()
         try:
             error = self._outcome(life, message)
@@ -175,7 +181,7 @@ class Table:
             self.armed[AUDIT_AFTER] += faults.deadly
         self._faults += faults.fired
         if faults.deadly or error is not None:
-            self._failed = rows
+            self._failed = rows or self._failed
             self._bury(error, faults.deadly)
             return True
         self._audit(self._last)
