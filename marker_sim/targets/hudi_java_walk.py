@@ -22,7 +22,7 @@ from functools import partial
 from itertools import cycle
 
 from marker_sim.faults import Call, Fault, FaultKind
-from marker_sim.faults.row import READ_CALLS
+from marker_sim.faults.row import READS
 from marker_sim.outcome.result import KEPT, NOT_MET
 from marker_sim.plan import Plan, TableShape
 from marker_sim.search.numbered_calls import CallWalk, Fate, WalkPoint, numbered, shown
@@ -204,7 +204,7 @@ def _own(stage: Stage, plan: Plan, calls: Sequence[Sequence[StorageCall]]) -> tu
     if stage == "write":
         return pairs
     # A rollback deletes the entries of the write that it undoes, and goes on.
-    put = [(n, call.path) for n, call in enumerate(found) if call.operation not in (*READ_CALLS, "delete")]
+    put = [(n, call.path) for n, call in enumerate(found) if call.operation not in (*READS, "delete", "request")]
     if shape_of(plan).lazy:
         committed = [n for n, path in put if COMMITTED.search(path)]
         return pairs[committed[-1] + 1 :] if committed else ()

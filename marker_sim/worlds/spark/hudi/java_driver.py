@@ -262,8 +262,11 @@ def effect_of(fault: Fault) -> str:
             return "pause-long" if fault.settings.for_ms >= HEARTBEAT_OVER_MS else "pause"
         case FaultKind.DISK_FULL:
             return "full-within" if fault.settings.calls > 1 else "full"
-        case FaultKind.IO_ERROR:
-            return "applied" if fault.settings.applied else "error"
+        case FaultKind.IO_ERROR | FaultKind.REQUEST_LOST | FaultKind.REPLY_LOST:
+            applied = fault.settings.applied or fault.kind is FaultKind.REPLY_LOST
+            return "applied" if applied else "error"
+        case FaultKind.FALSE_ANSWER:
+            return "false"
     raise AssertionError(f"{fault.kind} is not done by the Java program")
 
 
