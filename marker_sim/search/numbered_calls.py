@@ -224,6 +224,8 @@ def fates_of(storage: str, call: StorageCall, power: bool = False) -> tuple[Fate
         known += (_FULL_WITHIN, _TORN) if call.operation == "write" else ()
     if storage == "s3" and call.operation == "delete" and len(call.path.split("\n")) >= _PARTLY_KEYS:
         known = (*known, _PARTLY)
+    if call.operation == "request" and "?" in call.path:
+        known = known[:-1]  # Only what creates a marker is answered true or false.
     return (*known, *_POWER) if power and call.operation in CHANGES[storage] else known
 
 

@@ -45,6 +45,8 @@ TABLES = (
     (False, replace(DELETES, metadata=True)),
     (True, replace(OWN_FILES, version6=True)),
     (False, replace(DELETES, lazy=True)),
+    (False, replace(DELETES, version6=True, upgrades=True)),
+    (False, replace(DELETES, resends=True)),
 )
 PLAIN = 2  # Tables which are walked through before others are begun.
 CONTROLS = (*TABLES, (True, DELETES))
@@ -82,10 +84,11 @@ class TableWalk(CallWalk):
             (stage, with_steps(made(mode, merges=merges, shape=shape), (step(stage),)))
             for merges, shape in TABLES
             for mode in self.modes
+            if mode == "timeline" or not shape.resends
             for stage in STAGES
         ]
         writes = (step("write"),) * CONTROL_WRITES
-        tables = [(mode, *table) for mode in self.modes for table in CONTROLS]
+        tables = [(mode, *table) for mode in self.modes for table in CONTROLS if mode == "timeline" or not table[1].resends]
         self.controls = [
             with_future(with_steps(made(mode, merges=merges, shape=shape), writes), future)
             for (mode, merges, shape), future in zip(tables, cycle(FUTURES.values()), strict=False)
@@ -231,8 +234,11 @@ def step(stage: Stage) -> TableStep:
 def table_of(
     mode: str, seed: int, merges: bool = False, shape: TableShape = TABLES[0][1], storage: str = "local"
 ) -> Plan:
-    """A plan of a small table, without writes; each write writes a marker file again."""
-    return Plan(mode=mode, storage=storage, num_threads=1, merge_on_read=merges, shape=shape, seed=seed)
+    """A plan of a small table, without writes; each write writes a marker file again. A request that is sent again goes
+    to another thread of its server than one that never ends there.
+    """
+    threads = 1 + shape.resends
+    return Plan(mode=mode, storage=storage, num_threads=threads, merge_on_read=merges, shape=shape, seed=seed)
 
 
 def draw_deaths(modes: tuple[str, ...], storage: str, seed: int, number: int) -> Plan:
