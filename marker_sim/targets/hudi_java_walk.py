@@ -211,7 +211,8 @@ def _own(stage: Stage, plan: Plan, calls: Sequence[Sequence[StorageCall]]) -> tu
     if shape_of(plan).lazy:
         committed = [n for n, path in put if COMMITTED.search(path)]
         return pairs[committed[-1] + 1 :] if committed else ()
-    return pairs[: next((n for n, path in put if BEGINS.search(path)), len(pairs))]
+    begun = [path for _, path in put if BEGINS.search(path)][-1:]  # An upgrade moves such entries of others.
+    return pairs[: next((n for n, path in put if path in begun), len(pairs))]
 
 
 def _placed(fate: Fate, trigger: Call) -> Fault:
