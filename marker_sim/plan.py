@@ -150,6 +150,8 @@ class TableShape:
     cluster: whether executors are processes of their own. deletes: whether each write after the first deletes rows.
     lazy: whether failed writes are rolled back after the next commit, once their heartbeats are over, or before it.
     grows: whether the second write is the first to the last partition, and so creates its folder and metadata.
+    upgrades: whether all drivers but the first upgrade it to the newest version. resends: whether a request to the
+        timeline server that had no answer is sent again.
     writers: how many write it at once, each a write of the plan; 0 for one by one. sharing: their lock and strategy.
     future: what happens to it afterwards, with a reading after each step (worlds/spark/hudi/future.py).
     """
@@ -163,6 +165,8 @@ class TableShape:
     deletes: bool = False
     lazy: bool = False
     grows: bool = False
+    upgrades: bool = False
+    resends: bool = False
     writers: int = 0
     sharing: Sharing = "default"
     future: tuple[FutureStep, ...] = ()

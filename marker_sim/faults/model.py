@@ -17,7 +17,8 @@ from marker_sim.faults.table import FaultKind
 When = Literal["before", "after"]
 # Calls on local files: opening for writing; removing some of the content; closing a file open for writing.
 OPEN, CUT, CLOSE = "open", "cut", "close"
-# More calls on local files; open, cut, write, allocate, rename and link count as puts as well.
+# More calls on local files; open, cut, write, allocate, rename and link count as puts as well. Of Hudi's Java client
+# alone are status, its look at one path, and request, to its own timeline server.
 _LOCAL = (
     OPEN,
     CUT,
@@ -31,6 +32,8 @@ _LOCAL = (
     "rmdir",
     "sync",
     "stat",
+    "status",
+    "request",
     "lock",
     "unlock",
 )

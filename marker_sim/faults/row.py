@@ -16,7 +16,7 @@ CONTENTS = ("put", "overwrite")
 CHANGES = (*CONTENTS, "delete")
 READ_CALLS = ("get", "list")
 ANY_CALL = (*CHANGES, *READ_CALLS)
-READS = frozenset({*READ_CALLS, "stat"})  # Read calls of real processes; they change nothing.
+READS = frozenset({*READ_CALLS, "stat", "status"})  # Read calls of real processes; they change nothing.
 ANY_ROLE = ("server", "driver", "executor")
 _CALLERS = (*ANY_ROLE, "client")
 

@@ -118,6 +118,7 @@ class FaultKind(Enum):
     # Wire, armed on the client whose request is affected.
     REQUEST_LOST = _wire("request-lost", sentence="its request is lost before it reaches the server")
     REPLY_LOST = _wire("reply-lost", sentence="the server carries out its request, but the reply is lost")
+    FALSE_ANSWER = _wire("answered-false", sentence="its request is answered false, and nothing is done", drawn=False)
     DUPLICATED = _wire(
         "duplicated",
         sentence="its request reaches the server twice, {late_ms} ms apart",

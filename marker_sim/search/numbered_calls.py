@@ -55,10 +55,16 @@ def _errors(kind: FaultKind) -> tuple[Fate, ...]:
 
 _DEATHS = tuple(Fate(f"death {when}", FaultKind.KILL, when) for when in ("before", "after"))
 _NO_REPLY = Fate("done, no reply", FaultKind.TIMEOUT_APPLIED, settings=FaultSettings(for_ms=_AT_ONCE_MS))
+_REQUEST = (
+    Fate("lost", FaultKind.REQUEST_LOST),
+    Fate("reply lost", FaultKind.REPLY_LOST),
+    Fate("answered false", FaultKind.FALSE_ANSWER),
+)
 FATES = {
     "local": {
         **dict.fromkeys(CHANGES["local"], (*_DEATHS, *_errors(FaultKind.IO_ERROR))),
-        **dict.fromkeys(READ_CALLS, _errors(FaultKind.IO_ERROR)),
+        **dict.fromkeys((*READ_CALLS, "status"), _errors(FaultKind.IO_ERROR)),
+        "request": _REQUEST,
     },
     "s3": {
         **dict.fromkeys(CHANGES["s3"], (*_DEATHS, *_errors(FaultKind.SERVER_ERROR), _NO_REPLY)),
@@ -218,6 +224,8 @@ def fates_of(storage: str, call: StorageCall, power: bool = False) -> tuple[Fate
         known += (_FULL_WITHIN, _TORN) if call.operation == "write" else ()
     if storage == "s3" and call.operation == "delete" and len(call.path.split("\n")) >= _PARTLY_KEYS:
         known = (*known, _PARTLY)
+    if call.operation == "request" and "?" in call.path:
+        known = known[:-1]  # Only what creates a marker is answered true or false.
     return (*known, *_POWER) if power and call.operation in CHANGES[storage] else known
 
 

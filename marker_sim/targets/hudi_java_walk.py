@@ -24,7 +24,7 @@ from functools import partial
 from itertools import cycle
 
 from marker_sim.faults import Call, Fault, FaultKind
-from marker_sim.faults.row import READ_CALLS
+from marker_sim.faults.row import READS
 from marker_sim.outcome.result import KEPT, NOT_MET
 from marker_sim.plan import Plan, Service, TableShape
 from marker_sim.search.numbered_calls import CallWalk, Fate, WalkPoint, numbered, shown
@@ -56,6 +56,8 @@ TABLES = (
     (False, replace(DELETES, metadata=True)),
     (True, replace(OWN_FILES, version6=True)),
     (False, replace(DELETES, lazy=True)),
+    (False, replace(DELETES, version6=True, upgrades=True)),
+    (False, replace(DELETES, resends=True)),
 )
 PLAIN = 2  # Tables which are walked through before others are begun.
 _OF_EACH: tuple[Service, ...] = ("archive", "clean", "cluster", "savepoint", "restore")
@@ -102,10 +104,16 @@ class TableWalk(CallWalk):
             self.bases += [
                 (stage, with_steps(made(mode, merges=merges, shape=shape), (step(stage),)))
                 for mode in self.modes
+                if mode == "timeline" or not shape.resends
                 for stage in stages
             ]
         writes = (step("write"),) * CONTROL_WRITES
-        tables = [(mode, *table) for mode in self.modes for table in CONTROLS if not self.services]
+        tables = [
+            (mode, *table)
+            for mode in self.modes
+            for table in CONTROLS
+            if not self.services and (mode == "timeline" or not table[1].resends)
+        ]
         self.controls = [
             with_future(with_steps(made(mode, merges=merges, shape=shape), writes), future)
             for (mode, merges, shape), future in zip(tables, cycle(FUTURES.values()), strict=False)
@@ -238,13 +246,12 @@ def _own(stage: Stage, plan: Plan, calls: Sequence[Sequence[StorageCall]]) -> tu
     if stage not in ("rollback", "upgrade"):
         return pairs
     # A rollback deletes the entries of the write that it undoes, and goes on.
-    put = [(n, call.path) for n, call in enumerate(found) if call.operation not in (*READ_CALLS, "delete")]
+    put = [(n, call.path) for n, call in enumerate(found) if call.operation not in (*READS, "delete", "request")]
     if shape_of(plan).lazy:
         committed = [n for n, path in put if COMMITTED.search(path)]
         return pairs[committed[-1] + 1 :] if committed else ()
-    begun = [n for n, path in put if BEGINS.search(path)]
-    # An upgrade moves such entries of earlier writes, before the write has its own.
-    return pairs[: begun[-1 if stage == "upgrade" else 0] if begun else len(pairs)]
+    begun = [path for _, path in put if BEGINS.search(path)][-1:]  # An upgrade moves such entries of others.
+    return pairs[: next((n for n, path in put if path in begun), len(pairs))]
 
 
 def _placed(fate: Fate, trigger: Call) -> Fault:
@@ -267,8 +274,11 @@ def step(stage: Stage) -> TableStep:
 def table_of(
     mode: str, seed: int, merges: bool = False, shape: TableShape = TABLES[0][1], storage: str = "local"
 ) -> Plan:
-    """A plan of a small table, without writes; each write writes a marker file again."""
-    return Plan(mode=mode, storage=storage, num_threads=1, merge_on_read=merges, shape=shape, seed=seed)
+    """A plan of a small table, without writes; each write writes a marker file again. A request that is sent again goes
+    to another thread of its server than one that never ends there.
+    """
+    threads = 1 + shape.resends
+    return Plan(mode=mode, storage=storage, num_threads=threads, merge_on_read=merges, shape=shape, seed=seed)
 
 
 def draw_deaths(modes: tuple[str, ...], storage: str, seed: int, number: int) -> Plan:

@@ -2,6 +2,8 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import com.sun.net.httpserver.HttpExchange;
+import com.sun.net.httpserver.HttpServer;
 import java.io.BufferedReader;
 import java.io.ByteArrayInputStream;
 import java.io.File;
@@ -14,10 +16,15 @@ import java.io.OutputStream;
 import java.io.PrintStream;
 import java.io.UncheckedIOException;
 import java.lang.reflect.Method;
+import java.net.InetSocketAddress;
 import java.net.URI;
 import java.net.URL;
 import java.net.URLConnection;
+import java.net.URLDecoder;
 import java.net.URLStreamHandler;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
@@ -29,13 +36,17 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 import java.util.concurrent.ForkJoinPool;
 import java.util.concurrent.ForkJoinWorkerThread;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.Condition;
+import java.util.function.BiConsumer;
 import java.util.regex.Pattern;
 import org.apache.avro.Schema;
 import org.apache.avro.generic.GenericData;
@@ -70,6 +81,7 @@ import org.apache.hudi.common.table.TableSchemaResolver;
 import org.apache.hudi.common.table.timeline.HoodieInstant;
 import org.apache.hudi.common.table.read.HoodieFileGroupReader;
 import org.apache.hudi.common.table.view.FileSystemViewManager;
+import org.apache.hudi.common.table.view.FileSystemViewStorageConfig;
 import org.apache.hudi.common.util.Option;
 import org.apache.hudi.config.HoodieWriteConfig;
 import org.apache.hudi.io.hfile.CachingHFileReaderImpl;
@@ -105,7 +117,8 @@ import org.apache.hudi.timeline.service.handlers.marker.MarkerBasedEarlyConflict
  * Many lives, one JVM: the file system of a life that died refuses all its later calls, whichever thread makes them; of
  * a table that is not on local files the storage does, which stops its calls as well. "conf" has Hadoop's settings for it.
  * A call is named as the door names the system call that it is: open (for writing), write, close, rename, delete,
- * rmdir (a folder with all in it), mkdir, get (open for reading), list.
+ * rmdir (a folder with all in it), mkdir, get (open for reading), list. Two are no system calls: status (getFileStatus),
+ * and request, of the writer to its own timeline server about markers, which passes the program (Requests).
  */
 public class HudiJavaWriter {
     static final ObjectMapper JSON = new ObjectMapper();
@@ -122,6 +135,7 @@ public class HudiJavaWriter {
     public static void main(String[] arguments) throws Exception {
         PrintStream answers = new PrintStream(new FileOutputStream(FileDescriptor.out), true, "UTF-8");
         System.setOut(System.err);
+        System.setProperty("sun.net.httpserver.nodelay", "true");  // Else each answer of Requests waits for 40 ms.
         System.setProperty("java.util.concurrent.ForkJoinPool.common.threadFactory", Workers.class.getName());
         Thread.currentThread().setContextClassLoader(DEFAULTS);
         lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
@@ -415,7 +429,8 @@ public class HudiJavaWriter {
             Map<String, String> extra = new HashMap<>();
             asked.get("extra").fields().forEachRemaining(each -> extra.put(each.getKey(), each.getValue().asText()));
             HoodieJavaEngineContext context = new HoodieJavaEngineContext(storage);
-            try (HoodieJavaWriteClient<DefaultHoodieRecordPayload> client = new HoodieJavaWriteClient<>(context, config)) {
+            try (HoodieJavaWriteClient<DefaultHoodieRecordPayload> client = new HoodieJavaWriteClient<>(context, config);
+                    Requests passed = writer == null && config.isEmbeddedTimelineServerEnabled() ? new Requests(this, client) : null) {
                 if (writer != null) {
                     writer.client = client;
                     if (writer.job.equals("roll")) {
@@ -639,6 +654,17 @@ public class HudiJavaWriter {
             }
         }
 
+        /** Notes a request of the writer to its timeline server, and returns what a fault makes of it, "" for nothing. */
+        synchronized String request(String name) {
+            if (dead) {
+                throw new Death();
+            }
+            Fault due = strike(faults, null, "request", name);
+            String effect = due == null ? "" : due.effect;
+            calls.addObject().put("op", "request").put("path", name).put("result", effect.isEmpty() ? "ok" : effect);
+            return effect;
+        }
+
         static Fault strike(List<Fault> faults, Writer writer, String operation, String name) {
             Fault due = null;
             for (Fault fault : faults) {
@@ -685,6 +711,84 @@ public class HudiJavaWriter {
                 byte[] held = marker ? Files.readAllBytes(file.toPath()) : new byte[0];
                 seen.put("puts", new String(held, StandardCharsets.ISO_8859_1));
             }
+        }
+    }
+
+    /**
+     * Passes the requests of a writer on to its timeline server. One about markers is a call on the marker, or on the
+     * marker directory and what it asks for, and may be lost, answered with nothing, or answered false and not passed on.
+     */
+    static class Requests implements AutoCloseable {
+        static final String MARKERS = "/v1/hoodie/marker/";
+        static final HttpClient CLIENT = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();
+        private final Life mine;
+        private final String place;
+        private final HttpServer server;
+        private final ExecutorService threads = Executors.newCachedThreadPool(act -> {
+            Thread made = new Thread(act, "requests");
+            made.setDaemon(true);
+            return made;
+        });
+
+        Requests(Life mine, HoodieJavaWriteClient<?> client) throws IOException {
+            this.mine = mine;
+            FileSystemViewStorageConfig told = client.getConfig().getViewStorageConfig();
+            place = "http://" + told.getRemoteViewServerHost() + ":" + told.getRemoteViewServerPort();
+            server = HttpServer.create(new InetSocketAddress("127.0.0.1", 0), 0);
+            server.createContext("/", this::pass);
+            server.setExecutor(threads);
+            server.start();
+            told.setValue("hoodie.filesystem.view.remote.host", "127.0.0.1");
+            told.setValue("hoodie.filesystem.view.remote.port", String.valueOf(server.getAddress().getPort()));
+        }
+
+        private void pass(HttpExchange asked) throws IOException {
+            try {
+                String what = asked.getRequestURI().getPath();
+                String effect = what.startsWith(MARKERS) ? mine.request(named(asked.getRequestURI(), what.substring(MARKERS.length()))) : "";
+                if (effect.equals("false")) {
+                    answer(asked, 200, effect.getBytes(StandardCharsets.UTF_8));
+                } else if (effect.isEmpty() || effect.equals("applied")) {
+                    HttpRequest.Builder passed = HttpRequest.newBuilder(URI.create(place + asked.getRequestURI()))
+                        .method(asked.getRequestMethod(), HttpRequest.BodyPublishers.ofByteArray(asked.getRequestBody().readAllBytes()));
+                    copy("Accept-Encoding", asked.getRequestHeaders().getFirst("Accept-Encoding"), passed::header);
+                    HttpResponse<byte[]> told = CLIENT.send(passed.build(), HttpResponse.BodyHandlers.ofByteArray());
+                    if (effect.isEmpty()) {
+                        copy("Content-Encoding", told.headers().firstValue("Content-Encoding").orElse(null), asked.getResponseHeaders()::set);
+                        answer(asked, told.statusCode(), told.body());
+                    }
+                }
+            } catch (InterruptedException over) {
+                Thread.currentThread().interrupt();
+            } finally {
+                asked.close();  // Where nothing was answered, the connection.
+            }
+        }
+
+        private static void copy(String name, String value, BiConsumer<String, String> to) {
+            if (value != null) {
+                to.accept(name, value);
+            }
+        }
+
+        private static void answer(HttpExchange asked, int status, byte[] body) throws IOException {
+            asked.sendResponseHeaders(status, body.length == 0 ? -1 : body.length);
+            asked.getResponseBody().write(body);
+        }
+
+        private String named(URI asked, String what) {
+            Map<String, String> told = new HashMap<>();
+            for (String each : Objects.requireNonNullElse(asked.getRawQuery(), "").split("&")) {
+                told.put(each.split("=", 2)[0], URLDecoder.decode(each.substring(each.indexOf('=') + 1), StandardCharsets.UTF_8));
+            }
+            String folder = mine.relative(new Path(told.getOrDefault("markerdirpath", mine.table)));
+            return folder + (what.equals("create") ? "/" + told.get("markername") : "?" + what);
+        }
+
+        @Override
+        public void close() {
+            server.stop(0);
+            threads.shutdownNow();
         }
     }
 
@@ -1103,16 +1207,22 @@ public class HudiJavaWriter {
         @Override
         public boolean exists(Path path) throws IOException {
             Race now = mine.race;
+            if (now == null && !Thread.holdsLock(mine)) {  // Of other file systems it is a getFileStatus.
+                return mine.call("status", path, null, () -> super.exists(path), null);
+            }
             if (now != null && mine.below(path)) {
                 now.step("stat", mine.relative(path));
             }
             return super.exists(path);
         }
 
-        /** No step: it goes with the one before it. */
+        /** Of several writers no step: it goes with the one before it. Looks that are part of another call are no calls. */
         @Override
         public FileStatus getFileStatus(Path path) throws IOException {
             Race now = mine.race;
+            if (now == null && !Thread.holdsLock(mine)) {
+                return mine.call("status", path, null, () -> super.getFileStatus(path), null);
+            }
             if (now != null && mine.below(path) && Writer.MINE.get() != null) {
                 now.note("peek", Writer.MINE.get(), mine.relative(path));
             }

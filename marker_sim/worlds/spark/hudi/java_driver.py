@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from marker_sim.worlds.interceptor import ArmedFault, Interceptor, StorageCall
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.spark.application import Application, Gone, Hangs, OutOfTime
 from marker_sim.worlds.spark.fault_injector import TableFaultInjector
-from marker_sim.worlds.spark.hudi.settings import Program, hudi_options, log_of, partition_names
+from marker_sim.worlds.spark.hudi.settings import Program, hudi_options, log_of, partition_names, shape_of
 from marker_sim.worlds.spark.hudi.steps import call_of
 from marker_sim.worlds.spark.hudi.table_storage import TableStorage, table_storage
 from marker_sim.worlds.spark.plans import DRIVER
@@ -262,8 +262,11 @@ def effect_of(fault: Fault) -> str:
             return "pause-long" if fault.settings.for_ms >= HEARTBEAT_OVER_MS else "pause"
         case FaultKind.DISK_FULL:
             return "full-within" if fault.settings.calls > 1 else "full"
-        case FaultKind.IO_ERROR:
-            return "applied" if fault.settings.applied else "error"
+        case FaultKind.IO_ERROR | FaultKind.REQUEST_LOST | FaultKind.REPLY_LOST:
+            applied = fault.settings.applied or fault.kind is FaultKind.REPLY_LOST
+            return "applied" if applied else "error"
+        case FaultKind.FALSE_ANSWER:
+            return "false"
     raise AssertionError(f"{fault.kind} is not done by the Java program")
 
 
@@ -297,6 +300,9 @@ class JavaDrivers:
             jvm = Application(name, self.words, program.environment(), log, program.deadline, place.door)
         else:
             jvm = self.warm()
+        shape = shape_of(plan)
+        if shape.upgrades and injector.driver is not None:  # Hudi does it by itself where it is not told to keep 6.
+            plan = replace(plan, shape=replace(shape, version6=False))
         options = java_options(plan, self.version, REMOTE_S if self.warm is None else WARM_REMOTE_S)
         own = injector if isinstance(injector, JavaFaultInjector) else None
         return JavaDriver(name, jvm, place, options, own, own=self.warm is None)

@@ -150,7 +150,13 @@ def table_type(plan: Plan) -> str:
 def traits(plan: Plan) -> list[str]:
     """What is not usual in a plan's table, in words."""
     shape = shape_of(plan)
-    words = {"metadata table": shape.metadata, "table version 6": shape.version6, "lazy rollback": shape.lazy}
+    words = {
+        "metadata table": shape.metadata,
+        "table version 6": shape.version6,
+        "then upgraded": shape.upgrades,
+        "lazy rollback": shape.lazy,
+        "requests sent again": shape.resends,
+    }
     sharing = [shape.sharing] if shape.writers and shape.sharing != "default" else []
     return [word for word, has in words.items() if has] + sharing
 
@@ -205,6 +211,8 @@ def hudi_options(plan: Plan, version: str) -> dict[str, str]:
         options["hoodie.datasource.write.hive_style_partitioning"] = "true"
     if shape.version6 and not version.startswith("0."):
         options |= {"hoodie.write.table.version": "6", "hoodie.write.auto.upgrade": "false"}
+    if shape.resends:
+        options["hoodie.filesystem.view.remote.retry.enable"] = "true"
     if shape.lazy:  # Cleaning begins with what a lazy rollback does; it has no file to clean so early.
         options |= {
             "hoodie.clean.failed.writes.policy": "LAZY",
