@@ -43,7 +43,9 @@ PROBE, COPY = "probe", "{copy}"
 Instants = Literal["millis", "seconds", "bootstrap"]
 Action = Literal["", "commit", "deltacommit"]
 Partitions = Literal["plain", "nested", "hive", "odd", "none", "eight", "many"]
-FutureStep = Literal["commit", "retry", "clean", "archive", "cluster", "savepoint", "restore", "rebuild"]
+FutureStep = Literal[
+    "commit", "default-commit", "retry", "clean", "archive", "cluster", "savepoint", "restore", "rebuild"
+]
 Sharing = Literal["default", "prefer-writer", "one-plan", "early-detection", "early-transaction", "file-lock"]
 OF_CROWD = "~"  # Separates the name of an operation's actor from the number of the client.
 COPIES_MAX = 10_000
@@ -149,6 +151,7 @@ class TableShape:
     grows: whether the second write is the first to the last partition, and so creates its folder and metadata.
     writers: how many write it at once, each a write of the plan; 0 for one by one. sharing: their lock and strategy.
     future: what happens to it afterwards, with a reading after each step (worlds/spark/hudi/future.py).
+    harmless: how many other futures a walk had played before, in which Hudi read the right rows.
     """
 
     metadata: bool = False
@@ -163,6 +166,7 @@ class TableShape:
     writers: int = 0
     sharing: Sharing = "default"
     future: tuple[FutureStep, ...] = ()
+    harmless: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from marker_sim.cli.output import say
 from marker_sim.cli.stored import failure_of_chaos, failures_at, stored_files
 from marker_sim.errors import EXIT_HOLDS, EXIT_USAGE, HarnessError, UsageError
 from marker_sim.faults import FAULT_CLASSES
+from marker_sim.judges.findings import split_impact
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.outcome.failure import SERVER
@@ -137,8 +138,10 @@ def issue_text(failure: StoredPlan) -> str:
         head = [f"# {title}", "", f"**Impact:** {impact}"]
         head += [f"**Seen:** {printable(failure.message)}"] if failure.message else []
     else:
-        said = f": {printable(failure.message)}" if failure.message else ""
+        impact, message = split_impact(failure.message)
+        said = f": {printable(message)}" if message else ""
         head = [f"# {failure.sut}: {known.slug} is broken{said}", ""]
+        head += [f"**Impact:** {printable(impact)}"] if impact else []
     lines = [
         *head,
         f"**Promised** ({known.id}): {known.sentence}",

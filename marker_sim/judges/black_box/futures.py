@@ -6,6 +6,7 @@ writes of the future that completed since; after a restore what was right at the
 may have done is not judged, nor a reader that differs from Hudi before the first step.
 
 The horizon of what other judges found is the first step at which a reader finds wrong rows, "harmless so far" if none.
+It also says which step fails for ever, if one does: that accuses nobody, for what prevents it is not known.
 """
 
 from __future__ import annotations
@@ -83,12 +84,25 @@ def horizon(view: HistoryIndex) -> str:
         return ""
     case = _Case(view)
     first = min(_wrong(case), default=None, key=lambda wrong: wrong.step)
+    fails = _failing(case)
     if first is not None:
-        return f"{first.reader} {first.words} {case.when(first.evidence[-1])[1]}"
+        return f"{first.reader} {first.words} {case.when(first.evidence[-1])[1]}{fails}"
     steps, readers = len(case.steps) - 1, sorted({event.process for event in view.rows if event.index > case.begin})
     if not case.judged:
-        return "no step after it could be read"
-    return f"harmless so far, to {' and '.join(readers)} {case.when(view.end)[1]}" if steps else ""
+        return f"no step after it could be read{fails}"
+    others = int(view.header.options.get("harmless_futures", 0))
+    as_before = f", as hudi did in the {others} futures that were played before this one" if others else ""
+    words = f"harmless so far: {' and '.join(readers)} found the right rows until {case.when(view.end)[1]}"
+    return f"{words.replace('until after', 'until')}{as_before}{fails}" if steps else ""
+
+
+def _failing(case: _Case) -> str:
+    """The first step that fails and does not succeed later either, in words; "" for none."""
+    last = {event.value: event.error for event in case.steps}
+    for number, event in enumerate(case.steps):
+        if event.error and last[event.value]:
+            return f", and step {number} ({event.value!s}) fails: {event.error:.200}"
+    return ""
 
 
 def _leftovers_stay_unseen(case: _Case) -> Finding:
@@ -164,8 +178,8 @@ def _reading(case: _Case, event: Event, right: _Rows, unsure: set[str], failed: 
     first = sure[0]
     of_failed = f", {len(seen & failed)} of them of failed writes" if seen & failed else ""
     return (
-        f"finds {len(sure)} wrong rows ({counts}{of_failed}; of {first!r} {found.get(first, [])} instead of"
-        f" {right.get(first, [])})"
+        f"finds {len(sure)} wrong rows ({counts}{of_failed}), of {first!r} {found.get(first, [])} instead of"
+        f" {right.get(first, [])},"
     )
 
 

@@ -3,6 +3,7 @@
     the last audit ─► reading ─► [ a step ─► reading ]* ─► History
 
     commit      new rows in a partition of their own, so that no file group of before is written
+    default-commit  the same, cleaned and archived automatically, as Hudi does by default: beyond some 30 commits
     retry       the rows of the last write that failed, once more
     clean       with one commit retained; archive: down to two
     cluster     planned and done at once
@@ -11,7 +12,7 @@
 
 A reading is an audit, the rows as Hudi finds them by listing storage and, where there is a metadata table, by that one,
 the files that it lists, and what hudi-rs finds. A step that fails is recorded, and the next one follows. Archiving so
-early stands for what default settings do after some 30 commits.
+early stands for what `BY_DEFAULT` shows. Several writers of one table have a future as well, after their race.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from marker_sim.worlds.spark.hudi.java_driver import JavaDriver
 from marker_sim.worlds.spark.hudi.settings import shape_of
 from marker_sim.worlds.spark.hudi.steps import steps_of
 from marker_sim.worlds.spark.hudi.table import ASK_S, KIT, Table
+from marker_sim.worlds.spark.hudi.writers import TableOfWriters
 from marker_sim.worlds.spark.plans import DRIVER
 
 BY_METADATA = "hudi-metadata"  # Hudi as a reader that lists files by the metadata table.
@@ -40,6 +42,7 @@ FUTURES: dict[str, tuple[FutureStep, ...]] = {
     "built anew": (*_ARCHIVED * 3, "rebuild"),
     "restored": (*_ARCHIVED * 3, "savepoint", "commit", "commit", "restore", "commit"),
 }
+BY_DEFAULT: tuple[FutureStep, ...] = ("default-commit",) * 35
 SETTINGS = {
     "hoodie.keep.min.commits": "2",
     "hoodie.keep.max.commits": "3",
@@ -48,6 +51,7 @@ SETTINGS = {
     "hoodie.metadata.compact.max.delta.commits": "1",
     "hoodie.compact.inline.max.delta.commits": "1",
 }
+_DEFAULTS = {"hoodie.clean.automatic": "true", "hoodie.archive.automatic": "true"}
 
 
 class TableWithFuture(Table):
@@ -66,20 +70,21 @@ class TableWithFuture(Table):
         self._metadata = shape.metadata
         self._look("", None)
         for step in shape.future:
-            self._look(step, self._take(step))
+            self._look(step, self._taken(step))
             if not self.life.alive:
                 break
 
-    def _take(self, step: FutureStep) -> str | None:
+    def _taken(self, step: FutureStep) -> str | None:
         """The error of a step, None for none."""
-        if step in ("commit", "retry"):
-            return self._commit(self._failed if step == "retry" else [])
+        if step in ("commit", "retry", "default-commit"):
+            settings = _DEFAULTS if step == "default-commit" else SETTINGS
+            return self._commit(self._failed if step == "retry" else [], settings)
         if step != "rebuild":
             return self._ask({"do": "service", "service": step})
         self._metadata = True
         return self._ask({"do": "service", "service": "drop-metadata"}) or self._commit([])
 
-    def _commit(self, again: list[tuple[str, str, str, int]]) -> str | None:
+    def _commit(self, again: list[tuple[str, str, str, int]], settings: dict[str, str] = SETTINGS) -> str | None:
         self._ordinal += 1
         number = self._ordinal
         rows = [(key, part, content and f"w{number}.{key}", number) for key, part, content, _ in again]
@@ -88,17 +93,17 @@ class TableWithFuture(Table):
         recorder, by = self.injector.recorder, (self.life.name, DRIVER)
         value = tuple(sorted(f"{key}={content}" for key, _, content, _ in rows))
         asked = recorder.record(*by, "invoke", "write", *self._directory, value=value)
-        error = self._ask({"do": "write", "rows": rows, "options": {WRITE_KEY: str(number)}})
+        error = self._ask({"do": "write", "rows": rows, "options": {WRITE_KEY: str(number)}}, settings)
         kind: Kind = "ok" if error is None else "info"
         recorder.record(*by, kind, "write", *self._directory, error=error, caused_by=asked)
         return error
 
-    def _ask(self, message: dict[str, Any]) -> str | None:
+    def _ask(self, message: dict[str, Any], settings: dict[str, str] = SETTINGS) -> str | None:
         assert self.life is not None
-        settings = {**SETTINGS, "hoodie.metadata.enable": str(self._metadata).lower()}
+        listed = {"hoodie.metadata.enable": str(self._metadata).lower()}
         self.injector.arm(None, self.place)
         try:
-            return self._outcome(self.life, {"options": {}, **message, "settings": settings})
+            return self._outcome(self.life, {"options": {}, **message, "settings": settings | listed})
         finally:
             self.injector.end()
 
@@ -128,6 +133,10 @@ class TableWithFuture(Table):
         self.counts["steps of futures"] += bool(step)
 
 
-def with_future(plan: Plan, steps: tuple[FutureStep, ...]) -> Plan:
-    """The plan with another future."""
-    return replace(plan, shape=replace(shape_of(plan), future=steps))
+class WritersWithFuture(TableWithFuture, TableOfWriters):
+    """A table under test that several writers write at once, and what becomes of it."""
+
+
+def with_future(plan: Plan, steps: tuple[FutureStep, ...], harmless: int = 0) -> Plan:
+    """The plan with another future. harmless: how many others were played before."""
+    return replace(plan, shape=replace(shape_of(plan), future=steps, harmless=harmless))
