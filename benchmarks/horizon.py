@@ -28,14 +28,14 @@ from marker_sim.outcome.failure import failures_in
 from marker_sim.plan import Plan
 from marker_sim.targets.hudi_java_runs import JavaRuns
 from marker_sim.targets.hudi_java_walk import CONTROL_WRITES, TABLES, draw_deaths, step, table_of
-from marker_sim.worlds.spark.hudi.future import BY_DEFAULT, FUTURES, TableWithFuture, with_future
+from marker_sim.worlds.spark.hudi.future import FUTURES, TableWithFuture, with_future
 from marker_sim.worlds.spark.hudi.settings import partition_names, shape_of, table_type, traits
 from marker_sim.worlds.spark.hudi.steps import TableStep, last_data_file, with_steps
 from marker_sim.worlds.spark.outcome import SparkRun
 from marker_sim.worlds.spark.plans import DRIVER, STORAGE
 from scenarios.findings.stored_finding import read_findings
 
-PLAYED = FUTURES | {"listed anew": ("rebuild", *FUTURES["archived"]), "default": BY_DEFAULT}
+PLAYED = FUTURES | {"listed anew": ("rebuild", *FUTURES["archived"]), "default": ("default-commit",) * 35}
 MARKERS = r"\.hoodie/\.temp/\d+/MARKERS\d+$"
 
 

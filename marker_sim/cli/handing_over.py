@@ -133,17 +133,18 @@ def issue_text(failure: StoredPlan) -> str:
     """The text as Markdown; where no script can run the plan, the reason stands in its place."""
     known = BY_ID[failure.guarantee or ""]
     shape = failure.own_plan.shape
+    impact, message = split_impact(failure.message)
+    seen = [f"**Seen:** {printable(message)}"] if message else []
     if shape is not None and shape.writers and failure.guarantee in JUDGED:
         title, impact = impact_of(failure)
-        head = [f"# {title}", "", f"**Impact:** {impact}"]
-        head += [f"**Seen:** {printable(failure.message)}"] if failure.message else []
     else:
-        impact, message = split_impact(failure.message)
-        said = f": {printable(message)}" if message else ""
-        head = [f"# {failure.sut}: {known.slug} is broken{said}", ""]
-        head += [f"**Impact:** {printable(impact)}"] if impact else []
+        title = f"{failure.sut}: {known.slug} is broken{f': {printable(message)}' if message else ''}"
+        seen = []
     lines = [
-        *head,
+        f"# {title}",
+        "",
+        *([f"**Impact:** {printable(impact)}"] if impact else ()),
+        *seen,
         f"**Promised** ({known.id}): {known.sentence}",
         f"**Written:** {failure.source or 'nowhere that is known'}",
         f"**Versions:** {versions_of(failure)}",

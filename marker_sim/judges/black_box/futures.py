@@ -27,9 +27,8 @@ _Rows = dict[str, list[str]]
 
 
 class WrongRows(NamedTuple):
-    """The first wrong reading of a reader. step: its number, 0 before the first; words: what it finds."""
+    """The first wrong reading of a reader. words: what it finds."""
 
-    step: int
     reader: str
     words: str
     evidence: tuple[int, ...]
@@ -79,11 +78,9 @@ def leaves(history: History) -> bool:
 
 
 def horizon(view: HistoryIndex) -> str:
-    """The horizon of what the writes of a history left, in words; "" for a history without a future."""
-    if not view.future:
-        return ""
+    """The horizon of what the writes of a history with a future left, in words; "" for a future without a step."""
     case = _Case(view)
-    first = min(_wrong(case), default=None, key=lambda wrong: wrong.step)
+    first = next(_wrong(case), None)
     fails = _failing(case)
     if first is not None:
         return f"{first.reader} {first.words} {case.when(first.evidence[-1])[1]}{fails}"
@@ -92,8 +89,8 @@ def horizon(view: HistoryIndex) -> str:
         return f"no step after it could be read{fails}"
     others = int(view.header.options.get("harmless_futures", 0))
     as_before = f", as hudi did in the {others} futures that were played before this one" if others else ""
-    words = f"harmless so far: {' and '.join(readers)} found the right rows until {case.when(view.end)[1]}"
-    return f"{words.replace('until after', 'until')}{as_before}{fails}" if steps else ""
+    words = f"harmless so far: {' and '.join(readers)} still found the right rows {case.when(view.end)[1]}"
+    return f"{words}{as_before}{fails}" if steps else ""
 
 
 def _failing(case: _Case) -> str:
@@ -113,7 +110,7 @@ def _leftovers_stay_unseen(case: _Case) -> Finding:
 
 
 def _wrong(case: _Case) -> Iterator[WrongRows]:
-    """The first wrong reading of each reader."""
+    """The first wrong reading of each reader, in their order."""
     view = case.view
     before = [event for event in view.rows if event.index < case.begin and event.process == "hudi"]
     if not before or before[-1].error is not None:
@@ -138,16 +135,16 @@ def _wrong(case: _Case) -> Iterator[WrongRows]:
             elif event.value == "restore" and kept is not None:
                 unsure |= {key for key in right.keys() | kept[0].keys() if right.get(key) != kept[0].get(key)} | kept[1]
             continue
-        step = case.when(event.index)[0]
         if event.process in done:
             continue
         words = _reading(case, event, right, unsure, failed)
-        if words and event.process == "hudi-rs" and not step:
+        if not words:
+            continue
+        done.add(event.process)
+        if event.process != "hudi-rs" or case.when(event.index)[0]:
+            yield WrongRows(event.process, words, (before[-1].index, event.index))
+        else:
             view.excuse("reader-unsupported")
-        elif words:
-            yield WrongRows(step, event.process, words, (before[-1].index, event.index))
-        if words:
-            done.add(event.process)
 
 
 def _reading(case: _Case, event: Event, right: _Rows, unsure: set[str], failed: set[str]) -> str:

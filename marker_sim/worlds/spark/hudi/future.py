@@ -12,7 +12,8 @@
 
 A reading is an audit, the rows as Hudi finds them by listing storage and, where there is a metadata table, by that one,
 the files that it lists, and what hudi-rs finds. A step that fails is recorded, and the next one follows. Archiving so
-early stands for what `BY_DEFAULT` shows. Several writers of one table have a future as well, after their race.
+early stands for what default settings do after some 30 commits. Several writers of one table have a future as well,
+after their race.
 """
 
 from __future__ import annotations
@@ -42,7 +43,6 @@ FUTURES: dict[str, tuple[FutureStep, ...]] = {
     "built anew": (*_ARCHIVED * 3, "rebuild"),
     "restored": (*_ARCHIVED * 3, "savepoint", "commit", "commit", "restore", "commit"),
 }
-BY_DEFAULT: tuple[FutureStep, ...] = ("default-commit",) * 35
 SETTINGS = {
     "hoodie.keep.min.commits": "2",
     "hoodie.keep.max.commits": "3",
