@@ -162,7 +162,7 @@ def print_failure(
     failure = story[0]
     impact, message = split_impact(failure.message)
     if impact:
-        _say(console, (brief(impact), STYLES["violated"]))
+        _say(console, (brief(f"impact: {impact}"), STYLES["violated"]))
     _say(console, (_title(failure), STYLES["violated"]), f": {BY_ID[failure.guarantee].sentence}")
     lines = [brief(message), breaks_besides(story)]
     if verbose:
