@@ -44,7 +44,7 @@ Instants = Literal["millis", "seconds", "bootstrap"]
 Action = Literal["", "commit", "deltacommit"]
 Partitions = Literal["plain", "nested", "hive", "odd", "none", "eight", "many"]
 Service = Literal["compact", "cluster", "clean", "archive", "savepoint", "restore", "upgrade"]
-FutureStep = Literal["commit", "retry", "rebuild", Service]
+FutureStep = Literal["commit", "default-commit", "retry", "rebuild", Service]
 Sharing = Literal["default", "prefer-writer", "one-plan", "early-detection", "early-transaction", "file-lock"]
 OF_CROWD = "~"  # Separates the name of an operation's actor from the number of the client.
 COPIES_MAX = 10_000
@@ -154,6 +154,7 @@ class TableShape:
         timeline server that had no answer is sent again.
     writers: how many write it at once, each a write of the plan; 0 for one by one. sharing: their lock and strategy.
     future: what happens to it afterwards, with a reading after each step (worlds/spark/hudi/future.py).
+    harmless: how many other futures a walk had played before, in which Hudi read the right rows.
     """
 
     metadata: bool = False
@@ -170,6 +171,7 @@ class TableShape:
     writers: int = 0
     sharing: Sharing = "default"
     future: tuple[FutureStep, ...] = ()
+    harmless: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

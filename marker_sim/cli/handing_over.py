@@ -17,6 +17,7 @@ from marker_sim.cli.output import say
 from marker_sim.cli.stored import failure_of_chaos, failures_at, stored_files
 from marker_sim.errors import EXIT_HOLDS, EXIT_USAGE, HarnessError, UsageError
 from marker_sim.faults import FAULT_CLASSES
+from marker_sim.judges.findings import split_impact
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.outcome.failure import SERVER
@@ -132,15 +133,18 @@ def issue_text(failure: StoredPlan) -> str:
     """The text as Markdown; where no script can run the plan, the reason stands in its place."""
     known = BY_ID[failure.guarantee or ""]
     shape = failure.own_plan.shape
+    impact, message = split_impact(failure.message)
+    seen = [f"**Seen:** {printable(message)}"] if message else []
     if shape is not None and shape.writers and failure.guarantee in JUDGED:
         title, impact = impact_of(failure)
-        head = [f"# {title}", "", f"**Impact:** {impact}"]
-        head += [f"**Seen:** {printable(failure.message)}"] if failure.message else []
     else:
-        said = f": {printable(failure.message)}" if failure.message else ""
-        head = [f"# {failure.sut}: {known.slug} is broken{said}", ""]
+        title = f"{failure.sut}: {known.slug} is broken{f': {printable(message)}' if message else ''}"
+        seen = []
     lines = [
-        *head,
+        f"# {title}",
+        "",
+        *([f"**Impact:** {printable(impact)}"] if impact else ()),
+        *seen,
         f"**Promised** ({known.id}): {known.sentence}",
         f"**Written:** {failure.source or 'nowhere that is known'}",
         f"**Versions:** {versions_of(failure)}",

@@ -19,6 +19,7 @@ from marker_sim.judges.causes import BEFORE_ITS_END, HARMLESS
 from marker_sim.names import TEMP, checksum_file, legible
 
 UNEXPLAINED = "unexplained"
+IMPACT = "impact: "  # How a message begins that first says whom the breach harms, and when.
 OUTCOMES = {"ok": "well", "fail": "without effect", "info": "with an unknown outcome"}
 _NAMED = re.compile(r"\bevent (\d{1,18})\b")
 _HARM = re.compile(
@@ -140,6 +141,12 @@ def _deeds(view: HistoryIndex, named: Iterable[int], fault: int | None, said: st
     clauses = [words for index in found if (words := deed_of(view, view.events[index], said)) not in said]
     under = "" if fault is None or fault in found else deed_of(view, view.events[fault])
     return "".join(f"; {clause}" for clause in clauses) + (f" (fault: {under})" if under else "")
+
+
+def split_impact(message: str) -> tuple[str, str]:
+    """The impact that a message begins with, "" for none, and what else it says."""
+    impact, _, rest = message.removeprefix(IMPACT).partition("; ")
+    return (impact, rest) if message.startswith(IMPACT) else ("", message)
 
 
 def named_events(message: str) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from marker_sim.history import History
-from marker_sim.judges.findings import UNEXPLAINED, Breach, Finding, by_number
+from marker_sim.judges.findings import UNEXPLAINED, Breach, Finding, by_number, split_impact
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.judges.violations import violation
 from marker_sim.plan import Plan
@@ -245,7 +245,8 @@ def cause_link(guarantee: str, cause: str, message: str) -> Hashable:
     """The link of failures with the same cause; without a cause, of those whose messages have the same words."""
     if cause not in ("", UNEXPLAINED):
         return ("cause", cause)
-    return ("told", guarantee, _PARTICULAR.sub("#", message.partition(";")[0].partition(" (fault: ")[0]))
+    told = split_impact(message)[1].partition(";")[0].partition(" (fault: ")[0]
+    return ("told", guarantee, _PARTICULAR.sub("#", told))
 
 
 def stories(failures: Iterable[Member]) -> tuple[tuple[Member, ...], ...]:

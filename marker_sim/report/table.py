@@ -16,6 +16,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from marker_sim.judges.findings import split_impact
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.outcome.failure import Failure, breaks_besides
@@ -153,13 +154,17 @@ def _title(failure: Failure) -> str:
 def print_failure(
     outcome: VerdictOutcome, story: Sequence[Failure], console: Console, verbose: bool = False, stored: bool = True
 ) -> None:
-    """Print what a story's first failure breaks, what happened instead, what else it breaks, plan and replay command.
+    """Print whom a story's first failure harms and when, what it breaks, what happened instead, what else it breaks,
+    plan and replay command.
 
     verbose: with the evidence, and however long the plan is. stored: as of `print_outcome`.
     """
     failure = story[0]
+    impact, message = split_impact(failure.message)
+    if impact:
+        _say(console, (brief(f"impact: {impact}"), STYLES["violated"]))
     _say(console, (_title(failure), STYLES["violated"]), f": {BY_ID[failure.guarantee].sentence}")
-    lines = [brief(failure.message), breaks_besides(story)]
+    lines = [brief(message), breaks_besides(story)]
     if verbose:
         events = in_context(failure.history, failure.evidence, around=0)
         lines += ["evidence:", *(f"  {line}" for line in events)]

@@ -186,8 +186,8 @@ class JavaRuns(TableRuns):
         """
         kind = self.walk.kind(point)
         known = self._futures.get(kind)
-        for steps in [known] if known else FUTURES.values():
-            found = self._run(with_future(point.plan, steps), until, self._drivers(self._warm))
+        for others, steps in enumerate([known] if known else FUTURES.values()):
+            found = self._run(with_future(point.plan, steps, others), until, self._drivers(self._warm))
             if found.interrupted or found.trouble or found.cut:
                 return played
             played, self._futures[kind] = found, steps
@@ -197,7 +197,8 @@ class JavaRuns(TableRuns):
 
     def _confirmed(self, point: WalkPoint, broken: set[Kind], played: SparkRun) -> SparkRun:
         """The run of processes by a point that broke something in a warm JVM; `played` where there is none."""
-        plan = with_future(point.plan, shape_of(played.plan).future)
+        shape = shape_of(played.plan)
+        plan = with_future(point.plan, shape.future, shape.harmless)
         kind, counts = self.walk.kind(point), AS_BEFORE
         shown = self._shown.setdefault(kind, set())
         shown |= self._faultless.get(_table_of(plan), set())  # No fault does that.

@@ -132,3 +132,31 @@ def test_properties_of_a_later_version_are_not_to_be_restored(table: HandTable) 
     properties = table.root / ".hoodie" / "hoodie.properties"
     properties.write_text(properties.read_text().replace("version=", "version=1"))
     assert "Change nothing" in _one(table, "unreadable-properties").next_step
+
+
+def test_what_a_rollback_left_is_deleted_before_readers_find_it(tmp_path: Path) -> None:
+    """Repair has a deadline: once the failed instant is older than the timeline, readers take its file for committed,
+    and a clean keeps that as the newest version of its group, and deletes the right one.
+    """
+    table = HandTable(tmp_path / "t", 8)
+    first = table.commit(1, table.base(1), table.base(1, "f1"))
+    table.store(table.base(2), table.base(2, "new"))
+    table.rollback(3, 2)
+    second = table.commit(4, table.base(4, "f1"))
+    table.commit(5, table.base(5, "f1"))
+
+    def advice() -> dict[str, str]:
+        return {finding.path: finding.next_step for finding in of_kind(table.audit(), "rollback-left-files")}
+
+    left, new = table.base(2), table.base(2, "new")
+    assert advice() == dict.fromkeys((left, new), KINDS["rollback-left-files"])
+    assert "before its instant is archived" in KINDS["rollback-left-files"]
+    saved = table.entry(1, "savepoint", "completed", b"")
+    table.archive((4, "commit", second))
+    assert all("before the next clean" in text for text in advice().values()), "a savepoint keeps its commit active"
+    saved.unlink()
+    table.archive((1, "commit", first), (4, "commit", second), number=2)
+    assert all("before the next clean" in text for text in advice().values())
+    table.clean(6, table.base(1))
+    assert "Do not delete it" in advice()[left], "its group's committed file is gone"
+    assert "before the next clean" in advice()[new], "no write that completed had this group"

@@ -11,7 +11,7 @@ from marker_sim.judges.baselines.baseline import (
 )
 from marker_sim.judges.black_box import JUDGES, OF_FUTURES
 from marker_sim.judges.black_box.futures import leaves
-from marker_sim.judges.findings import Breach, Finding
+from marker_sim.judges.findings import Breach, Finding, split_impact
 from marker_sim.judges.guarantees import ALL, BY_ID, GUARANTEES
 from marker_sim.judges.promises.profiles import SHIPPED, Profile, load_profile, parse_profile, unshipped
 from marker_sim.judges.verdict_row import VerdictRow

@@ -48,6 +48,7 @@ from marker_sim.worlds.spark.application import Application, Gone, Hangs, OutOfT
 from marker_sim.worlds.spark.fault_injector import TASK_EFFECTS, TableFaultInjector
 from marker_sim.worlds.spark.hudi.choices import EXECUTOR_STEPS, FIRST_S, Choices, TableRound, deciding, forecast
 from marker_sim.worlds.spark.hudi.future import FUTURES, TableWithFuture, with_future
+from marker_sim.worlds.spark.hudi.future import SETTINGS as FUTURE_SETTINGS
 from marker_sim.worlds.spark.hudi.java_driver import JavaDriver, JavaDrivers, JavaFaultInjector, effect_of, java_options
 from marker_sim.worlds.spark.hudi.settings import (
     SHARING,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from marker_sim.history import History
 from marker_sim.judges import judge
 from properties.faces.campaign import find_false_statement
-from properties.faces.judges import Finding, leaves
+from properties.faces.judges import Finding, leaves, split_impact
 from properties.judges.writers import TABLE, TIMELINE, Shared, data_file, instant
 
 PLACE = {"table": TABLE, "instant": ""}
@@ -127,13 +128,34 @@ def test_a_row_of_a_failed_write_that_comes_back_is_a_breach_at_its_first_step_a
     story = begun()
     story.commit(5, "q5=w5")
     story.holding("G30")
-    assert "harmless so far, to hudi after step 1 (commit): " in story.breach("G15", data_file(FAILED, 2))
+    impact, rest = split_impact(story.breach("G15", data_file(FAILED, 2)))
+    assert impact == "harmless so far: hudi still found the right rows after step 1 (commit)"
+    assert data_file(FAILED, 2) in rest
     story.step("archive", hudi=("k1=w1", "k2=w2", "q5=w5"))
     story.step("clean", hudi=("k1=w1", "k2=w2", "q5=w5"))
     story.breach(
         "G30", "hudi finds 1 wrong rows (1 of no completed write, 1 of them of failed writes", "step 2 (archive)"
     )
-    assert story.breach("G15").startswith("hudi finds 1 wrong rows")
+    assert story.breach("G15").startswith("impact: hudi finds 1 wrong rows")
+
+
+def test_what_harms_nobody_says_how_many_futures_were_played() -> None:
+    story = begun()
+    story.header = replace(story.header, options={**story.header.options, "harmless_futures": "4"})
+    story.step("archive")
+    assert "as hudi did in the 4 futures that were played before this one" in story.breach("G15")
+
+
+def test_a_step_that_fails_for_ever_is_said_and_accuses_nobody() -> None:
+    story = begun()
+    story.step("clean", failed="it was too early; later it goes")
+    story.step("archive", failed="no manifest; and none later")
+    story.step("clean")
+    story.step("archive", failed="no manifest; and none later")
+    assert not story.judged("G30").breaches
+    impact, rest = split_impact(story.breach("G15", data_file(FAILED, 2)))
+    assert impact.endswith(", and step 2 (archive) fails: no manifest, and none later") and "clean" not in impact
+    assert data_file(FAILED, 2) in rest
 
 
 def test_each_reader_is_judged_by_itself() -> None:
@@ -169,7 +191,7 @@ def test_rows_that_were_wrong_before_are_the_horizon_of_what_else_was_found() ->
     story.audit(story.events[-1].index, hudi=())
     story.step("", hudi=())
     story.step("archive", hudi=())
-    assert story.breach("G15").startswith("readers find wrong rows at once: ")
+    assert story.breach("G15").startswith("impact: readers find wrong rows at once; ")
     assert story.judged("G24").breaches[0].message.startswith(f"{TABLE} as hudi reads it")
 
 
@@ -218,7 +240,7 @@ def test_without_a_reading_before_the_future_nothing_is_decided() -> None:
     story.audit(story.events[-1].index, hudi="it cannot be read")
     story.step("", hudi="it cannot be read")
     assert story.judged("G30").undecided == "what Hudi reads before the future is not known"
-    assert story.breach("G15").startswith("readers find wrong rows at once: ")
+    assert story.breach("G15").startswith("impact: readers find wrong rows at once; ")
 
 
 # G31.

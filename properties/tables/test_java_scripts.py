@@ -14,7 +14,19 @@ from properties.faces.cli import issue_text
 from properties.faces.report import script_of
 from properties.faces.search import fates_of
 from properties.faces.targets import ServerOptions, table_of
-from properties.faces.worlds import DRIVER, STORAGE, Stage, StorageCall, TableStep, effect_of, with_steps
+from properties.faces.worlds import (
+    DRIVER,
+    FUTURE_SETTINGS,
+    FUTURES,
+    STORAGE,
+    Stage,
+    StorageCall,
+    TableStep,
+    effect_of,
+    shape_of,
+    with_future,
+    with_steps,
+)
 
 OVERRIDES = {
     "get": "FSDataInputStream open(", "list": "FileStatus[] listStatus(", "rename": "boolean rename(",
@@ -71,3 +83,23 @@ def test_a_program_about_data_without_a_marker_looks_for_one_whatever_call_fails
     assert "is written, and no marker names it" in text and "static boolean marked(" in text
     text, _ = script_of(told(Fault.of(FaultKind.IO_ERROR, STORAGE, called("mkdir"))))
     assert "no marker names it" not in text
+
+
+def test_a_program_plays_the_future_of_its_plan_with_the_settings_of_the_kit() -> None:
+    fault = Fault.of(FaultKind.IO_ERROR, STORAGE, called("list"))
+    assert "FUTURE" not in script_of(told(fault))[0]
+    stored = told(fault, guarantee="G30")
+    assert stored.plan is not None
+    text, _ = script_of(replace(stored, plan=with_future(stored.plan, ("retry", "archive"))))
+    assert 'FUTURE = {"retry", "archive"}' in text and 'CLAIMS = List.of("G30", "G24")' in text
+    for name, value in FUTURE_SETTINGS.items():
+        assert f'"{name.removeprefix("hoodie.")}={value}"' in text
+    known = {
+        *re.findall(r'case "(.*?)" ->', text),
+        *re.findall(r"WRITES = List.of\((.*)\)", text)[0].replace('"', "").split(", "),
+    }
+    assert {step for steps in FUTURES.values() for step in steps} <= known
+    begins_later = "n % PARTITIONS.length < PARTITIONS.length - 1"
+    assert shape_of(stored.plan).grows and begins_later in text
+    usual = replace(shape_of(stored.plan), grows=False)
+    assert begins_later not in script_of(replace(stored, plan=replace(stored.plan, shape=usual)))[0]

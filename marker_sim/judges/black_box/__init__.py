@@ -18,7 +18,7 @@ from dataclasses import replace
 from marker_sim.history import History
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.judges.black_box import conflicts, ends, files, futures, lives, lost_commits, refusals, rollbacks, rows
-from marker_sim.judges.findings import Finding
+from marker_sim.judges.findings import IMPACT, Finding
 from marker_sim.judges.guarantees import Judge
 
 JUDGES: dict[str, Judge] = {
@@ -61,7 +61,7 @@ def _of_past(judged: Judge, past: HistoryIndex, words: str) -> Judge:
     def found(view: HistoryIndex) -> Finding:
         past.excused = view.excused
         finding = judged(past)
-        lead = words and f"{words}: "
+        lead = words and f"{IMPACT}{words.replace('; ', ', ')}; "
         return replace(finding, breaches=tuple(replace(each, message=lead + each.message) for each in finding.breaches))
 
     return found

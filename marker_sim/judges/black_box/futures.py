@@ -6,6 +6,7 @@ writes of the future that completed since; after a restore what was right at the
 may have done is not judged, nor a reader that differs from Hudi before the first step.
 
 The horizon of what other judges found is the first step at which a reader finds wrong rows, "harmless so far" if none.
+It also says which step fails for ever, if one does: that accuses nobody, for what prevents it is not known.
 """
 
 from __future__ import annotations
@@ -26,9 +27,8 @@ _Rows = dict[str, list[str]]
 
 
 class WrongRows(NamedTuple):
-    """The first wrong reading of a reader. step: its number, 0 before the first; words: what it finds."""
+    """The first wrong reading of a reader. words: what it finds."""
 
-    step: int
     reader: str
     words: str
     evidence: tuple[int, ...]
@@ -80,17 +80,28 @@ def leaves(history: History) -> bool:
 
 
 def horizon(view: HistoryIndex) -> str:
-    """The horizon of what the writes of a history left, in words; "" for a history without a future."""
-    if not view.future:
-        return ""
+    """The horizon of what the writes of a history with a future left, in words; "" for a future without a step."""
     case = _Case(view)
-    first = min(_wrong(case), default=None, key=lambda wrong: wrong.step)
+    first = next(_wrong(case), None)
+    fails = _failing(case)
     if first is not None:
-        return f"{first.reader} {first.words} {case.when(first.evidence[-1])[1]}"
+        return f"{first.reader} {first.words} {case.when(first.evidence[-1])[1]}{fails}"
     steps, readers = len(case.steps) - 1, sorted({event.process for event in view.rows if event.index > case.begin})
     if not case.judged:
-        return "no step after it could be read"
-    return f"harmless so far, to {' and '.join(readers)} {case.when(view.end)[1]}" if steps else ""
+        return f"no step after it could be read{fails}"
+    others = int(view.header.options.get("harmless_futures", 0))
+    as_before = f", as hudi did in the {others} futures that were played before this one" if others else ""
+    words = f"harmless so far: {' and '.join(readers)} still found the right rows {case.when(view.end)[1]}"
+    return f"{words}{as_before}{fails}" if steps else ""
+
+
+def _failing(case: _Case) -> str:
+    """The first step that fails and does not succeed later either, in words; "" for none."""
+    last = {event.value: event.error for event in case.steps}
+    for number, event in enumerate(case.steps):
+        if event.error and last[event.value]:
+            return f", and step {number} ({event.value!s}) fails: {event.error:.200}"
+    return ""
 
 
 def _leftovers_stay_unseen(case: _Case) -> Finding:
@@ -101,7 +112,7 @@ def _leftovers_stay_unseen(case: _Case) -> Finding:
 
 
 def _wrong(case: _Case) -> Iterator[WrongRows]:
-    """The first wrong reading of each reader."""
+    """The first wrong reading of each reader, in their order."""
     view = case.view
     before = [event for event in view.rows if event.index < case.begin and event.process == "hudi"]
     if not before or before[-1].error is not None:
@@ -126,16 +137,16 @@ def _wrong(case: _Case) -> Iterator[WrongRows]:
             elif event.value == "restore" and kept is not None:
                 unsure |= {key for key in right.keys() | kept[0].keys() if right.get(key) != kept[0].get(key)} | kept[1]
             continue
-        step = case.when(event.index)[0]
         if event.process in done:
             continue
         words = _reading(case, event, right, unsure, failed)
-        if words and event.process == "hudi-rs" and not step:
+        if not words:
+            continue
+        done.add(event.process)
+        if event.process != "hudi-rs" or case.when(event.index)[0]:
+            yield WrongRows(event.process, words, (before[-1].index, event.index))
+        else:
             view.excuse("reader-unsupported")
-        elif words:
-            yield WrongRows(step, event.process, words, (before[-1].index, event.index))
-        if words:
-            done.add(event.process)
 
 
 def _reading(case: _Case, event: Event, right: _Rows, unsure: set[str], failed: set[str]) -> str:
@@ -166,8 +177,8 @@ def _reading(case: _Case, event: Event, right: _Rows, unsure: set[str], failed: 
     first = sure[0]
     of_failed = f", {len(seen & failed)} of them of failed writes" if seen & failed else ""
     return (
-        f"finds {len(sure)} wrong rows ({counts}{of_failed}; of {first!r} {found.get(first, [])} instead of"
-        f" {right.get(first, [])})"
+        f"finds {len(sure)} wrong rows ({counts}{of_failed}), of {first!r} {found.get(first, [])} instead of"
+        f" {right.get(first, [])},"
     )
 
 

@@ -37,7 +37,7 @@ from marker_sim.worlds.spark.plans import DRIVER
 from marker_sim.worlds.spark.session import JVM
 
 JUDGED = ("G14", "G15", "G16", "G18", "G19", "G24", "G25")
-JUDGED_BY_JAVA = ("G13", "G14", "G15", "G16", "G18", "G19", "G24")
+JUDGED_BY_JAVA = ("G13", "G14", "G15", "G16", "G18", "G19", "G24", "G30")
 ON_S3 = "it was found on S3, where only the kit's own S3 sees the requests at which faults happen"
 
 
@@ -120,7 +120,7 @@ def _java_program(failure: StoredPlan, table: Mapping[str, Any]) -> str:
         **table,
         steps=steps,
         unmarked="G13" in (failure.guarantee, *failure.also),
-        deletes=shape.deletes,
+        shape=shape,
         wait_ms=int(HEARTBEAT_S * 1000) if shape.lazy else 0,
         operations={name for step in steps for fault in step["faults"] for name in fault["operations"]},
     )

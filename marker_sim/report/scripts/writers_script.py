@@ -24,7 +24,12 @@ from marker_sim.worlds.spark.hudi.writers import HEALED, writer_name
 JUDGED = ("G15", "G24", "G25", "G26", "G28", "G29")
 # Of a guarantee, and of a violation whose message has the words: the title for a tracker, and what it means to users.
 _IMPACTS = (
-    ("G15", "", "A rolled back write goes on and leaves a data file behind its rollback", "a data file stays for good"),
+    (
+        "G15",
+        "",
+        "A rolled back write goes on and leaves a data file behind its rollback",
+        "a data file stays, and readers find its rows once its instant is archived",
+    ),
     ("G24", "", "Rows of a committed write are gone after another writer's rollback", ""),
     ("G25", "", "A write fails after other writers have rolled back a paused one", "a write fails"),
     (

@@ -14,12 +14,13 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from marker_sim.judges.findings import split_impact
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.outcome.failure import breaks_besides
 from marker_sim.report.words import clipped, plan_sentences, printable
 
 SIGNS = {"violated": "✗", "inconclusive": "?", "not-promised": "○", "holds": "✓", "not-applicable": "–"}
-SCRIPTS = ("foreign", "spark")  # Worlds whose failures can be shown without the kit: of a server, of a job on Spark.
+SCRIPTS = ("foreign", "spark", "java")  # Worlds of failures that scripts show: of servers, of jobs, of Java clients.
 _EVENT = re.compile(r"\bevent (\d{1,18})\b")
 
 
@@ -46,6 +47,7 @@ _PAGES.globals |= {
     "signs": SIGNS,
     "scripts": SCRIPTS,
     "guarantee": BY_ID,
+    "split_impact": split_impact,
     "plan_sentences": plan_sentences,
     "breaks_besides": breaks_besides,
 }

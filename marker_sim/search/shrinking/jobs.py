@@ -53,7 +53,8 @@ def smaller(plan: Plan) -> Iterator[Plan]:
     for position in range(len(parts)) if len(parts) > 1 else ():
         yield _with(plan, (*parts[:position], *parts[position + 1 :]))
     if plan.shape is not None:
-        plain = TableShape(cluster=any(fault.target == "executor" for fault in plan.faults), future=plan.shape.future)
+        executors = any(fault.target == "executor" for fault in plan.faults)
+        plain = TableShape(cluster=executors, future=plan.shape.future, harmless=plan.shape.harmless)
         one = replace(plan, num_threads=1)  # With one thread, few partitions are enough for a file to be rewritten.
         yield replace(one, merge_on_read=False, shape=plain)
         yield replace(one, shape=plain)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from marker_sim.tables.audit.at_rest import TableAtRest
 from marker_sim.tables.audit.findings import Level, TableFinding
 from marker_sim.timeline import parse_table_file
 
@@ -36,6 +37,14 @@ _MAY_HOLD_ROWS = (
     "Do not delete it: a file of the same file group is missing or short, and this one may hold its rows. Restore that"
     " file first."
 )
+_BEFORE_CLEANING = (
+    "Readers find its rows, for its instant is older than the timeline. Keep a copy, and delete it before the next"
+    " clean, which may delete the version of its group that is right."
+)
+_ONLY_VERSION = (
+    "Do not delete it: readers find its rows, for its instant is older than the timeline, and a clean has deleted the"
+    " committed files of its group, whose rows are in it alone. Compare them with what was written."
+)
 _MEND_MARKERS = (
     "Start no write, for it rolls the instant back by markers that this report finds damaged. Copy its marker directory"
     " and its files, mend the markers, then roll it back."
@@ -46,12 +55,9 @@ _TAKES_COMMITTED = (
 )
 
 
-def advised(findings: Iterable[TableFinding], *, harmful: bool) -> list[TableFinding]:
-    """The findings of one table with their advice.
-
-    harmful: whether a rollback that is pending or would begin deletes stored files of completed commits.
-    """
-    found = list(findings)
+def advised(findings: Iterable[TableFinding], table: TableAtRest) -> list[TableFinding]:
+    """The findings of one table with their advice."""
+    found, harmful = list(findings), table.undoes_commits
     kinds: dict[str, set[str]] = {}
     for finding in found:
         kinds.setdefault(finding.instant, set()).add(finding.kind)
@@ -68,7 +74,9 @@ def advised(findings: Iterable[TableFinding], *, harmful: bool) -> list[TableFin
             case "unnamed-data-file" | "rollback-left-files":
                 if finding.level is Level.UNDECIDED:
                     return _MAY_BE_COMMITTED
-                return _MAY_HOLD_ROWS if _group(finding.path) in lost else ""
+                if _group(finding.path) in lost:
+                    return _MAY_HOLD_ROWS
+                return _deadline(table, finding) if finding.kind == "rollback-left-files" else ""
             case "pending-instant" | "unfinished-rollback" if harmful:
                 return _TAKES_COMMITTED
             case "pending-instant" if beside & _DAMAGED_MARKERS:
@@ -76,6 +84,21 @@ def advised(findings: Iterable[TableFinding], *, harmful: bool) -> list[TableFin
         return ""
 
     return [replace(finding, advice=finding.advice or advice(finding)) for finding in found]
+
+
+def _deadline(table: TableAtRest, finding: TableFinding) -> str:
+    """The advice for a file of an instant that was rolled back, "" while readers pass over it.
+
+    They take it for committed once the first commit on the timeline, but for those that savepoints keep there, is later
+    (BaseHoodieTimeline.isBeforeTimelineStarts of 1.2.0). A clean then keeps it as the newest version of its group.
+    """
+    instants = table.instants
+    # A savepoint has the instant of its commit.
+    active = (each for each in instants.committed if [entry.archived for entry in instants.completed[each]] == [False])
+    if finding.instant >= min(active, default=""):
+        return ""
+    own = {path for path in instants.claims if _group(path) == _group(finding.path)}
+    return _ONLY_VERSION if own and not own & table.stored.keys() else _BEFORE_CLEANING
 
 
 def _group(path: str) -> tuple[str, str]:

@@ -76,7 +76,7 @@ class TablePart:
         found += judge_pending(table)
         if not self.of_metadata:
             found += self._unmarked(table)
-        return advised(found, harmful=table.undoes_commits)
+        return advised(found, table)
 
     def _markers(self, table: TableAtRest, instant: str) -> list[TableFinding]:
         found = judge_directory(table, table.markers[instant])

@@ -43,7 +43,8 @@ KINDS = {
     "empty-completed-instant": "Restore the entry from a backup; readers take the instant for completed.",
     "rolled-back-commit": "Compare its rows with the table, by readers with and without the metadata table.",
     "unreadable-instant": "Restore the entry from a backup; Hudi stops at it.",
-    "rollback-left-files": "Check that no pending write owns it, keep a copy, then delete it.",
+    "rollback-left-files": "Check that no pending write owns it, keep a copy, and delete it before its instant is"
+    " archived: then readers find its rows, and a clean may delete the version of its group that is right.",
     "unmarked-data-file": "Write down its path: a rollback by markers leaves it, so delete it after the rollback.",
     "unfinished-rollback": "Start a write, which finishes it, or run the rollback again with hudi-cli.",
     "unreadable-archive": "Restore the archive from a backup; until then old files cannot be decided.",

@@ -3,6 +3,7 @@
     the last audit ─► reading ─► [ a step ─► reading ]* ─► History
 
     commit      new rows in a partition of their own, so that no file group of before is written
+    default-commit  the same, cleaned and archived automatically, as Hudi does by default: beyond some 30 commits
     retry       the rows of the last write that failed, once more
     clean       with one commit retained; archive: down to two
     compact     planned and done at once, as is cluster; what is pending of them is done first
@@ -12,7 +13,8 @@
 
 A reading is an audit, the rows as Hudi finds them by listing storage and, where there is a metadata table, by that one,
 the files that it lists, and what hudi-rs finds. A step that fails is recorded, and the next one follows. Archiving so
-early stands for what default settings do after some 30 commits.
+early stands for what default settings do after some 30 commits. Several writers of one table have a future as well,
+after their race.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from marker_sim.worlds.spark.hudi.java_driver import JavaDriver
 from marker_sim.worlds.spark.hudi.settings import shape_of
 from marker_sim.worlds.spark.hudi.steps import TableStep, preparation, service_of, steps_of
 from marker_sim.worlds.spark.hudi.table import ASK_S, KIT, RECOVERIES_MAX, Table
+from marker_sim.worlds.spark.hudi.writers import TableOfWriters
 from marker_sim.worlds.spark.plans import DRIVER
 
 BY_METADATA = "hudi-metadata"  # Hudi as a reader that lists files by the metadata table.
@@ -58,6 +61,7 @@ _BY_WRITES: dict[Literal["", Service], dict[str, str]] = {
     "archive": {"hoodie.archive.automatic": "true"},
     "upgrade": {"hoodie.write.auto.upgrade": "true"},
 }
+_DEFAULTS = _BY_WRITES["clean"] | _BY_WRITES["archive"]
 
 
 class TableWithFuture(Table):
@@ -127,21 +131,21 @@ class TableWithFuture(Table):
         self.settings = SETTINGS | upgraded
         self._look("", None)
         for step in shape.future:
-            self._look(step, self._take(step))
+            self._look(step, self._taken(step))
             if not self.life.alive:
                 break
 
-    def _take(self, step: FutureStep) -> str | None:
+    def _taken(self, step: FutureStep) -> str | None:
         """The error of a step, None for none."""
-        if step in ("commit", "retry", "upgrade"):
+        if step in ("commit", "retry", "default-commit", "upgrade"):
             self.settings |= _BY_WRITES["upgrade"] if step == "upgrade" else {}
-            return self._commit(self._failed if step == "retry" else [])
+            return self._commit(self._failed if step == "retry" else [], _DEFAULTS if step == "default-commit" else None)
         if step != "rebuild":
             return self._ask({"do": "service", "service": step})
         self._metadata = True
         return self._ask({"do": "service", "service": "drop-metadata"}) or self._commit([])
 
-    def _commit(self, again: list[tuple[str, str, str, int]]) -> str | None:
+    def _commit(self, again: list[tuple[str, str, str, int]], settings: dict[str, str] | None = None) -> str | None:
         self._ordinal += 1
         number = self._ordinal
         rows = [(key, part, content and f"w{number}.{key}", number) for key, part, content, _ in again]
@@ -150,17 +154,18 @@ class TableWithFuture(Table):
         recorder, by = self.injector.recorder, (self.life.name, DRIVER)
         value = tuple(sorted(f"{key}={content}" for key, _, content, _ in rows))
         asked = recorder.record(*by, "invoke", "write", *self._directory, value=value)
-        error = self._ask({"do": "write", "rows": rows, "options": {WRITE_KEY: str(number)}})
+        error = self._ask({"do": "write", "rows": rows, "options": {WRITE_KEY: str(number)}}, settings)
         kind: Kind = "ok" if error is None else "info"
         recorder.record(*by, kind, "write", *self._directory, error=error, caused_by=asked)
         return error
 
-    def _ask(self, message: dict[str, Any]) -> str | None:
+    def _ask(self, message: dict[str, Any], settings: dict[str, str] | None = None) -> str | None:
         assert self.life is not None
-        settings = {**self.settings, "hoodie.metadata.enable": str(self._metadata).lower()}
+        settings = self.settings if settings is None else settings
+        listed = {"hoodie.metadata.enable": str(self._metadata).lower()}
         self.injector.arm(None, self.place)
         try:
-            return self._outcome(self.life, {"options": {}, **message, "settings": settings})
+            return self._outcome(self.life, {"options": {}, **message, "settings": settings | listed})
         finally:
             self.injector.end()
 
@@ -190,6 +195,10 @@ class TableWithFuture(Table):
         self.counts["steps of futures"] += bool(step)
 
 
-def with_future(plan: Plan, steps: tuple[FutureStep, ...]) -> Plan:
-    """The plan with another future."""
-    return replace(plan, shape=replace(shape_of(plan), future=steps))
+class WritersWithFuture(TableWithFuture, TableOfWriters):
+    """A table under test that several writers write at once, and what becomes of it."""
+
+
+def with_future(plan: Plan, steps: tuple[FutureStep, ...], harmless: int = 0) -> Plan:
+    """The plan with another future. harmless: how many others were played before."""
+    return replace(plan, shape=replace(shape_of(plan), future=steps, harmless=harmless))

@@ -134,6 +134,7 @@ def describe(plan: Plan) -> dict[str, str]:
         "grows": str(shape.grows).lower(),
         "writers": str(shape.writers),
         "sharing": shape.sharing,
+        "harmless_futures": str(shape.harmless),
         "early": "asynchronous" if early and plan.mode == "timeline" else early,
         "small_files": str(shape.small_files).lower(),
         "index": shape.index,

@@ -19,13 +19,12 @@ from marker_sim.worlds.interceptor import DRIVERS, Interceptor
 from marker_sim.worlds.recorder import Recorder
 from marker_sim.worlds.spark.application import Application, Driver, OutOfTime, driver_words
 from marker_sim.worlds.spark.fault_injector import TableFaultInjector
-from marker_sim.worlds.spark.hudi.future import TableWithFuture
+from marker_sim.worlds.spark.hudi.future import TableWithFuture, WritersWithFuture
 from marker_sim.worlds.spark.hudi.java_driver import JavaDrivers
 from marker_sim.worlds.spark.hudi.settings import Program, describe, hudi_options, log_of, shape_of, spark_conf
 from marker_sim.worlds.spark.hudi.steps import steps_of
 from marker_sim.worlds.spark.hudi.table import READERS, Pace, Table, WriteRefused
 from marker_sim.worlds.spark.hudi.table_storage import TableStorage, table_storage
-from marker_sim.worlds.spark.hudi.writers import TableOfWriters
 from marker_sim.worlds.spark.outcome import SparkRun
 from marker_sim.worlds.spark.session import SPECULATION
 from marker_sim.worlds.spark.standalone import Standalone
@@ -71,7 +70,7 @@ def play_table(
         begin: Callable[[str], Driver] = partial(_start, plan, version, program, here, place, cluster)
         if java is not None:
             begin = partial(java.begin, plan, program, here, place, injector)
-        table = (TableOfWriters if shape_of(plan).writers else TableWithFuture)(
+        table = (WritersWithFuture if shape_of(plan).writers else TableWithFuture)(
             name=name,
             plan=plan,
             place=place,
