@@ -6,7 +6,7 @@
     retry       the rows of the last write that failed, once more
     clean       with one commit retained; archive: down to two
     cluster     planned and done at once
-    savepoint   of the last commit; restore: to the last savepoint
+    savepoint   of the last commit; restore: to the last savepoint; drop-savepoint: the last one is deleted
     rebuild     the metadata table is deleted, if there is one, and a commit builds one
 
 A reading is an audit, the rows as Hudi finds them by listing storage and, where there is a metadata table, by that one,
@@ -38,7 +38,12 @@ FUTURES: dict[str, tuple[FutureStep, ...]] = {
     "written again": ("retry", *_ARCHIVED * 3),
     "clustered": ("cluster", *_ARCHIVED * 3),
     "built anew": (*_ARCHIVED * 3, "rebuild"),
-    "restored": (*_ARCHIVED * 3, "savepoint", "commit", "commit", "restore", "commit"),
+    # A savepoint keeps what is newer from being archived.
+    "restored": (
+        *(*_ARCHIVED * 3, "savepoint", "commit", "commit", "restore"),
+        *("commit", "drop-savepoint", *_ARCHIVED * 2),
+    ),
+    "archived before it is cleaned": ("cluster", *("commit", "archive") * 3),
 }
 SETTINGS = {
     "hoodie.keep.min.commits": "2",
