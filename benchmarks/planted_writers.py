@@ -1,6 +1,7 @@
 """How many planted defects of how several writers share a table are caught: Hudi's jars with one source file changed.
 
     python benchmarks/planted_writers.py --out DIR [--budget 120s] [--seed 1] [--writers 3] [--jobs 2] [--only NAME ...]
+    PYTHONPATH=. python benchmarks/planted_writers.py --futures --out DIR [--seed 1] [--jobs 2] [--only NAME ...]
 
 The defects are in planted_writers.toml. Each is built as a folder that `--sut hudi-java:FOLDER` accepts: the changed
 classes are in the client's jar, which comes first on the class path. The control is built in the same way from the same
@@ -14,6 +15,11 @@ Unchanged Hudi breaks guarantees too, by writers that pause past their heartbeat
    failure of that guarantee in the same words.
 `only-1` is a failure for which the second does not hold: a plan tells the two apart, a reader of the report could not.
 
+With `--futures` the defects are those of planted_futures.toml, of what becomes of a table. The runs have a fixed order
+that knows no defect: the controls of a walk and its rollbacks without a fault with their futures, as `verify` plays
+them in a warm JVM, then drawn deaths and known damages with futures (benchmarks/horizon.py). A defect is caught in the
+first run whose first guarantee of `breaks` is broken in words that unchanged Hudi's run of the same plan does not have.
+
 Needs javac. Fetches Hudi's sources and Lombok, which they are compiled with, into the cache of marker-sim.
 """
 
@@ -21,55 +27,39 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import hashlib
 import json
-import shutil
-import subprocess
+import re
 import tempfile
 import time
-import tomllib
-import zipfile
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 
+from benchmarks.horizon import damages
+from benchmarks.planted_jars import FUTURES_LIST, LIST, Defect, build, defects
 from marker_sim.cli.request import parse_duration, parse_request
 from marker_sim.faults import Fault, FaultKind
 from marker_sim.outcome.failure import Failure, cause_link, failures_in
 from marker_sim.plan import Plan
-from marker_sim.surroundings.files import cache_directory
-from marker_sim.targets.hudi import bundle
-from marker_sim.targets.hudi_java import client
-from marker_sim.targets.hudi_java_runs import DrawnPoint
-from marker_sim.targets.jvm.bundles import CENTRAL, Jars
+from marker_sim.targets.hudi_java_runs import DrawnPoint, JavaRuns
+from marker_sim.targets.hudi_java_walk import TABLES, draw_deaths, table_of
 from marker_sim.targets.jvm.hudi_java_writers import SHORT_MS, WriterRuns, _shown
+from marker_sim.worlds.spark.hudi.future import FUTURES, with_future
+from marker_sim.worlds.spark.hudi.settings import table_type, traits
+from marker_sim.worlds.spark.hudi.steps import with_steps
 from marker_sim.worlds.spark.outcome import SparkRun
 
-LIST = Path(__file__).with_suffix(".toml")
-LOMBOK = Jars(what="Lombok", coordinates=("org.projectlombok:lombok:1.18.36",))
-# What the bundle has under another name than the sources.
-RELOCATED = {"import com.codahale.": "import org.apache.hudi.com.codahale."}
 CONTROL = "unchanged"
 REPEATS = 2
 SMALLER_MAX = 2  # Failures of a guarantee in the same words that are made smaller and given to unchanged Hudi.
 TROUBLES_MAX = 5
 LONG_S = "6h"  # The loop has its own clock.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Defect:
-    """One planted defect. changes: what is replaced in its source file, and by what."""
-
-    name: str
-    room: str
-    artifact: str
-    file: str
-    breaks: tuple[str, ...]
-    changes: tuple[tuple[str, str], ...]
+DRAWN = 20  # Plans of drawn deaths with futures.
+FAULTLESS = 22  # Controls and numbered rollbacks, which come first.
+SPECIFIC = re.compile(r"[0-9a-f]{8}-[0-9a-f-]+|\d{14,}|_\d+-\d+-\d+_|\bt\d+\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,94 +76,19 @@ class Shown:
     quiet: bool
 
 
-def defects() -> tuple[str, tuple[Defect, ...]]:
-    """The version of Hudi and its planted defects."""
-    told = tomllib.loads(LIST.read_text())
-    return told["version"], tuple(
-        Defect(
-            name=each["name"], room=each["class"], artifact=each["artifact"], file=each["file"],
-            breaks=tuple(each["breaks"]), changes=tuple((one["old"], one["new"]) for one in each["change"]),
-        )
-        for each in told["defect"]
-    )  # fmt: skip
-
-
-def sources(artifact: str, version: str) -> Path:
-    """The jar with the sources of an artifact, fetched once; AssertionError when it is not what its sum says."""
-    path = cache_directory() / "jars" / f"org.apache.hudi_{artifact}-{version}-sources.jar"
-    if not path.is_file():
-        url = f"{CENTRAL}/org/apache/hudi/{artifact}/{version}/{artifact}-{version}-sources.jar"
-        with urlopen(url, timeout=60) as answer, urlopen(f"{url}.sha1", timeout=60) as digest:
-            body, wanted = answer.read(), digest.read().decode().split()[0]
-        assert hashlib.sha1(body, usedforsecurity=False).hexdigest() == wanted, f"{url} is not as its .sha1 says"
-        path.with_suffix(".part").write_bytes(body)
-        path.with_suffix(".part").replace(path)
-    return path
-
-
-def changed(text: str, changes: Sequence[tuple[str, str]], name: str) -> str:
-    """A source with some pieces replaced, each of which is there once."""
-    for old, new in changes:
-        assert text.count(old.strip("\n")) == 1, f"{name}: not once in its source: {old}"
-        text = text.replace(old.strip("\n"), new.strip("\n"))
-    for old, new in RELOCATED.items():
-        text = text.replace(old, new)
-    return text
-
-
-def build(version: str, name: str, files: Sequence[Defect], folder: Path) -> Path:
-    """A folder with the bundle and a client whose jar has the changed classes of some source files; made once."""
-    made = folder / f"hudi-java-client-{version}.jar"
-    if made.is_file() and made.stat().st_mtime > LIST.stat().st_mtime:
-        return folder
-    import pyspark
-
-    spark = Path(pyspark.__file__).parent / "jars"
-    (lombok,), (client_jar,), (bundle_jar,) = (jars.find(print) for jars in (LOMBOK, client(version), bundle(version)))
-    with tempfile.TemporaryDirectory() as scratch:
-        written, classes = [], Path(scratch) / "classes"
-        for each in files:
-            text = zipfile.Path(sources(each.artifact, version), each.file).read_text(encoding="utf-8")
-            path = Path(scratch) / "java" / each.file
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(changed(text, each.changes, name), encoding="utf-8")
-            written.append(str(path))
-        subprocess.run(
-            ["javac", "-nowarn", "-Xlint:none", "--release", "11", "-g", *_processors(),
-             "-processorpath", str(lombok), "-cp", f"{lombok}:{bundle_jar}:{client_jar}:{spark}/*",
-             "-d", str(classes), *written],
-            check=True,
-        )  # fmt: skip
-        folder.mkdir(parents=True, exist_ok=True)
-        link = folder / f"hudi-spark3.5-bundle_2.12-{version}.jar"
-        link.unlink(missing_ok=True)
-        link.symlink_to(bundle_jar)
-        part = made.with_suffix(".part")
-        shutil.copyfile(client_jar, part)
-        with zipfile.ZipFile(part, "a", zipfile.ZIP_DEFLATED) as jar:
-            for path in sorted(classes.rglob("*.class")):
-                jar.write(path, path.relative_to(classes).as_posix())
-        part.replace(made)
-    return folder
-
-
-def _processors() -> list[str]:
-    """What javac must be told to run annotation processors from Java 23 on."""
-    words = subprocess.run(["javac", "-version"], capture_output=True, text=True, check=True).stdout.split()
-    return ["-proc:full"] if int(words[-1].partition(".")[0]) >= 23 else []
-
-
 @contextlib.contextmanager
-def opened(folder: Path, given: argparse.Namespace) -> Iterator[tuple[WriterRuns, Any]]:
-    """The runs of several writers by a built Hudi, and the profile that is promised."""
+def opened(folder: Path, given: argparse.Namespace) -> Iterator[tuple[Any, Any]]:
+    """The runs of several writers by a built Hudi, of one with futures, and the profile that is promised."""
+    more: dict[str, Any] = {} if given.futures else {"writers": str(given.writers)}
     with tempfile.TemporaryDirectory() as report:
         request = parse_request(
             argv=(), sut=f"hudi-java:{folder}", mode=given.mode, storage=None, budget=LONG_S, seed=given.seed,
-            guarantees=None, profile=None, expect=None, report=report, writers=str(given.writers),
+            guarantees=None, profile=None, expect=None, report=report,
+            **more,
         )  # fmt: skip
         request = replace(request, report=Path(report))
         with request.target.real_runs(request, lambda line: None) as runs:
-            assert isinstance(runs, WriterRuns)
+            assert isinstance(runs, JavaRuns if given.futures else WriterRuns)
             yield runs, request.profile
 
 
@@ -300,6 +215,67 @@ def verdict(row: dict[str, Any], known: set[str]) -> tuple[str, str]:
     )
 
 
+def plans_with_futures(runs: JavaRuns, seed: int) -> Iterator[tuple[str, Plan]]:
+    """The runs for defects of futures, each with where it comes from."""
+    walk, futures = runs.walk, list(FUTURES.values())
+    yield from (("a control", plan) for plan in walk.controls)
+    rollbacks = (number for number, (stage, _) in enumerate(walk.bases) if stage == "rollback")
+    yield from (("a numbered rollback", walk.with_own_future(number)) for number in rollbacks)
+    for number in range(DRAWN):
+        plan = draw_deaths(walk.modes, "local", seed, number)
+        yield "drawn deaths", with_future(plan, futures[number % len(futures)])
+    for mode, damage in (("direct", "listing fails"), ("timeline", "marker file cut")):
+        for table in TABLES[:3]:
+            bare = table_of(mode, seed, *table)
+            for steps in futures:
+                yield damage, with_future(with_steps(bare, (damages(bare)[damage],)), steps)
+
+
+def broken_words(runs: JavaRuns, profile: Any, plan: Plan) -> set[str]:
+    """What a run breaks, with what differs between runs left out of the words."""
+    played = runs._run(plan, runs.program.deadline, runs._drivers(runs._warm))
+    if played.interrupted:
+        raise KeyboardInterrupt
+    broken = failures_in(played.history, played.findings or (), profile)
+    told = {"trouble": played.trouble} if played.trouble else {}
+    told |= {kind.guarantee: failure.message.partition(" (fault:")[0] for kind, failure in broken.items()}
+    return {f"{name} {SPECIFIC.sub('…', message)}" for name, message in told.items()}
+
+
+def judged_by_futures(name: str, until: str, folder: Path, control: Path, given: argparse.Namespace) -> dict[str, Any]:
+    """The runs of one defect up to the first that breaks the guarantee `until`, and unchanged Hudi's does not."""
+    row: dict[str, Any] = {"name": name, "runs": 0, "by": "", "words": "", "others": []}
+    with opened(folder, given) as (runs, profile), opened(control, given) as (unchanged, _):
+        plans = list(plans_with_futures(runs, int(given.seed)))
+        for origin, plan in sorted(plans if until else plans[:FAULTLESS], key=lambda each: each[1].mode):
+            row["runs"] += 1
+            words = broken_words(runs, profile, plan)
+            alone = words - broken_words(unchanged, profile, plan) if words and until else words
+            where = f"run {row['runs']}, {origin}: {', '.join((table_type(plan), *traits(plan), plan.mode))}"
+            print(f"{name}: {where}: {sorted(alone) or '-'}", flush=True)
+            row["others"] = sorted({*row["others"], *(each.split()[0] for each in alone)} - {until})
+            if found := [each for each in alone if each.startswith(f"{until} ") and until]:
+                row |= {"by": where, "words": found[0]}
+                break
+    (Path(given.out) / f"{name}.json").write_text(json.dumps(row, indent=1))
+    return row
+
+
+def main_of_futures(given: argparse.Namespace, chosen: Sequence[Defect], folders: dict[str, Path]) -> None:
+    """Judge defects of futures, and print; `unchanged` is what unchanged Hudi breaks without a fault."""
+    asked = {CONTROL: "", **{each.name: each.breaks[0] for each in chosen}}
+    with ProcessPoolExecutor(given.jobs) as pool:
+        control = folders[CONTROL]
+        rows = {
+            name: pool.submit(judged_by_futures, name, until, folders[name], control, given)
+            for name, until in asked.items()
+        }
+        print("| planted | breaks | caught by | others before |\n|---|---|---|---|", flush=True)
+        for name, until in asked.items():
+            row = rows[name].result()
+            print(f"| {name} | {until} | {row['by'] or row['runs']} | {' '.join(row['others'])} |", flush=True)
+
+
 def main() -> None:
     """Build, run and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -310,14 +286,18 @@ def main() -> None:
     parser.add_argument("--mode", default="both")
     parser.add_argument("--jobs", default=2, type=int)
     parser.add_argument("--only", nargs="*", help="names of defects; without it all")
+    parser.add_argument("--futures", action="store_true", help="defects of what becomes of a table")
     given = parser.parse_args()
     out = Path(given.out)
     out.mkdir(parents=True, exist_ok=True)
-    version, every = defects()
+    version, every = defects(FUTURES_LIST if given.futures else LIST)
     chosen = [each for each in every if not given.only or each.name in given.only]
     whole = {each.file: replace(each, changes=()) for each in every}
     control = build(version, CONTROL, list(whole.values()), out / "jars" / CONTROL)
     folders = {each.name: build(version, each.name, [each], out / "jars" / each.name) for each in chosen}
+    if given.futures:
+        main_of_futures(given, chosen, {CONTROL: control, **folders})
+        return
     with ProcessPoolExecutor(given.jobs) as pool:
         names = {CONTROL: control, **folders}
         rows = {name: pool.submit(judged, name, folder, control, given) for name, folder in names.items()}

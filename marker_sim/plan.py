@@ -25,8 +25,7 @@ PLACES = tuple((mode, storage) for mode in MODES for storage in STORAGES)
 OPERATIONS = ("create", "list", "list-data", "list-log", "exists", "delete", "hostile")
 SPELLINGS = ("slash-at-end", "double-slash")  # Alternative spellings of one marker directory.
 MALFORMED = ("outside-temp", "outside-hoodie", "climbing")  # Directories that are no marker directories.
-# Equivalent HTTP forms of a request (worlds/http/http_client.py).
-REQUEST_FORMS = (
+REQUEST_FORMS = (  # Equivalent HTTP forms of a request (worlds/http/http_client.py).
     "empty-chunk",
     "escaped",
     "more-parameters",
@@ -44,7 +43,7 @@ Instants = Literal["millis", "seconds", "bootstrap"]
 Action = Literal["", "commit", "deltacommit"]
 Partitions = Literal["plain", "nested", "hive", "odd", "none", "eight", "many"]
 Service = Literal["compact", "cluster", "clean", "archive", "savepoint", "restore", "upgrade"]
-FutureStep = Literal["commit", "default-commit", "retry", "rebuild", Service]
+FutureStep = Literal["commit", "default-commit", "retry", "rebuild", "drop-savepoint", Service]
 Sharing = Literal["default", "prefer-writer", "one-plan", "early-detection", "early-transaction", "file-lock"]
 OF_CROWD = "~"  # Separates the name of an operation's actor from the number of the client.
 COPIES_MAX = 10_000
@@ -390,8 +389,7 @@ _WRITE_DEFAULTS = tuple((f.name, f.default) for f in fields(Write) if f.name != 
 
 
 def _entry(value: Op | Task | Write, defaults: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
-    given = {name: getattr(value, name) for name, default in defaults if getattr(value, name) != default}
-    return {name: list(each) if isinstance(each, tuple) else each for name, each in given.items()}
+    return {n: list(v) if isinstance(v, tuple) else v for n, default in defaults if (v := getattr(value, n)) != default}
 
 
 def write_plan(plan: Plan, path: Path) -> None:

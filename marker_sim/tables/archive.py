@@ -33,6 +33,7 @@ _AVRO_BLOCK = 3
 _INSTANT, _SCHEMA = 0, 2
 _HEADERS_MAX = 64
 ERROR_MAX = 200
+NO_SCHEMA = "its content has no schema, as that of entries which an upgrade moved"
 # The fields of an archived record of layout 1 with the content of an action's entry.
 _CONTENTS = {
     "commit": "hoodieCommitMetadata",
@@ -57,6 +58,17 @@ def first_instant(head: bytes) -> str:
     except (struct.error, UnicodeDecodeError, ValueError):
         return ""
     return headers.get(_INSTANT, "") if head.startswith(MAGIC) else ""
+
+
+def read_archive(content: bytes | None, path: str) -> tuple[TableEntry, ...] | str:
+    """The entries of an archive of either format, which lies at a path, or why it cannot be read."""
+    if content is None:
+        return f"{path} is missing"
+    read = read_parquet if path.endswith(".parquet") else read_log
+    try:
+        return tuple(read(content, path))
+    except Unreadable as error:
+        return f"{path}: {error}"
 
 
 def read_log(content: bytes, path: str) -> Iterator[TableEntry]:
@@ -154,7 +166,7 @@ def _entry(instant: str | None, action: str, state: str, path: str, record: _Con
         found, error = facts_of(entry, record)
         if isinstance(record, bytes) and not record.startswith((AVRO, b"{")):
             # An upgrade moves entries as Avro without a schema; the archive of layout 1 still has it.
-            error = "its content has no schema, as that of entries which an upgrade moved"
+            error = NO_SCHEMA
     elif entry.done and entry.action in (*COMMITS, "clean", "rollback"):
         error = "the archive holds no content of it"
     if plan:

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from marker_sim.errors import HarnessError
 from marker_sim.names import TEMP, TYPE_FILE, data_path, decode_names, is_marker_name, marker_file_index
-from marker_sim.tables.archive import first_instant, is_archive
+from marker_sim.tables.archive import NO_SCHEMA, first_instant, is_archive, read_archive, valid_files
 from marker_sim.tables.entries import Unreadable, recorded_facts
 from marker_sim.tables.sources import Files, StoredFile, TableSource
 from marker_sim.timeline import HEARTBEATS, HOODIE, entry_at, is_side_file
@@ -205,11 +206,27 @@ class ObservedPart(NamedTuple):
     error: str | None = None
 
 
+def _archived(files: Files, path: str) -> tuple[tuple[str, ...], str | None]:
+    """What the records of an archive say was deleted, and why one cannot be read; nothing of an archive that no
+    manifest names, which its writer left, nor of records that an upgrade moved.
+    """
+    folder, _, name = path.rpartition("/")
+    index = {file.path.rpartition("/")[2]: files.read(file.path) or b"" for file in files.tree(folder)}
+    counts = not name.endswith(".parquet")
+    with suppress(Unreadable):
+        counts = counts or name in valid_files(index)
+    entries = read_archive(index[name], path) if counts else ()
+    if isinstance(entries, str):
+        return (), entries
+    errors = (f"{e.action} of {e.instant}: {e.error}" for e in entries if e.error not in ("", NO_SCHEMA))
+    return tuple(sorted({path for entry in entries for path in entry.of("deleted")})), next(errors, None)
+
+
 def observed(files: Files, table: str) -> Iterator[ObservedPart]:
     """What a table at rest holds, by path (docs/history.md). table: its storage path. No writer may be at work.
 
-    Neither archives nor the metadata table are read: readers show its errors. An entry that cannot be read has an
-    error; HarnessError when the storage cannot be read.
+    The metadata table is not read: readers show its errors. An entry that cannot be read has an error, and an archive
+    with one; HarnessError when the storage cannot be read.
     """
     for file in sorted(files.tree(table)):
         relative = file.path[len(table) + 1 :]
@@ -219,7 +236,7 @@ def observed(files: Files, table: str) -> Iterator[ObservedPart]:
         elif instant := marked_instant(relative):
             yield ObservedPart("marker-file", instant, relative)
         elif is_archive(relative):
-            yield ObservedPart("archive", "", file.path)
+            yield ObservedPart("archive", "", file.path, *_archived(files, file.path))
         elif entry := entry_at(relative):
             value: tuple[str, ...] = (f"action {entry.action}", f"state {entry.state}")
             error = None

@@ -6,7 +6,7 @@ import posixpath
 import time
 from collections.abc import Mapping
 
-from marker_sim.tables.archive import ARCHIVE_LOG, ERROR_MAX, MANIFEST, read_log, read_parquet, valid_files
+from marker_sim.tables.archive import ARCHIVE_LOG, ERROR_MAX, MANIFEST, read_archive, valid_files
 from marker_sim.tables.entries import TableEntry, Unreadable, by_word, facts_of, has_plan
 from marker_sim.tables.instants import Instants
 from marker_sim.tables.parts import TableProperties
@@ -70,7 +70,7 @@ class TimelineReader:
                 if file is None:
                     error = f"{folder}: {name} is missing"
                     continue
-                result = self._archives.get(file) or self._read_archive(file)
+                result = self._archives.get(file) or read_archive(self._source.read(file.path), file.path)
                 self._archives[file] = result
                 if isinstance(result, str):
                     error = result
@@ -86,16 +86,6 @@ class TimelineReader:
         if self._properties.layout == 1 or not wanted:
             return logs  # Upgraded tables may still have their archive of layout 1 as well.
         return [*logs, *valid_files({name: self._source.read(files[name].path) or b"" for name in wanted})]
-
-    def _read_archive(self, file: StoredFile) -> tuple[TableEntry, ...] | str:
-        content = self._source.read(file.path)
-        if content is None:
-            return f"{file.path} is missing"
-        read = read_parquet if file.path.endswith(".parquet") else read_log
-        try:
-            return tuple(read(content, file.path))
-        except Unreadable as error:
-            return f"{file.path}: {error}"
 
 
 def _active(entry: Entry, file: StoredFile, content: bytes) -> TableEntry:

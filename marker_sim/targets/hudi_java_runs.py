@@ -153,7 +153,8 @@ class JavaRuns(TableRuns):
             return None
         self._drawn += 1
         if isinstance(found, Plan):
-            numbered = "its calls are numbered" if any(plan == found for _, plan in self.walk.bases) else "drawn"
+            bare = with_future(found, ())
+            numbered = "its calls are numbered" if any(plan == bare for _, plan in self.walk.bases) else "drawn"
             words = "without a fault" if found in self.walk.controls else numbered
             return DrawnPoint(number=self._drawn, plan=found, point=None, words=words)
         return DrawnPoint(number=self._drawn, plan=found.plan, point=found, words=self.walk.shown(found))

@@ -64,6 +64,7 @@ _OF_EACH: tuple[Service, ...] = ("archive", "clean", "cluster", "savepoint", "re
 SERVICES: dict[bool, tuple[Service, ...]] = {False: _OF_EACH, True: ("compact", *_OF_EACH)}
 CONTROLS = (*TABLES, (True, DELETES))
 CONTROL_WRITES = 5
+SHIFT = 4  # So that the futures of a table's rollbacks are not those of its controls.
 STAGES: tuple[Stage, ...] = ("write", "rollback")
 WORDS: dict[Stage, str] = {"write": "a write", "rollback": "the rollback after it"}
 # As steps of a table are called and counted.
@@ -78,7 +79,7 @@ COMMITTED = re.compile(r"^\.hoodie/(timeline/)?\d+(_\d+)?\.(delta)?commit$")
 class TableWalk(CallWalk):
     """The points of one walk of a table in the order in which they are tried, which a seed draws.
 
-    bases: the workloads without faults, each with its stage.
+    bases: the workloads without faults, each with its stage. Those of rollbacks are numbered with a future.
     services: whether those of table services are all.
     controls: plans of a few writes without a fault on each table, and a future, which come first: what they break, no
         fault does.
@@ -110,8 +111,8 @@ class TableWalk(CallWalk):
         writes = (step("write"),) * CONTROL_WRITES
         tables = [
             (mode, *table)
-            for mode in self.modes
             for table in CONTROLS
+            for mode in self.modes
             if not self.services and (mode == "timeline" or not table[1].resends)
         ]
         self.controls = [
@@ -130,8 +131,13 @@ class TableWalk(CallWalk):
         due = not self._left or (self._left[-1].turn > 1 and not self._begins.get(base))
         if base < len(self.bases) and (base not in self._begins or (due and not numbering)):
             self._given += 1
-            return self.bases[base][1]  # The workloads of one table are numbered together.
+            return self.with_own_future(base)  # The workloads of one table are numbered together.
         return None if numbering else self.pop()
+
+    def with_own_future(self, base: int) -> Plan:
+        """A workload with its future: a rollback has one."""
+        (stage, plan), futures = self.bases[base], list(FUTURES.values())
+        return with_future(plan, futures[(base // len(STAGES) + SHIFT) % len(futures)] if stage == "rollback" else ())
 
     def beyond(self) -> Plan | None:
         """A plan of a few points of one table, each of which alone broke nothing, where what fails in a rollback comes
@@ -160,6 +166,7 @@ class TableWalk(CallWalk):
 
     def number(self, plan: Plan, calls: Sequence[Sequence[StorageCall]]) -> None:
         """Take in the run of a workload. calls: of each of its writes, with paths below the table's folder."""
+        plan = with_future(plan, ())
         base = next((n for n, (_, known) in enumerate(self.bases) if known == plan), None)
         if base is None:  # A control, or a plan beyond the walk.
             return

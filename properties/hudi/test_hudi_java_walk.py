@@ -20,6 +20,7 @@ from properties.faces.worlds import (
     aimed_at,
     shape_of,
     steps_of,
+    with_future,
 )
 
 INSTANT = "20261127091528056"
@@ -58,7 +59,8 @@ def begun(modes: tuple[str, ...], storage: str = "local") -> TableWalk:
 def walked(modes: tuple[str, ...] = ("direct",)) -> TableWalk:
     """A walk whose copy-on-write workloads were numbered."""
     walk = begun(modes)
-    for stage, plan in walk.bases[: 2 * len(modes)]:
+    for number, (stage, _) in enumerate(walk.bases[: 2 * len(modes)]):
+        plan = walk.with_own_future(number)
         assert walk.next() == plan
         walk.number(plan, [(), WRITE] if stage == "write" else [(), WRITE, (*ROLLBACK, *WRITE)])
     return walk
@@ -137,7 +139,8 @@ def test_on_s3_requests_have_the_fates_of_requests_and_a_deletion_of_many_keys_i
     many = called("delete", f".hoodie/.temp/{INSTANT}/a.marker.CREATE\nt0/.hoodie/.temp/{INSTANT}/b.marker.CREATE\nt0/")
     folder = called("get", "")._replace(path="t0")  # No pattern below the table has it.
     calls = (called("list", ""), folder, head, called("get", DATA), many)
-    for _, plan in walk.bases[:2]:
+    for number in range(2):
+        plan = walk.with_own_future(number)
         assert walk.next() == plan and plan.storage == "s3"
         walk.number(plan, [(), calls, ()])
     points = dict[str, list[WalkPoint]]()
@@ -153,9 +156,21 @@ def test_on_s3_requests_have_the_fates_of_requests_and_a_deletion_of_many_keys_i
     assert {point.fate for own in points.values() for point in own if point.fate == "done in part"}
 
 
+def test_rollbacks_are_numbered_with_a_future_that_their_points_do_not_have() -> None:
+    walk = TableWalk(("direct", "timeline"), 1)
+    futures = [shape_of(walk.with_own_future(number)).future for number in range(len(walk.bases))]
+    stages = [stage for stage, _ in walk.bases]
+    assert [bool(future) for future in futures] == [stage == "rollback" for stage in stages]
+    own = {shape_of(with_future(plan, ())): set[object]() for plan in walk.controls}
+    for plan in (*walk.controls, *map(walk.with_own_future, range(len(walk.bases)))):
+        own[shape_of(with_future(plan, ()))].add(shape_of(plan).future)
+    assert {len(each - {()}) for each in own.values()} == {4}, "those of a rollback are others than those of controls"
+    assert not any(shape_of(point.plan).future for point in first_points(walked()))
+
+
 def test_workloads_of_a_table_are_numbered_together_and_no_point_is_given_before_they_were() -> None:
     walk = begun(("direct",))
-    (_, write), (_, rollback) = walk.bases[:2]
+    write, rollback = walk.with_own_future(0), walk.with_own_future(1)
     assert [walk.next(), walk.next(), walk.next()] == [write, rollback, None]
     walk.number(rollback, [(), WRITE, (*ROLLBACK, *WRITE)])
     assert walk.next() is None

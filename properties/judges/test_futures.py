@@ -26,6 +26,7 @@ class Later(Shared):
     def __init__(self, *, stray: bool = True) -> None:
         super().__init__(writers="0")
         self.rows = {"k1": "w1"}
+        self.archives: dict[str, tuple[str, ...] | str] = {}
         self.stored = {data_file(KEPT, 1)} | ({data_file(FAILED, 2)} if stray else set())
         self.entries: dict[str, tuple[str, ...] | str] = {}
         self.numbers: dict[str, int] = {}
@@ -67,6 +68,9 @@ class Later(Shared):
                 path=f"{TABLE}/{path}",
                 **own,
             )
+        for path, said in self.archives.items():
+            own = {"value": said} if isinstance(said, tuple) else {"error": said}
+            self.add("kit", "observe", "archive", "kit", path=f"{TABLE}/{path}", **own, **PLACE)
         for path in sorted(self.stored):
             self.add("kit", "observe", "data-file", "kit", path=path, value=4, **PLACE)
         right = tuple(f"{key}={value}" for key, value in sorted(self.rows.items()))
@@ -255,7 +259,7 @@ def test_records_that_say_what_happened_are_true() -> None:
     story.holding("G31")
 
 
-def test_a_commit_that_names_what_is_not_stored_is_a_breach_unless_a_restore_undid_it() -> None:
+def test_a_commit_that_names_what_is_not_stored_is_a_breach_unless_a_record_of_the_step_deleted_it() -> None:
     story = begun()
     story.commit(5, "q5=w5")
     story.record(6, "commit", f"wrote {data_file('q/6', 6)}")
@@ -266,6 +270,11 @@ def test_a_commit_that_names_what_is_not_stored_is_a_breach_unless_a_restore_und
     story.record(7, "restore", f"deleted {data_file('q/6', 6)}")
     story.step("restore")
     story.holding("G31")
+    story = begun()
+    story.record(6, "commit", f"wrote {data_file('q/6', 6)}")
+    story.record(7, "restore", f"deleted {data_file('q/5', 5)}")
+    story.step("restore")
+    story.breach("G31", "its commit says that it wrote", data_file("q/6", 6))
 
 
 @pytest.mark.parametrize("action", ["clean", "rollback"])

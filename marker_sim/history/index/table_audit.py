@@ -30,6 +30,7 @@ class Audit(Instants):
     begin, end: events.
     write: the write that had ended before, None when unknown.
     files: data paths relative to the table, with their event; sizes: in bytes.
+    archives: events of archived entries, by path.
     markers: events of the files that are left below the marker directory of an instant.
     writers: instants of log files, as far as effects show them.
     """
@@ -39,8 +40,9 @@ class Audit(Instants):
     ) -> None:
         entries = [_entry(event) for event in events if event.operation == "entry"]
         self.table = begin.table or ""
-        archives = [event.path for event in events if event.operation == "archive"]
-        hidden = f"entries of {self.table} were archived to {archives[0]}, which is not read" if archives else ""
+        self.archives = {event.path: event for event in events if event.operation == "archive"}
+        archive = next(iter(self.archives), None)
+        hidden = f"entries of {self.table} were archived to {archive}, which is not read" if archive else ""
         super().__init__(entries, 2 if any(_LATER_TIMELINE in entry.path for entry in entries) else 1, hidden)
         self.begin = begin.index
         self.end = end

@@ -19,7 +19,7 @@ from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.table_audit import CLEANING, Audit
 from marker_sim.judges.black_box.rows import UNSUPPORTED
 from marker_sim.judges.findings import Breach, Finding, breach_of
-from marker_sim.timeline import COMMITS, ROLLBACK
+from marker_sim.timeline import ROLLBACK
 
 _DELETED = ("deleted", "will-delete")
 _TWICE = "|twice|"  # Between the values of a key that Hudi's readers find more than once.
@@ -192,31 +192,45 @@ def _by_key(event: Event) -> _Rows:
 
 
 def _records_are_true(case: _Case) -> Finding:
-    """G31: each record that is new at a step, against the files of that step."""
-    breaches, known, before = list[Breach](), set[str](), set[str]()
+    """G31: each record that is new at a step, against the files of that step; of those before the future, rollbacks.
+
+    A compaction or clustering that was rolled back runs again under the same instant, with the same names.
+    """
+    breaches, known, before, said = list[Breach](), set[str](), set[str](), set[str]()
 
     def add(audit: Audit, about: str, message: str, *evidence: int) -> None:
         breaches.append(breach_of(case.view, f"{audit.table}/{about}: {message}", (*evidence, audit.begin)))
 
     for number, audit in enumerate(case.audits):
         new = [entry for entry in audit.entries if entry.path not in known]
+        said |= {p for e in new if e.action in (*CLEANING, ROLLBACK) for word in _DELETED for p in e.of(word)}
+        for archive in (each for each in audit.archives.values() if each.path not in known):
+            known.add(archive.path or "")
+            said |= {*archive.value} if isinstance(archive.value, tuple) else set()
+            if archive.error:
+                add(audit, archive.path or "", f"the archive cannot be read: {archive.error}", archive.index)
         for entry in new:
             known.add(entry.path)
             if entry.done and entry.error:
                 add(audit, entry.instant, f"its completed {entry.action} cannot be read: {entry.error}", entry.event)
-            elif number and entry.done:
+            elif entry.done and (number or entry.action == ROLLBACK):
                 case.judged += 1
-                gone = [p for p in entry.of("wrote") if p not in audit.files] if entry.action in COMMITS else []
-                kept = {*entry.of("deleted")} & audit.files.keys() - {*entry.of("not-deleted")}
-                if gone and not any(other.action == "restore" for other in new):
+                gone = [p for p in entry.of("wrote") if p not in audit.files.keys() | said] if number else []
+                again = {p for p, claim in audit.claims.items() if claim.instant in entry.of("rolled-back")}
+                kept = {*entry.of("deleted")} & audit.files.keys() - {*entry.of("not-deleted")} - again
+                plan = {p for e in audit.entries if e.instant == entry.instant for p in e.of("will-delete")}
+                silent = plan - {*entry.of("deleted")}
+                if gone:
                     add(audit, entry.instant, f"its {entry.action} says that it wrote {gone[0]!r}, which is not stored")
                 elif kept:
                     message = f"its {entry.action} says that it deleted {min(kept)!r}, which is stored"
                     add(audit, entry.instant, message, entry.event)
-        said = {p for e in audit.entries if e.action in (*CLEANING, ROLLBACK) for word in _DELETED for p in e.of(word)}
-        silent = sorted(before - audit.files.keys() - said)
+                elif silent:
+                    message = f"its {entry.action} does not name {min(silent)!r}, which its plan says it deletes"
+                    add(audit, entry.instant, message, entry.event)
+        silent = before - audit.files.keys() - said
         if silent:
-            add(audit, "", f"{silent[0]!r} was deleted {case.when(audit.begin)[1]}, and no record says so")
+            add(audit, "", f"{min(silent)!r} was deleted {case.when(audit.begin)[1]}, and no record says so")
         before = {*audit.files}
     return case.finding("G31", breaches)
 
@@ -228,7 +242,7 @@ def _metadata_is_true(case: _Case) -> Finding:
     breaches, completed = list[Breach](), set[str]()
     listings = [event for event in case.view.future if event.operation == "listing"]
     for audit in case.view.tables.audits:
-        completed |= audit.committed.keys()
+        completed = completed - audit.rolled_back.keys() | audit.committed.keys()
         for event in (each for each in listings if audit.begin < each.index < audit.end):
             case.judged += 1
             listed = {*event.value} if isinstance(event.value, tuple) else set[str]()

@@ -103,9 +103,9 @@ import org.apache.hudi.timeline.service.handlers.marker.MarkerBasedEarlyConflict
  * {"do": "write", "rows": [[key, part, value, ts], ...],           no value: it is deleted
  *  "extra": {...}, "faults": [...], "limit_ms": N}                 {"ok": true} | {"error": ...} | {"died": true}
  *                                                                  | {"hangs": true}, and "calls", "struck"
- * {"do": "service", "service": "clean" | "archive" | "compact" | "cluster" | "savepoint" | "restore" | "drop-metadata",
- *  "settings": {...}, "faults": [...],
- *  "limit_ms": N}                                                  as a write, which may have "settings" as well
+ * {"do": "service", "service": "clean" | "archive" | "compact" | "cluster" | "savepoint" | "restore"
+ *  | "drop-savepoint" | "drop-metadata",
+ *  "settings": {...}, "faults": [...], "limit_ms": N}               as a write, which may have "settings" as well
  * {"do": "race", "writers": [{"name": NAME, "job": "write" | "roll", "rows": ..., "extra": ...}, ...],
  *  "faults": [{..., "writer": NAME}, ...], "expire": bool, "limit_ms": N}
  *                                                                  {"told": [...], "calls": [...], "struck": [...]}
@@ -506,6 +506,9 @@ public class HudiJavaWriter {
                         break;
                     case "restore":
                         client.restoreToSavepoint();
+                        break;
+                    case "drop-savepoint":
+                        client.deleteSavepoint();
                         break;
                     case "drop-metadata":
                         HoodieTableMetaClient meta = HoodieTableMetaClient.builder().setConf(storage).setBasePath(table).build();

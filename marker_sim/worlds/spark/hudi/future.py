@@ -8,7 +8,7 @@
     clean       with one commit retained; archive: down to two
     compact     planned and done at once, as is cluster; what is pending of them is done first
     upgrade     a commit that makes the table one of the newest version
-    savepoint   of the last commit; restore: to the last savepoint
+    savepoint   of the last commit; restore: to the last savepoint; drop-savepoint: the last one is deleted
     rebuild     the metadata table is deleted, if there is one, and a commit builds one
 
 A reading is an audit, the rows as Hudi finds them by listing storage and, where there is a metadata table, by that one,
@@ -42,7 +42,12 @@ FUTURES: dict[str, tuple[FutureStep, ...]] = {
     "written again": ("retry", *_ARCHIVED * 3),
     "clustered": ("cluster", *_ARCHIVED * 3),
     "built anew": (*_ARCHIVED * 3, "rebuild"),
-    "restored": (*_ARCHIVED * 3, "savepoint", "commit", "commit", "restore", "commit"),
+    # A savepoint keeps what is newer from being archived.
+    "restored": (
+        *(*_ARCHIVED * 3, "savepoint", "commit", "commit", "restore"),
+        *("commit", "drop-savepoint", *_ARCHIVED * 2),
+    ),
+    "archived before it is cleaned": ("cluster", *("commit", "archive") * 3),
 }
 SETTINGS = {
     "hoodie.keep.min.commits": "2",
@@ -139,7 +144,9 @@ class TableWithFuture(Table):
         """The error of a step, None for none."""
         if step in ("commit", "retry", "default-commit", "upgrade"):
             self.settings |= _BY_WRITES["upgrade"] if step == "upgrade" else {}
-            return self._commit(self._failed if step == "retry" else [], _DEFAULTS if step == "default-commit" else None)
+            return self._commit(
+                self._failed if step == "retry" else [], _DEFAULTS if step == "default-commit" else None
+            )
         if step != "rebuild":
             return self._ask({"do": "service", "service": step})
         self._metadata = True
