@@ -7,8 +7,9 @@ what is not promised, what was run and where the report is.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from io import StringIO
 from itertools import groupby
 
 from rich.console import Console
@@ -42,6 +43,14 @@ def output_console() -> Console:
     """The console on standard output, wide enough for the table where it is a file or a pipe."""
     console = Console()
     return console if console.is_terminal else Console(width=WIDTH_OF_FILES)
+
+
+def as_text(show: Callable[[Console], None], width: int) -> str:
+    """What a function prints, as plain text; a notebook or a terminal around it changes nothing."""
+    console = Console(file=StringIO(), width=width, force_jupyter=False, force_terminal=False, color_system=None)
+    with console.capture() as captured:
+        show(console)
+    return captured.get().rstrip()
 
 
 def plain_table(*columns: str) -> Table:
