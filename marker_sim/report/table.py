@@ -132,7 +132,7 @@ def print_outcome(
             console.print()
             print_failure(outcome, story, console, verbose, stored)
         elif number < STORIES_SHOWN_MAX:
-            _say(console, clipped(f"{_title(story[0])}: {story[0].message}", LINE_MAX))
+            _say(console, clipped(f"{title(story[0])}: {story[0].message}", LINE_MAX))
     if not verbose and len(stories) > STORIES_SHOWN_MAX:
         _say(console, f"{len(stories) - STORIES_SHOWN_MAX} more stories, in {where or '-v'}")
     if stories:
@@ -154,7 +154,7 @@ def print_outcome(
     _say(console, verdict, f": {campaign.sut}, {runs}, {tried}", f"; {where}" if where else "")
 
 
-def _title(failure: Failure) -> str:
+def title(failure: Failure) -> str:
     """The name of what a failure breaks, and where."""
     return f"{failure.guarantee} {BY_ID[failure.guarantee].slug} in {failure.kind.mode} mode on {failure.kind.storage}"
 
@@ -167,7 +167,7 @@ def print_failure(
     verbose: with the evidence, and however long the plan is. stored: as of `print_outcome`.
     """
     failure = story[0]
-    _say(console, (_title(failure), STYLES["violated"]), f": {BY_ID[failure.guarantee].sentence}")
+    _say(console, (title(failure), STYLES["violated"]), f": {BY_ID[failure.guarantee].sentence}")
     lines = [brief(failure.message), breaks_besides(story)]
     if verbose:
         events = in_context(failure.history, failure.evidence, around=0)
