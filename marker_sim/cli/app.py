@@ -157,7 +157,8 @@ class PagedCommand(TyperCommand):
         if twice := next((name for name in given if given.count(name) > 1), None):
             raise UsageError(f"--{twice} was given twice; write it once")
         if self.name == "verify" and "help" not in given:
-            flags = {_name_of(each): each.is_flag for each in self.get_params(ctx) if each.param_type_name == "option"}
+            options: list[Any] = [each for each in self.get_params(ctx) if each.param_type_name == "option"]
+            flags = {_name_of(each): each.is_flag for each in options}
             of_file = settings_words(flags, given)
             ctx.obj = (*ctx.obj[:1], *of_file, *ctx.obj[1:])
             args = [*of_file, *args]
@@ -194,7 +195,7 @@ class PagedGroup(TyperGroup):
 
 
 def _name_of(option: Any) -> str:
-    return max(option.opts, key=len).removeprefix("--")
+    return str(max(option.opts, key=len)).removeprefix("--")
 
 
 def _first_sentence(text: str) -> str:

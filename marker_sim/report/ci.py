@@ -24,7 +24,6 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -65,12 +64,11 @@ class ForCi:
 
     def write(self, outcome: VerdictOutcome, report: Path) -> None:
         """Write all of it; HarnessError when that fails. report: the directory of the report."""
-        texts = {self.junit: junit_xml, self.sarif: partial(sarif_text, report=report)}
-        for file, text in texts.items():
+        texts = ((self.junit, lambda: junit_xml(outcome)), (self.sarif, lambda: sarif_text(outcome, report)))
+        for file, text in texts:
             if file is not None:
                 with writing(file):
-                    file.parent.mkdir(parents=True, exist_ok=True)
-                    write_text(file, text(outcome))
+                    write_text(file, text())
         if self.github:
             tell_github(outcome, report)
 

@@ -183,7 +183,17 @@ class Empty(DirectMarkers):
     def list_all(self):
         return ()
 """
-WORDS = ("verify", "--sut", "empty_listing:Empty", "--runs", "4", "--guarantees", "G4", "--mode", "direct")
+WORDS: tuple[str, ...] = (
+    "verify",
+    "--sut",
+    "empty_listing:Empty",
+    "--runs",
+    "4",
+    "--guarantees",
+    "G4",
+    "--mode",
+    "direct",
+)
 WORDS += ("--storage", "s3", "--seed", "1", "--jobs", "1")
 
 
