@@ -28,6 +28,7 @@ pytest_plugins = ("marker_sim.pytest_plugin",)
 # Tests start hundreds of processes, and each would compile the package: here bytecode is kept, whatever the shell says.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+os.environ.pop("GITHUB_ACTIONS", None)  # There `verify` says more on standard error.
 # A job in the background ignores them, and so would every process that a test starts and wants to end by them.
 for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP):
     if signal.getsignal(number) is signal.SIG_IGN:

@@ -226,7 +226,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     if given.incremental:
-        TableWithFuture._look = asking_for_changes  # type: ignore[method-assign]
+        TableWithFuture._look = asking_for_changes  # type: ignore[method-assign,assignment]
     with tempfile.TemporaryDirectory() as report:
         request = parse_request(
             argv=(), sut=f"hudi-java:{given.version}", mode="both", storage=None, budget="24h", seed=str(given.seed),

@@ -15,11 +15,19 @@ EXIT_HARNESS = 4
 EXIT_INTERRUPTED = 130
 
 
-class HarnessError(Exception):
+class SpokenError(Exception):
+    """An error whose message is a sentence for the caller, to whom the frames of the kit say nothing."""
+
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows, in place of a traceback."""
+        return [f"{type(self).__name__}: {self}"]
+
+
+class HarnessError(SpokenError):
     """The kit or something it needs (a JVM, a port, a disk) failed; never blamed on the system under test."""
 
 
-class UsageError(Exception):
+class UsageError(SpokenError):
     """A wrong request: the message says what was given, what is accepted and what to do instead."""
 
 

@@ -27,12 +27,13 @@ from typer.main import get_command
 
 from marker_sim import __version__
 from marker_sim.cli.output import say, settle_outputs
+from marker_sim.cli.settings import settings_words
 from marker_sim.errors import EXIT_HARNESS, EXIT_HOLDS, EXIT_INTERRUPTED, EXIT_USAGE, HarnessError, UsageError
 
 # Each is a function of its name, the options of which are its parameters, in a module of its name or of this one.
 COMMANDS = ("verify", "replay", "shrink", "judge", "mutants", "serve", "doctor", "chaos", "audit")
 MODULES = {"shrink": "replay"}
-SETTINGS = {"max_content_width": 120}
+SETTINGS = {"max_content_width": 120, "help_option_names": ["--help", "-h"]}
 _EXITS = {
     0: "every promised guarantee holds",
     1: "one is violated, and not known to the baseline of --expect",
@@ -72,7 +73,7 @@ PAGES = {
         groups={"What is judged": f"sut {_SERVER} writers orders services",
                 "Search": "mode storage budget runs seed jobs stop-at-first",
                 "What counts": "guarantees profile expect", "Comparison with a second system": "against against-start",
-                "An object store of your own": _S3, "Results": "report junit json verbose"},
+                "An object store of your own": _S3, "Results": "report junit sarif github json verbose"},
         examples=(("marker-sim verify --sut my_package.markers:factory --budget 20s", "a Python class of yours"),
                   ("marker-sim verify --sut http --start './server {port} {storage}'", "a server of yours")),
         exits=_EXITS, more="README.md; docs/third-party.md for a class, docs/foreign-servers.md for a server",
@@ -147,14 +148,25 @@ TOP = Page(
 
 
 class PagedCommand(TyperCommand):
-    """A command whose help has groups, examples, exit codes and a document."""
+    """A command whose help has groups, examples, exit codes and a document, and which takes each option once."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the words, and before them for `verify` those of pyproject.toml; UsageError for an option twice."""
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        given = [_name_of(each) for each in order if each.param_type_name == "option"]
+        if twice := next((name for name in given if given.count(name) > 1), None):
+            raise UsageError(f"--{twice} was given twice; write it once")
+        if self.name == "verify" and "help" not in given:
+            options: list[Any] = [each for each in self.get_params(ctx) if each.param_type_name == "option"]
+            flags = {_name_of(each): each.is_flag for each in options}
+            of_file = settings_words(flags, given)
+            ctx.obj = (*ctx.obj[:1], *of_file, *ctx.obj[1:])
+            args = [*of_file, *args]
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments, then the options by group; those of no group last."""
-        records = {
-            max(each.opts, key=len).removeprefix("--"): (each, each.get_help_record(ctx))
-            for each in self.get_params(ctx)
-        }
+        records = {_name_of(each): (each, each.get_help_record(ctx)) for each in self.get_params(ctx)}
         _write_rows(
             formatter, "Arguments", [row for each, row in records.values() if each.param_type_name == "argument"]
         )
@@ -180,6 +192,10 @@ class PagedGroup(TyperGroup):
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write what follows the commands."""
         _write_end(formatter, TOP)
+
+
+def _name_of(option: Any) -> str:
+    return str(max(option.opts, key=len)).removeprefix("--")
 
 
 def _first_sentence(text: str) -> str:
@@ -211,7 +227,6 @@ def _top(version: Annotated[bool, typer.Option("--version", help="Print the vers
 def build_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
     """These commands; the `obj` of the context holds the words of the command line, which reports quote."""
     app = typer.Typer(
-        add_completion=False,
         no_args_is_help=True,
         rich_markup_mode=None,
         cls=PagedGroup,
@@ -230,8 +245,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = tuple(sys.argv[1:] if argv is None else argv)
     settle_outputs()
     _end_on_sigterm()
+    asked = [word for word in words[:1] if word in COMMANDS]
     try:
-        asked = [word for word in words[:1] if word in COMMANDS]
         command = get_command(build_app(asked if asked or words == ("--version",) else COMMANDS))
         result: Any = command(args=list(words), prog_name="marker-sim", standalone_mode=False, obj=words)
         return result if isinstance(result, int) else EXIT_HOLDS
@@ -240,6 +255,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except HarnessError as error:
         return _say(str(error), EXIT_HARNESS)
     except SystemExit as error:
+        if not asked:  # The end of Typer's completion, which no code of others can reach.
+            return int(error.code or EXIT_HOLDS)
         return _say(f"ended early with {error.code!r}: code loaded into the kit called exit", EXIT_HARNESS)
     except KeyboardInterrupt:
         return _say("interrupted before any result", EXIT_INTERRUPTED)

@@ -17,6 +17,16 @@ Verbose = Annotated[
 Junit = Annotated[
     Path | None, typer.Option("--junit", metavar="FILE", help="Also write the verdict as JUnit XML, for a CI system.")
 ]
+Sarif = Annotated[
+    Path | None,
+    typer.Option("--sarif", metavar="FILE", help="Also write violations as SARIF 2.1.0, for code scanning."),
+]
+Github = Annotated[
+    bool,
+    typer.Option(
+        "--github", envvar="GITHUB_ACTIONS", help="Annotations and a summary of the job. Default: on GitHub Actions."
+    ),
+]
 Guarantees = Annotated[str | None, typer.Option(metavar="G1,G3", help="Judge only these, by number or name.")]
 Promises = Annotated[
     str | None,

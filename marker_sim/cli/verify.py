@@ -30,10 +30,11 @@ from marker_sim.errors import EXIT_HARNESS, EXIT_VIOLATED, HarnessError, UsageEr
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.outcome.result import Campaign
 from marker_sim.plan import Plan
+from marker_sim.report.ci import NOTHING, ForCi
 from marker_sim.report.directory import open_report
 from marker_sim.report.table import output_console, print_outcome
 from marker_sim.report.verdict import judge_campaign, with_leading_curve
-from marker_sim.report.write import write_junit, write_outcome
+from marker_sim.report.write import write_outcome
 from marker_sim.surroundings.requirements import lacking
 from marker_sim.surroundings.time_limit import REST_S, TimeLimit
 from marker_sim.targets.table import DEFAULT
@@ -89,22 +90,21 @@ def verify(
     s3_access_key: given.S3AccessKey = None,
     s3_secret_key: given.S3SecretKey = None,
     junit: given.Junit = None,
+    sarif: given.Sarif = None,
+    github: given.Github = False,
     as_json: given.Json = False,
     verbose: given.Verbose = False,
 ) -> int:
     """Judge an implementation: runs, faults, verdict, report."""
-    output = ("junit", "as_json", "verbose")
+    output = ("junit", "sarif", "github", "as_json", "verbose")
     words = {name: word for name, word in context.params.items() if name not in output}  # Every other option above.
-    return carry_out(parse_request(**words, argv=context.obj), as_json, junit, verbose)
+    for_ci = ForCi(junit=junit, sarif=sarif, github=github)
+    return carry_out(parse_request(**words, argv=context.obj), as_json, verbose, for_ci)
 
 
-def carry_out(request: CampaignRequest, as_json: bool, junit: Path | None = None, verbose: bool = False) -> int:
-    """Run, print and write; returns the exit code. The caller prints UsageError and HarnessError.
-
-    junit: a file for the verdict as JUnit XML, None for none.
-    """
-    if junit is not None and junit.is_dir():
-        raise UsageError(f"--junit was given {junit}, which is a folder; write the path of a file")
+def carry_out(request: CampaignRequest, as_json: bool, verbose: bool = False, for_ci: ForCi = NOTHING) -> int:
+    """Run, print and write; returns the exit code. The caller prints UsageError and HarnessError."""
+    for_ci.check()
     with TimeLimit() as limit:
         with Progress() as shown:
             progress = limit.renewed_by(shown, REST_S)
@@ -117,10 +117,10 @@ def carry_out(request: CampaignRequest, as_json: bool, junit: Path | None = None
                 say(f"the earlier report in {request.report} was moved to {earlier}")
             if short := request.target.forecast(request if request.against is None else _its_share(request)):
                 say(short)
-            return _verify(request, as_json, junit, limit, verbose)
+            return _verify(request, as_json, verbose, for_ci, limit)
 
 
-def _verify(request: CampaignRequest, as_json: bool, junit: Path | None, limit: TimeLimit, verbose: bool) -> int:
+def _verify(request: CampaignRequest, as_json: bool, verbose: bool, for_ci: ForCi, limit: TimeLimit) -> int:
     began, comparison = time.monotonic(), None
     try:
         with Progress() as shown:
@@ -159,8 +159,7 @@ def _verify(request: CampaignRequest, as_json: bool, junit: Path | None, limit: 
             judged = judge_campaign(comparison.second, other.profile, None, other.report, other.argv, other.guarantees)
             write_outcome(judged, other.report)  # From which its failures can be replayed.
         write_outcome(outcome, request.report)
-        if junit is not None:
-            write_junit(outcome, junit)
+        for_ci.write(outcome, request.report)
     except HarnessError as error:  # Failures that were found are still reported, for example when the disk is full.
         trouble = str(error)
     if as_json:

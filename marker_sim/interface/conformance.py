@@ -21,12 +21,10 @@ import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.machines.machine import PLANS
@@ -42,7 +40,7 @@ from marker_sim.loading import load_system
 from marker_sim.plan import MODES
 from marker_sim.report.directory import writing
 from marker_sim.report.notes import known_text
-from marker_sim.report.table import print_failure
+from marker_sim.report.table import as_text, print_failure
 from marker_sim.report.verdict import VerdictOutcome, judge_campaign
 from marker_sim.report.words import brief
 from marker_sim.report.write import write_outcome
@@ -54,6 +52,7 @@ from marker_sim.targets.target import CampaignRequest
 STORAGES = ("s3", "local", "hdfs")
 NODE = "marker-sim"
 PROPERTY = "marker-sim"
+TEXT_WIDTH = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,11 +246,11 @@ def violated_text(outcome: VerdictOutcome, guarantee: str, beside: Iterable[str]
     if leading != guarantee and leading in beside:
         replay = outcome.command(first)
         return f"{brief(first.message)}\nmost likely the defect of {leading}, see there\nreplay: {replay}"
-    text = StringIO()
-    print_failure(outcome, (first, *(each for each in story if each is not first)), Console(file=text, width=200), True)
+    whole = (first, *(each for each in story if each is not first))
+    text = as_text(lambda console: print_failure(outcome, whole, console, True), TEXT_WIDTH)
     unexpected = () if outcome.differences is None else outcome.differences.unexpected
-    new = (f"  not in the baseline: {known_text(known)}\n" for known in unexpected if known.guarantee == guarantee)
-    return (text.getvalue() + "".join(new)).rstrip()
+    new = (f"  not in the baseline: {known_text(known)}" for known in unexpected if known.guarantee == guarantee)
+    return "\n".join((text, *new))
 
 
 def place_line(outcome: VerdictOutcome, name: str) -> str:

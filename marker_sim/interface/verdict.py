@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from io import StringIO
 from pathlib import Path
 from typing import Literal, cast
-
-from rich.console import Console
 
 from marker_sim.history import History
 from marker_sim.judges.findings import by_number
@@ -19,7 +16,7 @@ from marker_sim.plan import Plan
 from marker_sim.report.directory import open_report
 from marker_sim.report.notes import notes
 from marker_sim.report.pictures.picture import lane_picture
-from marker_sim.report.table import print_outcome
+from marker_sim.report.table import as_text, print_outcome
 from marker_sim.report.templates import render
 from marker_sim.report.verdict import VerdictOutcome, judge_campaign
 from marker_sim.report.words import in_context, plan_sentences, printable
@@ -124,9 +121,7 @@ class Verdict:
         return place / "report.html"
 
     def __str__(self) -> str:
-        out = StringIO()
-        print_outcome(self.outcome, Console(file=out, width=TEXT_WIDTH), "", stored=False)
-        return out.getvalue().rstrip("\n")
+        return as_text(lambda console: print_outcome(self.outcome, console, "", stored=False), TEXT_WIDTH)
 
     def __repr__(self) -> str:
         return f"<Verdict {printable(self.outcome.headline)}>"

@@ -6,7 +6,8 @@ notes.py        what was undecided, not reached, left out or failed; two systems
 words.py        plans and events as sentences
 steps.py        the evidence of a violation as steps
 page.py         report.html, one file that needs no network
-write.py        writes the report's files, each whole or not at all; the verdict as JUnit XML
+write.py        writes the report's files, each whole or not at all
+ci.py           the verdict for CI systems: JUnit XML, SARIF, annotations and a summary on GitHub
 columns.py      history.parquet, both ways
 directory.py    one writer per report directory; earlier reports are moved aside
 kill_matrix.py  the report of `marker-sim mutants`

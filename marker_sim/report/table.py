@@ -7,8 +7,9 @@ what is not promised, what was run and where the report is.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from io import StringIO
 from itertools import groupby
 
 from rich.console import Console
@@ -43,6 +44,14 @@ def output_console() -> Console:
     """The console on standard output, wide enough for the table where it is a file or a pipe."""
     console = Console()
     return console if console.is_terminal else Console(width=WIDTH_OF_FILES)
+
+
+def as_text(show: Callable[[Console], None], width: int) -> str:
+    """What a function prints, as plain text; a notebook or a terminal around it changes nothing."""
+    console = Console(file=StringIO(), width=width, force_jupyter=False, force_terminal=False, color_system=None)
+    with console.capture() as captured:
+        show(console)
+    return captured.get().rstrip()
 
 
 def plain_table(*columns: str) -> Table:
@@ -124,7 +133,7 @@ def print_outcome(
             console.print()
             print_failure(outcome, story, console, verbose, stored)
         elif number < STORIES_SHOWN_MAX:
-            _say(console, clipped(f"{_title(story[0])}: {story[0].message}", LINE_MAX))
+            _say(console, clipped(f"{title(story[0])}: {story[0].message}", LINE_MAX))
     if not verbose and len(stories) > STORIES_SHOWN_MAX:
         _say(console, f"{len(stories) - STORIES_SHOWN_MAX} more stories, in {where or '-v'}")
     if stories:
@@ -146,7 +155,7 @@ def print_outcome(
     _say(console, verdict, f": {campaign.sut}, {runs}, {tried}", f"; {where}" if where else "")
 
 
-def _title(failure: Failure) -> str:
+def title(failure: Failure) -> str:
     """The name of what a failure breaks, and where."""
     return f"{failure.guarantee} {BY_ID[failure.guarantee].slug} in {failure.kind.mode} mode on {failure.kind.storage}"
 
@@ -163,7 +172,7 @@ def print_failure(
     impact, message = split_impact(failure.message)
     if impact:
         _say(console, (brief(f"impact: {impact}"), STYLES["violated"]))
-    _say(console, (_title(failure), STYLES["violated"]), f": {BY_ID[failure.guarantee].sentence}")
+    _say(console, (title(failure), STYLES["violated"]), f": {BY_ID[failure.guarantee].sentence}")
     lines = [brief(message), breaks_besides(story)]
     if verbose:
         events = in_context(failure.history, failure.evidence, around=0)

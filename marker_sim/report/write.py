@@ -3,39 +3,26 @@
     verdict.json  plan.json  history.parquet  history.jsonl (up to 10,000 events)  report.html  logs/
     failures/     plan and history of every failure after the first, named by guarantee, mode, storage and cause
 
-verdict.json is written last, so that a directory that has one is complete. `--junit` is a file of its own, which CI
-systems show: a test case for each guarantee in its mode, world and storage.
-
-    violated, and not in the baseline                failure
-    violated, and in the baseline; not promised,     skipped, with the reason
-    not applicable
-    inconclusive; an error that ended the campaign   error, which must not look like a pass
-    holds                                            passed
-
-One more case, "verdict", has the result of the whole suite, as the exit code.
+verdict.json is written last, so that a directory that has one is complete. Files for CI systems are in ci.py.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from marker_sim.errors import EXIT_HOLDS
 from marker_sim.history import History, write_jsonl
 from marker_sim.judges.promises.profiles import Profile, unshipped
-from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.outcome.failure import Failure
 from marker_sim.plan import write_plan
 from marker_sim.report.columns import write_parquet
 from marker_sim.report.directory import EARLIER, hold, new_folder, writing
 from marker_sim.report.page import render_curves, render_page
-from marker_sim.report.templates import render
 from marker_sim.report.verdict import VerdictOutcome, as_stored, plan_name
 from marker_sim.surroundings.files import replacing
 
@@ -113,13 +100,6 @@ def _entries(content: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     return [entry for entry in content.get("failures", ()) if entry["plan"] == name]
 
 
-def write_junit(outcome: VerdictOutcome, target: Path) -> None:
-    """Write the verdict as JUnit XML; HarnessError when that fails."""
-    with writing(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        write_text(target, junit_xml(outcome))
-
-
 def write_curves(failures: Sequence[Failure], file: Path) -> None:
     """Write curves (`replay --curve`) as a page or as JSON, by the ending of the file."""
     curves = [each.curve.to_dict() for each in failures if each.curve is not None]
@@ -143,41 +123,3 @@ def write_text(target: Path, text: str) -> None:
     """Write a text file atomically."""
     with replacing(target) as beside:
         beside.write_text(text, encoding="utf-8")
-
-
-_WAYS = {"violated": "failure", "inconclusive": "error", "not-promised": "skipped", "not-applicable": "skipped"}
-
-
-class JunitCase(NamedTuple):
-    """A test case. way: the element that says how it ended, "" for a pass."""
-
-    where: str
-    name: str
-    way: str
-    message: str
-    text: str = ""
-
-
-def junit_xml(outcome: VerdictOutcome) -> str:
-    """The verdict as JUnit XML; names of markers are escaped, so that any reader takes it."""
-    campaign, way, message, text = outcome.campaign, "", outcome.verdict, ""
-    if campaign.trouble:
-        way, message = "error", campaign.trouble
-    elif outcome.exit_code() != EXIT_HOLDS:
-        way = "failure" if outcome.verdict == "violated" else "error"
-        text = "; ".join((*campaign.not_reached, *campaign.left_out))
-    cases = [
-        *(_junit_case(outcome, row) for row in outcome.rows),
-        JunitCase("marker-sim", "verdict", way, message, text),
-    ]
-    counts = Counter(case.way for case in cases)
-    return render("report/templates/junit.xml.j2", campaign=campaign, cases=cases, counts=counts) + "\n"
-
-
-def _junit_case(outcome: VerdictOutcome, row: VerdictRow) -> JunitCase:
-    way, why = _WAYS.get(row.verdict, ""), row.verdict
-    if way == "failure" and not outcome.counts(row):
-        way, why = "skipped", "known"
-    text = f"replay: {row.replay}" if way == "failure" and row.replay else ""
-    message = f"{why}: {row.message}" if row.message else why
-    return JunitCase(f"{row.world}.{row.mode}.{row.storage}", f"{row.id} {row.slug}", way, message, text)

@@ -26,7 +26,13 @@ def cache_directory() -> Path:
 
 @contextmanager
 def replacing(target: Path) -> Iterator[Path]:
-    """A temporary path to write in the block, which then replaces the target; readers see the old or the new file."""
+    """A temporary path to write in the block, which then replaces the target; readers see the old or the new file.
+
+    A device or a pipe, such as /dev/null, is written to as it is.
+    """
+    if target.exists() and not target.is_file():
+        yield target
+        return
     beside = target.with_name(f".{target.name}.new")
     try:
         yield beside

@@ -16,6 +16,7 @@ from marker_sim.plan import STORAGES, Op, Plan
 from marker_sim.system import System
 from marker_sim.targets.target import CampaignRequest, Target, TargetCapabilities
 from marker_sim.worlds.simulated.cluster import Cluster
+from marker_sim.worlds.simulated.fresh_reader import READER
 from marker_sim.worlds.simulated.storage import CAPABILITIES
 from marker_sim.worlds.simulated.watchdog import watched
 
@@ -74,10 +75,16 @@ def target_of(system: Factory | System) -> PythonTarget:
 
 
 def try_every_call(system: System, mode: str, storage: str) -> History:
-    """The history of a plan without faults that makes every call; UsageError for an answer against the contract."""
+    """The history of a plan without faults that makes every call; UsageError where the class breaks the contract."""
     cluster = Cluster(Plan(mode=mode, storage=storage, ops=EVERY_CALL), system)
     with watched(lambda: cluster.scheduler.steps):
-        return cluster.run()
+        history = cluster.run()
+    for event in history.events:
+        if event.process == READER and event.error:
+            raise UsageError(
+                f"{system.name} {event.error}, when a fresh instance listed the markers without any fault; correct it"
+            )
+    return history
 
 
 def served(system: System, mode: str, storage: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -30,6 +31,8 @@ WRONG: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("an unknown option", ("verify", "--bugdet", "4s"), "--bugdet"),
     ("an option without its value", ("verify", "--seed"), "--seed"),
     ("a missing argument", ("replay",), "Missing argument 'PATH'"),
+    ("an option twice", ("verify", "--runs", "4", "--runs=5"), "--runs was given twice; write it once"),
+    ("a flag twice, in both its forms", ("judge", "nope.jsonl", "-v", "--verbose"), "--verbose was given twice"),
     ("one argument too many", ("judge", "a.jsonl", "b.jsonl"), "b.jsonl"),
     ("a budget without a unit", ("verify", "--budget", "40"), "--budget was given '40'; write a number"),
     ("a budget of nothing", ("verify", "--budget", "0s"), "--budget was given '0s'"),
@@ -252,6 +255,76 @@ def test_help_names_every_system_and_every_shipped_profile(
     assert command != "verify" or f"{','.join(SHIPPED)}orafile" in shown
     for name in (*names[1:3], "hudi:1.0.2", "hudi-spark:1.0.2") if command == "verify" else names[1:3]:
         assert parse_target(name.replace("VERSION", "1.0.2"))
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_has_a_short_form(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main((*command.split(), "--help")) == 0
+    shown = capsys.readouterr().out
+    assert main((*command.split(), "-h")) == 0 and capsys.readouterr().out == shown
+
+
+def test_a_shell_completes_commands_and_options(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words, number, found in (("marker-sim ver", 1, ["verify"]), ("marker-sim verify --sar", 2, ["--sarif"])):
+        monkeypatch.setenv("COMP_WORDS", words)
+        monkeypatch.setenv("COMP_CWORD", str(number))
+        monkeypatch.setenv("_MARKER_SIM_COMPLETE", "complete_bash")
+        assert main(()) == 0
+        out, err = capsys.readouterr()
+        assert out.split() == found and err == ""
+    monkeypatch.delenv("_MARKER_SIM_COMPLETE")
+    assert main(("--show-completion", "bash")) == 0
+    out, err = capsys.readouterr()
+    assert "marker-sim" in out and err == ""
+
+
+def _settings(folder: Path, text: str) -> None:
+    (folder / "pyproject.toml").write_text(f"[project]\nname = 'x'\n\n[tool.marker-sim]\n{text}\n", encoding="utf-8")
+
+
+def test_options_of_verify_may_stand_in_pyproject_and_the_command_line_wins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    _settings(tmp_path, "guarantees = 'G1'\nbudget = '30m'\nmode = 'direct'\nseed = 7\njson = true\nverbose = false")
+    assert main(("verify", "--runs", "2", "--mode", "timeline", "--storage", "s3", "--jobs", "1")) in (0, 3)
+    verdict = json.loads(capsys.readouterr().out)
+    assert verdict["seed"] == 7 and {(row["id"], row["mode"]) for row in verdict["guarantees"]} == {("G1", "timeline")}
+    said = shlex.split((tmp_path / "marker-sim-report" / "logs" / "command.txt").read_text(encoding="utf-8"))
+    assert said[:2] == ["marker-sim", "verify"] and "--guarantees=G1" in said and "--seed=7" in said
+    assert "--mode=direct" not in said and "--budget=30m" not in said and "timeline" in said
+    assert main(("judge", "marker-sim-report")) in (0, 3), "no other command takes options from it"
+    assert "of 11 guarantees" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("bugdet = '4s'", "[tool.marker-sim] of pyproject.toml has a key 'bugdet'; write options of verify: "),
+        ("as_json = true", "has a key 'as_json'"),
+        ("help = true", "has a key 'help'"),
+        (
+            "budget = true",
+            "budget = True was given in [tool.marker-sim] of pyproject.toml; write a text or a whole number",
+        ),
+        ("guarantees = ['G1', 'G2']", "write a text or a whole number"),
+        ("json = 'yes'", "write true or false"),
+        ("budget = '4'", "--budget was given '4'"),
+        ("budget = ", "pyproject.toml cannot be read: "),
+        ("[tool.marker-sim.chaos]\nbudget = '8h'", "has a key 'chaos'"),
+    ],
+)
+def test_a_wrong_key_or_value_in_pyproject_is_one_sentence(
+    text: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    _settings(tmp_path, text)
+    assert main(("verify", "--jobs", "1")) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and err.count("\n") == 1 and says in err, err
+    assert main(("verify", "--help")) == 0, "help is there all the same"
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("40s", 40), ("2m", 120), ("8h", 28800), ("1500ms", 1.5), ("0.5s", 0.5)])

@@ -71,4 +71,4 @@ def test_verify_writes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert main((*words, "--junit", str(target))) == 1
     assert case(ElementTree.parse(target).getroot(), "G1 flushed-before-ack")[0].tag == "failure"
     assert main((*words, "--junit", str(tmp_path))) == 2
-    assert "which is a folder; write the path of a file" in capsys.readouterr().err
+    assert "which cannot be written; write the path of a file" in capsys.readouterr().err

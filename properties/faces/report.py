@@ -1,5 +1,6 @@
 """Names of `marker_sim.report` that tests use."""
 
+from marker_sim.report.ci import junit_xml, sarif_text, tell_github
 from marker_sim.report.columns import read_parquet, write_parquet
 from marker_sim.report.directory import newest_earlier, open_report
 from marker_sim.report.notes import OWN_DEFECT, notes, walk_line
@@ -13,4 +14,4 @@ from marker_sim.report.steps import sentence_of, steps_of, time_text
 from marker_sim.report.table import merged, print_outcome
 from marker_sim.report.verdict import VerdictOutcome, judge_campaign, without_option
 from marker_sim.report.words import brief, plan_sentences, printable
-from marker_sim.report.write import junit_xml, write_outcome, write_text
+from marker_sim.report.write import write_outcome, write_text

@@ -134,6 +134,24 @@ def test_the_text_of_a_verdict_names_no_file_and_nothing_broken_as_undecided(vio
     )
 
 
+def test_the_text_is_the_same_in_a_notebook_and_for_a_forced_terminal(
+    violated: marker_sim.Verdict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = str(violated)
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)  # As with IPython's kernel, where it was tried.
+    assert str(violated) == plain != ""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert str(violated) == plain and "\x1b" not in plain
+
+
+def test_a_notebook_shows_an_error_as_one_sentence() -> None:
+    # IPython calls this method of an exception instead of making a traceback.
+    with pytest.raises(marker_sim.UsageError) as caught:
+        marker_sim.verify(runs=0)
+    assert caught.value._render_traceback_() == [f"UsageError: {caught.value}"]
+    assert marker_sim.HarnessError("no room")._render_traceback_() == ["HarnessError: no room"]
+
+
 def test_one_mode_or_storage_may_be_a_text() -> None:
     one = marker_sim.verify(runs=6, modes="direct", storages="s3", guarantees="G1")
     assert {(row.mode, row.storage, row.id) for row in one.guarantees} == {("direct", "s3", "G1")}

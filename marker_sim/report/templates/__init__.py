@@ -1,4 +1,4 @@
-"""HTML pages from their templates (*.html.j2): one layout, one look (page.css), nothing from the network.
+"""Pages and files from their templates (*.j2): one layout, one look (page.css), nothing from the network.
 
 Jinja escapes everything that came from a system under test, and the browser runs no other script than the given one.
 """
@@ -34,6 +34,11 @@ def _linked(text: str, place: str) -> Markup:
     return Markup(_EVENT.sub(link, str(escape(printable(text)))))
 
 
+def _percent(text: str, more: str = "") -> Markup:
+    """A text as a workflow command of GitHub takes it. more: characters that would end a property."""
+    return Markup("".join(f"%{ord(each):02X}" if each in "%" + more else each for each in printable(text)))
+
+
 _PAGES = Environment(
     loader=PackageLoader("marker_sim", ""),
     autoescape=True,
@@ -42,7 +47,7 @@ _PAGES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_PAGES.filters |= {"linked": _linked, "clipped": clipped}
+_PAGES.filters |= {"linked": _linked, "clipped": clipped, "percent": _percent, "clean": printable}
 _PAGES.globals |= {
     "signs": SIGNS,
     "scripts": SCRIPTS,

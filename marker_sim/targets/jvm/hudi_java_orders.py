@@ -75,7 +75,7 @@ class OrderRuns(WriterRuns):
         """Complete the result with how many orders there were; without all of the first kind nothing holds."""
         first = self.searches.get(OF, PartialOrders())
         every = Deciding(
-            name="every order", guarantees=DECIDES, mode=self.request.modes[0], tried=first.run, met=first.complete
+            name="every order", guarantees=DECIDES, mode=self.request.modes[0], tried=first.run, met=int(first.complete)
         )
         words = "; ".join(self._said(name) for name in self.searches)
         return replace(super(OrderRuns, self).complete(campaign), deciding=(every,), orders=words)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from marker_sim.errors import HarnessError, UsageError
+from marker_sim.errors import HarnessError
 from marker_sim.markers.checked import mistake_at
 from marker_sim.markers.store import Context
 from marker_sim.options import MarkerOptions
-from marker_sim.seams import Reply, Request, Unsupported
+from marker_sim.seams import Reply, Request, SeamError, Unsupported
 from marker_sim.system import System
 from marker_sim.worlds.simulated.runtime import SimHostLocks, SimRuntime
 from marker_sim.worlds.simulated.scheduler import MS, ActorState, Process, Scheduler
@@ -21,6 +21,11 @@ from marker_sim.worlds.simulated.storage import SimStorage, Store
 from marker_sim.worlds.simulated.wire import SimWire
 
 LIMIT_S = 900
+READER = "reader"  # The process that lists, as histories name it.
+
+
+class NotListed(Exception):
+    """A system did not list what is stored, although nothing failed then: it raised, exited, or did not answer."""
 
 
 class FreshReader(NamedTuple):
@@ -36,15 +41,14 @@ class FreshReader(NamedTuple):
     def names(self, directory: str) -> tuple[str, ...] | None:
         """The markers of a directory, sorted; None in Hudi's format, which judges read themselves.
 
-        UsageError with the line of a class that raises, because no fault can be the reason; HarnessError when the kit
-        raises, or the instance does not list within `LIMIT_S` of virtual time.
+        NotListed when the system fails, for which no fault can be the reason then; HarnessError when the kit does.
         """
         if self.system.layout == "hudi":
             return None
         scheduler = Scheduler(lambda *_: None, lambda _: setattr(scheduler, "stop", True))
         scheduler.now_ns = self.now_ns
         store = Store(scheduler, self.storage, self.files)
-        process = Process("reader", "kit", ActorState("reader", (), 0))
+        process = Process(READER, "kit", ActorState(READER, (), 0))
         context = Context(
             storage=SimStorage(store, process),
             runtime=SimRuntime(scheduler, process, SimHostLocks(scheduler)),
@@ -55,14 +59,14 @@ class FreshReader(NamedTuple):
         )
         make = self.system.reader(self.mode)
         found: list[tuple[str, ...]] = []
-        raised: list[Exception] = []
+        raised: list[Exception | SystemExit] = []
 
         def read() -> None:
             try:
                 found.append(tuple(sorted(make(context).list_all())))
             except Unsupported:
                 found.append(())  # Its calls in the run were recorded as refused as well.
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 raised.append(error)
                 raise
             finally:
@@ -76,16 +80,20 @@ class FreshReader(NamedTuple):
             if self.system.outside is not None:
                 self.system.outside.ended(context.process)
         if not found:
-            died = [event.error for event in scheduler.events if event.operation in ("actor-died", "exited")]
-            if raised and (place := mistake_at(raised[0])):
-                raise UsageError(
-                    f"{self.system.name} raised {raised[0]!r} at {place}, when a fresh instance listed {directory}"
-                    " without any fault; correct it"
-                ) from raised[0]
-            why = died[-1] if died else f"no answer in {LIMIT_S} s of virtual time"
-            raise HarnessError(f"a fresh instance of {self.system.name} did not list {directory}: {why}")
+            raise _failed(self.system, raised[0] if raised else None, directory)
         scheduler.release()
         return found[0]
+
+
+def _failed(system: System, error: Exception | SystemExit | None, directory: str) -> Exception:
+    """What to raise for a fresh instance that raised an error, or did not answer."""
+    if error is None:
+        return NotListed(f"did not answer in {LIMIT_S} s")
+    if isinstance(error, SystemExit) or (system.outside is not None and isinstance(error, SeamError)):
+        return NotListed(f"raised {error!r}")
+    if place := mistake_at(error):
+        return NotListed(f"raised {error!r} at {place}")
+    return HarnessError(f"a fresh instance of {system.name} did not list {directory}: {error!r}")
 
 
 def _no_server(server: Process, request: Request) -> Reply:
