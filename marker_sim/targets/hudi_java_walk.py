@@ -137,7 +137,8 @@ class TableWalk(CallWalk):
     def with_own_future(self, base: int) -> Plan:
         """A workload with its future: a rollback has one."""
         (stage, plan), futures = self.bases[base], list(FUTURES.values())
-        return with_future(plan, futures[(base // len(STAGES) + SHIFT) % len(futures)] if stage == "rollback" else ())
+        before = sum(stage == "rollback" for stage, _ in self.bases[:base])  # As many controls are before its table's.
+        return with_future(plan, futures[(before + SHIFT) % len(futures)] if stage == "rollback" else ())
 
     def beyond(self) -> Plan | None:
         """A plan of a few points of one table, each of which alone broke nothing, where what fails in a rollback comes

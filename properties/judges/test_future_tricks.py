@@ -123,4 +123,4 @@ def test_a_row_that_is_back_and_deleted_again_was_back_and_hudi_rs_alone_may_fin
     story = begun()
     story.step("archive", hudi_rs=("k1=w1", "k1=w1"))
     assert "hudi-rs finds 1 wrong rows (1 more than once" in story.breach("G30")
-    assert story.breach("G15").startswith("hudi-rs finds 1 wrong rows (1 more than once")
+    assert story.breach("G15").startswith("impact: hudi-rs finds 1 wrong rows (1 more than once")
