@@ -120,14 +120,11 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
-    """One write of the driver to a table, after those before it in the plan.
+    """One write of the driver to a table, or a service of a table instead, after those before it in the plan.
 
-    table: index into `Plan.tables`. after_ms: how long the driver waits first.
-    markers: "" for the mode of the plan, else this write's own; `NO_SERVER` for timeline-server markers while its
-        embedded server is switched off.
-    abandon: its driver gives up when the tasks are done, and the next write finds the instant.
-    faults: indexes into `Plan.faults` of the faults of this write alone, for a released Hudi; name: its name in counts.
-    service: the table service that it is instead, after what gives it something to do (worlds/spark/hudi/steps.py).
+    table: index into `Plan.tables`. after_ms: how long the driver waits. abandon: it gives up when the tasks are done.
+    markers: "" for the mode of the plan, else its own; `NO_SERVER` for timeline-server markers without that server.
+    faults: indexes into `Plan.faults` of those of this write alone, for a released Hudi; name: its name in counts.
     """
 
     tasks: tuple[Task, ...] = ()

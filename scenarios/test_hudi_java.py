@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.judges import judge
 from marker_sim.worlds.spark.hudi import java_driver
 from properties.faces.cli import parse_request
@@ -17,7 +18,7 @@ from properties.faces.outcome import failures_in
 from properties.faces.report import script_of
 from properties.faces.search import WalkPoint
 from properties.faces.targets import CONFIRMED, FAILED, KILLED, CampaignRequest, DrawnPoint, JavaRuns, table_of
-from properties.faces.worlds import SparkRun
+from properties.faces.worlds import DRIVER, SparkRun, TableStep, with_steps
 from scenarios.findings.stored_finding import StoredFinding, read_findings
 from scenarios.plain_shell import run_script, settings_of_java_client
 
@@ -109,3 +110,28 @@ def test_on_s3_an_error_reaches_hudi_unless_s3a_repeats_and_processes_break_what
         death = points["death after at put .hoodie/timeline/#.commit.requested (a write, direct, COPY_ON_WRITE)"]
         played = runs.play(DrawnPoint(number=4, plan=death.plan, point=death, words=""))
         assert played.met[KILLED["write"]] == 1 and not broken(played, request)
+
+
+MANIFEST = Fault.of(FaultKind.KILL, DRIVER, Call(r"\.hoodie/timeline/history/manifest_\d+$", ("rename",)))
+COMPACTS, RESTORES = TableStep(name="", stage="compact", faults=()), TableStep(name="", stage="restore", faults=())
+ARCHIVES = TableStep(name=KILLED["archive"], stage="archive", faults=(MANIFEST,))
+
+
+@pytest.mark.jvm
+def test_services_break_nothing_without_a_fault_and_a_death_in_an_archiver_fails_all_writes(tmp_path: Path) -> None:
+    """Issue 19649 of apache/hudi: the archiver leaves its temporary manifest, whose name no later one can read."""
+    request = asking(tmp_path, "hudi-java:1.2.0", "direct")
+    with request.target.real_runs(request, lambda line: None) as runs:
+        assert isinstance(runs, JavaRuns)
+        for own in (COMPACTS, RESTORES):
+            plan = with_steps(table_of("direct", 1, own is COMPACTS), (own,))
+            played = runs.play(DrawnPoint(number=1, plan=plan, point=None, words=""))
+            served = [event.value for event in played.history.events if event.operation == "write"]
+            assert served.count(own.stage) == 2, "the second one finds nothing to do"
+            assert not broken(played, request) and "info" not in {event.kind for event in played.history.events}
+        plan = with_steps(table_of("direct", 1), (ARCHIVES,))
+        played = runs.play(DrawnPoint(number=2, plan=plan, point=WalkPoint(0, 1, "death before", 1, plan), words=""))
+    assert played.met[KILLED["archive"]] == 1 and played.counts[CONFIRMED] == 1 and not runs.unconfirmed
+    assert broken(played, request) == {"G19"}, "processes broke it as well"
+    errors = [e.error for e in played.history.events if e.operation == "write" and e.kind == "info"]
+    assert len(errors) == 4 and all("NumberFormatException" in str(error) for error in errors[1:])

@@ -70,6 +70,8 @@ def test_what_a_program_cannot_judge_is_refused_in_a_sentence_and_a_comment_does
     fault = Fault.of(FaultKind.IO_ERROR, STORAGE, called("list"))
     with pytest.raises(UsageError, match="G25 writes-go-on cannot be shown by a script: it judges G13, G14"):
         script_of(told(fault, guarantee="G25"))
+    with pytest.raises(UsageError, match="cannot be shown by a script: it needs table services"):
+        script_of(told(fault, stage="compact", guarantee="G19"))
     text, _ = script_of(told(fault))
     assert text.index("*/") > text.index("FILE.java") and 'CLAIMS = List.of("G15", "G24")' in text
     assert "```java" in issue_text(told(fault))

@@ -76,6 +76,8 @@ def _problem(failure: StoredPlan, in_java: bool, judged: tuple[str, ...]) -> str
         return f"it judges {', '.join(judged)}, what the timeline, the files and the rows of a table show{at_rest}"
     if plan.storage != "local":
         return ON_S3
+    if any(write.service for write in plan.writes):
+        return "it needs table services, which scripts do not run; `marker-sim replay` does it again"
     if shape_of(plan).sharing.startswith("early-"):
         return "the kit steps its early detection; `marker-sim replay` does it again"
     for fault in () if in_java else plan.faults:
