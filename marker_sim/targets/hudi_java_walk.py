@@ -88,7 +88,9 @@ class TableWalk(CallWalk):
             for stage in STAGES
         ]
         writes = (step("write"),) * CONTROL_WRITES
-        tables = [(mode, *table) for mode in self.modes for table in CONTROLS if mode == "timeline" or not table[1].resends]
+        tables = [
+            (mode, *each) for mode in self.modes for each in CONTROLS if mode == "timeline" or not each[1].resends
+        ]
         self.controls = [
             with_future(with_steps(made(mode, merges=merges, shape=shape), writes), future)
             for (mode, merges, shape), future in zip(tables, cycle(FUTURES.values()), strict=False)
