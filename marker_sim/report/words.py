@@ -77,6 +77,8 @@ def _table(plan: Plan, shape: TableShape) -> str:
     peculiar = (
         ", with a metadata table" if shape.metadata else "",
         ", kept at table version 6" if shape.version6 else "",
+        " until its second driver" if shape.upgrades else "",
+        ", requests to the timeline server sent again" if shape.resends else "",
         "" if shape.small_files else ", new rows in files of their own",
         ", a partition begun by the second write" if shape.grows else "",
         ", executors as processes of their own" if shape.cluster else "",
@@ -168,6 +170,9 @@ def _fault(fault: Fault, writes: bool) -> str:
         if fault.kind is FaultKind.KILL:
             return f"{when}, it is killed."
         if fault.kind is FaultKind.TORN_WRITE:
+            if "rename" in fault.trigger.operations:
+                lost = "the content" if fault.settings.empty else "half of the content"
+                return f"{when}, it is killed, and {lost} of the file is lost."
             return f"{when}, half of which is done, it is killed."
     sentence = _SETTING.sub(partial(_setting_words, fault.settings), fault.kind.row.sentence)
     if isinstance(fault.trigger, Call) and "{calls" not in fault.kind.row.sentence:

@@ -75,6 +75,14 @@ _APPLIED = Fate("done, error", FaultKind.IO_ERROR, settings=FaultSettings(applie
 _FULL = Fate("disk full", FaultKind.DISK_FULL)
 _FULL_WITHIN = Fate("disk full within", FaultKind.DISK_FULL, settings=FaultSettings(calls=2))
 _TORN = Fate("death within", FaultKind.TORN_WRITE)
+# A name that is there without its content, as a store leaves it that did not sync. Of the plan of a rollback alone: one
+# that cannot be read is made again (BaseHoodieTableServiceClient.getPendingRollbackInfos of Hudi 1.2.0), and nothing
+# says what becomes of a table that lost another entry.
+_PLAN = re.compile(r"\.rollback\.requested$")
+_LOST = (
+    Fate("death after, empty", FaultKind.TORN_WRITE, settings=FaultSettings(empty=True)),
+    Fate("death after, in part", FaultKind.TORN_WRITE),
+)
 # Of a deletion of many: each third key stays and has an error in the reply, as the kit's S3 does it.
 _PARTLY, _PARTLY_KEYS = Fate("done in part", FaultKind.SERVER_ERROR, settings=FaultSettings(applied=True)), 3
 _POWER = (
@@ -222,6 +230,8 @@ def fates_of(storage: str, call: StorageCall, power: bool = False) -> tuple[Fate
         known = (*known, _APPLIED)
         known += (_FULL,) if call.needs_room else ()
         known += (_FULL_WITHIN, _TORN) if call.operation == "write" else ()
+    if call.operation == "rename" and _PLAN.search(call.path):
+        known += _LOST
     if storage == "s3" and call.operation == "delete" and len(call.path.split("\n")) >= _PARTLY_KEYS:
         known = (*known, _PARTLY)
     if call.operation == "request" and "?" in call.path:

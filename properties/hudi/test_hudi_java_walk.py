@@ -167,6 +167,64 @@ def test_rollbacks_are_numbered_with_a_future_that_their_points_do_not_have() ->
     assert not any(shape_of(point.plan).future for point in first_points(walked()))
 
 
+def test_a_look_at_one_path_fails_as_a_listing_does_and_no_death_is_at_it() -> None:
+    look = called("status", f".hoodie/.temp/{INSTANT}")
+    assert fates_of("local", look) == fates_of("local", look._replace(operation="list")) != ()
+    assert not any(fate.kind.row.kills for fate in fates_of("local", look))
+
+
+def test_requests_about_markers_are_lost_and_only_one_that_makes_a_marker_is_answered_false() -> None:
+    marker = called("request", f".hoodie/.temp/{INSTANT}/p0/a.parquet.marker.CREATE")
+    deletion = called("request", f".hoodie/.temp/{INSTANT}?dir/delete")
+    walk = begun(("timeline",))
+    for number in range(2):
+        plan = walk.with_own_future(number)
+        assert walk.next() == plan
+        walk.number(plan, [(), (marker, deletion), ()])
+    points = first_points(walk)
+    fates = {call: {point.fate for point in points if call in point.call} for call in ("marker.CREATE", "?dir/delete")}
+    assert fates["?dir/delete"] == fates["marker.CREATE"] - {"answered false"} == {"lost", "reply lost"}
+    for point in points:
+        assert aimed_at(point.fault, "t0").fits(deletion if "?" in point.call else marker)
+        assert Plan.from_dict(point.plan.to_dict()) == point.plan and point.fault.target == STORAGE
+
+
+def test_a_rollback_loses_the_content_of_its_plan_and_of_no_other_entry() -> None:
+    renames = (
+        called("rename", f".hoodie/timeline/{INSTANT}.rollback.requested"),
+        called("rename", f".hoodie/timeline/{INSTANT}.rollback.inflight"),
+    )
+    walk = begun(("direct",))
+    for number in range(2):
+        plan = walk.with_own_future(number)
+        assert walk.next() == plan
+        walk.number(plan, [(), WRITE, (*renames, *WRITE)] if number else [(), ()])
+    lost = [point for point in first_points(walk) if point.fate in ("death after, empty", "death after, in part")]
+    assert len(lost) == 2 and all(aimed_at(point.fault, "t0").fits(renames[0]) for point in lost)
+    assert {point.fault.settings.empty for point in lost} == {True, False}
+    assert all(point.fault.trigger.when == "after" for point in lost)  # type: ignore[union-attr]
+
+
+def test_the_rollback_of_an_upgraded_table_has_the_calls_that_move_the_entries_of_earlier_writes() -> None:
+    walk = begun(("direct",))
+    base = next(n for n, (stage, plan) in enumerate(walk.bases) if shape_of(plan).upgrades and stage == "rollback")
+    moved = [
+        called("rename", ".hoodie/timeline/20261101000000000.commit.requested"),
+        called("rename", ".hoodie/timeline/20261101000000000_20261101000000001.commit"),
+    ]
+    walk.number(walk.with_own_future(base), [(), WRITE, (*ROLLBACK, *moved, *WRITE)])
+    found = {point.number for point in walk._left}
+    assert found == {*range(1, len(ROLLBACK) + 3)}, "and none of the write that comes after it"
+
+
+def test_requests_are_sent_again_in_timeline_mode_alone_where_the_server_has_another_thread_for_them() -> None:
+    walk = TableWalk(("direct", "timeline"), 1)
+    plans = [plan for _, plan in walk.bases if shape_of(plan).resends]
+    assert {plan.mode for plan in plans} == {"timeline"} and {plan.num_threads for plan in plans} == {2}
+    assert {plan.num_threads for _, plan in walk.bases if not shape_of(plan).resends} == {1}
+    assert all(plan.mode == "timeline" for plan in walk.controls if shape_of(plan).resends)
+
+
 def test_workloads_of_a_table_are_numbered_together_and_no_point_is_given_before_they_were() -> None:
     walk = begun(("direct",))
     write, rollback = walk.with_own_future(0), walk.with_own_future(1)

@@ -29,7 +29,7 @@ from marker_sim.report.scripts.writers_script import writers_script
 from marker_sim.tables.entries import WRITE_KEY
 from marker_sim.targets.hudi_java import NAME as HUDI_JAVA
 from marker_sim.worlds.interceptor import ArmedFault
-from marker_sim.worlds.spark.hudi.java_driver import java_options, told_of
+from marker_sim.worlds.spark.hudi.java_driver import java_options, loses, told_of
 from marker_sim.worlds.spark.hudi.settings import HEARTBEAT_S, hudi_options, key_count, partition_names, shape_of
 from marker_sim.worlds.spark.hudi.steps import call_of, last_data_file
 from marker_sim.worlds.spark.hudi.table import ROWS_MAX, ROWS_MIN
@@ -80,6 +80,11 @@ def _problem(failure: StoredPlan, in_java: bool, judged: tuple[str, ...]) -> str
         return "it needs table services, which scripts do not run; `marker-sim replay` does it again"
     if shape_of(plan).sharing.startswith("early-"):
         return "the kit steps its early detection; `marker-sim replay` does it again"
+    if shape_of(plan).upgrades:
+        return "its drivers have different options; `marker-sim replay` does it again"
+    for fault in plan.faults if in_java else ():
+        if fault.kind.row.family == "wire" or loses(fault):
+            return f"the kit does {fault.kind.value} outside of the calls of files; `marker-sim replay` does it again"
     for fault in () if in_java else plan.faults:
         if not fault.kind.row.kills or fault.target != DRIVER:
             return f"it needs executors that are processes of their own ({fault.kind.value} of {fault.target})"

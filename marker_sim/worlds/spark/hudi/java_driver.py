@@ -14,6 +14,8 @@ which the same effects are recorded that the door records.
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -180,6 +182,17 @@ class JavaFaultInjector(TableFaultInjector):
         """Whether the door does a fault: the deaths of processes."""
         return fault.kind.row.kills and not self._warm
 
+    def end(self) -> None:
+        """The same; a file that was torn when it was renamed loses its content, or a half of it."""
+        super().end()
+        assert self._place is not None
+        root = Path(self._place.uri).parent
+        for aimed in self._armed:
+            if aimed.fired and loses(aimed.fault):
+                named = {str(path.relative_to(root)): path for path in root.rglob("*.requested")}
+                last = named[max(filter(re.compile(aimed.call.pattern).search, named))]  # Others are of earlier ones.
+                os.truncate(last, 0 if aimed.fault.settings.empty else last.stat().st_size // 2)
+
     def told(self) -> list[dict[str, Any]]:
         """The armed faults that the Java program does, as it reads them."""
         return [told_of(aimed) for aimed in self._armed if not self.at_storage(aimed.fault)]
@@ -251,13 +264,18 @@ def told_of(aimed: ArmedFault) -> dict[str, Any]:
     }
 
 
+def loses(fault: Fault) -> bool:
+    """Whether the file of its call keeps its name and not its content."""
+    return fault.kind is FaultKind.TORN_WRITE and "rename" in call_of(fault).operations
+
+
 def effect_of(fault: Fault) -> str:
     """What the Java program does at the call of a fault; AssertionError for a kind that no plan of it has."""
     match fault.kind:
         case FaultKind.KILL:
             return f"die-{call_of(fault).when}"
         case FaultKind.TORN_WRITE:
-            return "torn"
+            return "die-after" if loses(fault) else "torn"
         case FaultKind.PAUSE:
             return "pause-long" if fault.settings.for_ms >= HEARTBEAT_OVER_MS else "pause"
         case FaultKind.DISK_FULL:

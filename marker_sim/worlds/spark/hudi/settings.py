@@ -33,6 +33,7 @@ PARTITIONS: dict[Partitions, tuple[str, ...]] = {
 HEARTBEAT_MS, HEARTBEATS_MISSED = 1_000, 2  # Of a writer whose failed writes are rolled back lazily; Hudi's shortest.
 HEARTBEAT_S = HEARTBEAT_MS * (HEARTBEATS_MISSED + 0.5) / 1000  # After which no heartbeat of a dead one counts.
 _TRANSACTION = "org.apache.hudi.client.transaction"
+_RESENDS = "hoodie.filesystem.view.remote.retry"
 _EARLY = "hoodie.write.concurrency.early.conflict.detection"
 GATE_LOCK = "HudiJavaWriter$GateLock"
 FILE_LOCK = "HudiJavaWriter$FileLock"
@@ -213,7 +214,7 @@ def hudi_options(plan: Plan, version: str) -> dict[str, str]:
     if shape.version6 and not version.startswith("0."):
         options |= {"hoodie.write.table.version": "6", "hoodie.write.auto.upgrade": "false"}
     if shape.resends:
-        options["hoodie.filesystem.view.remote.retry.enable"] = "true"
+        options |= {f"{_RESENDS}.enable": "true", f"{_RESENDS}.max_numbers": "1"}  # Each waits as long as the first.
     if shape.lazy:  # Cleaning begins with what a lazy rollback does; it has no file to clean so early.
         options |= {
             "hoodie.clean.failed.writes.policy": "LAZY",
