@@ -43,9 +43,7 @@ PROBE, COPY = "probe", "{copy}"
 Instants = Literal["millis", "seconds", "bootstrap"]
 Action = Literal["", "commit", "deltacommit"]
 Partitions = Literal["plain", "nested", "hive", "odd", "none", "eight", "many"]
-FutureStep = Literal[
-    "commit", "default-commit", "retry", "clean", "archive", "cluster", "savepoint", "restore", "rebuild"
-]
+FutureStep = Literal["commit", "default", "retry", "clean", "archive", "cluster", "savepoint", "restore", "rebuild"]
 Sharing = Literal["default", "prefer-writer", "one-plan", "early-detection", "early-transaction", "file-lock"]
 OF_CROWD = "~"  # Separates the name of an operation's actor from the number of the client.
 COPIES_MAX = 10_000
@@ -150,8 +148,7 @@ class TableShape:
     lazy: whether failed writes are rolled back after the next commit, once their heartbeats are over, or before it.
     grows: whether the second write is the first to the last partition, and so creates its folder and metadata.
     writers: how many write it at once, each a write of the plan; 0 for one by one. sharing: their lock and strategy.
-    future: what happens to it afterwards, with a reading after each step (worlds/spark/hudi/future.py).
-    harmless: how many other futures a walk had played before, in which Hudi read the right rows.
+    future: what happens to it then, with a reading after each step. harmless: how many others a walk played before.
     """
 
     metadata: bool = False
@@ -175,8 +172,7 @@ class EarlierLife:
 
     commits: completed ones; instants: how theirs look: times of 17 digits, of 14 as before 0.10, or what bootstrapped
     tables begin with. logs: the last of these is a deltacommit, of log files.
-    archived: commits that are not on the timeline any more, whose files are there; version8: their entries are in the
-    folders of table version 8.
+    archived: commits that left the timeline, whose files are there; version8: their entries are where version 8 has it.
     left: the action of an unfinished instant with files and markers, "" for none.
     """
 

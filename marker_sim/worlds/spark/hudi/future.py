@@ -3,7 +3,7 @@
     the last audit ─► reading ─► [ a step ─► reading ]* ─► History
 
     commit      new rows in a partition of their own, so that no file group of before is written
-    default-commit  the same, cleaned and archived automatically, as Hudi does by default: beyond some 30 commits
+    default     the same with Hudi's own settings of cleaning and archiving: beyond some 30 commits, by itself
     retry       the rows of the last write that failed, once more
     clean       with one commit retained; archive: down to two
     cluster     planned and done at once
@@ -76,8 +76,8 @@ class TableWithFuture(Table):
 
     def _taken(self, step: FutureStep) -> str | None:
         """The error of a step, None for none."""
-        if step in ("commit", "retry", "default-commit"):
-            settings = _DEFAULTS if step == "default-commit" else SETTINGS
+        if step in ("commit", "retry", "default"):
+            settings = _DEFAULTS if step == "default" else SETTINGS
             return self._commit(self._failed if step == "retry" else [], settings)
         if step != "rebuild":
             return self._ask({"do": "service", "service": step})
