@@ -41,7 +41,7 @@ from marker_sim.worlds.spark.outcome import SparkRun
 from marker_sim.worlds.spark.plans import DRIVER, STORAGE
 from scenarios.findings.stored_finding import read_findings
 
-PLAYED = FUTURES | {"listed anew": ("rebuild", *FUTURES["archived"]), "default": ("default-commit",) * 35}
+PLAYED = FUTURES | {"listed anew": ("rebuild", *FUTURES["archived"]), "default": ("default",) * 35}
 MARKERS = r"\.hoodie/\.temp/\d+/MARKERS\d+$"
 
 
@@ -226,7 +226,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     if given.incremental:
-        TableWithFuture._look = asking_for_changes  # type: ignore[method-assign,assignment]
+        TableWithFuture._look = asking_for_changes  # type: ignore[assignment,method-assign]
     with tempfile.TemporaryDirectory() as report:
         request = parse_request(
             argv=(), sut=f"hudi-java:{given.version}", mode="both", storage=None, budget="24h", seed=str(given.seed),

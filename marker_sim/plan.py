@@ -43,7 +43,7 @@ Instants = Literal["millis", "seconds", "bootstrap"]
 Action = Literal["", "commit", "deltacommit"]
 Partitions = Literal["plain", "nested", "hive", "odd", "none", "eight", "many"]
 Service = Literal["compact", "cluster", "clean", "archive", "savepoint", "restore", "upgrade"]
-FutureStep = Literal["commit", "default-commit", "retry", "rebuild", "drop-savepoint", Service]
+FutureStep = Literal["commit", "default", "retry", "rebuild", "drop-savepoint", Service]
 Sharing = Literal["default", "prefer-writer", "one-plan", "early-detection", "early-transaction", "file-lock"]
 OF_CROWD = "~"  # Separates the name of an operation's actor from the number of the client.
 COPIES_MAX = 10_000
@@ -149,8 +149,7 @@ class TableShape:
     upgrades: whether all drivers but the first upgrade it to the newest version. resends: whether a request to the
         timeline server that had no answer is sent again.
     writers: how many write it at once, each a write of the plan; 0 for one by one. sharing: their lock and strategy.
-    future: what happens to it afterwards, with a reading after each step (worlds/spark/hudi/future.py).
-    harmless: how many other futures a walk had played before, in which Hudi read the right rows.
+    future: what happens to it then, with a reading after each step. harmless: how many others a walk played before.
     """
 
     metadata: bool = False
@@ -176,8 +175,7 @@ class EarlierLife:
 
     commits: completed ones; instants: how theirs look: times of 17 digits, of 14 as before 0.10, or what bootstrapped
     tables begin with. logs: the last of these is a deltacommit, of log files.
-    archived: commits that are not on the timeline any more, whose files are there; version8: their entries are in the
-    folders of table version 8.
+    archived: commits that left the timeline, whose files are there; version8: their entries are where version 8 has it.
     left: the action of an unfinished instant with files and markers, "" for none.
     """
 

@@ -3,7 +3,7 @@
     the last audit ─► reading ─► [ a step ─► reading ]* ─► History
 
     commit      new rows in a partition of their own, so that no file group of before is written
-    default-commit  the same, cleaned and archived automatically, as Hudi does by default: beyond some 30 commits
+    default     the same with Hudi's own settings of cleaning and archiving: beyond some 30 commits, by itself
     retry       the rows of the last write that failed, once more
     clean       with one commit retained; archive: down to two
     compact     planned and done at once, as is cluster; what is pending of them is done first
@@ -143,11 +143,9 @@ class TableWithFuture(Table):
 
     def _taken(self, step: FutureStep) -> str | None:
         """The error of a step, None for none."""
-        if step in ("commit", "retry", "default-commit", "upgrade"):
+        if step in ("commit", "retry", "default", "upgrade"):
             self.settings |= _BY_WRITES["upgrade"] if step == "upgrade" else {}
-            return self._commit(
-                self._failed if step == "retry" else [], _DEFAULTS if step == "default-commit" else None
-            )
+            return self._commit(self._failed if step == "retry" else [], _DEFAULTS if step == "default" else None)
         if step != "rebuild":
             return self._ask({"do": "service", "service": step})
         self._metadata = True
