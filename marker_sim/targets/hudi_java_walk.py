@@ -19,12 +19,11 @@ import re
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import cycle
 
 from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.faults.row import READ_CALLS
 from marker_sim.outcome.result import KEPT, NOT_MET
-from marker_sim.plan import Plan, TableShape
+from marker_sim.plan import FutureStep, Plan, TableShape
 from marker_sim.search.numbered_calls import CallWalk, Fate, WalkPoint, numbered, shown
 from marker_sim.search.seeds import plan_seed
 from marker_sim.worlds.interceptor import StorageCall
@@ -49,7 +48,7 @@ TABLES = (
 PLAIN = 2  # Tables which are walked through before others are begun.
 CONTROLS = (*TABLES, (True, DELETES))
 CONTROL_WRITES = 5
-SHIFT = 4  # So that the futures of a table's rollbacks are not those of its controls.
+SHIFT = 3  # So that the futures of a table's rollbacks are not those of its controls.
 STAGES: dict[Stage, str] = {"write": "a write", "rollback": "the rollback after it"}
 KILLED = {stage: KILLED_AT + stage for stage in STAGES}  # As steps of a table are called and counted.
 FAILED = {stage: f"storage failed in a {stage}" for stage in STAGES}
@@ -88,8 +87,8 @@ class TableWalk(CallWalk):
         writes = (step("write"),) * CONTROL_WRITES
         tables = [(mode, *table) for table in CONTROLS for mode in self.modes]
         self.controls = [
-            with_future(with_steps(made(mode, merges=merges, shape=shape), writes), future)
-            for (mode, merges, shape), future in zip(tables, cycle(FUTURES.values()), strict=False)
+            with_future(with_steps(made(mode, merges=merges, shape=shape), writes), _future(number))
+            for number, (mode, merges, shape) in enumerate(tables)
         ]
 
     def next(self) -> WalkPoint | Plan | None:
@@ -109,8 +108,8 @@ class TableWalk(CallWalk):
 
     def with_own_future(self, base: int) -> Plan:
         """A workload with its future: a rollback has one."""
-        (stage, plan), futures = self.bases[base], list(FUTURES.values())
-        return with_future(plan, futures[(base // len(STAGES) + SHIFT) % len(futures)] if stage == "rollback" else ())
+        stage, plan = self.bases[base]
+        return with_future(plan, _future(base // len(STAGES), SHIFT) if stage == "rollback" else ())
 
     def beyond(self) -> Plan | None:
         """A plan of a few points of one table, each of which alone broke nothing, where what fails in a rollback comes
@@ -195,6 +194,12 @@ class TableWalk(CallWalk):
     def _words(self, base: int) -> str:
         stage, plan = self.bases[base]
         return ", ".join((STAGES[stage], plan.mode, table_type(plan), *traits(plan)))
+
+
+def _future(number: int, shift: int = 0) -> tuple[FutureStep, ...]:
+    """The future of a number, such that two modes in turn have all of them each."""
+    futures = list(FUTURES.values())
+    return futures[(number + number // len(futures) + shift) % len(futures)]
 
 
 def _alike(call: StorageCall) -> tuple[str, tuple[str, ...]]:

@@ -11,7 +11,7 @@ from properties.faces.outcome import KEPT, NOT_MET, OF_STORY, UNCONFIRMED
 from properties.faces.report import walk_line
 from properties.faces.search import WalkPoint, fates_of
 from properties.faces.targets import TableWalk, draw_deaths
-from properties.faces.worlds import DRIVER, HEAD, STORAGE, StorageCall, aimed_at, shape_of, with_future
+from properties.faces.worlds import DRIVER, FUTURES, HEAD, STORAGE, StorageCall, aimed_at, shape_of, with_future
 
 INSTANT = "20261127091528056"
 MARKERS = f"t0/.hoodie/.temp/{INSTANT}/MARKERS0"
@@ -151,10 +151,14 @@ def test_rollbacks_are_numbered_with_a_future_that_their_points_do_not_have() ->
     futures = [shape_of(walk.with_own_future(number)).future for number in range(len(walk.bases))]
     stages = [stage for stage, _ in walk.bases]
     assert [bool(future) for future in futures] == [stage == "rollback" for stage in stages]
-    own = {shape_of(with_future(plan, ())): set[object]() for plan in walk.controls}
-    for plan in (*walk.controls, *map(walk.with_own_future, range(len(walk.bases)))):
-        own[shape_of(with_future(plan, ()))].add(shape_of(plan).future)
-    assert {len(each - {()}) for each in own.values()} == {4}, "those of a rollback are others than those of controls"
+    plans = (*walk.controls, *map(walk.with_own_future, range(len(walk.bases))))
+    tables = dict[object, list[object]]()
+    for plan in plans:
+        if shape_of(plan).future:
+            tables.setdefault((plan.merge_on_read, shape_of(with_future(plan, ()))), []).append(shape_of(plan).future)
+    assert all(len(own) == len(set(own)) for own in tables.values()), "each run of a table has another one"
+    for mode in ("direct", "timeline"):
+        assert {shape_of(plan).future for plan in walk.controls if plan.mode == mode} == set(FUTURES.values())
     assert not any(shape_of(point.plan).future for point in first_points(walked()))
 
 
