@@ -21,12 +21,11 @@ import re
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import cycle
 
 from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.faults.row import READS
 from marker_sim.outcome.result import KEPT, NOT_MET
-from marker_sim.plan import Plan, Service, TableShape
+from marker_sim.plan import FutureStep, Plan, Service, TableShape
 from marker_sim.search.numbered_calls import CallWalk, Fate, WalkPoint, numbered, shown
 from marker_sim.search.seeds import plan_seed
 from marker_sim.worlds.interceptor import StorageCall
@@ -64,7 +63,7 @@ _OF_EACH: tuple[Service, ...] = ("archive", "clean", "cluster", "savepoint", "re
 SERVICES: dict[bool, tuple[Service, ...]] = {False: _OF_EACH, True: ("compact", *_OF_EACH)}
 CONTROLS = (*TABLES, (True, DELETES))
 CONTROL_WRITES = 5
-SHIFT = 4  # So that the futures of a table's rollbacks are not those of its controls.
+SHIFT = 3  # So that the futures of a table's rollbacks are not those of its controls.
 STAGES: tuple[Stage, ...] = ("write", "rollback")
 WORDS: dict[Stage, str] = {"write": "a write", "rollback": "the rollback after it"}
 # As steps of a table are called and counted.
@@ -116,8 +115,8 @@ class TableWalk(CallWalk):
             if not self.services and (mode == "timeline" or not table[1].resends)
         ]
         self.controls = [
-            with_future(with_steps(made(mode, merges=merges, shape=shape), writes), future)
-            for (mode, merges, shape), future in zip(tables, cycle(FUTURES.values()), strict=False)
+            with_future(with_steps(made(mode, merges=merges, shape=shape), writes), _future(number))
+            for number, (mode, merges, shape) in enumerate(tables)
         ]
 
     def next(self) -> WalkPoint | Plan | None:
@@ -136,9 +135,9 @@ class TableWalk(CallWalk):
 
     def with_own_future(self, base: int) -> Plan:
         """A workload with its future: a rollback has one."""
-        (stage, plan), futures = self.bases[base], list(FUTURES.values())
+        stage, plan = self.bases[base]
         before = sum(stage == "rollback" for stage, _ in self.bases[:base])  # As many controls are before its table's.
-        return with_future(plan, futures[(before + SHIFT) % len(futures)] if stage == "rollback" else ())
+        return with_future(plan, _future(before, SHIFT) if stage == "rollback" else ())
 
     def beyond(self) -> Plan | None:
         """A plan of a few points of one table, each of which alone broke nothing, where what fails in a rollback comes
@@ -237,6 +236,12 @@ def _workloads(services: bool) -> Iterator[tuple[bool, Sequence[Stage], tuple[bo
     for merges, shape in plain:
         for metadata in (False, True):
             yield False, ("upgrade",), (merges, replace(shape, version6=True, metadata=metadata))
+
+
+def _future(number: int, shift: int = 0) -> tuple[FutureStep, ...]:
+    """The future of a number, such that two modes in turn have all of them each."""
+    futures = list(FUTURES.values())
+    return futures[(number + number // len(futures) + shift) % len(futures)]
 
 
 def _alike(call: StorageCall) -> tuple[str, tuple[str, ...]]:

@@ -13,6 +13,7 @@ from properties.faces.search import WalkPoint, fates_of
 from properties.faces.targets import TableWalk, draw_deaths
 from properties.faces.worlds import (
     DRIVER,
+    FUTURES,
     HEAD,
     PREPARED,
     STORAGE,
@@ -161,9 +162,14 @@ def test_rollbacks_are_numbered_with_a_future_that_their_points_do_not_have() ->
     futures = [shape_of(walk.with_own_future(number)).future for number in range(len(walk.bases))]
     stages = [stage for stage, _ in walk.bases]
     assert [bool(future) for future in futures] == [stage == "rollback" for stage in stages]
-    of_controls = {(p.mode, p.merge_on_read, with_future(p, ()).shape): shape_of(p).future for p in walk.controls}
-    for (_, plan), future in zip(walk.bases, futures, strict=True):
-        assert not future or future != of_controls[plan.mode, plan.merge_on_read, plan.shape]
+    plans = (*walk.controls, *map(walk.with_own_future, range(len(walk.bases))))
+    tables = dict[object, list[object]]()
+    for plan in plans:
+        if shape_of(plan).future:
+            tables.setdefault((plan.merge_on_read, shape_of(with_future(plan, ()))), []).append(shape_of(plan).future)
+    assert all(len(own) == len(set(own)) for own in tables.values()), "each run of a table has another one"
+    for mode in ("direct", "timeline"):
+        assert {shape_of(plan).future for plan in walk.controls if plan.mode == mode} == set(FUTURES.values())
     assert not any(shape_of(point.plan).future for point in first_points(walked()))
 
 
