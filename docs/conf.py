@@ -27,7 +27,7 @@ NAVIGATION = {
         "nightly",
         "troubleshooting",
     ],
-    "Reference": ["guarantees", "faults", "protocol", "report", "history", "glossary", "../CHANGELOG"],
+    "Reference": ["guarantees", "faults", "protocol", "report", "ci", "history", "glossary", "../CHANGELOG"],
     "Development": ["../CONTRIBUTING", "development", "architecture", "decisions", "../benchmarks/README"],
     "Background": ["comparison", "honesty", "search", "mutants", "findings", "late-writes", "*"],
 }

@@ -117,6 +117,8 @@ PLAYED = {  # The first one makes the report of others.
     "marker-sim chaos --budget 8h": Played(words="marker-sim chaos --budget 1s", makes="chaos", looks=True),
     ON_A_CLUSTER: Played(extras="spark", elsewhere="scenarios/test_spark_campaign.py"),
     "marker-sim verify --junit verdict.xml": Played(words="{readme} --runs 10", makes="verdict.xml"),
+    "--sarif verdict.sarif": Played(words="marker-sim verify {readme} --runs 10", makes="verdict.sarif"),
+    "--github": Played(words="marker-sim verify {readme} --runs 10"),
     "marker-sim mutants": Played(words="{readme} --only ack-before-flush --runs 20 --seeds 1 --jobs 1"),
     "marker-sim serve --base /data/tables": Played(words="marker-sim serve --base {here}", extras="serve,s3"),
     "--base s3a://lake": Played(words="marker-sim serve {readme} --s3-endpoint {s3}", extras="serve,s3"),
@@ -283,6 +285,23 @@ def environment(extras: str, wheel: Path, inputs: Path, tmp_path: Path) -> Envir
         "AWS_ACCESS_KEY_ID": "server-1", "AWS_SECRET_ACCESS_KEY": "secret",
     }  # fmt: skip
     return Environment(folder=shutil.copytree(inputs, tmp_path / "inputs"), settings=settings)
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize("by", ["pip", "uvx"])
+def test_it_is_installed_from_its_repository_without_a_clone(by: str, tmp_path: Path) -> None:
+    url, venv, uv = f"git+file://{ROOT}", tmp_path / "venv", shutil.which("uv")
+    promised = {"pip": "pip install git+URL", "uvx": "uvx --from git+URL marker-sim verify"}[by]
+    assert f"`{promised}`" in README
+    words = shlex.split(promised.replace("URL", url.removeprefix("git+")))
+    if by == "pip":
+        subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True, timeout=INSTALL_S)
+        subprocess.run([str(venv / "bin" / "python"), "-m", *words], check=True, timeout=INSTALL_S)
+        words = [str(venv / "bin" / "marker-sim"), "verify"]
+    elif uv is None:
+        pytest.skip("needs uv; `pip install uv` brings it")
+    answer = run([*words, "--runs", "10"], tmp_path, {**os.environ})
+    assert answer.code in JUDGED, answer.err
 
 
 @pytest.mark.extras

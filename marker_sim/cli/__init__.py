@@ -11,6 +11,18 @@ output.py      standard output and standard error; the progress of a long comman
 doctor.py      what is on this machine, and how to get what is missing
 """
 
-from marker_sim.cli.app import main
+import sys
+from collections.abc import Sequence
 
-__all__ = ["main"]
+from marker_sim.errors import EXIT_INTERRUPTED
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; raises nothing, also when Ctrl-C comes while it is being loaded."""
+    try:
+        from marker_sim.cli.app import main as run
+
+        return run(argv)
+    except KeyboardInterrupt:
+        print("marker-sim: interrupted before any result", file=sys.stderr)
+        return EXIT_INTERRUPTED

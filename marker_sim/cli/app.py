@@ -10,6 +10,7 @@ documents by their path in the source, for there is no public address yet.
 from __future__ import annotations
 
 import inspect
+import os
 import signal
 import sys
 import tempfile
@@ -50,6 +51,8 @@ _AGAIN = {
     4: "something cannot run",
 }
 _SERVER = "start reader dir-format identity batch-threads"
+_INTERRUPTED = "interrupted; what was found is kept, which may take some seconds; Ctrl-C again ends it at once"
+_AT_ONCE = "ended at once"
 _S3 = "s3-endpoint s3-bucket s3-access-key s3-secret-key"
 
 
@@ -244,7 +247,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; raises nothing."""
     words = tuple(sys.argv[1:] if argv is None else argv)
     settle_outputs()
-    _end_on_sigterm()
+    _end_on_signals()
     asked = [word for word in words[:1] if word in COMMANDS]
     try:
         command = get_command(build_app(asked if asked or words == ("--version",) else COMMANDS))
@@ -270,17 +273,28 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _say(store_traceback(error, Path(log.name)), EXIT_HARNESS)
 
 
-def _end_on_sigterm() -> None:
-    """SIGTERM and a closed terminal end a run like Ctrl-C, so that no process the kit started outlives it."""
+def _end_on_signals() -> None:
+    """SIGTERM and a closed terminal end a run like Ctrl-C, so that no process the kit started outlives it.
+
+    Ctrl-C says what goes on, since judging and writing what was found takes a while; a second one ends all at once.
+    """
     if threading.current_thread() is not threading.main_thread():
         return
+    before = 0
 
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
+    def interrupt(number: int, _frame: FrameType | None) -> None:
+        nonlocal before
+        before += 1
+        if number == signal.SIGINT:
+            os.write(2, f"marker-sim: {_AT_ONCE if before > 1 else _INTERRUPTED}\n".encode())
+        if before > 1:
+            os._exit(EXIT_INTERRUPTED)
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, interrupt)
-    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # Not with nohup.
-        signal.signal(signal.SIGHUP, interrupt)
+    for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is usual:  # Not with nohup, or in the background.
+            signal.signal(number, interrupt)
 
 
 def _say_usage(message: str, words: tuple[str, ...]) -> int:

@@ -146,8 +146,8 @@ def _verify(request: CampaignRequest, as_json: bool, verbose: bool, for_ci: ForC
         campaign, request.profile, request.baseline, request.report, request.argv, request.guarantees
     )
     outcome = replace(outcome, against=comparison)
-    worth = outcome.failures and request.runs is None and request.budget_s >= CONFIRM_FROM_S
-    system = request.target.load() if worth else None
+    lasts = request.runs is None and request.budget_s >= CONFIRM_FROM_S and not campaign.interrupted
+    system = request.target.load() if lasts and outcome.failures else None
     if system is not None:
         with Progress() as shown:
             shown("measuring at which event the first failure became likely")

@@ -23,7 +23,8 @@ IMPACT = "impact: "  # How a message begins that first says whom the breach harm
 OUTCOMES = {"ok": "well", "fail": "without effect", "info": "with an unknown outcome"}
 _NAMED = re.compile(r"\bevent (\d{1,18})\b")
 _HARM = re.compile(
-    r"(?:\b(?:gone|no longer stored in .*?) from|\ba reader at|, answered at|was answered (?:True|False) at)"
+    r"(?:\b(?:gone|no longer stored in .*?) from|\ba reader at|, answered at|was answered (?:True|False) at"
+    r"|^two requests were answered .*: event \d{1,18}(?: \(.*?\))? and)"
     r" event (\d{1,18})\b"
 )
 _ANSWER = re.compile(r"was answered .{6,9} at event (\d{1,18}) and is not stored")

@@ -24,6 +24,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,7 +65,7 @@ class ForCi:
 
     def write(self, outcome: VerdictOutcome, report: Path) -> None:
         """Write all of it; HarnessError when that fails. report: the directory of the report."""
-        texts = ((self.junit, lambda: junit_xml(outcome)), (self.sarif, lambda: sarif_text(outcome, report)))
+        texts = ((self.junit, partial(junit_xml, outcome)), (self.sarif, partial(sarif_text, outcome, report)))
         for file, text in texts:
             if file is not None:
                 with writing(file):

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
+import sys
+import threading
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -10,12 +15,14 @@ from typing import Any
 
 import jsonschema
 import pytest
+import yaml
 
 from properties.cli.campaigns import campaign, changed
 from properties.faces.cli import main
 from properties.faces.judges import Known, load_profile
 from properties.faces.report import VerdictOutcome, judge_campaign, sarif_text, tell_github
 
+ROOT = Path(__file__).parents[2]
 PROFILE = load_profile("reference")
 KNOWN = Known(guarantee="G1", mode="timeline", storage="s3", under="restart", sometimes=True)
 TEXT = {
@@ -232,9 +239,6 @@ def test_a_file_that_cannot_be_written_is_refused_before_the_campaign(
 
 def test_a_device_as_a_file_stays_a_device(tmp_path: Path) -> None:
     # A pipe stands for /dev/null, which a test that fails would replace for the whole machine.
-    import os
-    import threading
-
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     read: list[str] = []
@@ -246,3 +250,34 @@ def test_a_device_as_a_file_stays_a_device(tmp_path: Path) -> None:
     )
     reader.join(30)
     assert pipe.is_fifo() and read and read[0].startswith("<?xml")
+
+
+def test_the_steps_of_the_workflow_for_other_projects_work(tmp_path: Path) -> None:
+    workflow = yaml.safe_load((ROOT / "docs" / "ci-workflow.yml").read_text(encoding="utf-8"))
+    (job,) = workflow["jobs"].values()
+    blocks = re.findall(
+        r"```python\n# (\S+)\n(.*?)```", (ROOT / "docs" / "third-party.md").read_text("utf-8"), re.DOTALL
+    )
+    for name, text in blocks:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    (settings,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "ci.md").read_text(encoding="utf-8"), re.DOTALL)
+    faulty = settings.replace("markers_of_mine:Markers", "hasty_markers:Hasty").replace('budget = "60s"', "runs = 10")
+    (tmp_path / "pyproject.toml").write_text(faulty, encoding="utf-8")
+    summary, path = tmp_path / "summary.md", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = os.environ | job["env"] | {"PATH": path, "PYTHONPATH": str(ROOT), "GITHUB_STEP_SUMMARY": str(summary)}
+    failed, err = False, ""
+    for step in job["steps"]:
+        always = str(step.get("if", "")).startswith("always()")
+        if "run" not in step or step.get("name") == "Install" or (failed and not always):
+            continue  # scenarios/test_extras.py installs it from a repository.
+        done = subprocess.run(
+            ["bash", "-e", "-o", "pipefail", "-c", step["run"]],
+            cwd=tmp_path, env=environment | {"GITHUB_ACTIONS": "true"}, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        failed, err = failed or done.returncode != 0, err + done.stderr
+        assert done.returncode == (1 if step["name"] == "Judge" else 0), done.stderr
+    assert failed and "::error title=G" in err and ",file=hasty_markers.py," in err
+    used = [step["with"] for step in job["steps"] if "with" in step]
+    kept = [line for each in used for line in str(each.get("path", each.get("sarif_file", ""))).splitlines()]
+    assert len(kept) == 3 and all((tmp_path / name).stat().st_size for name in kept)
+    assert "violated" in summary.read_text(encoding="utf-8")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from properties.faces.history import HistoryIndex
+from properties.faces.report import steps_of
 from properties.judges.build import DIRECTORY, Story, begun, excused, marker, only
 
 A, B, LOG = marker("a"), marker("b"), marker("a", "APPEND")
@@ -209,8 +211,11 @@ def test_two_creators_are_told_by_event_and_request_and_by_whether_the_marker_wa
             story.put(MARKERS0, b"")
         second = story.create(A, identity="r2")
         breach = only(story, "G5")
-        asked = [event.index for event in story.events if event.kind == "invoke"]
-        assert f"event {asked[0]} (request 'r1') and event {asked[1]} (request 'r2'); it " in breach.message
+        told = [event.index for event in story.events if event.kind == "ok" and event.operation == "create"]
+        assert f"event {told[0]} (request 'r1') and event {told[1]} (request 'r2'); it " in breach.message
+        steps = steps_of(HistoryIndex(story.history()), breach.evidence, breach.message)
+        harmed = [story.events[step.index].kind for step in steps if step.harm]
+        assert harmed == ["effect" if lost else "ok"], "what took the name away, else the second answer"
         assert {first, second} <= set(breach.evidence)
         assert (breach.cause == "forgotten") is not lost
 

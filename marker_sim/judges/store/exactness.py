@@ -313,4 +313,4 @@ def _same(one: RecordedCall, other: RecordedCall) -> bool:
 
 
 def _who(call: RecordedCall) -> str:
-    return f"event {call.invoke}" + (f" (request {call.identity!r})" if call.identity is not None else "")
+    return f"event {call.done}" + (f" (request {call.identity!r})" if call.identity is not None else "")

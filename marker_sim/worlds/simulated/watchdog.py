@@ -44,13 +44,13 @@ def watched(steps: Callable[[], int], limit_s: float = LIMIT_S) -> Iterator[None
         if seen == before:
             raise _Hung("".join(traceback.format_stack(frame, limit=6)))
 
-    interrupted = False
+    interrupted = 0
 
     def wait(number: int, frame: FrameType | None) -> None:
         nonlocal interrupted
         if interrupted:
             held[number](number, frame)
-        interrupted = True
+        interrupted = number
 
     ours = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     held: dict[int, Any] = {number: handler for number, handler in ours.items() if callable(handler)}
@@ -71,4 +71,4 @@ def watched(steps: Callable[[], int], limit_s: float = LIMIT_S) -> Iterator[None
         for number, handler in held.items():
             signal.signal(number, handler)
         if interrupted:
-            raise KeyboardInterrupt
+            held[interrupted](interrupted, None)
