@@ -39,7 +39,7 @@ from urllib.request import urlopen
 
 from marker_sim.cli.request import parse_duration, parse_request
 from marker_sim.faults import Fault, FaultKind
-from marker_sim.outcome.failure import Failure, cause_link, failures_in
+from marker_sim.outcome.failure import Failure, failures_in, signature
 from marker_sim.plan import Plan
 from marker_sim.surroundings.files import cache_directory
 from marker_sim.targets.hudi import bundle
@@ -220,9 +220,9 @@ def first_of(every: Sequence[Shown]) -> list[Shown]:
 
 def shown(failure: Failure, number: int, after_s: float, plan: Plan) -> Shown:
     """A failure as a row of the table."""
-    link = str(cause_link(failure.guarantee, failure.kind.cause, failure.message))
     return Shown(
-        guarantee=failure.guarantee, message=failure.message, link=link, number=number, after_s=after_s, plan=plan,
+        guarantee=failure.guarantee, message=failure.message, link=signature(failure), number=number,
+        after_s=after_s, plan=plan,
         words=f"{plan.mode}, {len(plan.writes)} writers, {_shown(plan)}", quiet=is_quiet(plan),
     )  # fmt: skip
 

@@ -22,12 +22,13 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from marker_sim.errors import EXIT_HOLDS
 from marker_sim.history import History, write_jsonl
+from marker_sim.judges.baselines.baseline import known_as
 from marker_sim.judges.promises.profiles import Profile, unshipped
 from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.outcome.failure import Failure
@@ -38,6 +39,7 @@ from marker_sim.report.page import render_curves, render_page
 from marker_sim.report.templates import render
 from marker_sim.report.verdict import VerdictOutcome, as_stored, plan_name
 from marker_sim.surroundings.files import replacing
+from marker_sim.targets.target import CampaignRequest
 
 JSONL_EVENTS_MAX = 10_000
 
@@ -116,8 +118,17 @@ def _entries(content: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
 def write_junit(outcome: VerdictOutcome, target: Path) -> None:
     """Write the verdict as JUnit XML; HarnessError when that fails."""
     with writing(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
         write_text(target, junit_xml(outcome))
+
+
+def store_baseline(outcome: VerdictOutcome, request: CampaignRequest) -> None:
+    """Write the baseline that was asked for: what was known before and what is violated. HarnessError."""
+    if (target := request.write_baseline) is None:
+        return
+    known = {*(request.baseline or ()), *(known_as(each.guarantee, each.kind.cause) for each in outcome.failures)}
+    stored = [{name: value for name, value in asdict(each).items() if value} for each in sorted(known)]
+    with writing(target):
+        write_text(target, json.dumps({"schema": 1, "known": stored}, indent=1) + "\n")
 
 
 def write_curves(failures: Sequence[Failure], file: Path) -> None:
@@ -125,7 +136,6 @@ def write_curves(failures: Sequence[Failure], file: Path) -> None:
     curves = [each.curve.to_dict() for each in failures if each.curve is not None]
     text = render_curves(failures) if file.suffix == ".html" else json.dumps(curves, indent=1) + "\n"
     with writing(file):
-        file.parent.mkdir(parents=True, exist_ok=True)
         write_text(file, text)
 
 
@@ -140,7 +150,8 @@ def _write_history(history: History, profile: Profile, *targets: Path) -> None:
 
 
 def write_text(target: Path, text: str) -> None:
-    """Write a text file atomically."""
+    """Write a text file atomically, and the folder that it is in."""
+    target.parent.mkdir(parents=True, exist_ok=True)
     with replacing(target) as beside:
         beside.write_text(text, encoding="utf-8")
 
