@@ -42,7 +42,7 @@ from benchmarks.horizon import damages
 from benchmarks.planted_jars import FUTURES_LIST, LIST, Defect, build, defects
 from marker_sim.cli.request import parse_duration, parse_request
 from marker_sim.faults import Fault, FaultKind
-from marker_sim.outcome.failure import Failure, cause_link, failures_in
+from marker_sim.outcome.failure import Failure, failures_in, signature
 from marker_sim.plan import Plan
 from marker_sim.targets.hudi_java_runs import DrawnPoint, JavaRuns
 from marker_sim.targets.hudi_java_walk import TABLES, draw_deaths, table_of
@@ -135,9 +135,9 @@ def first_of(every: Sequence[Shown]) -> list[Shown]:
 
 def shown(failure: Failure, number: int, after_s: float, plan: Plan) -> Shown:
     """A failure as a row of the table."""
-    link = str(cause_link(failure.guarantee, failure.kind.cause, failure.message))
     return Shown(
-        guarantee=failure.guarantee, message=failure.message, link=link, number=number, after_s=after_s, plan=plan,
+        guarantee=failure.guarantee, message=failure.message, link=signature(failure), number=number,
+        after_s=after_s, plan=plan,
         words=f"{plan.mode}, {len(plan.writes)} writers, {_shown(plan)}", quiet=is_quiet(plan),
     )  # fmt: skip
 

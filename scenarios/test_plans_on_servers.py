@@ -291,8 +291,8 @@ def test_a_run_that_its_deadline_cut_short_says_so(opened: RealRuns) -> None:
 def test_a_failure_is_made_small_and_replayed_on_its_server_and_on_a_mended_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kind, broken = stale_in_a_run(tmp_path)
-    failure = replace(broken, entries_before=HIDDEN.entries + 60, large="there was no time left", story=kind)
+    _, broken = stale_in_a_run(tmp_path)
+    failure = replace(broken, entries_before=HIDDEN.entries + 60, large="there was no time left")
     start = ServerOptions(start=f"{START} --broken stale-list").to_dict()
     done = replace(campaign(asked(tmp_path, runs=1)), failures=(failure,), server=start)
     write_outcome(judge_campaign(done, load_profile("http"), None, tmp_path, ("verify",)), tmp_path)

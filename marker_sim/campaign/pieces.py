@@ -11,7 +11,7 @@ from __future__ import annotations
 import gc
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from marker_sim.campaign.runs import compare_modes, digest, lacking, reusing, same_again
 from marker_sim.history import History
 from marker_sim.judges import judge, modes_agree
-from marker_sim.judges.findings import UNEXPLAINED, Finding, by_number
+from marker_sim.judges.findings import Finding, by_number
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.outcome.failure import NO_TIME, Failure, Kind, failures_in, stories
 from marker_sim.outcome.result import RunRow, run_row
@@ -239,11 +239,9 @@ def worth_shrinking(seen: int) -> bool:
 
 def stops(statistics: Statistics, found: Mapping[Kind, Failure], settings: SearchSettings | CampaignRequest) -> bool:
     """Whether a violation was found that is not in the baseline."""
-    if settings.baseline is None or not found:
-        return bool(found)
     from marker_sim.judges.baselines.baseline import counts_against
 
-    return counts_against(statistics.rows(settings.profile), settings.baseline, settings.profile)
+    return bool(found) and counts_against(statistics.rows(settings.profile), settings.baseline, settings.profile)
 
 
 @contextmanager
@@ -336,28 +334,14 @@ class SearchState:
             number=known.number,
             entries_before=before if small.entries < before else 0,
             confirmed=confirmed,
-            story=known.story,
         )
 
-    def join_story(self, kind: Kind, also: Iterable[Kind]) -> None:
-        """Record that the small plan for `kind` also breaks `also`: one story, that of those in it which have one."""
-        kinds = (kind, *also)
-        causes = {each.cause for each in kinds} - {UNEXPLAINED}
-        told = (f.story for each, f in self.found.items() if each in kinds or each.cause in causes)
-        story = next((each for each in told if each is not None), kind)
-        for each in kinds:
-            if each in self.found and self.found[each].story is None:
-                self.found[each] = replace(self.found[each], story=story)
-
     def failures(self) -> tuple[Failure, ...]:
-        """The failures, shortest plan first. One that was not shrunk belongs to the story of another one of its run."""
-        told = {each.number: each.story for each in reversed(self.found.values()) if each.story is not None}
-        for kind, failure in self.found.items():
-            told.setdefault(failure.number, kind)
+        """The failures, shortest plan first."""
         found = []
         for kind, failure in self.found.items():
             why = self.large.get(kind, NO_TIME) if self.request.shrinking and failure.entries > SMALL else ""
-            found.append(replace(failure, story=failure.story or told[failure.number], large=why))
+            found.append(replace(failure, large=why))
         return tuple(sorted(found, key=lambda failure: failure.entries))
 
 

@@ -43,7 +43,6 @@ from marker_sim.campaign.pieces import (
 from marker_sim.campaign.runs import (
     MODES_AGREE,
     NO_FACTORY,
-    broken_in,
     digest,
     execute,
     lacking,
@@ -155,9 +154,9 @@ class PlannedRuns(Keeper):
             first.setdefault(kind[0], kind)
         self._until = max(self._search.began + self._request.budget_s, time.monotonic() + SHRINK_MIN_S)
         self._shrink_each(first.values())
-        found = self._search.found
         told = ([each.kind for each in story] for story in stories(self._search.failures()))
-        others = [kinds[0] for kinds in told if all(found[kind].story is None for kind in kinds)]
+        tried = {kind for kind, why in self._search.large.items() if why in ("", NONE_SMALLER)}
+        others = [kinds[0] for kinds in told if tried.isdisjoint(kinds)]
         self._shrink_each(others[:OTHERS_MAX])
 
     def _shrink_each(self, kinds: Iterable[Kind]) -> None:
@@ -184,8 +183,6 @@ class PlannedRuns(Keeper):
                 search.large[kind] = ""
             else:
                 search.large[kind] = NONE_SMALLER
-            told = search.found[kind] if small is None else small
-            search.join_story(kind, broken_in(told.history, told.own_plan, self._request.profile))
             rest = f"the first failure of {kind[0]} was, in {kind[1]} mode on {kind[2]}"
             alike = (each for each in search.found if each[0] == kind[0] and each != kind)
             search.large |= {each: rest for each in alike if not search.found[each].entries_before}

@@ -125,11 +125,10 @@ class PlayedRuns(Keeper):
                     search.large[each] = small.stopped
                 else:
                     search.large[each] = f"{small.told[0]} was, and most likely has the same cause"
-            search.join_story(small.told, same)
             left = [each for each in left if each not in same]
         for kind, sentence in unseen.items():
-            if search.found[kind].story is None:
-                search.found[kind] = replace(search.found[kind], confirmed=sentence, story=kind)
+            if not search.found[kind].confirmed:
+                search.found[kind] = replace(search.found[kind], confirmed=sentence)
 
     def check(self) -> None:
         """Nothing: runs in real time cannot be repeated exactly, so there is none to compare."""

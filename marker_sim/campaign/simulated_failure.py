@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from marker_sim.campaign.runs import (
     MODES_AGREE,
+    broken_in,
     execute,
     failure_of,
     findings_in,
@@ -96,7 +97,10 @@ def smaller(
     if budget_s > 0:
         small = make_small(plan, system, kind.guarantee, profile, kind.cause, budget_s, runs_max, watch)
     seen = failure_of(kind, small, system, profile)
-    return seen and replace(seen, entries_before=plan.entries)
+    if seen is None:
+        return None
+    also = (each.also for each in broken_in(seen.history, small, profile).values())
+    return replace(seen, entries_before=plan.entries, also=frozenset[str]().union(*also))
 
 
 def make_small(

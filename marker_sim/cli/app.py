@@ -75,7 +75,8 @@ PAGES = {
     "verify": Page(
         groups={"What is judged": f"sut {_SERVER} writers orders services",
                 "Search": "mode storage budget runs seed jobs stop-at-first",
-                "What counts": "guarantees profile expect", "Comparison with a second system": "against against-start",
+                "What counts": "guarantees profile expect write-baseline",
+                "Comparison with a second system": "against against-start",
                 "An object store of your own": _S3, "Results": "report junit sarif github json verbose"},
         examples=(("marker-sim verify --sut my_package.markers:factory --budget 20s", "a Python class of yours"),
                   ("marker-sim verify --sut http --start './server {port} {storage}'", "a server of yours")),

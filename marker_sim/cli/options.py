@@ -32,7 +32,12 @@ Promises = Annotated[
     str | None,
     typer.Option(metavar="FILE", help=f"Which guarantees are promised: {', '.join(SHIPPED)} or a file (TOML, JSON)."),
 ]
-Expect = Annotated[str | None, typer.Option(metavar="FILE", help="Known violations; only differences from them count.")]
+Expect = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Known violations, or a verdict.json; only what differs counts.")
+]
+WriteBaseline = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Also write what is violated as known, for --expect.")
+]
 JudgedHistory = Annotated[Path, typer.Argument(metavar="HISTORY", help="A .jsonl, a .parquet or a report directory.")]
 Sut = Annotated[
     str,

@@ -93,6 +93,7 @@ def parse_request(
     stop_at_first: bool = False,
     against: str | None = None,
     against_start: str | None = None,
+    write_baseline: Path | None = None,
     **server_words: Any,
 ) -> CampaignRequest:
     """The request that the options make; UsageError for the first wrong one. server_words: of `SERVER_OPTIONS`."""
@@ -115,6 +116,7 @@ def parse_request(
         guarantees=None if guarantees is None else parse_guarantees(guarantees),
         profile=load_profile(target.can.profile if profile is None else profile),
         baseline=_baseline(expect),
+        write_baseline=write_baseline,
         server=server,
         report=Path(report),
         argv=without_option(argv, SECRET_OPTION),

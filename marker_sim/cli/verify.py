@@ -28,13 +28,14 @@ from marker_sim.cli.output import Progress, say
 from marker_sim.cli.request import parse_request
 from marker_sim.errors import EXIT_HARNESS, EXIT_VIOLATED, HarnessError, UsageError
 from marker_sim.judges.promises.profiles import Profile
+from marker_sim.outcome.failure import stories
 from marker_sim.outcome.result import Campaign
 from marker_sim.plan import Plan
 from marker_sim.report.ci import NOTHING, ForCi
 from marker_sim.report.directory import open_report
 from marker_sim.report.table import output_console, print_outcome
 from marker_sim.report.verdict import judge_campaign, with_leading_curve
-from marker_sim.report.write import write_outcome
+from marker_sim.report.write import store_baseline, write_outcome
 from marker_sim.surroundings.requirements import lacking
 from marker_sim.surroundings.time_limit import REST_S, TimeLimit
 from marker_sim.targets.table import DEFAULT
@@ -74,6 +75,7 @@ def verify(
     guarantees: given.Guarantees = None,
     profile: given.Promises = None,
     expect: given.Expect = None,
+    write_baseline: given.WriteBaseline = None,
     against: given.Against = None,
     against_start: given.AgainstStart = None,
     report: given.Report = REPORT,
@@ -160,6 +162,7 @@ def _verify(request: CampaignRequest, as_json: bool, verbose: bool, for_ci: ForC
             write_outcome(judged, other.report)  # From which its failures can be replayed.
         write_outcome(outcome, request.report)
         for_ci.write(outcome, request.report)
+        store_baseline(outcome, request)
     except HarnessError as error:  # Failures that were found are still reported, for example when the disk is full.
         trouble = str(error)
     if as_json:
@@ -236,14 +239,14 @@ def _played(
     from marker_sim.campaign.stored_plan import StoredPlan
 
     failures, until = list(campaign.failures), time.monotonic() + SCRIPTS_S
-    for number, failure in enumerate(failures):
-        if failure.plan is None or failure.kind != failure.story or time.monotonic() > until:
+    for failure, *_ in stories(failures):
+        if failure.plan is None or time.monotonic() > until:
             continue
         progress(f"playing the plan of {failure.guarantee} by processes")
         target = request.target
         stored = StoredPlan(sut=target.sut, guarantee=failure.guarantee, plan=failure.plan, version=target.version)
         said = filter(None, (failure.confirmed, confirm_by_script(stored, settings)))
-        failures[number] = replace(failure, confirmed="; ".join(said))
+        failures[failures.index(failure)] = replace(failure, confirmed="; ".join(said))
     return replace(campaign, failures=tuple(failures))
 
 

@@ -32,7 +32,7 @@ from marker_sim.campaign.machines.runs import MachineRuns
 from marker_sim.campaign.runs import MODES_AGREE
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import FAULT_CLASSES
-from marker_sim.judges.baselines.baseline import Known, load_baseline
+from marker_sim.judges.baselines.baseline import Known, load_baseline, seen_in
 from marker_sim.judges.guarantees import BY_ID, GUARANTEES
 from marker_sim.judges.promises.profiles import Profile, load_profile
 from marker_sim.judges.verdict_row import VerdictRow
@@ -229,9 +229,7 @@ def known_reason(row: VerdictRow, outcome: VerdictOutcome, baseline: frozenset[K
     """The baseline's text for a violated row; "" where there are violations beyond the baseline."""
     if outcome.counts(row):
         return ""
-    where = (row.id, row.mode, row.storage)
-    own = (each for each in sorted(baseline) if (each.guarantee, each.mode, each.storage) == where)
-    known = [each for each in own if each.under in row.breakdown]
+    known = [each for each in sorted(baseline) if any(map(each.covers, seen_in(row)))]
     return "known: " + "; ".join(known_text(each) + (f", {each.story}" if each.story else "") for each in known)
 
 

@@ -6,8 +6,8 @@ A story is a group of failures that most likely have one defect in common, acros
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from marker_sim.history import History
@@ -27,6 +27,7 @@ CANNOT_RUN = "cannot-run"
 LEFT_OUT = "left-out"
 # The guarantee of hostile requests, whose failures never represent a story that breaks another guarantee.
 HOSTILE = "G12"
+OF_MARKERS = frozenset({"G22", "G23", *(f"G{number}" for number in range(1, 13))})
 NO_TIME = "there was no time left"
 INTERRUPTED = "it was interrupted"
 NONE_SMALLER = "no smaller plan was found that breaks it"
@@ -58,7 +59,7 @@ class Failure:
     entries_before: the size of the plan before shrinking, 0 if it was not shrunk.
     confirmed: how often the plan fails with real processes, "" if that was not tried.
     large: why the plan was not shrunk, or may still become smaller; "" for a small one.
-    story: the kind of the failure that represents its story, its own if it does so itself, None if unknown.
+    also: the signatures of all that its run breaks, empty where that is unknown.
     curve: the probability along the run, None if it was not measured.
     """
 
@@ -70,7 +71,7 @@ class Failure:
     entries_before: int = 0
     confirmed: str = ""
     large: str = ""
-    story: Kind | None = None
+    also: frozenset[str] = frozenset()
     curve: LikelihoodCurve | None = None
 
     @property
@@ -114,15 +115,13 @@ class Failure:
         events = self.history.events
         probe = next((e.index for e in events if e.operation == "phase" and e.value == "probe"), len(events))
         probed = any(events[n].kind == "invoke" for n in self.evidence if probe < n < len(events))
-        large = self.kind != self.story and not self.entries_before
-        return large, self.guarantee == HOSTILE, probed, self.plan is None or bool(self.plan.faults), self.entries
-
-    @property
-    def links(self) -> frozenset[Hashable]:
-        """The keys that it shares with failures of the same defect (`stories`)."""
-        if self.story is None:
-            return frozenset()
-        return frozenset({cause_link(self.guarantee, self.kind.cause, self.message), self.story})
+        return (
+            bool(self.large) and not self.entries_before,
+            self.guarantee == HOSTILE,
+            probed,
+            self.plan is None or bool(self.plan.faults),
+            self.entries,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +143,7 @@ class FailureRecord:
     fixed: when a replay no longer reproduced it, "" before.
     status: of the last replay, "" before there was one; "violated" when it occurred again since.
     server: how a foreign server is started, as `ServerOptions`; empty for other systems.
+    also: as of `Failure`, sorted; empty in files of older versions.
     """
 
     guarantee: str
@@ -172,11 +172,7 @@ class FailureRecord:
     status: str = ""
     fixed: str = ""
     server: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def place(self) -> str:
-        """The guarantee and where it was broken."""
-        return Kind(self.guarantee, self.mode, self.storage, self.cause).place
+    also: tuple[str, ...] = ()
 
     @property
     def rank(self) -> tuple[bool, bool, bool, bool, int]:
@@ -185,10 +181,9 @@ class FailureRecord:
         return not self.shrunk, self.guarantee == HOSTILE, not self.entries, faulty, self.entries
 
     @property
-    def links(self) -> frozenset[Hashable]:
-        """The keys that it shares with failures of the same defect: a run, a cause."""
-        runs = (("run", self.world, self.mode, self.storage, seed) for seed in self.seeds or (self.seed,))
-        return frozenset({*runs, cause_link(self.guarantee, self.cause, self.message)})
+    def kind(self) -> Kind:
+        """The kind of the violation."""
+        return Kind(self.guarantee, self.mode, self.storage, self.cause)
 
     @property
     def entries(self) -> int:
@@ -214,6 +209,7 @@ def record_of(failure: Failure, world: str, *, shrunk: bool) -> FailureRecord:
         shrunk=shrunk,
         entries_before=failure.entries_before or failure.entries,
         cause=failure.breach.cause,
+        also=tuple(sorted(failure.also)),
     )
 
 
@@ -235,37 +231,78 @@ def failures_in(
         for breach in profile.broken_by(finding, promised, place.storage):
             kind = Kind(finding.guarantee, mode or place.mode, place.storage, breach.cause)
             found.setdefault(kind, Failure(kind=kind, breach=breach, history=history, plan=plan, number=number))
-    return found
+    also = frozenset(map(signature, found.values() if plan else ()))
+    return {kind: replace(failure, also=also) for kind, failure in found.items()}
 
 
 Member = TypeVar("Member", bound=Failure | FailureRecord)
 
 
-def cause_link(guarantee: str, cause: str, message: str) -> Hashable:
-    """The link of failures with the same cause; without a cause, of those whose messages have the same words."""
-    if cause not in ("", UNEXPLAINED):
-        return ("cause", cause)
-    told = split_impact(message)[1].partition(";")[0].partition(" (fault: ")[0]
-    return ("told", guarantee, _PARTICULAR.sub("#", told))
+def signature(failure: Failure | FailureRecord) -> str:
+    """The guarantee and the cause, alike in every place; without a cause, the words of the message but for names."""
+    words = _PARTICULAR.sub("#", split_impact(failure.message)[1].partition(";")[0].partition(" (fault: ")[0])
+    cause = failure.kind.cause
+    return f"{failure.guarantee} {words if cause in ('', UNEXPLAINED) else cause}"
 
 
 def stories(failures: Iterable[Member]) -> tuple[tuple[Member, ...], ...]:
-    """Groups of failures that are linked, directly or through others; the first of each group represents it.
+    """Groups of failures that most likely have one defect each; the first of each group represents it.
 
-    The representative is the first by `rank`.
+    A signature follows from another one when every stored run that shows it shows the other one as well; those that
+    follow from each other are one. What follows from nothing begins a story, unless each of its runs shows the
+    beginning of another one. So a small plan that breaks a guarantee alone makes a story of its own, although larger
+    plans break it together with others. Representatives are the first by `rank`.
     """
     found = tuple(failures)
-    groups: list[tuple[set[Hashable], list[int]]] = []
-    for number, failure in enumerate(found):
-        links, members = set(failure.links), [number]
-        alike = [group for group in groups if group[0] & failure.links]
-        for group in alike:
-            groups.remove(group)
-            links |= group[0]
-            members += group[1]
-        groups.append((links, sorted(members)))
-    groups.sort(key=lambda group: group[1])
-    return tuple(tuple(sorted((found[n] for n in members), key=lambda each: each.rank)) for _, members in groups)
+    runs: dict[str, list[frozenset[str]]] = {}
+    for each in found:
+        name = signature(each)
+        runs.setdefault(name, []).append(frozenset({name, *each.also}))
+    follows = {name: frozenset.intersection(*shown) & runs.keys() for name, shown in runs.items()}
+    for middle in runs:
+        follows |= {name: others | follows[middle] for name, others in follows.items() if middle in others}
+    begins = _beginnings(runs, follows)
+    groups: dict[str, list[Member]] = {}
+    for each in found:
+        shown = (follows[signature(each)], runs[signature(each)].pop(0))
+        groups.setdefault(next(name for part in shown for name in begins if begins[name] & part), []).append(each)
+    return tuple(
+        tuple(sorted(members, key=lambda each: (signature(each) not in begins[name], each.rank)))
+        for name, members in groups.items()
+    )
+
+
+def _beginnings(
+    runs: Mapping[str, Sequence[frozenset[str]]], follows: Mapping[str, frozenset[str]]
+) -> dict[str, frozenset[str]]:
+    """The signatures that begin a story, by the first of those that are one; what the fewest follow from is first."""
+    left = {min(others): others for name, others in follows.items() if all(name in follows[each] for each in others)}
+    for name in sorted(left, key=lambda name: (sum(name in others for others in follows.values()), name)):
+        begins = left.pop(name)
+        others = frozenset[str]().union(*left.values())
+        if not all(follows[each] & others or all(map(others.intersection, runs[each])) for each in runs):
+            left[name] = begins
+    return left
+
+
+def defects_least(told: Sequence[Sequence[Failure]]) -> tuple[int, bool]:
+    """How many defects stories show at least, and whether that is most likely all of them.
+
+    Stories may have one defect if they begin with the same guarantee or cause, or if runs of both break the same by
+    one cause; a write path rests on its markers, so its stories are not counted beside those of markers, and neither is
+    a single failure beside others. A story may have several defects if it begins without a fault, because what only
+    faults show is never seen without it.
+    """
+    groups: list[tuple[frozenset[str], int]] = []
+    for first, *others in [story for story in told if story[0].guarantee in OF_MARKERS] or told:
+        keys = frozenset({signature(first), *signature(first).split(" ", 1), *first.also})
+        joined = [group for group in groups if group[0] & keys]
+        groups = [group for group in groups if group not in joined]
+        size = sum(each for _, each in joined)
+        groups.append((keys.union(*(each for each, _ in joined)), 1 + len(others) + size))
+    least = max(1, sum(size > 1 for _, size in groups))
+    doubted = any(not story[0].rank[3] and any(each.rank[3] and not each.rank[0] for each in story) for story in told)
+    return least, least == len(told) and not doubted
 
 
 def breaks_besides(story: Sequence[Failure | FailureRecord], what: str = "failure") -> str:

@@ -87,6 +87,7 @@ def _differences(differences: Differences) -> list[str]:
         *(f"not in the baseline: {known_text(known)}" for known in differences.unexpected),
         *(f"stale in the baseline: {known_text(known)} {stale}" for known in differences.stale),
         *(f"in the baseline, not seen this time: {known_text(known)}" for known in differences.unmet),
+        *(f"not in the baseline, but always with what is: {known_text(known)}" for known in differences.explained),
     ]
 
 
@@ -191,8 +192,8 @@ def _broken(walked: Iterable[WalkedCall]) -> str:
 
 def known_text(known: Known) -> str:
     """An entry of a baseline in words."""
-    cause = f", {known.cause}" if known.cause else ""
-    return f"{known.guarantee}, {known.mode} mode on {known.storage}, under {known.under}{cause}"
+    place = known.mode and f"{known.mode} mode on {known.storage}"
+    return ", ".join(filter(None, (known.guarantee, place, known.under and f"under {known.under}", known.cause)))
 
 
 Place = tuple[str, str, str]

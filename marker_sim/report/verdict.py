@@ -13,7 +13,7 @@ from marker_sim import __version__
 from marker_sim.errors import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_INTERRUPTED, EXIT_VIOLATED
 from marker_sim.judges.promises.profiles import Profile, unshipped
 from marker_sim.judges.verdict_row import VerdictRow
-from marker_sim.outcome.failure import Failure, stories
+from marker_sim.outcome.failure import Failure, defects_least, stories
 from marker_sim.outcome.result import Campaign
 from marker_sim.outcome.statistics import overall
 from marker_sim.report.words import counted
@@ -72,8 +72,9 @@ class VerdictOutcome:
         sut, broken, undecided = self.campaign.sut, ids["violated"], len(ids["inconclusive"])
         match self.verdict:
             case "violated" if broken:
-                defects = f"; most likely {counted(len(self.stories), 'defect')}" if self.failures else ""
-                return f"{sut} breaks {len(broken)} of {many}: {', '.join(broken)}{defects}"
+                least, sure = defects_least(self.stories)
+                defects = f"{'most likely' if sure else 'at least'} {counted(least, 'defect')}"
+                return f"{sut} breaks {len(broken)} of {many}: {', '.join(broken)}; {defects}"
             case "violated":
                 return f"{sut} does not agree with its baseline"
             case "inconclusive":
@@ -109,7 +110,7 @@ class VerdictOutcome:
     def counts(self, row: VerdictRow) -> bool:
         """Whether a row's violation counts: it is not in the baseline, or there is no baseline."""
         found, where = self.differences, (row.id, row.mode, row.storage)
-        return found is None or where in {(known.guarantee, known.mode, known.storage) for known in found.unexpected}
+        return found is None or where in {known.kind[:3] for known in found.unexpected}
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON content of verdict.json."""
@@ -183,7 +184,7 @@ def judge_campaign(
     if baseline is not None:
         from marker_sim.judges.baselines.baseline import compare
 
-        differences = compare(rows, baseline, profile, campaign.statistics.faults)
+        differences = _explained(compare(rows, baseline, profile, campaign.statistics.faults), campaign.failures)
     verdict = overall(rows, differences)
     blind = campaign.canary is not None and not campaign.canary.caught
     if verdict == "holds" and (campaign.not_reached or campaign.trouble or blind):
@@ -263,12 +264,20 @@ def plan_name(number: int, failure: Failure) -> str:
     return "plan.json" if number == 0 else f"failures/{'-'.join(failure.kind)}.json"
 
 
+def _explained(found: Differences, failures: Iterable[Failure]) -> Differences:
+    """The differences from a baseline without the violations whose story begins with a known one."""
+    new = {known.kind for known in found.unexpected}
+    told = {each.kind for story in stories(failures) if story[0].kind not in new for each in story}
+    explained = tuple(known for known in found.unexpected if known.kind in told)
+    return replace(found, unexpected=tuple(sorted({*found.unexpected} - {*explained})), explained=explained)
+
+
 def _ordered(failures: Iterable[Failure], differences: Differences | None) -> tuple[Failure, ...]:
     """The failures, those that a baseline does not know and those that represent a story first: they are shown."""
     found = tuple(failures)
     told = {story[0].kind for story in stories(found)}
     unexpected = differences.unexpected if differences else ()
-    new = {(known.guarantee, known.mode, known.storage, known.cause) for known in unexpected}
+    new = {known.kind for known in unexpected}
     return tuple(sorted(found, key=lambda each: (each.kind not in new, each.kind not in told)))
 
 

@@ -12,11 +12,12 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from marker_sim.history import History, write_jsonl
+from marker_sim.judges.baselines.baseline import known_as
 from marker_sim.judges.promises.profiles import Profile, unshipped
 from marker_sim.outcome.failure import Failure
 from marker_sim.plan import write_plan
@@ -25,6 +26,7 @@ from marker_sim.report.directory import EARLIER, hold, new_folder, writing
 from marker_sim.report.page import render_curves, render_page
 from marker_sim.report.verdict import VerdictOutcome, as_stored, plan_name
 from marker_sim.surroundings.files import replacing
+from marker_sim.targets.target import CampaignRequest
 
 JSONL_EVENTS_MAX = 10_000
 
@@ -100,12 +102,21 @@ def _entries(content: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     return [entry for entry in content.get("failures", ()) if entry["plan"] == name]
 
 
+def store_baseline(outcome: VerdictOutcome, request: CampaignRequest) -> None:
+    """Write the baseline that was asked for: what was known before and what is violated. HarnessError."""
+    if (target := request.write_baseline) is None:
+        return
+    known = {*(request.baseline or ()), *(known_as(each.guarantee, each.kind.cause) for each in outcome.failures)}
+    stored = [{name: value for name, value in asdict(each).items() if value} for each in sorted(known)]
+    with writing(target):
+        write_text(target, json.dumps({"schema": 1, "known": stored}, indent=1) + "\n")
+
+
 def write_curves(failures: Sequence[Failure], file: Path) -> None:
     """Write curves (`replay --curve`) as a page or as JSON, by the ending of the file."""
     curves = [each.curve.to_dict() for each in failures if each.curve is not None]
     text = render_curves(failures) if file.suffix == ".html" else json.dumps(curves, indent=1) + "\n"
     with writing(file):
-        file.parent.mkdir(parents=True, exist_ok=True)
         write_text(file, text)
 
 
@@ -120,6 +131,7 @@ def _write_history(history: History, profile: Profile, *targets: Path) -> None:
 
 
 def write_text(target: Path, text: str) -> None:
-    """Write a text file atomically."""
+    """Write a text file atomically, and the folder that it is in."""
+    target.parent.mkdir(parents=True, exist_ok=True)
     with replacing(target) as beside:
         beside.write_text(text, encoding="utf-8")

@@ -127,7 +127,7 @@ class CampaignRequest:
     first: the turn of the seed to begin with; in real time, how many plans by number come before.
     jobs: worker processes.
     guarantees: None for all.
-    baseline: what is known already, None without one.
+    baseline: what is known already, None without one; write_baseline: the file for that and what is found.
     stop_at_first: whether the first violation that is not in the baseline ends it.
     shrinking: whether failing plans are made small.
     seen: how often each kind of failure (`Kind.place`) was seen before, in the larger campaign that this is a part of.
@@ -149,6 +149,7 @@ class CampaignRequest:
     jobs: int = 1
     guarantees: frozenset[str] | None = None
     baseline: frozenset[Known] | None = None
+    write_baseline: Path | None = None
     stop_at_first: bool = False
     shrinking: bool = True
     seen: Mapping[str, int] = field(default_factory=dict)

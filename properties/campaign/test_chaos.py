@@ -141,7 +141,7 @@ def test_failures_of_a_mutant_are_stored_once_each_replayed_and_the_night_after_
     files = sorted((directory / "failures").glob("*.json"))
     failures = [read_stored(file) for file in files]
     assert failures and all(failure.name == file.stem for failure, file in zip(failures, files, strict=True))
-    looks = Counter((f.place, f.cause, signature(f)) for f in failures)
+    looks = Counter((f.kind, signature(f)) for f in failures)
     assert max(looks.values()) <= ALIKE_MAX, "near-duplicates are kept"
     assert sum(f.seen + f.alike for f in failures) == sum(len(line.get("sightings", ())) for line in _lines(directory))
     shutil.rmtree(directory / "failures")  # As if it had been killed between a line and its files.

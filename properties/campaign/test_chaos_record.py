@@ -187,22 +187,22 @@ def _seen(append: Any, record: FailureRecord, number: int) -> dict[str, Any]:
     return line
 
 
-def test_failures_of_one_run_or_of_one_cause_are_one_story_told_by_the_smallest_plan(tmp_path: Path) -> None:
+def test_what_each_run_breaks_with_another_is_of_its_story_told_by_the_smallest_plan(tmp_path: Path) -> None:
     where = {"sut": "s", "profile": "p", "kit_version": "0", "night": 1, "at": "now"}
     failures = Failures()
     large = Plan(ops=tuple(Op(actor="driver", kind="delete") for _ in range(3))).to_dict()
-    for guarantee, seed, cause, plan in (
-        ("G3", 1, "glued", large),
-        ("G4", 2, "unexplained", large),
-        ("G6", 3, "unexplained", large),
-        ("G11", 2, "glued", Plan(num_threads=3, ops=(Op(actor="driver", kind="delete"),)).to_dict()),
+    for guarantee, also, cause, plan in (
+        ("G3", ("G11 glued",), "glued", large),
+        ("G4", ("G11 glued", "G6 unanswered"), "cut", large),
+        ("G6", (), "unanswered", large),
+        ("G11", (), "glued", Plan(num_threads=3, ops=(Op(actor="driver", kind="delete"),)).to_dict()),
     ):
-        failures.see(_record(guarantee=guarantee, seed=seed, cause=cause, plan=plan), **where)
+        failures.see(_record(guarantee=guarantee, also=also, cause=cause, plan=plan), **where)
     groups = [[each.guarantee for each in group] for group in stories(failures.open)]
-    assert sorted(groups) == [["G11", "G3", "G4"], ["G6"]], "the last one has its cause or its run in common with both"
+    assert sorted(groups) == [["G11", "G3"], ["G6", "G4"]], "the plan of G4 breaks both, and does not join them"
     (one, other) = failure_lines(failures.open, tmp_path)
-    assert one.startswith("G11 in timeline mode") and "; also breaks G3, G4 (2 more stored failures): marker-sim" in one
-    assert other.startswith("G6") and "also" not in other
+    assert one.startswith("G11 in timeline mode") and "; also breaks G3 (1 more stored failure): marker-sim" in one
+    assert other.startswith("G6") and "; also breaks G4 (1 more stored failure): marker-sim" in other
 
 
 def test_a_seed_makes_no_other_failure_and_alike_ones_are_counted_with_the_first() -> None:

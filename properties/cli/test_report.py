@@ -217,13 +217,12 @@ def test_the_terminal_shows_sentence_plan_and_replay_and_with_v_evidence_and_tab
 def test_stories_that_are_no_block_are_a_line_and_what_is_undecided_has_one_reason() -> None:
     made, out = campaign(), StringIO()
     failures = tuple(changed(made.failures[0], cause=f"cause {n}", message=f"it broke {n}") for n in range(12))
-    failures = tuple(replace(each, story=each.kind) for each in failures)
     for guarantee in ("G3", "G4"):
         made.statistics.add(history(), (Finding(guarantee=guarantee, applicable=True),))
     outcome = judge_campaign(replace(made, failures=failures), REFERENCE, None, Path("report"), ARGV)
     print_outcome(outcome, Console(file=out, width=140), "report: report/report.html")
     lines = out.getvalue().splitlines()
-    assert "most likely 12 defects" in lines[0]
+    assert "; at least 1 defect" in lines[0], "12 causes of one guarantee may be one defect"
     assert sum("it broke" in line for line in lines) == 9 and sum("replay: " in line for line in lines) == 3
     assert "G1 flushed-before-ack in timeline mode on s3: it broke 8" in lines
     assert "3 more stories, in report: report/report.html" in lines
@@ -234,8 +233,7 @@ def test_stories_that_are_no_block_are_a_line_and_what_is_undecided_has_one_reas
 def test_what_is_told_in_the_same_words_of_other_names_is_one_story(other: str, count: int) -> None:
     one = changed(campaign().failures[0], cause="unexplained", message="'a' is not stored in t/001 at event 12; x")
     two = changed(replace(one, kind=one.kind._replace(storage="local")), message=other)
-    told = stories(replace(each, story=each.kind) for each in (one, two))
-    assert len(told) == count
+    assert len(stories((one, two))) == count
 
 
 def test_the_plainest_small_plan_leads_its_story_and_the_report() -> None:
@@ -246,11 +244,9 @@ def test_the_plainest_small_plan_leads_its_story_and_the_report() -> None:
     asked = replace(faulty, history=replace(run, events=(probe, *run.events[1:])), plan=Plan())
     assert faulty.plan is not None
     plain = replace(faulty, plan=replace(faulty.plan, ops=faulty.plan.ops * 9, faults=()))
-    large = replace(plain, entries_before=0, plan=replace(PLAN, faults=()))
+    large = replace(plain, entries_before=0, plan=replace(PLAN, faults=()), large="there was no time left")
     kinds = [faulty.kind._replace(storage=name) for name in ("a", "b", "c", "d")]
-    found = [
-        replace(each, kind=k, story=kinds[0]) for each, k in zip((asked, faulty, plain, large), kinds, strict=True)
-    ]
+    found = [replace(each, kind=k) for each, k in zip((asked, faulty, plain, large), kinds, strict=True)]
     assert [each.kind.storage for each in stories(found)[0]] == ["c", "b", "a", "d"]
     outcome = judge_campaign(replace(made, failures=tuple(found)), REFERENCE, None, Path("report"), ARGV)
     assert outcome.failures[0].kind.storage == "c", "plan.json is its plan"

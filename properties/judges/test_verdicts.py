@@ -337,7 +337,7 @@ def _anchor(heading: str) -> str:
     "raw",
     [
         [],
-        {"known": [{"guarantee": "G3"}]},
+        {"known": [{"mode": "timeline", "storage": "s3", "under": "none"}]},
         {"known": [{"guarantee": "G3,G4", "mode": "timeline", "storage": "s3", "under": "none"}]},
         {"known": [{"guarantee": "G3", "mode": "sideways", "storage": "s3", "under": "none"}]},
         {"known": [{"guarantee": "G3", "mode": "timeline", "storage": "s3", "under": "none", "sometimes": 1}]},

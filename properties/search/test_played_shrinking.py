@@ -188,21 +188,6 @@ def test_what_waits_for_answers_gets_most_of_the_time_wherever_it_comes() -> Non
     assert share_of(waits, [lost]) == share_of(lost, [lost]) == 1 - share_of(lost, [waits]) > 0.5
 
 
-def test_a_small_plan_joins_what_it_breaks_to_the_story_of_the_same_cause() -> None:
-    broken = next(iter(broken_in(run(PLAN, MUTANT), PLAN, PROFILE).values()))
-    first, other, third = (
-        Kind("G1", "direct", "s3", "glued"),
-        Kind("G4", "timeline", "local", "x"),
-        Kind("G5", "", "", "y"),
-    )
-    found = {kind: replace(broken, kind=kind, story=None) for kind in (first, other, third)}
-    state = SearchState(request=cast(Any, None), progress=print, found=found)
-    state.join_story(first, ())
-    state.join_story(other, [Kind("G11", "timeline", "s3", "glued")])
-    state.join_story(third, [Kind("G6", "timeline", "s3", "unexplained")])
-    assert [state.found[kind].story for kind in (first, other, third)] == [first, first, third]
-
-
 def test_a_small_plan_gives_way_to_a_smaller_one_alone() -> None:
     kind, broken = next(iter(broken_in(run(PLAN, MUTANT), PLAN, PROFILE).items()))
     shorter = replace(broken, plan=replace(PLAN, ops=PLAN.ops[:2]))

@@ -78,7 +78,6 @@ class MachineRuns(PlannedRuns):
             search.found |= dict.fromkeys((lead, *new), broken)
             for each, small in new.items():
                 search.keep(each, small)
-            search.join_story(lead, new)
 
     def complete(self, campaign: Campaign) -> Campaign:
         """Complete the result with what was left out and the faults that never happened; it needs no coverage goals."""

@@ -150,7 +150,7 @@ def _without_empty(value: Any) -> Any:
 
 
 def _alike(one: FailureRecord, other: FailureRecord) -> bool:
-    same_kind = (one.place, one.world, one.cause) == (other.place, other.world, other.cause)
+    same_kind = (one.kind, one.world) == (other.kind, other.world)
     # A plan that was not shrunk has faults of many kinds, so it is similar to any failure of the same kind.
     return same_kind and (not other.shrunk or not one.shrunk or signature(one) == signature(other))
 

@@ -213,7 +213,7 @@ class Totals:
         names = []
         for raw in line.get("sightings", ()):
             record = read_record(raw)
-            night.kinds[record.place] += 1
+            night.kinds[record.kind.place] += 1
             known = frozenset(self.failures.by_name)
             where: dict[str, Any] = {"sut": self.sut, "profile": self.profile, "kit_version": night.kit_version}
             where |= {"server": self.server.to_dict()} if record.world == SERVER else {}

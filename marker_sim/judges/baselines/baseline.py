@@ -1,8 +1,9 @@
 """A baseline lists the violations that are known, so that only what differs from it counts.
 
 The file is JSON, an entry a defect: {"schema": 1, "known": [{"guarantee": "G3", "mode": "timeline", "storage": "s3",
-"under": "restart", "cause": "glued"}]}. A cause is a word of causes.py; an entry without one, as older baselines have
-them, stands for every cause in its place.
+"under": "restart", "cause": "glued"}]}. A cause is a word of causes.py. A field that is left out stands for all of its
+values: an entry of a guarantee and a cause is about every mode, storage and class of faults. Such entries are what
+`--write-baseline` writes, because the places in which a defect shows differ from seed to seed.
 
 An entry is stale when it was judged and not seen although a fault of its class occurred, so the defect may have been
 fixed. An entry with `"sometimes": true` does not show in every run and is never stale. `"story"` names the document
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from marker_sim.judges.verdict_row import VerdictRow
 
 SCHEMA = 1
-_MODES = ("direct", "timeline", "both")
-_KEYS = ("guarantee", "mode", "storage", "under")
+_MODES = ("direct", "timeline", "both", "")
+_KEYS = ("guarantee", "mode", "storage", "under", "cause")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -39,19 +40,27 @@ class Known:
     """A known violation: guarantee, place and cause; two of them are equal when these are.
 
     guarantee: its id.
-    under: the fault class.
-    cause: "" for any.
+    mode, storage, under (the fault class), cause: "" for any.
     sometimes: it does not show in every run.
     story: the document that explains it, "" for none.
     """
 
     guarantee: str
-    mode: str
-    storage: str
-    under: str
+    mode: str = ""
+    storage: str = ""
+    under: str = ""
     cause: str = ""
     sometimes: bool = field(default=False, compare=False)
     story: str = field(default="", compare=False)
+
+    @property
+    def kind(self) -> tuple[str, str, str, str]:
+        """What `outcome.failure.Kind` has."""
+        return self.guarantee, self.mode, self.storage, self.cause
+
+    def covers(self, other: Known) -> bool:
+        """Whether it stands for another one, which has all fields."""
+        return all(getattr(self, key) in ("", getattr(other, key)) for key in _KEYS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +68,13 @@ class Differences:
     """Differences from a baseline. unexpected: promised, violated, not in it. stale: in it, judged, not violated.
 
     unmet: in the baseline, judged and not violated, but it does not show in every run, or no fault of its class
-    occurred. It does not count.
+    occurred. It does not count. explained: as unexpected, but always seen with what begins a story and is known.
     """
 
     unexpected: tuple[Known, ...] = ()
     stale: tuple[Known, ...] = ()
     unmet: tuple[Known, ...] = ()
+    explained: tuple[Known, ...] = ()
 
 
 def shipped_baselines() -> tuple[str, ...]:
@@ -74,17 +84,24 @@ def shipped_baselines() -> tuple[str, ...]:
 
 
 def load_baseline(name_or_path: Path | str) -> frozenset[Known]:
-    """A shipped baseline by name, or one from a file; UsageError says what is wrong with it."""
+    """A shipped baseline by name, one in a file, or what a verdict.json violates; UsageError says what is wrong."""
     name = str(name_or_path)
     shipped = shipped_baselines()
     source = files("marker_sim.judges.baselines") / f"{name}.json" if name in shipped else Path(name_or_path)
     try:
         raw = json.loads(source.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        if "failures" in raw:
+            return frozenset(known_as(each["guarantee"], each["cause"]) for each in raw["failures"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(
             f"baseline {name} cannot be read: {error}; give the path of a JSON file or one of {', '.join(shipped)}"
         ) from error
     return parse_baseline(raw, name)
+
+
+def known_as(guarantee: str, cause: str) -> Known:
+    """The entry of a violation that was found: of its guarantee and cause, wherever a run may show it."""
+    return Known(guarantee=guarantee, cause=cause, sometimes=True)
 
 
 def parse_baseline(raw: Any, origin: str) -> frozenset[Known]:
@@ -107,12 +124,12 @@ def parse_baseline(raw: Any, origin: str) -> frozenset[Known]:
 def _known(entry: Any, where: str) -> Known:
     known = read_as(Known, entry, where)
     ids = parse_guarantees(known.guarantee)
-    if len(ids) != 1 or known.mode not in _MODES or known.under not in FAULT_CLASSES:
+    if len(ids) != 1 or known.mode not in _MODES or known.under not in ("", *FAULT_CLASSES):
         raise UsageError(
-            f"{where}; it names one guarantee, its mode is one of {', '.join(_MODES)}, and under is one of"
+            f"{where}; it names one guarantee, its mode is one of {', '.join(_MODES[:3])}, and under is one of"
             f" {', '.join(FAULT_CLASSES)}"
         )
-    if known.storage not in ANY_STORAGE:
+    if known.storage not in ("", *ANY_STORAGE):
         raise UsageError(f"{where}; its storage is one of {', '.join(ANY_STORAGE)}")
     return replace(known, guarantee=min(ids))
 
@@ -133,17 +150,19 @@ def compare(
     faults of which none fired.
     """
     rows = tuple(rows)
-    classes = None if fired is None else {"none", *(FAULT_CLASS.get(operation, "none") for operation in fired)}
-    seen = {known for row in rows for known in _seen(row)}
-    judged = {(row.id, row.mode, row.storage) for row in rows if row.judged or row.violations}
+    classes = None if fired is None else {"", "none", *(FAULT_CLASS.get(operation, "none") for operation in fired)}
+    seen = {known for row in rows for known in seen_in(row)}
+    judged = [
+        Known(guarantee=row.id, mode=row.mode, storage=row.storage) for row in rows if row.judged or row.violations
+    ]
     unexpected = {
         known
-        for known in seen - baseline
-        if _of_any_cause(known) not in baseline
+        for known in seen
+        if not any(entry.covers(known) for entry in baseline)
         and profile.promise(known.guarantee, known.mode, known.storage, known.under).promised
     }
-    missed = baseline - seen - {_of_any_cause(known) for known in seen}
-    missed_here = sorted(known for known in missed if (known.guarantee, known.mode, known.storage) in judged)
+    missed = (entry for entry in sorted(baseline) if not any(map(entry.covers, seen)))
+    missed_here = [entry for entry in missed if any(map(replace(entry, under="", cause="").covers, judged))]
     return Differences(
         unexpected=tuple(sorted(unexpected)),
         stale=tuple(known for known in missed_here if _tells(known, classes)),
@@ -156,11 +175,8 @@ def _tells(known: Known, classes: set[str] | None) -> bool:
     return not known.sometimes and (classes is None or known.under in classes)
 
 
-def _of_any_cause(known: Known) -> Known:
-    return replace(known, cause="")
-
-
-def _seen(row: VerdictRow) -> set[Known]:
+def seen_in(row: VerdictRow) -> set[Known]:
+    """What a row breaks, promised or not."""
     return {
         Known(guarantee=row.id, mode=row.mode, storage=row.storage, under=under, cause=cause)
         for under, causes in row.breakdown.items()
