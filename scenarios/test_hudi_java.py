@@ -12,6 +12,7 @@ import pytest
 
 from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.judges import judge
+from marker_sim.plan import TableShape
 from marker_sim.worlds.spark.hudi import java_driver
 from properties.faces.cli import parse_request
 from properties.faces.outcome import failures_in
@@ -114,6 +115,8 @@ def test_on_s3_an_error_reaches_hudi_unless_s3a_repeats_and_processes_break_what
 
 MANIFEST = Fault.of(FaultKind.KILL, DRIVER, Call(r"\.hoodie/timeline/history/manifest_\d+$", ("rename",)))
 COMPACTS, RESTORES = TableStep(name="", stage="compact", faults=()), TableStep(name="", stage="restore", faults=())
+DIES = Fault.of(FaultKind.KILL, DRIVER, Call(r"p\d/[^/]*\.parquet$", ("close",), 2, "after"))
+COMPACTION_DIES = TableStep(name=KILLED["compact"], stage="compact", faults=(DIES,))
 ARCHIVES = TableStep(name=KILLED["archive"], stage="archive", faults=(MANIFEST,))
 
 
@@ -123,12 +126,17 @@ def test_services_break_nothing_without_a_fault_and_a_death_in_an_archiver_fails
     request = asking(tmp_path, "hudi-java:1.2.0", "direct")
     with request.target.real_runs(request, lambda line: None) as runs:
         assert isinstance(runs, JavaRuns)
+        merged = table_of("direct", 1, True, TableShape(deletes=True, small_files=False))
         for own in (COMPACTS, RESTORES):
-            plan = with_steps(table_of("direct", 1, own is COMPACTS), (own,))
+            plan = with_steps(merged if own is COMPACTS else table_of("direct", 1), (own,))
             played = runs.play(DrawnPoint(number=1, plan=plan, point=None, words=""))
             served = [event.value for event in played.history.events if event.operation == "write"]
             assert served.count(own.stage) == 2, "the second one finds nothing to do"
             assert not broken(played, request) and "info" not in {event.kind for event in played.history.events}
+        plan = with_steps(merged, (COMPACTION_DIES,))
+        dies = runs.play(DrawnPoint(number=2, plan=plan, point=WalkPoint(0, 1, "death after", 1, plan), words=""))
+        assert dies.met[KILLED["compact"]] == 1 and dies.counts["rows read by hudi"] == 5
+        assert not broken(dies, request), "rows written since a pending compaction are read"
         plan = with_steps(table_of("direct", 1), (ARCHIVES,))
         played = runs.play(DrawnPoint(number=2, plan=plan, point=WalkPoint(0, 1, "death before", 1, plan), words=""))
     assert played.met[KILLED["archive"]] == 1 and played.counts[CONFIRMED] == 1 and not runs.unconfirmed

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Collection, Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -64,8 +64,7 @@ SERVICES: dict[bool, tuple[Service, ...]] = {False: _OF_EACH, True: ("compact", 
 CONTROLS = (*TABLES, (True, DELETES))
 CONTROL_WRITES = 5
 SHIFT = 3  # So that the futures of a table's rollbacks are not those of its controls.
-STAGES: tuple[Stage, ...] = ("write", "rollback")
-WORDS: dict[Stage, str] = {"write": "a write", "rollback": "the rollback after it"}
+STAGES: dict[Stage, str] = {"write": "a write", "rollback": "the rollback after it"}
 # As steps of a table are called and counted.
 KILLED: dict[Stage, str] = {stage: KILLED_AT + stage for stage in (*STAGES, *PREPARED)}
 FAILED: dict[Stage, str] = {stage: f"storage failed in a {stage}" for stage in KILLED}
@@ -222,20 +221,20 @@ class TableWalk(CallWalk):
 
     def _words(self, base: int) -> str:
         stage, plan = self.bases[base]
-        return ", ".join((WORDS.get(stage, stage), plan.mode, table_type(plan), *traits(plan)))
+        return ", ".join((STAGES.get(stage, stage), plan.mode, table_type(plan), *traits(plan)))
 
 
-def _workloads(services: bool) -> Iterator[tuple[bool, Sequence[Stage], tuple[bool, TableShape]]]:
+def _workloads(services: bool) -> Iterator[tuple[bool, Iterable[Stage], tuple[bool, TableShape]]]:
     """The stages of each table, and whether all points before come first. services: these alone."""
-    plain, others = TABLES[:PLAIN], TABLES[PLAIN:]
+    plain = TABLES[:PLAIN]
     yield from ((False, STAGES, table) for table in plain if not services)
     yield from ((not n, SERVICES[table[0]], table) for n, table in enumerate(plain))
-    yield from ((not n, STAGES, table) for n, table in enumerate(others) if not services)
-    for n, (merges, shape) in enumerate(plain):
-        yield services and not n, SERVICES[merges], (merges, replace(shape, metadata=True))
+    yield from ((not n, STAGES, table) for n, table in enumerate(TABLES[PLAIN:]) if not services)
     for merges, shape in plain:
-        for metadata in (False, True):
-            yield False, ("upgrade",), (merges, replace(shape, version6=True, metadata=metadata))
+        listed = replace(shape, metadata=True)
+        yield False, SERVICES[merges], (merges, listed)
+        for each in (shape, listed):
+            yield False, ("upgrade",), (merges, replace(each, version6=True))
 
 
 def _future(number: int, shift: int = 0) -> tuple[FutureStep, ...]:

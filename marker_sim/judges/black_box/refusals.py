@@ -22,7 +22,7 @@ from marker_sim.history.index.tables import Tables
 from marker_sim.judges.black_box.files import Inquiry
 from marker_sim.judges.black_box.lives import AT_COMMIT, EARLY, GOES_ON, shared
 from marker_sim.judges.findings import Breach, Finding, breach_of
-from marker_sim.timeline import ROLLBACK
+from marker_sim.timeline import UNDOING
 
 REFUSALS_MIN = 2
 # Errors that the kit records for a driver without an error of its own (docs/history.md).
@@ -43,14 +43,14 @@ class RefusedWrite(NamedTuple):
 def refused_for_good(case: Inquiry, *, in_rollback: bool) -> None:
     """Tables that refuse every write; those with too few writes are undecided.
 
-    in_rollback: only tables with a fault in a rollback, or with an incomplete rollback in the last audit; otherwise
-    only the others.
+    in_rollback: only tables with a fault in a rollback, or with an incomplete rollback in the last audit, and restores;
+    otherwise only the others.
     """
     view = case.view
     for table, fault, writes in _refusals(view, case.tables):
         last = case.tables.last(table)
-        phase = view.events[fault.begin].error or fault.kind
-        if in_rollback != (phase.startswith(ROLLBACK) or bool(last and last.rolling_back)):
+        phase = writes[-1].service or view.events[fault.begin].error or fault.kind
+        if in_rollback != (phase.startswith(tuple(UNDOING)) or bool(last and last.rolling_back)):
             continue
         if len(writes) < REFUSALS_MIN:
             case.excuse("too-few-refusals")
@@ -112,32 +112,33 @@ def writes_go_on(view: HistoryIndex) -> Finding:
         return Finding(guarantee="G25", applicable=False)
     breaches: list[Breach] = []
     judged, unanswered = 0, 0
+    first: dict[str, int] = {}
+    completed: dict[tuple[str, str], int] = {}
     for write in tables.writes:
-        since = _completed(tables, write)
-        if write.outcome != "ok":
-            if _explained(view, tables, write, since) or since is None:
-                continue
+        own = write.table, write.service
+        since = completed.get(own, first.get(write.table))  # A service may have been done by no one yet.
+        if write.outcome == "ok":
+            completed[own] = write.done
+            first.setdefault(write.table, write.done)
+        elif _explained(view, tables, write, since) or since is None:
+            continue
+        else:
             said = view.error_of(write)
             unanswered += said == CallError.DRIVER_SILENT
             if said == CallError.DRIVER_SILENT and unanswered < REFUSALS_MIN:
                 view.excuse("driver-said-nothing")
                 continue
-            what = f"a {write.service or 'write'} of {write.process}"
-            message = f"{write.table}: {what} failed without a fault: {said:.{_SHOWN}}"
+            message = (
+                f"{write.table}: a {write.service or 'write'} of {write.process} failed without a fault:"
+                f" {said:.{_SHOWN}}"
+            )
             breaches.append(breach_of(view, message, (since, write.invoke, write.done)))
         judged += 1
     return Finding(guarantee="G25", judged=judged, breaches=tuple(breaches))
 
 
-def _completed(tables: Tables, write: TableWrite) -> int | None:
-    """The end of the last completed one of its kind before a write; for a service without one, of the first write."""
-    ended = [w for w in tables.writes if w.table == write.table and w.outcome == "ok" and w.done < write.done]
-    own = [other.done for other in ended if other.service == write.service]
-    return max(own) if own else next((other.done for other in ended), None)
-
-
 def _explained(view: HistoryIndex, tables: Tables, write: TableWrite, completed: int | None) -> bool:
-    """Whether the failure of a write has an allowed reason. completed: as of `_completed`."""
+    """Whether the failure of a write has an allowed reason. completed: the `ok` before which faults are over."""
     if write.outcome == "open":
         return view.excuse("run-ended")
     if completed is None:

@@ -5,8 +5,9 @@ last write of it that is visible. Writes that ended ok are visible; those of unk
 stay so. Each reader is judged by itself, and readers of one rest, between the same two writes, by each other.
 
 The value of a row that the kit wrote follows its last "=", so that a key may hold one; elsewhere it follows the first.
-A restore takes back, on purpose, what was written after the last savepoint. Until one is completed that began, or that
-savepoint is certain, nobody knows what readers should find. Other table services change no row.
+A restore takes back, on purpose, what was written after the last savepoint. While one that began is not completed, or
+that savepoint is not certain, keys that it may have taken back are not judged, nor whether the table can be read. Other
+table services change no row.
 
 A row of the kit without a value deletes: a key that is not found may be so by any deletion after which no completed
 write wrote it. Where that may be more than one, or the key may never have been visible, it decides about none of them.
@@ -40,9 +41,9 @@ def rows_survive(view: HistoryIndex) -> Finding:
     decided = _Decided({}, {})
     rows_of = _Rows(view.header.world in ("spark", "java"))
     for event in view.rows:
-        mine = _not_taken_back([w for w in writes if w.table == event.table and w.invoke < event.index])
-        if mine is None:
-            view.excuse("restore-unfinished")
+        before = [write for write in writes if write.table == event.table and write.invoke < event.index]
+        mine, unsure = _not_taken_back(before, rows_of)
+        if unsure and view.excuse("restore-unfinished") and event.error is not None:
             continue
         done = any(write.outcome == "ok" and write.done < event.index for write in mine)
         if not mine or (event.error is not None and not done and view.excuse("no-write-completed")):
@@ -56,29 +57,28 @@ def rows_survive(view: HistoryIndex) -> Finding:
             message = f"{event.table} cannot be read by {event.process}: {event.error}"
             breaches.append(breach_of(view, message, (event.index,), also=ended))
             continue
-        for message, evidence in _wrong(event, mine, decided, rows_of):
+        for message, evidence in _wrong(event, mine, decided, rows_of, unsure):
             text = f"{event.table} as {event.process} reads it: {message}"
             breaches.append(breach_of(view, text, (*evidence, event.index), also=ended))
     undecided = refused if not judged else ""
     return Finding(guarantee="G24", judged=judged, breaches=tuple(breaches), undecided=undecided)
 
 
-def _not_taken_back(writes: list[TableWrite]) -> list[TableWrite] | None:
-    """The writes of rows that no restore took back, of those before a reading in order; None when that is not known."""
-    kept = list[TableWrite]()
-    saved: list[TableWrite] | None = None
-    known = True
+def _not_taken_back(writes: list[TableWrite], rows_of: _Rows) -> tuple[list[TableWrite], set[str]]:
+    """Of the writes before a reading those of rows that no restore took back, and the keys of what one may have."""
+    kept, unsure, saved = list[TableWrite](), set[str](), 0
     for write in writes:
         ok = write.outcome == "ok"
-        match write.service:
-            case "":
-                kept.append(write)
-            case "savepoint":
-                saved = [*kept] if ok else None
-            case "restore":
-                known = ok and saved is not None
-                kept = [*(saved or kept)] if known else kept
-    return kept if known else None
+        if not write.service:
+            kept.append(write)
+        elif write.service == "savepoint":
+            saved = len(kept) if ok else 0
+        elif write.service == "restore" and ok and saved:
+            del kept[saved:]
+            unsure = set()
+        elif write.service == "restore":
+            unsure |= {rows_of.key_of(row) for other in kept[saved:] for row in other.rows}
+    return kept, unsure
 
 
 class _Rows(NamedTuple):
@@ -127,14 +127,16 @@ class _Decided(NamedTuple):
 
 
 def _wrong(
-    event: Event, writes: list[TableWrite], decided: _Decided, rows_of: _Rows
+    event: Event, writes: list[TableWrite], decided: _Decided, rows_of: _Rows, unsure: set[str]
 ) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """The mistakes in one reading with the writes that prove them; at most one breach for each write."""
+    """The mistakes in one reading with the writes that prove them; at most one breach for each write. unsure: keys that
+    are not judged.
+    """
     key_of, history = rows_of.key_of, dict[str, list[tuple[str, TableWrite]]]()
-    for write in writes:
-        for row in write.rows:
-            history.setdefault(key_of(row), []).append((row, write))
-    found = event.value if isinstance(event.value, tuple) else ()
+    for row, write in ((row, each) for each in writes for row in each.rows if key_of(row) not in unsure):
+        history.setdefault(key_of(row), []).append((row, write))
+    read = event.value if isinstance(event.value, tuple) else ()
+    found = [row for row in read if key_of(row) not in unsure]
     shown = {key_of(row): row for row in found}
     for key, count in sorted(Counter(key_of(row) for row in found).items()):
         if count > 1:

@@ -545,10 +545,12 @@ public class HudiJavaWriter {
             boolean listed = asked.has("metadata") ? asked.get("metadata").asBoolean()
                 : Boolean.parseBoolean(options.get("hoodie.metadata.enable"));
             HoodieMetadataConfig config = HoodieMetadataConfig.newBuilder().enable(listed).build();
-            String last = meta.getActiveTimeline().filterCompletedAndCompactionInstants().lastInstant().get().requestedTime();
+            var timeline = meta.getActiveTimeline().filterCompletedAndCompactionInstants();
+            String last = timeline.lastInstant().get().requestedTime();
             Object schema = schemaOf(new TableSchemaResolver(meta));
             Map<String, String> rows = new java.util.TreeMap<>();
-            var view = FileSystemViewManager.createInMemoryFileSystemView(context, meta, config);
+            // Of completed instants alone a view does not have what was written since a compaction that is pending.
+            var view = FileSystemViewManager.createInMemoryFileSystemViewWithTimeline(context, meta, config, timeline);
             for (String partition : FSUtils.getAllPartitionPaths(context, meta, config)) {
                 for (var slice : view.getLatestMergedFileSlicesBeforeOrOn(partition, last)
                         .collect(java.util.stream.Collectors.toList())) {

@@ -20,7 +20,7 @@ after their race.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.history import Kind
@@ -31,7 +31,7 @@ from marker_sim.worlds.spark.application import Gone, Hangs
 from marker_sim.worlds.spark.hudi.java_driver import JavaDriver
 from marker_sim.worlds.spark.hudi.settings import shape_of
 from marker_sim.worlds.spark.hudi.steps import TableStep, preparation, service_of, steps_of
-from marker_sim.worlds.spark.hudi.table import ASK_S, KIT, RECOVERIES_MAX, Table
+from marker_sim.worlds.spark.hudi.table import ASK_S, KIT, Table
 from marker_sim.worlds.spark.hudi.writers import TableOfWriters
 from marker_sim.worlds.spark.plans import DRIVER
 
@@ -58,11 +58,11 @@ SETTINGS = {
     "hoodie.compact.inline.max.delta.commits": "1",
 }
 # Services that have nothing to do with default settings. With these a restore to before the first compaction of a
-# metadata table fails without a fault: Hudi makes that table anew, compacts it at once, and then takes it for an old one
+# metadata table fails without a fault: Hudi makes that table anew, compacts it at once, and takes it for an old one
 # (RestorePlanActionExecutor of 1.2.0 looks at its last instant).
-_WITH_SETTINGS = frozenset({"compact", "clean", "archive"})
+_WITH_SETTINGS = "compact", "clean", "archive"
 # Of the writes after a service that may not have ended: the next one makes it as well, as writes do by default.
-_BY_WRITES: dict[Literal["", Service], dict[str, str]] = {
+_BY_WRITES: dict[Service, dict[str, str]] = {
     "clean": {"hoodie.clean.automatic": "true"},
     "archive": {"hoodie.archive.automatic": "true"},
     "upgrade": {"hoodie.write.auto.upgrade": "true"},
@@ -79,35 +79,29 @@ class TableWithFuture(Table):
     _quiet = False
 
     def carry_out(self, step: TableStep) -> None:
-        """Perform a step. After that of a service a write follows, and the service until it is done, or has failed in
-        as many fresh drivers as a write may. A restore comes before the write.
+        """Perform a step. After that of a service a write follows, and the service until it is done; a restore comes
+        first, which Hudi asks for before anything is written. WriteRefused as of `recover`.
         """
         service = service_of(step.stage)
         if not service:
             super().carry_out(step)
             return
         self._check()
-        self.settings = SETTINGS if service in _WITH_SETTINGS else {}
+        self._set(SETTINGS if service in _WITH_SETTINGS else {})
         for each in preparation(step.stage, self.plan.merge_on_read):
             if self.write(None, service_of(each)):
                 return
-        self.settings = self.settings | _BY_WRITES.get(service, {})
+        self.settings |= _BY_WRITES.get(service, {})
         self._quiet = service == "cluster"
         again = "" if service == "upgrade" else service
         self.write(step, again)
-        if service == "restore":  # Hudi asks to complete it before anything is written.
-            self._repeat(again)
-        self.recover()
-        if again and service != "restore":
-            self._repeat(again)
+        for act in ("restore", "") if service == "restore" else ("", again):
+            self.recover(act)
+        self._quiet = False
 
-    def _repeat(self, service: str) -> None:
-        for _ in range(RECOVERIES_MAX):
-            if self.life is None:
-                self._start()
-            if not self.write(None, service):
-                self._quiet = False
-                break
+    def _set(self, settings: dict[str, str]) -> None:
+        """Set what writes are told from now on; an upgraded table stays so."""
+        self.settings = settings | {name: value for name, value in self.settings.items() if name.endswith("upgrade")}
 
     def _check(self) -> None:
         if not isinstance(self.life, JavaDriver):
@@ -132,9 +126,7 @@ class TableWithFuture(Table):
         self._check()
         assert self.life is not None
         self._metadata = shape.metadata
-        # An upgraded table stays so; cleaning and archiving are steps of their own again.
-        upgraded = _BY_WRITES["upgrade"] if any(step.stage == "upgrade" for step in steps_of(self.plan)) else {}
-        self.settings = SETTINGS | upgraded
+        self._set(SETTINGS)  # Cleaning and archiving are steps of their own again.
         self._look("", None)
         for step in shape.future:
             self._look(step, self._taken(step))

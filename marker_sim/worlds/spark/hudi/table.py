@@ -130,19 +130,19 @@ class Table:
             self._start()
         self.write(step)
 
-    def recover(self) -> None:
-        """Write without faults until a write succeeds, each time in a fresh driver if the last one failed; audit.
+    def recover(self, service: str = "") -> None:
+        """Write, or serve, without faults until it succeeds, each time in a fresh driver if the last one failed; audit.
 
         WriteRefused after `RECOVERIES_MAX` tries, when the table has been audited as it is then.
         """
         for _ in range(RECOVERIES_MAX):
             if self.life is None:
                 self._start()
-            if not self.write(None):
+            if not self.write(None, service):
                 return
         self._start()
         self._audit(self._last)  # A table that cannot be read any more breaks more than one that is not written.
-        self.refused.append(f"no write succeeded any more on table {self.name}")
+        self.refused.append(f"no {service or 'write'} succeeded any more on table {self.name}")
         raise WriteRefused(self.refused[-1])
 
     def write(self, step: TableStep | None, service: str = "") -> bool:
@@ -156,9 +156,8 @@ class Table:
         faults.arm(step, self.place)
         recorder, place = self.injector.recorder, self._directory
         asked = recorder.record(life.name, DRIVER, "invoke", "write", *place, value=value)
-        message = {"do": "write", "rows": rows, "options": {WRITE_KEY: str(self._ordinal)}}
-        message |= {"do": "service", "service": service} if service else {}
-        message |= {"settings": self.settings} if self.settings else {}
+        message: dict[str, Any] = {"do": "service" if service else "write", "service": service, "rows": rows}
+        message |= {"options": {WRITE_KEY: str(self._ordinal)}, "settings": self.settings}
         began = time.monotonic()
         try:
             error = self._outcome(life, message)
