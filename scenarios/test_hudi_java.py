@@ -120,9 +120,7 @@ def test_on_s3_an_error_reaches_hudi_unless_s3a_repeats_and_processes_break_what
             "direct", "rollback", "upgrades", "death after at open .hoodie/hoodie.properties ", "G16", id="an-upgrade"
         ),
         pytest.param("timeline", "write", "resends", "error at open .hoodie/.temp/#/MARKERS# ", "G13", id="a-resend"),
-        pytest.param(
-            "timeline", "write", "", "answered false at request .hoodie/.temp/#/p", "G13", id="an-answer"
-        ),
+        pytest.param("timeline", "write", "", "answered false at request .hoodie/.temp/#/p", "G13", id="an-answer"),
     ],
 )
 def test_what_is_no_failed_system_call_breaks_a_promise_in_a_warm_jvm_and_by_processes(
