@@ -78,8 +78,6 @@ def _problem(failure: StoredPlan, in_java: bool, judged: tuple[str, ...]) -> str
         return ON_S3
     if shape_of(plan).sharing.startswith("early-"):
         return "the kit steps its early detection; `marker-sim replay` does it again"
-    if shape_of(plan).upgrades:
-        return "its drivers have different options; `marker-sim replay` does it again"
     for fault in plan.faults if in_java else ():
         if fault.kind.row.family == "wire" or loses(fault):
             return f"the kit does {fault.kind.value} outside of the calls of files; `marker-sim replay` does it again"
@@ -126,6 +124,7 @@ def _java_program(failure: StoredPlan, table: Mapping[str, Any]) -> str:
         steps=steps,
         unmarked="G13" in (failure.guarantee, *failure.also),
         deletes=shape.deletes,
+        upgrades=shape.upgrades,
         wait_ms=int(HEARTBEAT_S * 1000) if shape.lazy else 0,
         operations={name for step in steps for fault in step["faults"] for name in fault["operations"]},
     )
