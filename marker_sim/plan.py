@@ -142,14 +142,12 @@ class TableShape:
     """Properties of a table that a released Hudi writes, with rows drawn from the plan's seed.
 
     Before its first write, and after each one that is not abandoned, there is a write without faults, and an audit.
-    version6: whether a 1.x writer keeps that version. small_files: whether new rows join the small file of a partition.
-    cluster: whether executors are processes of their own. deletes: whether each write after the first deletes rows.
-    lazy: whether failed writes are rolled back after the next commit, once their heartbeats are over, or before it.
-    grows: whether the second write is the first to the last partition, and so creates its folder and metadata.
-    upgrades: whether all drivers but the first upgrade it to the newest version. resends: whether a request to the
-        timeline server that had no answer is sent again.
-    writers: how many write it at once, each a write of the plan; 0 for one by one. sharing: their lock and strategy.
-    future: what happens to it then, with a reading after each step. harmless: how many others a walk played before.
+    version6: a 1.x writer keeps that version; upgrades: and later drivers do not. small_files: new rows join the small
+    file of a partition. cluster: executors are processes. deletes: each write after the first deletes rows. lazy: a
+    failed write is rolled back after the next commit. grows: the second write begins a partition. resends: a
+    request to the timeline server is repeated. writers: how many write at once, each a write of the plan; 0 for one by
+    one. sharing: their lock and strategy. future: what happens then, with a
+    reading after each step. harmless: how many others a walk played before.
     """
 
     metadata: bool = False
@@ -175,7 +173,7 @@ class EarlierLife:
 
     commits: completed ones; instants: how theirs look: times of 17 digits, of 14 as before 0.10, or what bootstrapped
     tables begin with. logs: the last of these is a deltacommit, of log files.
-    archived: commits that left the timeline, whose files are there; version8: their entries are where version 8 has it.
+    archived: commits not on the timeline any more, whose files are there; version8: in the folders of table version 8.
     left: the action of an unfinished instant with files and markers, "" for none.
     """
 

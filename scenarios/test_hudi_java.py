@@ -19,7 +19,7 @@ from properties.faces.outcome import failures_in
 from properties.faces.report import script_of
 from properties.faces.search import WalkPoint
 from properties.faces.targets import CONFIRMED, FAILED, KILLED, CampaignRequest, DrawnPoint, JavaRuns, table_of
-from properties.faces.worlds import DRIVER, SparkRun, TableStep, with_steps
+from properties.faces.worlds import DRIVER, SparkRun, TableStep, shape_of, traits, with_steps
 from scenarios.findings.stored_finding import StoredFinding, read_findings
 from scenarios.plain_shell import run_script, settings_of_java_client
 
@@ -143,3 +143,35 @@ def test_services_break_nothing_without_a_fault_and_a_death_in_an_archiver_fails
     assert broken(played, request) == {"G19"}, "processes broke it as well"
     errors = [e.error for e in played.history.events if e.operation == "write" and e.kind == "info"]
     assert len(errors) == 4 and all("NumberFormatException" in str(error) for error in errors[1:])
+
+
+@pytest.mark.jvm
+@pytest.mark.parametrize(
+    ("mode", "stage", "has", "shown", "guarantee"),
+    [
+        pytest.param("direct", "rollback", "", "error at status .hoodie/.temp/# ", "G15", id="a-look-that-fails"),
+        pytest.param(
+            "direct", "rollback", "upgrades", "death after at open .hoodie/hoodie.properties ", "G16", id="an-upgrade"
+        ),
+        pytest.param("timeline", "write", "resends", "error at open .hoodie/.temp/#/MARKERS# ", "G13", id="a-resend"),
+        pytest.param("timeline", "write", "", "answered false at request .hoodie/.temp/#/p", "G13", id="an-answer"),
+    ],
+)
+def test_what_is_no_failed_system_call_breaks_a_promise_in_a_warm_jvm_and_by_processes(
+    tmp_path: Path, mode: str, stage: str, has: str, shown: str, guarantee: str
+) -> None:
+    request = asking(tmp_path, "hudi-java:1.2.0", mode)
+    with request.target.real_runs(request, lambda line: None) as runs:
+        assert isinstance(runs, JavaRuns)
+        workload = next(
+            plan
+            for own, plan in runs.walk.bases
+            if own == stage and (getattr(shape_of(plan), has) if has else not traits(plan))
+        )
+        drawn = DrawnPoint(number=1, plan=workload, point=None, words="")
+        numbered = runs.play(drawn)
+        assert not broken(numbered, request), "without the fault the table keeps every promise"
+        runs.took(drawn, numbered, ())
+        point = next(each for each in runs.walk._left[::-1] if runs.walk.shown(each).startswith(shown))
+        played = runs.play(DrawnPoint(number=2, plan=point.plan, point=point, words=""))
+        assert guarantee in broken(played, request) and played.counts[CONFIRMED] == 1

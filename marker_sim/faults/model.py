@@ -237,6 +237,8 @@ class Fault:
         fails = self.kind.row.family == "storage" and not self.kind.row.kills
         if fails and isinstance(self.trigger, Call) and CLOSE in self.trigger.operations:
             return "the closing of a file does not fail: a death or a pause is possible there"
+        if self.kind is FaultKind.FALSE_ANSWER and not isinstance(self.trigger, Call):
+            return "only a request of Hudi's Java client is answered false: it is due at a call"
         return self.trigger.problem()
 
 

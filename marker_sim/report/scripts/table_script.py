@@ -80,8 +80,6 @@ def _problem(failure: StoredPlan, in_java: bool, judged: tuple[str, ...]) -> str
         return "it needs table services, which scripts do not run; `marker-sim replay` does it again"
     if shape_of(plan).sharing.startswith("early-"):
         return "the kit steps its early detection; `marker-sim replay` does it again"
-    if shape_of(plan).upgrades:
-        return "its drivers have different options; `marker-sim replay` does it again"
     for fault in plan.faults if in_java else ():
         if fault.kind.row.family == "wire" or loses(fault):
             return f"the kit does {fault.kind.value} outside of the calls of files; `marker-sim replay` does it again"
