@@ -267,6 +267,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         spoken = getattr(error, "format_message", None)  # Typer's own errors; their class moves between its versions.
         if spoken is not None:
             return _say_usage(str(spoken()), words)
+        if isinstance(error, OSError) and (given := str(error.filename)).startswith(tuple(filter(None, words[1:]))):
+            return _say(f"{given} cannot be used: {error.strerror}; give another path", EXIT_USAGE)
         from marker_sim.cli.verify import store_traceback
 
         with tempfile.NamedTemporaryFile(prefix="marker-sim-error-", suffix=".txt", delete=False) as log:

@@ -96,7 +96,7 @@ def parse_request(
     **server_words: Any,
 ) -> CampaignRequest:
     """The request that the options make; UsageError for the first wrong one. server_words: of `SERVER_OPTIONS`."""
-    target = parse_target(sut)
+    target, mode, storage = parse_target(sut), mode.lower(), storage and storage.lower()
     if mode not in MODES:
         raise UsageError(f"--mode was given {mode!r}; write {either(MODES)}")
     storages = _storages(target, mode, storage)
