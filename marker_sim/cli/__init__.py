@@ -1,8 +1,7 @@
 """The command line.
 
 app.py         the commands, their help, and every way to end as one sentence and an exit code; options.py: options
-settings.py    options of `verify` in pyproject.toml
-request.py     the options of `verify`, parsed once
+request.py     the options of `verify`, also those in pyproject.toml, parsed once
 verify.py      carries out the request
 replay.py      stored failures again, or smaller; stored.py finds them; handing_over.py: as scripts and texts for others
 judge.py       a stored history judged again

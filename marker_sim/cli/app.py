@@ -28,7 +28,6 @@ from typer.main import get_command
 
 from marker_sim import __version__
 from marker_sim.cli.output import say, settle_outputs
-from marker_sim.cli.settings import settings_words
 from marker_sim.errors import EXIT_HARNESS, EXIT_HOLDS, EXIT_INTERRUPTED, EXIT_USAGE, HarnessError, UsageError
 
 # Each is a function of its name, the options of which are its parameters, in a module of its name or of this one.
@@ -51,8 +50,9 @@ _AGAIN = {
     4: "something cannot run",
 }
 _SERVER = "start reader dir-format identity batch-threads"
-_INTERRUPTED = "interrupted; what was found is kept, which may take some seconds; Ctrl-C again ends it at once"
-_AT_ONCE = "ended at once"
+_INTERRUPTED = (
+    b"marker-sim: interrupted; what was found is kept, which may take some seconds; a second time ends it at once\n"
+)
 _S3 = "s3-endpoint s3-bucket s3-access-key s3-secret-key"
 
 
@@ -161,9 +161,10 @@ class PagedCommand(TyperCommand):
         if twice := next((name for name in given if given.count(name) > 1), None):
             raise UsageError(f"--{twice} was given twice; write it once")
         if self.name == "verify" and "help" not in given:
-            options: list[Any] = [each for each in self.get_params(ctx) if each.param_type_name == "option"]
-            flags = {_name_of(each): each.is_flag for each in options}
-            of_file = settings_words(flags, given)
+            from marker_sim.cli.request import settings_words
+
+            options: list[Any] = [each for each in self.params if each.param_type_name == "option"]
+            of_file = settings_words({_name_of(each): each.is_flag for each in options}, given)
             ctx.obj = (*ctx.obj[:1], *of_file, *ctx.obj[1:])
             args = [*of_file, *args]
         return super().parse_args(ctx, args)
@@ -268,6 +269,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         spoken = getattr(error, "format_message", None)  # Typer's own errors; their class moves between its versions.
         if spoken is not None:
             return _say_usage(str(spoken()), words)
+        if isinstance(error, OSError) and (given := str(error.filename)).startswith(tuple(filter(None, words[1:]))):
+            return _say(f"{given} cannot be used: {error.strerror}; give another path", EXIT_USAGE)
         from marker_sim.cli.verify import store_traceback
 
         with tempfile.NamedTemporaryFile(prefix="marker-sim-error-", suffix=".txt", delete=False) as log:
@@ -283,11 +286,10 @@ def _end_on_signals() -> None:
         return
     before = 0
 
-    def interrupt(number: int, _frame: FrameType | None) -> None:
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
         nonlocal before
         before += 1
-        if number == signal.SIGINT:
-            os.write(2, f"marker-sim: {_AT_ONCE if before > 1 else _INTERRUPTED}\n".encode())
+        os.write(2, b"marker-sim: ended at once\n" if before > 1 else _INTERRUPTED)
         if before > 1:
             os._exit(EXIT_INTERRUPTED)
         raise KeyboardInterrupt

@@ -24,7 +24,7 @@ from marker_sim.campaign.nightly.summary import (
 )
 from marker_sim.campaign.nightly.totals import PAUSED, Totals
 from marker_sim.cli import options as given
-from marker_sim.cli.output import Progress
+from marker_sim.cli.output import Progress, say
 from marker_sim.cli.request import SEED_MAX, parse_duration, parse_jobs, parse_seed, parse_server
 from marker_sim.errors import EXIT_INTERRUPTED, UsageError
 from marker_sim.judges.promises.profiles import SHIPPED, load_profile
@@ -69,7 +69,7 @@ def chaos(
     as_json: Annotated[bool, typer.Option("--json", help="Print only the content of summary.json.")] = False,
 ) -> int:
     """Search for a night in every world that is installed; resumes where it was stopped."""
-    server, storages = _foreign(sut, storage, stages, context.params)
+    server, storages = _foreign(sut, storage and storage.lower(), stages, context.params)
     request = NightRequest(
         directory=Path(directory),
         budget_s=parse_duration(budget, "--budget"),
@@ -85,7 +85,7 @@ def chaos(
     )
     with Progress() as progress, TimeLimit() as limit:
         limit.set(request.budget_s + REST_S, f"a night with a budget of {budget}")
-        totals = run_night(request, lambda: secrets.randbelow(DRAWN_MAX), progress)
+        totals = run_night(request, lambda: secrets.randbelow(DRAWN_MAX), progress, say)
     if as_json:
         print(json.dumps(summary_of(totals), indent=1))
     else:

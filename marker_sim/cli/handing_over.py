@@ -106,8 +106,8 @@ def failure_description(stored: StoredPlan, sut: str | None) -> StoredPlan:
         )
     if stored.world != SERVER or target.can.plans:
         raise UsageError(
-            f"{stored.name} was found with {system}, which is no server or job that a script can start;"
-            " scripts show failures of --sut http, of hudi:VERSION, of hudi-spark:VERSION and of hudi-java:VERSION"
+            f"{stored.name} was found with {stored.sut}, which is no server or job that a script can start; hand over"
+            " its code and the plan, which `marker-sim replay` runs"
         )
     if stored.plan is None:
         raise UsageError(f"{stored.name} cannot be shown by a script: {stored.hint}")

@@ -6,7 +6,8 @@ import math
 import os
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+import tomllib
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,8 @@ JOBS_MAX = 256
 WORKERS_FROM_S = 5.0
 WORKERS_FROM_RUNS = 200
 SEED_MAX = 2**31 - 1
+TABLE = "[tool.marker-sim] of pyproject.toml"
+INSTEAD = {"runs": "budget", "budget": "runs"}  # Of two ways to say how long, that of the command line.
 BUDGET_MAX_S = 30 * 24 * 3600.0
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
@@ -97,7 +100,7 @@ def parse_request(
     **server_words: Any,
 ) -> CampaignRequest:
     """The request that the options make; UsageError for the first wrong one. server_words: of `SERVER_OPTIONS`."""
-    target = parse_target(sut)
+    target, mode, storage = parse_target(sut), mode.lower(), storage and storage.lower()
     if mode not in MODES:
         raise UsageError(f"--mode was given {mode!r}; write {either(MODES)}")
     storages = _storages(target, mode, storage)
@@ -236,3 +239,24 @@ def _storages(target: Target, mode: str, storage: str | None) -> tuple[str, ...]
         which = "" if can.plans else f", which --sut {target.sut} cannot run on"
         raise UsageError(f"--storage was given {storage!r}{which}; write {either(can.storages)}")
     return can.storages[storage]
+
+
+def settings_words(flags: Mapping[str, bool], given: Collection[str]) -> list[str]:
+    """The words for what `[tool.marker-sim]` of pyproject.toml sets and the command line does not, for `verify` alone.
+
+    They are words, so that a report names the whole command. UsageError for a key that is no option.
+    flags: the options, and which of them take no value. given: those of the command line.
+    """
+    try:
+        table = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8")).get("tool", {}).get("marker-sim", {})
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError) as error:
+        raise UsageError(f"pyproject.toml cannot be read: {error}") from error
+    words = []
+    for name, value in table.items():
+        if name not in flags:
+            raise UsageError(f"{TABLE} has a key {name!r}; write options of verify: {either(sorted(flags))}")
+        if name not in given and INSTEAD.get(name) not in given and not (flags[name] and value is False):
+            words.append(f"--{name}" if flags[name] and value is True else f"--{name}={value}")
+    return words

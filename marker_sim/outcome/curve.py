@@ -56,6 +56,11 @@ class LikelihoodCurve:
         return self.after.events - 1
 
     @property
+    def moves(self) -> bool:
+        """Whether anything along the run made the violation likelier, so that there is something to draw."""
+        return self.points[0].share < ALWAYS and self.after.share > self.before.share
+
+    @property
     def sentence(self) -> str:
         """When the violation became likely, in one line."""
         first, last, runs = self.points[0], self.points[-1], self.points[0].runs

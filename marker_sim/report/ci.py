@@ -21,7 +21,6 @@ import os
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -31,7 +30,6 @@ from typing import Any, NamedTuple
 from marker_sim import __version__
 from marker_sim.errors import EXIT_HOLDS, UsageError
 from marker_sim.judges.verdict_row import VerdictRow
-from marker_sim.outcome.failure import Failure
 from marker_sim.report.directory import writing
 from marker_sim.report.notes import notes
 from marker_sim.report.table import merged, title
@@ -39,7 +37,6 @@ from marker_sim.report.templates import render
 from marker_sim.report.verdict import VerdictOutcome, plan_name
 from marker_sim.report.write import write_text
 
-STORIES_MAX = 10  # GitHub shows no more errors of a step.
 _WAYS = {"violated": "failure", "inconclusive": "error", "not-promised": "skipped", "not-applicable": "skipped"}
 
 
@@ -112,26 +109,6 @@ def _junit_case(outcome: VerdictOutcome, row: VerdictRow) -> JunitCase:
     return JunitCase(f"{row.world}.{row.mode}.{row.storage}", f"{row.id} {row.slug}", way, message, text)
 
 
-class Shown(NamedTuple):
-    """A failure as CI systems show it. file, line: of the class, or of the plan. counts: the baseline lacks it."""
-
-    failure: Failure
-    title: str
-    replay: str
-    file: str
-    line: int
-    counts: bool
-
-
-def _shown(outcome: VerdictOutcome, report: Path) -> Iterator[Shown]:
-    """All failures, in their order."""
-    file, line = _source_of(outcome.campaign.sut)
-    for number, failure in enumerate(outcome.failures):
-        row, plan = outcome.row_of(failure), os.path.relpath(report / plan_name(number, failure))
-        counts = row is None or outcome.counts(row)
-        yield Shown(failure, title(failure), outcome.again[number], file or plan, line, counts)
-
-
 def _source_of(sut: str) -> tuple[str, int]:
     """The file below the current directory and the line where a Python class begins; "" and 1 for another system."""
     module, _, name = sut.partition(":")
@@ -144,15 +121,15 @@ def _source_of(sut: str) -> tuple[str, int]:
 
 
 def _rendered(template: str, outcome: VerdictOutcome, report: Path) -> str:
-    shown = list(_shown(outcome, report))
-    remarks = [line for note in notes(outcome) for line in note.brief]
-    first = {id(story[0]) for story in outcome.stories}
+    """A text from a template, for which a failure is where its class begins, or in its plan."""
+    file, line = _source_of(outcome.campaign.sut)
     return render(
         f"report/templates/{template}.j2",
         outcome=outcome,
-        shown=shown,
-        stories=[each for each in shown if id(each.failure) in first][:STORIES_MAX],
-        remarks=remarks,
+        place=lambda failure: file or os.path.relpath(report / plan_name(outcome.number(failure), failure)),
+        line=line,
+        title=title,
+        remarks=[line for note in notes(outcome) for line in note.brief],
         rows=merged(outcome.rows),
         version=__version__,
     )

@@ -91,7 +91,9 @@ def _evidence(failure: Failure, view: HistoryIndex | None = None) -> dict[str, A
     return {
         "failure": failure,
         "steps": steps_of(view or HistoryIndex(failure.history), failure.evidence, failure.message),
-        "lanes": failure.curve and lane_picture(failure.history, failure.evidence, failure.curve),
+        "lanes": failure.curve
+        and failure.curve.moves
+        and lane_picture(failure.history, failure.evidence, failure.curve),
     }
 
 

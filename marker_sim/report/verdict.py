@@ -112,6 +112,11 @@ class VerdictOutcome:
         found, where = self.differences, (row.id, row.mode, row.storage)
         return found is None or where in {known.kind[:3] for known in found.unexpected}
 
+    def known(self, failure: Failure) -> bool:
+        """Whether a baseline lists a failure."""
+        row = self.row_of(failure)
+        return row is not None and not self.counts(row)
+
     def to_dict(self) -> dict[str, Any]:
         """The JSON content of verdict.json."""
         campaign, statistics = self.campaign, self.campaign.statistics

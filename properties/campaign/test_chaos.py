@@ -96,6 +96,7 @@ def test_a_night_killed_again_and_again_has_done_each_turn_once_with_the_counts_
         process.send_signal(ending)
         out, err = process.communicate(timeout=TIMEOUT_S)
         assert process.returncode in (-signal.SIGKILL, 130), out + err
+        assert ("night 1 goes on after " in err) is bool(before), "it says from where"
         _wait("workers outlive a chaos that was killed", lambda: not _marked(directory))
     units = [line for line in _lines(directory) if line["stream"] == "swarm"]
     turns = sorted(turn for line in units for turn in range(line["first"], line["first"] + line["count"]))

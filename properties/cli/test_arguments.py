@@ -103,6 +103,9 @@ WRONG: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("two programs", ("verify", "--sut", "command:x", "--start", "y"), "which has a command; write one of them"),
     ("no command line", ("verify", "--sut", "command:'x"), "is not a valid command line"),
     ("a port for a program", ("verify", "--sut", "command:x", "--identity"), "leave it out"),
+    ("a path that no file can have", ("replay", "b" * 300), "cannot be used: File name too long; give another path"),
+    ("a table that no file can be", ("audit", f"/tmp/{'b' * 300}"), "File name too long"),
+    ("a history that no file can be", ("judge", f"{'b' * 300}/x.jsonl"), "File name too long"),
     ("nothing to replay", ("replay", "nope"), "nope does not exist; give a plan.json or the report directory"),
     ("no history to judge", ("judge", "nope.jsonl"), "nope.jsonl does not exist; give a history"),
 )
@@ -305,12 +308,9 @@ def test_options_of_verify_may_stand_in_pyproject_and_the_command_line_wins(
         ("bugdet = '4s'", "[tool.marker-sim] of pyproject.toml has a key 'bugdet'; write options of verify: "),
         ("as_json = true", "has a key 'as_json'"),
         ("help = true", "has a key 'help'"),
-        (
-            "budget = true",
-            "budget = True was given in [tool.marker-sim] of pyproject.toml; write a text or a whole number",
-        ),
-        ("guarantees = ['G1', 'G2']", "write a text or a whole number"),
-        ("json = 'yes'", "write true or false"),
+        ("budget = true", "--budget was given 'True'"),
+        ("guarantees = ['G1', 'G2']", "is no guarantee"),
+        ("json = 'yes'", "'--json' does not take a value"),
         ("budget = '4'", "--budget was given '4'"),
         ("budget = ", "pyproject.toml cannot be read: "),
         ("[tool.marker-sim.chaos]\nbudget = '8h'", "has a key 'chaos'"),
@@ -336,6 +336,16 @@ def test_durations_are_read_with_their_unit(text: str, seconds: float) -> None:
 def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="for example 40s"):
         parse_duration(text, "--budget")
+
+
+def test_words_of_storage_and_mode_may_be_written_in_capitals(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ("--runs", "2", "--guarantees", "G1", "--jobs", "1", "--json")
+    assert main(("verify", "--storage", "LOCAL", "--mode", "Direct", *words)) in (0, 3)
+    rows = json.loads(capsys.readouterr().out)["guarantees"]
+    assert {(row["mode"], row["storage"]) for row in rows} == {("direct", "local")}
 
 
 def test_a_request_is_complete_and_draws_its_seed() -> None:

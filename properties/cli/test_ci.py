@@ -15,7 +15,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-import yaml
+import yaml  # type: ignore[import-untyped]
 
 from properties.cli.campaigns import campaign, changed
 from properties.faces.cli import main

@@ -36,6 +36,7 @@ from marker_sim.campaign.nightly.units import ROWS, SPACE, NightlyTask, do
 from marker_sim.campaign.pieces import rates_of
 from marker_sim.errors import UsageError
 from marker_sim.outcome.failure import CANNOT_RUN, FailureRecord, stories
+from marker_sim.report.words import counted
 from marker_sim.surroundings.files import scratch_directory
 from marker_sim.surroundings.worker_pool import VARIABLE, WAIT_S, Answer, TaskPool, WorkerPool, guarded
 from marker_sim.targets.table import DEFAULT, parse_target
@@ -54,9 +55,15 @@ SINGLES_A_UNIT, ROOTS_A_UNIT = 100, 2  # Of the exhaustive search: single crashe
 SEEDS_ON_SPARK, EXHAUSTIVE_FACTOR_ON_SPARK = 60, 5
 
 
-def run_night(request: NightRequest, draw_seed: Callable[[], int], progress: Callable[[str], None]) -> Totals:
+def run_night(
+    request: NightRequest,
+    draw_seed: Callable[[], int],
+    progress: Callable[[str], None],
+    say: Callable[[str], None] = lambda line: None,
+) -> Totals:
     """Begin or continue a night in a directory and run it until its budget is used, or Ctrl-C, which pauses it.
 
+    say: gets a sentence about a night that goes on, and where it was.
     UsageError for a directory of another system or seed, or one that is in use; HarnessError when it cannot be written.
     """
     begun = next(read_lines(request.directory), None)
@@ -68,6 +75,11 @@ def run_night(request: NightRequest, draw_seed: Callable[[], int], progress: Cal
         totals.failures.write(request.directory)
         sweep(request.directory, read_lines(request.directory))
         night = _Night(request, ledger, totals, progress)
+        if night.before_s:
+            runs = counted(totals.night.stream_runs.total(), "run")
+            say(
+                f"night {totals.night.number} goes on after {night.before_s:.0f} s of {request.budget_s:g} s and {runs}"
+            )
         try:
             with (
                 guarded(VARIABLE, str(request.directory.resolve())) if night.foreign else nullcontext(),
@@ -89,7 +101,7 @@ class _Night:
 
     def __init__(self, request: NightRequest, ledger: Ledger, totals: Totals, progress: Callable[[str], None]) -> None:
         self._began = time.monotonic()
-        self._before_s = totals.night.seconds
+        self.before_s = totals.night.seconds
         self._request = request
         self._ledger = ledger
         self._totals = totals
@@ -113,7 +125,7 @@ class _Night:
     @property
     def clock_s(self) -> float:
         """The seconds of the budget that are used."""
-        return self._before_s + time.monotonic() - self._began
+        return self.before_s + time.monotonic() - self._began
 
     def note(self, kind: str, **content: Any) -> list[str]:
         """Append a line of this night and count it; returns the failures that it changed."""

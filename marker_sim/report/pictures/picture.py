@@ -275,7 +275,10 @@ class LanePicture(NamedTuple):
 
 
 def lane_picture(history: History, evidence: Sequence[int], curve: LikelihoodCurve | None = None) -> LanePicture:
-    """The picture of a run up to its end, without what the kit read from storage after that and nothing proves."""
+    """The picture of a run up to its end, without what the kit read from storage after that and nothing proves.
+
+    curve: drawn above the lanes where it moves.
+    """
     events = history.events
     ends = [event.index for event in events if event.operation == "phase" and event.value == "end"]
     last = max([*ends, *evidence], default=len(events) - 1) + 1
@@ -294,6 +297,5 @@ def lane_picture(history: History, evidence: Sequence[int], curve: LikelihoodCur
         bars.append(
             LaneBar("proof", events[number].process, number, number + 1, clipped(format_event(events[number]), 200))
         )
-    return LanePicture(
-        processes, last, [bar._replace(end=min(bar.end, last)) for bar in bars if bar.process in processes], curve
-    )
+    shown = [bar._replace(end=min(bar.end, last)) for bar in bars if bar.process in processes]
+    return LanePicture(processes, last, shown, curve if curve and curve.moves else None)

@@ -34,6 +34,11 @@ def _linked(text: str, place: str) -> Markup:
     return Markup(_EVENT.sub(link, str(escape(printable(text)))))
 
 
+def _known(text: str) -> Markup:
+    """A sentence in which each guarantee is a link to its row of the page."""
+    return Markup(re.sub(r"\b(G\d{1,2})\b", r'<a href="#\1">\1</a>', str(escape(printable(text)))))
+
+
 def _percent(text: str, more: str = "") -> Markup:
     """A text as a workflow command of GitHub takes it. more: characters that would end a property."""
     return Markup("".join(f"%{ord(each):02X}" if each in "%" + more else each for each in printable(text)))
@@ -47,7 +52,7 @@ _PAGES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_PAGES.filters |= {"linked": _linked, "clipped": clipped, "percent": _percent, "clean": printable}
+_PAGES.filters |= {"linked": _linked, "clipped": clipped, "percent": _percent, "clean": printable, "known": _known}
 _PAGES.globals |= {
     "signs": SIGNS,
     "scripts": SCRIPTS,

@@ -424,6 +424,8 @@ const pictures = new Map(), sections = [...document.querySelectorAll(".story")];
 let current;
 
 function open_story() {
+  const row = document.getElementById(location.hash.slice(1));  // Of a guarantee: the story that is shown stays.
+  if (row instanceof HTMLDetailsElement) { row.open = true; if (current) return; }
   const [wanted, moment] = location.hash.slice(1).split("@"), chosen = sections.find((each) => each.id === wanted) ?? sections[0];
   for (const section of sections) section.hidden = section !== chosen;
   for (const card of document.querySelectorAll(".card")) card.setAttribute("aria-current", String(card.getAttribute("href") === `#${chosen?.id}`));
