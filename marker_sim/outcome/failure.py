@@ -27,7 +27,6 @@ CANNOT_RUN = "cannot-run"
 LEFT_OUT = "left-out"
 # The guarantee of hostile requests, whose failures never represent a story that breaks another guarantee.
 HOSTILE = "G12"
-OF_MARKERS = frozenset({"G22", "G23", *(f"G{number}" for number in range(1, 13))})
 NO_TIME = "there was no time left"
 INTERRUPTED = "it was interrupted"
 NONE_SMALLER = "no smaller plan was found that breaks it"
@@ -288,21 +287,18 @@ def _beginnings(
 def defects_least(told: Sequence[Sequence[Failure]]) -> tuple[int, bool]:
     """How many defects stories show at least, and whether that is most likely all of them.
 
-    Stories may have one defect if they begin with the same guarantee or cause, or if runs of both break the same by
-    one cause; a write path rests on its markers, so its stories are not counted beside those of markers, and neither is
-    a single failure beside others. A story may have several defects if it begins without a fault, because what only
-    faults show is never seen without it.
+    Two stories may have one defect if all modes and storages of one are among those of the other, if they begin with
+    the same guarantee or cause, or if runs that begin them break the same. A story may have several defects if it
+    begins without a fault, because what only faults show is never seen without it.
     """
-    groups: list[tuple[frozenset[str], int]] = []
-    for first, *others in [story for story in told if story[0].guarantee in OF_MARKERS] or told:
-        keys = frozenset({signature(first), *signature(first).split(" ", 1), *first.also})
-        joined = [group for group in groups if group[0] & keys]
-        groups = [group for group in groups if group not in joined]
-        size = sum(each for _, each in joined)
-        groups.append((keys.union(*(each for each, _ in joined)), 1 + len(others) + size))
-    least = max(1, sum(size > 1 for _, size in groups))
+    counted: list[tuple[set[tuple[str, ...]], set[str]]] = []
+    for story in sorted(told, key=len, reverse=True):
+        name, places = signature(story[0]), {each.kind[1:3] for each in story}
+        keys = {name, *name.split(" ", 1), *story[0].also}
+        if all(keys.isdisjoint(others) and places - where and where - places for where, others in counted):
+            counted.append((places, keys))
     doubted = any(not story[0].rank[3] and any(each.rank[3] and not each.rank[0] for each in story) for story in told)
-    return least, least == len(told) and not doubted
+    return len(counted), len(counted) == len(told) and not doubted
 
 
 def breaks_besides(story: Sequence[Failure | FailureRecord], what: str = "failure") -> str:
