@@ -22,8 +22,7 @@ from marker_sim.campaign.engine import run_campaign
 from marker_sim.campaign.runs import findings_of, promised_breach
 from marker_sim.judges.baselines.baseline import Known, known_as
 from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.mutants import Mutant
-from marker_sim.mutants.load import find_mutant, load_changed, load_mutant
+from marker_sim.mutants.load import find_mutant, load_mutant
 from marker_sim.outcome.failure import Failure, defects_least
 from marker_sim.plan import MODES, STORAGES
 from marker_sim.report.verdict import VerdictOutcome, judge_campaign
@@ -75,19 +74,6 @@ def drawn() -> list[str]:
     ]
 
 
-def together(mutants: Sequence[Mutant]) -> System:
-    """The reference with the mistakes of several mutants; AssertionError where two change the same text."""
-
-    def changed(module: str, text: str) -> str:
-        for where, before, after in (change for mutant in mutants for change in mutant.changes):
-            if module == f"marker_sim.{where}":
-                assert text.count(before) == 1, f"{before!r} is there {text.count(before)} times"
-                text = text.replace(before, after)
-        return text
-
-    return load_changed("+".join(mutant.name for mutant in mutants), changed)
-
-
 def judged(system: System, seed: int, runs: int, baseline: frozenset[Known] | None = None) -> VerdictOutcome:
     """A campaign of so many runs in every place, held against a baseline."""
     request = CampaignRequest(
@@ -112,7 +98,7 @@ def tell(sets: Iterable[str], seeds: Sequence[int], runs: int) -> None:
     campaigns = right = least_true = sure_said = sure_right = seen_all = swallowed = 0
     for names in sets:
         mutants = [find_mutant(name) for name in names.split("+")]
-        system, alone = together(mutants), {each.name: load_mutant(each) for each in mutants}
+        system, alone = load_mutant(*mutants), {each.name: load_mutant(each) for each in mutants}
         for seed in seeds:
             began = time.monotonic()
             outcome = judged(system, seed, runs)
@@ -145,21 +131,22 @@ def hold(sets: Iterable[str], seeds: Sequence[int], runs: int, further: str) -> 
     """Print for each class in how many campaigns nothing is new, or a further defect is."""
     for names in sets:
         mutants = [find_mutant(name) for name in names.split("+")]
-        first = judged(together(mutants), seeds[0], runs)
+        first = judged(load_mutant(*mutants), seeds[0], runs)
         baseline = frozenset(known_as(each.guarantee, each.kind.cause) for each in first.failures)
         more = [find_mutant(further)] if further else []
-        system, alone = together(mutants + more), {each.name: load_mutant(each) for each in more}
-        right = 0
+        system, alone = load_mutant(*mutants, *more), {each.name: load_mutant(each) for each in more}
+        right = shown = 0
         for seed in seeds[1:]:
             outcome = judged(system, seed, runs, baseline)
             assert outcome.differences is not None
             new = {known.kind for known in outcome.differences.unexpected}
             by_it = [each for each in outcome.failures if each.kind in new and behind(each, alone)]
             right += bool(by_it) if further else not new
+            shown += bool(by_it) or any(behind(each, alone) for each in outcome.failures)
             words = sorted({f"{known[0]} {known[3]}" for known in new})
             others = len({known.kind[::3] for known in outcome.differences.explained})
             print(f"{system.name} seed {seed}: new {words}, {others} others explained", flush=True)
-        what = f"{further} was new" if further else "nothing was new"
+        what = f"{further} was seen in {shown}, and new" if further else "nothing was new"
         print(f"{names}: {len(baseline)} entries; {what} in {right} of {len(seeds) - 1} campaigns", flush=True)
 
 

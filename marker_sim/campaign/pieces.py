@@ -239,9 +239,11 @@ def worth_shrinking(seen: int) -> bool:
 
 def stops(statistics: Statistics, found: Mapping[Kind, Failure], settings: SearchSettings | CampaignRequest) -> bool:
     """Whether a violation was found that is not in the baseline."""
+    if settings.baseline is None or not found:
+        return bool(found)
     from marker_sim.judges.baselines.baseline import counts_against
 
-    return bool(found) and counts_against(statistics.rows(settings.profile), settings.baseline, settings.profile)
+    return counts_against(statistics.rows(settings.profile), settings.baseline, settings.profile)
 
 
 @contextmanager
@@ -338,10 +340,11 @@ class SearchState:
 
     def failures(self) -> tuple[Failure, ...]:
         """The failures, shortest plan first."""
-        found = []
-        for kind, failure in self.found.items():
-            why = self.large.get(kind, NO_TIME) if self.request.shrinking and failure.entries > SMALL else ""
-            found.append(replace(failure, large=why))
+        unshrunk = {kind: each.entries > SMALL and self.request.shrinking for kind, each in self.found.items()}
+        found = (
+            replace(each, large=self.large.get(kind, NO_TIME) if unshrunk[kind] else "")
+            for kind, each in self.found.items()
+        )
         return tuple(sorted(found, key=lambda failure: failure.entries))
 
 

@@ -144,19 +144,19 @@ class PlannedRuns(Keeper):
 
     def shrink(self) -> None:
         """Shrink the first failure of each guarantee, and of those that share no cause with them, a few others.
+        Of what a baseline does not have, the first of each cause, because a small plan shows whether it is new.
 
         The small plan of another one mostly breaks what one of the first does, and shows that it has the same defect.
         """
         if not (self._request.shrinking and self._search.found):
             return
-        first: dict[str, Kind] = {}
+        first: dict[tuple[str, ...], Kind] = {}
         for kind in self._search.found:
-            first.setdefault(kind[0], kind)
+            new = self._request.baseline and not any(each.covers(kind) for each in self._request.baseline)
+            first.setdefault(kind[::3] if new else kind[:1], kind)
         self._until = max(self._search.began + self._request.budget_s, time.monotonic() + SHRINK_MIN_S)
-        self._shrink_each(first.values())
-        told = ([each.kind for each in story] for story in stories(self._search.failures()))
-        tried = {kind for kind, why in self._search.large.items() if why in ("", NONE_SMALLER)}
-        others = [kinds[0] for kinds in told if tried.isdisjoint(kinds)]
+        self._shrink_each(first[key] for key in sorted(first, key=len, reverse=True))
+        others = [story[0].kind for story in stories(self._search.failures()) if story[0].rank[0]]
         self._shrink_each(others[:OTHERS_MAX])
 
     def _shrink_each(self, kinds: Iterable[Kind]) -> None:

@@ -63,17 +63,19 @@ def find_mutant(name: str) -> Mutant:
     )
 
 
-def load_mutant(mutant: Mutant) -> System:
-    """The reference with this mutant's change; AssertionError when a text to change is not there exactly once."""
+def load_mutant(*mutants: Mutant) -> System:
+    """The reference with the changes of a mutant, or of several in one class; AssertionError when a text to change is
+    not there exactly once.
+    """
 
     def changed(module: str, text: str) -> str:
-        for where, before, after in mutant.changes:
+        for where, before, after in (change for mutant in mutants for change in mutant.changes):
             if module == f"marker_sim.{where}":
-                assert text.count(before) == 1, f"{mutant.name}: {before!r} is there {text.count(before)} times"
+                assert text.count(before) == 1, f"{before!r} is there {text.count(before)} times"
                 text = text.replace(before, after)
         return text
 
-    return load_changed(mutant.name, changed)
+    return load_changed("+".join(mutant.name for mutant in mutants), changed)
 
 
 def load_changed(name: str, changed: Callable[[str, str], str]) -> System:

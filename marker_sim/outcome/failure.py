@@ -27,7 +27,6 @@ CANNOT_RUN = "cannot-run"
 LEFT_OUT = "left-out"
 # The guarantee of hostile requests, whose failures never represent a story that breaks another guarantee.
 HOSTILE = "G12"
-OF_MARKERS = frozenset({"G22", "G23", *(f"G{number}" for number in range(1, 13))})
 NO_TIME = "there was no time left"
 INTERRUPTED = "it was interrupted"
 NONE_SMALLER = "no smaller plan was found that breaks it"
@@ -253,19 +252,18 @@ def stories(failures: Iterable[Member]) -> tuple[tuple[Member, ...], ...]:
     beginning of another one. So a small plan that breaks a guarantee alone makes a story of its own, although larger
     plans break it together with others. Representatives are the first by `rank`.
     """
-    found = tuple(failures)
+    found = [(signature(each), each) for each in failures]
     runs: dict[str, list[frozenset[str]]] = {}
-    for each in found:
-        name = signature(each)
+    for name, each in found:
         runs.setdefault(name, []).append(frozenset({name, *each.also}))
     follows = {name: frozenset.intersection(*shown) & runs.keys() for name, shown in runs.items()}
     for middle in runs:
         follows |= {name: others | follows[middle] for name, others in follows.items() if middle in others}
     begins = _beginnings(runs, follows)
     groups: dict[str, list[Member]] = {}
-    for each in found:
-        shown = (follows[signature(each)], runs[signature(each)].pop(0))
-        groups.setdefault(next(name for part in shown for name in begins if begins[name] & part), []).append(each)
+    for name, each in found:
+        shown = (follows[name], runs[name].pop(0))
+        groups.setdefault(next(begin for part in shown for begin in begins if begins[begin] & part), []).append(each)
     return tuple(
         tuple(sorted(members, key=lambda each: (signature(each) not in begins[name], each.rank)))
         for name, members in groups.items()
@@ -288,21 +286,18 @@ def _beginnings(
 def defects_least(told: Sequence[Sequence[Failure]]) -> tuple[int, bool]:
     """How many defects stories show at least, and whether that is most likely all of them.
 
-    Stories may have one defect if they begin with the same guarantee or cause, or if runs of both break the same by
-    one cause; a write path rests on its markers, so its stories are not counted beside those of markers, and neither is
-    a single failure beside others. A story may have several defects if it begins without a fault, because what only
-    faults show is never seen without it.
+    Two stories may have one defect if all modes and storages of one are among those of the other, if they begin with
+    the same guarantee or cause, or if runs that begin them break the same. A story of several guarantees may hide a
+    defect that shows only in runs which break its first one as well.
     """
-    groups: list[tuple[frozenset[str], int]] = []
-    for first, *others in [story for story in told if story[0].guarantee in OF_MARKERS] or told:
-        keys = frozenset({signature(first), *signature(first).split(" ", 1), *first.also})
-        joined = [group for group in groups if group[0] & keys]
-        groups = [group for group in groups if group not in joined]
-        size = sum(each for _, each in joined)
-        groups.append((keys.union(*(each for each, _ in joined)), 1 + len(others) + size))
-    least = max(1, sum(size > 1 for _, size in groups))
-    doubted = any(not story[0].rank[3] and any(each.rank[3] and not each.rank[0] for each in story) for story in told)
-    return least, least == len(told) and not doubted
+    counted: list[tuple[set[tuple[str, str]], set[str]]] = []
+    for story in sorted(told, key=len, reverse=True):
+        name, places = signature(story[0]), {each.kind[1:3] for each in story}
+        keys = {name, *name.split(" ", 1), *story[0].also}
+        if all(keys.isdisjoint(others) and places - where and where - places for where, others in counted):
+            counted.append((places, keys))
+    alone = all(len({each.guarantee for each in story}) == 1 for story in told)
+    return len(counted), alone and len(counted) == len(told)
 
 
 def breaks_besides(story: Sequence[Failure | FailureRecord], what: str = "failure") -> str:

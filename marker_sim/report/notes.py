@@ -87,7 +87,7 @@ def _differences(differences: Differences) -> list[str]:
         *(f"not in the baseline: {known_text(known)}" for known in differences.unexpected),
         *(f"stale in the baseline: {known_text(known)} {stale}" for known in differences.stale),
         *(f"in the baseline, not seen this time: {known_text(known)}" for known in differences.unmet),
-        *(f"not in the baseline, but always with what is: {known_text(known)}" for known in differences.explained),
+        *(f"not in the baseline, but its run breaks what is: {known_text(known)}" for known in differences.explained),
     ]
 
 

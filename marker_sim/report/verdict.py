@@ -13,7 +13,7 @@ from marker_sim import __version__
 from marker_sim.errors import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_INTERRUPTED, EXIT_VIOLATED
 from marker_sim.judges.promises.profiles import Profile, unshipped
 from marker_sim.judges.verdict_row import VerdictRow
-from marker_sim.outcome.failure import Failure, defects_least, stories
+from marker_sim.outcome.failure import Failure, defects_least, signature, stories
 from marker_sim.outcome.result import Campaign
 from marker_sim.outcome.statistics import overall
 from marker_sim.report.words import counted
@@ -270,11 +270,14 @@ def plan_name(number: int, failure: Failure) -> str:
 
 
 def _explained(found: Differences, failures: Iterable[Failure]) -> Differences:
-    """The differences from a baseline without the violations whose story begins with a known one."""
+    """The differences from a baseline without the violations whose stored run breaks what is known as well."""
     new = {known.kind for known in found.unexpected}
-    told = {each.kind for story in stories(failures) if story[0].kind not in new for each in story}
-    explained = tuple(known for known in found.unexpected if known.kind in told)
-    return replace(found, unexpected=tuple(sorted({*found.unexpected} - {*explained})), explained=explained)
+    known = {signature(each) for each in failures if each.kind not in new}
+    told = {each.kind for each in failures if known & each.also}
+    explained = tuple(each for each in found.unexpected if each.kind in told)
+    return replace(
+        found, unexpected=tuple(each for each in found.unexpected if each not in explained), explained=explained
+    )
 
 
 def _ordered(failures: Iterable[Failure], differences: Differences | None) -> tuple[Failure, ...]:

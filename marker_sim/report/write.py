@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from marker_sim.history import History, write_jsonl
-from marker_sim.judges.baselines.baseline import known_as
 from marker_sim.judges.promises.profiles import Profile, unshipped
 from marker_sim.outcome.failure import Failure
 from marker_sim.plan import write_plan
@@ -106,10 +105,12 @@ def store_baseline(outcome: VerdictOutcome, request: CampaignRequest) -> None:
     """Write the baseline that was asked for: what was known before and what is violated. HarnessError."""
     if (target := request.write_baseline) is None:
         return
+    from marker_sim.judges.baselines.baseline import known_as
+
     known = {*(request.baseline or ()), *(known_as(each.guarantee, each.kind.cause) for each in outcome.failures)}
-    stored = [{name: value for name, value in asdict(each).items() if value} for each in sorted(known)]
+    stored = {"schema": 1, "known": [asdict(each) for each in sorted(known)]}
     with writing(target):
-        write_text(target, json.dumps({"schema": 1, "known": stored}, indent=1) + "\n")
+        write_text(target, json.dumps(stored, indent=1) + "\n")
 
 
 def write_curves(failures: Sequence[Failure], file: Path) -> None:

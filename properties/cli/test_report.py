@@ -222,7 +222,7 @@ def test_stories_that_are_no_block_are_a_line_and_what_is_undecided_has_one_reas
     outcome = judge_campaign(replace(made, failures=failures), REFERENCE, None, Path("report"), ARGV)
     print_outcome(outcome, Console(file=out, width=140), "report: report/report.html")
     lines = out.getvalue().splitlines()
-    assert "; at least 1 defect" in lines[0], "12 causes of one guarantee may be one defect"
+    assert "; at least 1 defect" in lines[0], "causes of one guarantee in one place may be one defect"
     assert sum("it broke" in line for line in lines) == 9 and sum("replay: " in line for line in lines) == 3
     assert "G1 flushed-before-ack in timeline mode on s3: it broke 8" in lines
     assert "3 more stories, in report: report/report.html" in lines

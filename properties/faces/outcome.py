@@ -10,6 +10,7 @@ from marker_sim.outcome.failure import (
     Failure,
     FailureRecord,
     Kind,
+    defects_least,
     failures_in,
     stories,
 )

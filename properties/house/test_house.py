@@ -125,9 +125,7 @@ def test_tests_import_the_names_of_rooms_from_faces() -> None:
 
 
 def test_a_failure_is_of_a_run_or_stored_in_one_form() -> None:
-    linked = {
-        node.name: bases(node) for node in classes() if "links" in methods(node) or "FailureRecord" in bases(node)
-    }
+    linked = {node.name: bases(node) for node in classes() if "rank" in methods(node) or "FailureRecord" in bases(node)}
     assert linked == {"Failure": set(), "FailureRecord": set()}
 
 

@@ -58,9 +58,9 @@ class Known:
         """What `outcome.failure.Kind` has."""
         return self.guarantee, self.mode, self.storage, self.cause
 
-    def covers(self, other: Known) -> bool:
-        """Whether it stands for another one, which has all fields."""
-        return all(getattr(self, key) in ("", getattr(other, key)) for key in _KEYS)
+    def covers(self, other: object) -> bool:
+        """Whether it stands for another one, which has all fields, or for a `Kind`, which has no fault class."""
+        return all((own := getattr(self, key)) in ("", getattr(other, key, own)) for key in _KEYS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class Differences:
     """Differences from a baseline. unexpected: promised, violated, not in it. stale: in it, judged, not violated.
 
     unmet: in the baseline, judged and not violated, but it does not show in every run, or no fault of its class
-    occurred. It does not count. explained: as unexpected, but always seen with what begins a story and is known.
+    occurred. It does not count. explained: as unexpected, but the stored run breaks what is known as well.
     """
 
     unexpected: tuple[Known, ...] = ()
