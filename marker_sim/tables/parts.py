@@ -235,7 +235,7 @@ def observed(files: Files, table: str) -> Iterator[ObservedPart]:
                 yield ObservedPart("data-file", "", relative, file.size)
         elif instant := marked_instant(relative):
             yield ObservedPart("marker-file", instant, relative)
-        elif is_archive(relative):
+        elif is_archive(relative) and not is_side_file(relative):
             yield ObservedPart("archive", "", file.path, *_archived(files, file.path))
         elif entry := entry_at(relative):
             value: tuple[str, ...] = (f"action {entry.action}", f"state {entry.state}")

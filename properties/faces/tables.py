@@ -7,7 +7,7 @@ from marker_sim.tables.audit.output import json_text
 from marker_sim.tables.audit.spark import listing_on_spark
 from marker_sim.tables.entries import Unreadable, by_word, decode, recorded_facts
 from marker_sim.tables.hudi_rs import read_rows
-from marker_sim.tables.parts import observed
+from marker_sim.tables.parts import ObservedPart, observed
 from marker_sim.tables.sources import (
     BucketSource,
     DirectorySource,
