@@ -119,7 +119,7 @@ def print_outcome(
     verdict = (outcome.verdict, STYLES[outcome.verdict])
     _say(console, verdict, f": {outcome.headline}")
     for number, story in enumerate(stories):
-        if verbose or number < STORIES_TOLD_MAX:
+        if verbose or number < (1 if story[0].hostile else STORIES_TOLD_MAX):
             console.print()
             print_failure(outcome, story, console, verbose, stored)
         elif number < STORIES_SHOWN_MAX:
