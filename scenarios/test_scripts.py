@@ -15,8 +15,8 @@ from marker_sim.faults import Call, Fault, FaultKind, Site, Step
 from marker_sim.plan import SPELLINGS, Op, Plan, write_plan
 from marker_sim.targets import hudi
 from properties.faces.campaign import StoredPlan
-from properties.faces.cli import issue_text, main
-from properties.faces.report import server_script
+from properties.faces.cli import main
+from properties.faces.report import issue_text, server_script
 from properties.faces.targets import ServerOptions
 from properties.volume import CI_ONLY, volume
 from scenarios.correct_servers import starts as correct_servers

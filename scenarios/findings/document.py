@@ -11,8 +11,7 @@ from pathlib import Path
 
 from marker_sim.errors import UsageError
 from marker_sim.plan import Plan
-from properties.faces.cli import issue_text
-from properties.faces.report import plan_sentences, printable
+from properties.faces.report import issue_text, plan_sentences, printable
 from scenarios.findings.stored_finding import ScriptRun, StoredFinding
 
 DOCS = Path(__file__).parents[2] / "docs"
