@@ -338,7 +338,7 @@ def _titles(page: Path) -> frozenset[str]:
 
 def _anchor(heading: str) -> str:
     """As GitHub makes it of a heading."""
-    words = heading.removeprefix("## ").lower()
+    words = heading.lstrip("#").strip().lower()
     return re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
 
 
