@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
-import re
 from dataclasses import asdict, replace
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,7 +19,6 @@ from marker_sim.judges.baselines.baseline import (
     compare,
     load_baseline,
     parse_baseline,
-    shipped_baselines,
 )
 from marker_sim.judges.guarantees import ALL, GUARANTEES, parse_guarantees
 from marker_sim.judges.promises.profiles import SHIPPED, load_profile, parse_profile
@@ -310,36 +307,6 @@ def test_a_version_that_mends_one_of_two_defects_under_one_guarantee_makes_that_
     assert stale(glues=False, cuts=True) == {glued}
     assert stale(glues=True, cuts=False) == {cut}
     assert stale(glues=False, cuts=False) == {glued, cut}
-
-
-def test_each_shipped_baseline_can_be_named_and_tells_where_its_entries_are_reproduced() -> None:
-    root = Path(__file__).parents[2]
-    shipped = shipped_baselines()
-    for name in shipped:
-        baseline = load_baseline(name)
-        assert baseline
-        for known in baseline:
-            page, _, anchor = known.story.partition("#")
-            assert (anchor or Path(page).stem) in _titles(root / page) and page.startswith("docs/findings"), (
-                name,
-                known,
-            )
-            assert known.storage == name.rsplit("-", 1)[1]
-            assert load_profile("hudi").promise(known.guarantee, known.mode, known.storage, known.under).promised
-    with pytest.raises(UsageError, match=r"give the path of a JSON file or one of .*hudi-1\.0\.2-s3"):
-        load_baseline("hudi-0.1.0-s3")
-
-
-@cache
-def _titles(page: Path) -> frozenset[str]:
-    lines = page.read_text(encoding="utf-8").splitlines()
-    return frozenset(_anchor(line) for line in lines if line.startswith("#"))
-
-
-def _anchor(heading: str) -> str:
-    """As GitHub makes it of a heading."""
-    words = heading.lstrip("#").strip().lower()
-    return re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from marker_sim.errors import UsageError
+from properties.faces.judges import load_baseline, load_profile, shipped_baselines
 from properties.volume import CI_ONLY
 from scenarios.findings.document import differences, documents, texts
 from scenarios.findings.stored_finding import ScriptRun, StoredFinding, read_findings, write_finding
@@ -63,6 +64,23 @@ def test_a_plan_that_is_another_one_by_now_is_noticed(tmp_path: Path) -> None:
     said = tuple(differences((*(each for each in read_findings() if each.name != finding.name), changed)))
     assert any(re.match("docs/findings.* does not say what is stored", line) for line in said)
     assert any(f"the script of {finding.name} is not the one that was run" in line for line in said)
+
+
+def test_each_shipped_baseline_can_be_named_and_tells_where_its_entries_are_reproduced() -> None:
+    titles = {
+        f"docs/{name}{f'#{_slug(title)}' if name == 'findings.md' else ''}"
+        for name, text in texts().items()
+        for title in re.findall(r"^##? (.*)$", text, re.MULTILINE)
+    }
+    for name in shipped_baselines():
+        baseline = load_baseline(name)
+        assert baseline
+        for known in baseline:
+            assert known.story in titles, (name, known)
+            assert known.storage == name.rsplit("-", 1)[1]
+            assert load_profile("hudi").promise(known.guarantee, known.mode, known.storage, known.under).promised
+    with pytest.raises(UsageError, match=r"give the path of a JSON file or one of .*hudi-1\.0\.2-s3"):
+        load_baseline("hudi-0.1.0-s3")
 
 
 def test_a_finding_is_stored_without_what_is_empty_and_read_again(tmp_path: Path) -> None:
