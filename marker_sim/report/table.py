@@ -21,7 +21,7 @@ from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.outcome.failure import Failure, breaks_besides
 from marker_sim.report.notes import comparison_lines, notes, under_text, walk_line, walk_share
 from marker_sim.report.verdict import VerdictOutcome
-from marker_sim.report.words import brief, clipped, counted, in_context, plan_sentences, printable
+from marker_sim.report.words import brief, clipped, counted, event_lines, plan_sentences, printable
 
 STORIES_TOLD_MAX = 3  # As a block.
 STORIES_SHOWN_MAX = 9  # As a block or a line.
@@ -161,7 +161,7 @@ def print_failure(
     _say(console, (_title(failure), STYLES["violated"]), f": {BY_ID[failure.guarantee].sentence}")
     lines = [brief(failure.message), breaks_besides(story)]
     if verbose:
-        events = in_context(failure.history, failure.evidence, around=0)
+        events = event_lines(failure.history, failure.evidence)
         lines += ["evidence:", *(f"  {line}" for line in events)]
     if failure.plan is not None:
         entries = f"{failure.entries} entr{'y' if failure.entries == 1 else 'ies'}"

@@ -68,7 +68,9 @@ class Walk(CallWalk):
             return self._ahead.pop() if self._ahead else None
         if not self._bases:
             self._bases.append(workload(self.storage, self.threads, self.interval_ms, self.seed))
-            self._ahead = [_dies_at_reply(self._bases[0], number) for number in (3, 1, 2)]
+            few = replace(self._bases[0], directories=(WRITTEN,), ops=self._bases[0].ops[1:4])  # Three creates.
+            deaths = (Fault.of(FaultKind.KILL, "server", Site("server: reply", number)) for number in (3, 1, 2))
+            self._ahead = [replace(few, faults=(death,)) for death in deaths]
         point = None
         if self._numbered == len(self._bases) and (point := self.pop()) is None:
             return None
@@ -207,12 +209,6 @@ def workload(storage: str, threads: int, interval_ms: int, seed: int) -> Plan:
         faults=(Fault.of(FaultKind.SLOW_STORAGE, "server", Call("", READ_CALLS), late_ms=1),),
         seed=seed,
     )
-
-
-def _dies_at_reply(whole: Plan, number: int) -> Plan:
-    """Three creates of a workload, in one directory; the server dies at one of its replies and starts again."""
-    death = Fault.of(FaultKind.KILL, "server", Site("server: reply", number))
-    return replace(whole, directories=whole.directories[:1], ops=whole.ops[1:4], faults=(death,))
 
 
 def asked_again() -> tuple[Op, ...]:

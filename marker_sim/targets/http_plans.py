@@ -201,7 +201,7 @@ class ServerPlans:
         plan = self._walk.next() if walked else None
         if self._opening and plan is None and self._until < self._deadline:
             return None  # What the walk found is made small before large plans.
-        self._opening = self._opening and plan is not None
+        self._opening &= plan is not None
         if plan is None:
             if self._plans.drawn and not self._fits(self._plans) and not self._fits_if_small(reached):
                 return None
@@ -274,7 +274,7 @@ class ServerPlans:
     def reserve(self, share: float) -> None:
         """Reserve a share of the budget for shrinking: no plan begins in its last part."""
         before, self._until = self._until, self._deadline - share * self._request.budget_s
-        self._opening = self._opening and self._until <= before  # More time comes after shrinking.
+        self._opening &= self._until <= before  # More time comes after shrinking.
 
     def took(self, drawn: NumberedPlan, played: PlayedPlan, broken: Collection[Kind]) -> None:
         """Take in that a run has ended."""

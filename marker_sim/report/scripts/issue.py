@@ -19,7 +19,7 @@ from marker_sim.report.scripts.table_script import options_of, script_of
 from marker_sim.report.scripts.writers_script import rows_lost
 from marker_sim.report.words import plan_sentences
 
-ISSUE_MAX = 65_000  # GitHub accepts up to 65,536 characters.
+SCRIPT_MAX = 50_000  # Longer ones are attached: GitHub accepts texts of 65,536 characters.
 # Of this run alone, or of the kit: numbers of its events, the folder of a run, the names of its errors.
 _OWN = re.compile(
     r",? (?:at|from|until|after|of) event \d+(?: on)?| \(event \d+\)| \(fault: .*\)|\bp\d+-\d+/"
@@ -49,8 +49,7 @@ def told_of(failure: StoredPlan) -> dict[str, str]:
     impact = row["impact"].format(**raw["words"])
     if "writers" in row:
         impact = rows_lost(failure) or f"No row is lost in this run; {impact}."
-    impact = f"{horizon[1][:1].upper()}{horizon[1][1:]}. {impact}" if horizon else impact
-    return {"code": "", "reported": "", **row, "impact": impact}
+    return {"code": "", "reported": "", **row, "impact": f"{horizon[1]}. {impact}" if horizon else impact}
 
 
 def issue_text(failure: StoredPlan) -> str:
@@ -61,15 +60,16 @@ def issue_text(failure: StoredPlan) -> str:
             script, language = script_of(failure)
         except UsageError as error:
             why = f"{error}. "
-    content = {
-        "failure": failure,
-        "told": told_of(failure),
-        "known": BY_ID,
-        "happened": _OWN.sub("", _HORIZON.sub("", failure.message, count=1)),
-        "steps": plan_sentences(failure.own_plan),
-        "why": why,
-        "language": language,
-        "configs": {name: value for name, value in options_of(failure).items() if _RELEVANT.search(name)},
-    }
-    text = render_script("issue.md.j2", **content, script=script)
-    return text if len(text) <= ISSUE_MAX else render_script("issue.md.j2", **content, script="")
+    options = options_of(failure) if failure.own_plan.shape else {}
+    return render_script(
+        "issue.md.j2",
+        failure=failure,
+        told=told_of(failure),
+        known=BY_ID,
+        happened=_OWN.sub("", _HORIZON.sub("", failure.message, count=1)),
+        steps=plan_sentences(failure.own_plan),
+        why=why,
+        language=language,
+        script=script if len(script) < SCRIPT_MAX else "",
+        configs={name: value for name, value in options.items() if _RELEVANT.search(name)},
+    )

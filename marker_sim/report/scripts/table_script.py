@@ -68,11 +68,8 @@ def script_of(failure: StoredPlan) -> tuple[str, str]:
 
 
 def options_of(failure: StoredPlan) -> dict[str, str]:
-    """Hudi's options in the runs of a failure."""
+    """Hudi's options in the runs of a failure of a table."""
     plan = failure.own_plan
-    if plan.shape is None:
-        batch = "hoodie.markers.timeline_server_based.batch."
-        return {f"{batch}num_threads": str(plan.num_threads), f"{batch}interval_ms": str(plan.interval_ms)}
     in_java = failure.sut.partition(":")[0] == HUDI_JAVA
     options = (java_options if in_java else hudi_options)(plan, _version(failure))
     return {name: value for name, value in options.items() if value != WRITE_KEY}
