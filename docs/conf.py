@@ -29,7 +29,8 @@ NAVIGATION = {
     ],
     "Reference": ["guarantees", "faults", "protocol", "report", "ci", "history", "glossary", "../CHANGELOG"],
     "Development": ["../CONTRIBUTING", "development", "architecture", "decisions", "../benchmarks/README"],
-    "Background": ["comparison", "honesty", "search", "mutants", "findings", "late-writes", "*"],
+    "Findings": ["findings", "findings/*", "benchmarks/*"],
+    "Background": ["comparison", "honesty", "search", "mutants", "late-writes", "*"],
 }
 
 project = "marker-sim"

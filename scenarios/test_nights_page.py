@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -11,8 +12,10 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from properties import tools
+from properties.cli.campaigns import history
 from properties.faces.campaign import Totals, name_of, write_summary
 from properties.faces.outcome import FIXED, VIOLATED, FailureRecord
+from properties.faces.report import lane_picture
 from scenarios.browser import Browser
 
 pytestmark = [tools.needs(tools.browser()), pytest.mark.volume]
@@ -29,9 +32,10 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 def _record(guarantee: str, cause: str, seed: int, message: str = "it broke") -> dict[str, Any]:
     where: dict[str, Any] = {"guarantee": guarantee, "mode": "timeline", "storage": "s3", "world": "server"}
-    return asdict(
-        FailureRecord(**where, seed=seed, message=message, text="", evidence=(), plan={}, shrunk=True, cause=cause)
-    )
+    picture = lane_picture(history(), (1, 3))._asdict()
+    about: dict[str, Any] = {"message": message, "text": "", "evidence": (), "plan": {}, "shrunk": True, "cause": cause}
+    record = asdict(FailureRecord(**where, **about, seed=seed))
+    return record | {"picture": json.loads(json.dumps(picture))}  # As the ledger has it.
 
 
 @pytest.fixture(scope="module")
@@ -95,9 +99,25 @@ def test_the_page_of_nights_shows_each_cause_with_its_nights_and_links_its_failu
     assert "night 1: 2 new" in bars and "night 3: 1 seen before" in bars and "night 4: 160 runs" in bars
     links = browser.run("[...document.querySelectorAll('article a')].map((each) => each.href)")
     assert len(links) == 2 and all(Path(unquote(urlsplit(link).path)).is_file() for link in links)
+    pictures = browser.run("[...document.querySelectorAll('article .lanes-of-run')].map((each) => each.textContent)")
+    assert len(pictures) == 2 and all("create" in each and "fault kill" in each for each in pictures), "of each cause"
     versions = browser.run("[...document.querySelectorAll('.versions thead th')].map((each) => each.firstChild?.data)")
     assert versions[1:] == ["hudi:1.0", "hudi:1.1"]
     assert browser.errors == []
+
+
+def test_the_table_of_nights_fits_the_page_and_its_columns_are_explained(browser: Browser, nights: Path) -> None:
+    for width in (1280, 390):
+        browser.open((nights / "summary.html").as_uri(), width=width, height=844)
+        right = browser.run(
+            "Math.max(...[...document.querySelectorAll('.nights td')].map((td) => td.getBoundingClientRect().right))"
+        )
+        assert right <= width, width
+    told = browser.run("[...document.querySelectorAll('.nights th')].map((each) => [each.textContent, each.title])")
+    meant = browser.run(
+        "[...document.querySelectorAll('dt')].map((each) => [each.textContent, each.nextSibling.textContent])"
+    )
+    assert told == meant and len(told) > 10 and all(title for _, title in told)
 
 
 def test_the_page_of_nights_keeps_hostile_names_as_text_and_fits_a_telephone(browser: Browser, nights: Path) -> None:

@@ -140,6 +140,42 @@ def test_verdict_cards_and_evidence_are_in_sight_without_scrolling(browser: Brow
     assert browser.run("document.documentElement.scrollHeight") < 4_000
 
 
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Where a report with 14 stories is, of which two need hostile input."""
+    made, (run, evidence) = campaign(), _lost(marker("a"))
+    shown = replace(changed(made.failures[0], evidence=evidence), history=run)
+    causes = [*(f"cause {n}" for n in range(12)), "no-text", "empty-name"]
+    failures = tuple(changed(shown, cause=cause, message=f"{'it is lost, ' * 20}{cause}") for cause in causes)
+    failures = tuple(replace(each, story=each.kind) for each in failures)
+    outcome = judge_campaign(replace(made, failures=failures), load_profile("reference"), None, Path("r"), ("verify",))
+    path = tmp_path_factory.mktemp("many") / "report.html"
+    path.write_text(render_page(outcome), encoding="utf-8")
+    return path.as_uri()
+
+
+def test_cards_of_a_dozen_causes_are_in_sight_with_their_words_and_hostile_ones_are_folded(
+    browser: Browser, many: str
+) -> None:
+    browser.errors.clear()
+    browser.open(many)
+    shown = browser.run(f"({IN_VIEW})('nav > .card')")
+    assert shown == [True] * 12
+    assert browser.run("document.querySelector('.told').getBoundingClientRect().top") < 440
+    words = browser.run(
+        "[...document.querySelectorAll('nav > .card')].map((each) => each.innerText.split('\\n').length)"
+    )
+    assert words == [2] * 12, "also the one that is chosen"
+    assert browser.run("document.querySelector('.cards summary').innerText").startswith("2 more causes by names")
+    assert browser.run("document.querySelector('.cards details').open") is False
+    browser.open(f"{many}#story-14")
+    assert "empty-name" in browser.run("document.querySelector('#story-14 strong').innerText")
+    for width in (1280, 390):
+        browser.open(many, width=width, height=844)
+        assert browser.run("document.documentElement.scrollWidth") == width
+    assert browser.errors == []
+
+
 def test_every_operation_is_a_bar_whose_outcome_is_not_told_by_colour_alone(browser: Browser, page: str) -> None:
     browser.open(page)
     bars = browser.run("[...document.querySelectorAll('#story-1 .bar')].map((each) => each.classList[1])")

@@ -15,8 +15,8 @@ from marker_sim.faults import Call, Fault, FaultKind, Site, Step
 from marker_sim.plan import SPELLINGS, Op, Plan, write_plan
 from marker_sim.targets import hudi
 from properties.faces.campaign import StoredPlan
-from properties.faces.cli import issue_text, main
-from properties.faces.report import server_script
+from properties.faces.cli import main
+from properties.faces.report import issue_text, server_script
 from properties.faces.targets import ServerOptions
 from properties.volume import CI_ONLY, volume
 from scenarios.correct_servers import starts as correct_servers
@@ -363,7 +363,7 @@ def test_a_report_is_handed_over_as_scripts_and_texts(tmp_path: Path, capsys: py
     assert code == 1 and said.splitlines()[-1].startswith("VIOLATED in "), said
     assert main(["replay", str(report / "plan.json"), "--markdown", str(tmp_path / "issue.md")]) == 0
     text = (tmp_path / "issue.md").read_text(encoding="utf-8")
-    assert "**Promised** (G" in text and SOURCE in text and "```python\n#!/usr/bin/env python3" in text
+    assert text.startswith("# A create is answered") and SOURCE in text and "```python\n#!/usr/bin/env python3" in text
     folder = tmp_path / "all"
     assert main(["replay", str(report), "--script", str(folder), "--all"]) in (0, 2)
     written = [folder] if folder.is_file() else sorted(folder.iterdir())

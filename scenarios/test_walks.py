@@ -49,6 +49,22 @@ def test_a_correct_server_keeps_its_promises_at_every_point_and_most_points_are_
     assert came.keys() <= {KEPT, NOT_MET} and came[KEPT] >= 0.8 * POINTS
 
 
+def test_a_campaign_begins_with_small_plans_and_runs_no_large_one_before_what_they_broke_was_made_small(
+    tmp_path: Path,
+) -> None:
+    with real_runs(tmp_path) as opened:
+        assert isinstance(opened, ServerPlans)
+        first = [opened.draw({}) for _ in range(opened.lanes)]
+        assert all(each is not None and each.walked and each.plan.entries < 20 for each in first)
+        assert all(op.kind != "hostile" for each in first if each for op in each.plan.ops)
+        opened._walked.spent_s = RUN_S  # The share that comes first is used up.
+        opened.reserve(0.5)
+        assert opened.draw({}) is opened.draw({}) is None, "something is to be made small"
+        opened.reserve(0.2)
+        later = opened.draw({})
+        assert later is not None and not later.walked
+
+
 @CI_ONLY
 def test_a_server_that_swallows_errors_is_found_at_the_calls_that_fail(tmp_path: Path) -> None:
     rows = walked(tmp_path, "swallows-failure")

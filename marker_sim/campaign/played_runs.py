@@ -46,6 +46,7 @@ class PlayedRuns(Keeper):
     def __init__(self, search: SearchState) -> None:
         super().__init__()
         self._search = search
+        self._at_once = search.request.runs is not None or search.request.stop_at_first  # No run after shrinking.
         self._number = 0
         self._begun = 0
         self._resumed = 0
@@ -87,22 +88,26 @@ class PlayedRuns(Keeper):
         """Whether runs go on after shrinking, which took less than was reserved."""
         request, before = self._search.request, self._resumed
         left = 1 - (time.monotonic() - self._search.began) / request.budget_s
-        if request.runs is not None or request.stop_at_first or left < AGAIN_LEAST or before == self._number:
+        if self._at_once or left < AGAIN_LEAST or before == self._number:
             return False
         self._resumed, self._reserved = self._number, AGAIN_SHARE * left
         self._runs.reserve(self._reserved)
         return True
 
     def shrink(self) -> None:
-        """Shrink the failures, those under no fault first; what a small plan also breaks is not shrunk separately."""
+        """Shrink the failures, those that are told first, and that take little time, before others; what a small plan
+        also breaks is not shrunk separately.
+        """
         search, request = self._search, self._search.request
         if not request.shrinking:
             return
         shrinker = PlayedShrinker(self._runs.again, request.profile, self._runs.at_once)
-        until = search.began + request.budget_s - CLOSING_S
+        share_s = (1 if self._at_once else max(self._reserved, SHRINK_SHARE)) * request.budget_s
+        until = min(search.began + request.budget_s, time.monotonic() + share_s) - CLOSING_S
         found = ((kind, broken) for kind, broken in search.found.items() if kind not in search.large)
         planned = [(kind, broken) for kind, broken in found if broken.plan is not None and search.shrinks(kind)]
-        left = [kind for kind, broken in sorted(planned, key=lambda each: each[1].breach.under != "none")]
+        planned.sort(key=lambda each: (each[1].hostile, each[0][0] in WAITING, each[1].breach.under != "none"))
+        left = [kind for kind, _ in planned]
         unseen: dict[Kind, str] = {}
         while left and time.monotonic() < until:
             kind = left.pop(0)

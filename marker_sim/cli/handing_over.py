@@ -17,20 +17,16 @@ from marker_sim.cli.output import say
 from marker_sim.cli.stored import failure_of_chaos, failures_at, stored_files
 from marker_sim.errors import EXIT_HOLDS, EXIT_USAGE, HarnessError, UsageError
 from marker_sim.faults import FAULT_CLASSES
-from marker_sim.judges.findings import split_impact
-from marker_sim.judges.guarantees import BY_ID
+from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.outcome.failure import SERVER
-from marker_sim.report.scripts.server_script import versions_of
+from marker_sim.report.scripts.issue import issue_text
 from marker_sim.report.scripts.table_script import script_of
-from marker_sim.report.scripts.writers_script import JUDGED, impact_of
-from marker_sim.report.words import in_context, plan_sentences, printable
+from marker_sim.report.steps import steps_of
 from marker_sim.report.write import write_text
 from marker_sim.targets.table import parse_target
 
-ISSUE_MAX = 65_000  # GitHub accepts up to 65,536 characters.
 ENDINGS = {"python": ".py", "java": ".java", "markdown": ".md"}
-AROUND = 1  # Events shown before and after the evidence.
 
 
 def hand_over(path: Path, sut: str | None, script: bool, every: bool, file: Path | None, others: Sequence[str]) -> int:
@@ -56,7 +52,7 @@ def hand_over(path: Path, sut: str | None, script: bool, every: bool, file: Path
     code, names = EXIT_HOLDS, set[str]()
     for stored in chosen.values():
         try:
-            described = failure_description(stored, sut)
+            described = failure_description(stored, sut, script)
             text, language = script_of(described) if script else (issue_text(described), "markdown")
         except UsageError as error:
             if len(chosen) == 1:
@@ -96,30 +92,36 @@ def _file_name(name: str, taken: set[str]) -> str:
     return found
 
 
-def failure_description(stored: StoredPlan, sut: str | None) -> StoredPlan:
-    """The failure with all that a script or a text states of it; UsageError for one that no script can show."""
+def failure_description(stored: StoredPlan, sut: str | None, script: bool = True) -> StoredPlan:
+    """The failure with all that a script or a text states of it; UsageError for one that cannot be written.
+
+    script: whether it is for a script, which shows failures of servers and jobs alone.
+    """
     system = sut or stored.sut
     target = parse_target(system)
     if stored.guarantee is None:
         raise UsageError(
             f"no file beside {stored.name} says which promise it breaks; give the report directory that it comes from"
         )
-    if stored.world != SERVER or target.can.plans:
+    served = stored.world == SERVER and not target.can.plans
+    if script and not served:
         raise UsageError(
-            f"{stored.name} was found with {stored.sut}, which is no server or job that a script can start; hand over"
-            " its code and the plan, which `marker-sim replay` runs"
+            f"{stored.name} was found with {stored.sut}, which is no server or job that a script can start;"
+            " scripts show failures of --sut http, of hudi:VERSION, of hudi-spark:VERSION and of hudi-java:VERSION;"
+            " --markdown writes a text with its plan"
         )
     if stored.plan is None:
-        raise UsageError(f"{stored.name} cannot be shown by a script: {stored.hint}")
-    if "start" not in target.can.refuses and (stored.server is None or not stored.server.start):
+        raise UsageError(f"{stored.name} cannot be shown by a {'script' if served else 'plan'}: {stored.hint}")
+    if served and "start" not in target.can.refuses and (stored.server is None or not stored.server.start):
         raise UsageError(
             f"no file beside {stored.name} says how the server is started; give the report directory that it comes from"
         )
     profile, plan = stored.profile or load_profile(target.can.profile), stored.plan
     promises = (profile.promise(stored.guarantee, plan.mode, plan.storage, under) for under in FAULT_CLASSES)
-    lines: tuple[str, ...] = ()
+    lines = stored.lines
     if stored.history is not None and stored.evidence:
-        lines = in_context(read_history(stored.history), stored.evidence, AROUND)
+        view = HistoryIndex(read_history(stored.history))
+        lines = tuple(f"{step.when:>10}  {step.text}" for step in steps_of(view, stored.evidence, stored.message))
     return replace(
         stored,
         sut=system,
@@ -127,44 +129,3 @@ def failure_description(stored: StoredPlan, sut: str | None) -> StoredPlan:
         source=next((promise.source for promise in promises if promise.promised), ""),
         version=(stored.version if system == stored.sut else "") or target.version,
     )
-
-
-def issue_text(failure: StoredPlan) -> str:
-    """The text as Markdown; where no script can run the plan, the reason stands in its place."""
-    known = BY_ID[failure.guarantee or ""]
-    shape = failure.own_plan.shape
-    impact, message = split_impact(failure.message)
-    seen = [f"**Seen:** {printable(message)}"] if message else []
-    if shape is not None and shape.writers and failure.guarantee in JUDGED:
-        title, impact = impact_of(failure)
-    else:
-        title = f"{failure.sut}: {known.slug} is broken{f': {printable(message)}' if message else ''}"
-        seen = []
-    lines = [
-        f"# {title}",
-        "",
-        *([f"**Impact:** {printable(impact)}"] if impact else ()),
-        *seen,
-        f"**Promised** ({known.id}): {known.sentence}",
-        f"**Written:** {failure.source or 'nowhere that is known'}",
-        f"**Versions:** {versions_of(failure)}",
-    ]
-    lines += [f"**How often:** {failure.often}"] if failure.often else []
-    lines += [f"**The same cause also breaks:** {', '.join(failure.also)}"] if failure.also else []
-    lines += ["", "## Steps", "", *(f"- {printable(sentence)}" for sentence in plan_sentences(failure.own_plan))]
-    if failure.lines:
-        lines += ["", "## What was seen", "", *_fenced("\n".join(failure.lines))]
-    lines += ["", "## A script that shows it", ""]
-    try:
-        script, language = script_of(failure)
-    except UsageError as error:
-        return "\n".join((*lines, f"{error}.", ""))
-    text = "\n".join((*lines, *_fenced(script.rstrip("\n"), language), ""))
-    if len(text) > ISSUE_MAX:
-        return "\n".join((*lines, "It is long; attach what `marker-sim replay --script` writes.", ""))
-    return text
-
-
-def _fenced(text: str, language: str = "") -> tuple[str, str, str]:
-    fence = "```" if "```" not in text else "`````"
-    return f"{fence}{language}", text, fence

@@ -84,8 +84,9 @@ def _finding_at(path: Path) -> StoredPlan | None:
     lacks = [name for name in ("guarantee", "sut") if not isinstance(raw.get(name), str)]
     if lacks:
         raise UsageError(f"{path} is no whole finding: {lacks[0]!r} is missing or wrong; give a report or a plan")
-    plan, also = Plan.from_dict(raw["plan"], f"the plan in {path}"), tuple(raw.get("also", ()))
-    return StoredPlan.parse(raw, f", {path.name}", plan=plan, also=also, world=SERVER, server=ServerOptions())
+    own = {"plan": Plan.from_dict(raw["plan"], f"the plan in {path}"), "world": SERVER, "server": ServerOptions()}
+    own |= {"also": tuple(raw.get("also", ())), "lines": tuple(raw.get("transcript", ()))}
+    return StoredPlan.parse(raw, f", {path.name}", **own)
 
 
 def _failures_in_report(directory: Path) -> tuple[StoredPlan, ...]:

@@ -19,7 +19,7 @@ from marker_sim.report.pictures.picture import lane_picture
 from marker_sim.report.table import as_text, print_outcome
 from marker_sim.report.templates import render
 from marker_sim.report.verdict import VerdictOutcome, judge_campaign
-from marker_sim.report.words import in_context, plan_sentences, printable
+from marker_sim.report.words import event_lines, plan_sentences, printable
 from marker_sim.report.write import write_outcome
 from marker_sim.targets.target import CampaignRequest
 
@@ -55,7 +55,7 @@ class Defect:
     @property
     def evidence_lines(self) -> tuple[str, ...]:
         """The events that prove it as lines, "[3] 0.0 ms  executor-1#1 invoke create t/002 a.marker.CREATE"."""
-        return in_context(self.history, self.evidence, around=0)
+        return event_lines(self.history, self.evidence)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -234,17 +234,17 @@ class Causes:
             return "glued"
         return "garbled" if strangers.intersection(_in_other_encodings(name)) else ""
 
-    def put_failed(self, path: str | None, low: int, high: int) -> bool:
-        """Whether storage failed between two events, in a directory or everywhere; path: None for any."""
-        return any(
-            fault.storage
-            and fault.kind not in HARMLESS
-            and fault.begin <= high
-            and low <= fault.end
+    def put_failed(self, path: str | None, low: int, high: int) -> int:
+        """The first failure of storage between two events, in a directory (None: in any) or everywhere; 0 for none."""
+        found = (
+            fault.begin
+            for fault in self._view.faults
+            if (fault.storage and fault.kind not in HARMLESS)
+            and (fault.begin <= high and low <= fault.end)
             and not (fault.path or "").endswith("/")  # A listing failed.
             and (path is None or not fault.path or f"{fault.path}/".startswith(f"{path}/"))
-            for fault in self._view.faults
         )
+        return min(found, default=0)
 
     def _own_put_failed(self, directory: Directory, call: RecordedCall) -> bool:
         """Whether storage failed during a name's creates; faults of one client's storage count only for its creates."""
@@ -252,7 +252,7 @@ class Causes:
         since = min(c.invoke for c in asked)
         clients = {view.events[c.invoke].process for c in asked if c.life == NO_LIFE}
         failed = {f.process for f in view.faults if f.storage and since <= f.end and f.begin <= call.done}
-        return self.put_failed(directory.path, since, call.done) and (not clients or not clients.isdisjoint(failed))
+        return self.put_failed(directory.path, since, call.done) > 0 and not (clients and clients.isdisjoint(failed))
 
     def cut(self, path: str, at: int, name: str = "", ever: bool = False) -> bool:
         """Whether a marker file of a directory is empty, ends within a line, or lost its last lines, at an event.
@@ -278,7 +278,7 @@ class Causes:
         """Whether a kill or a storage failure may be why a file is as it was written, or seen, at `high`."""
         view = self._view
         if view.reads:
-            return view.killed(low, high) is not None or self.put_failed(path, low, high)
+            return view.killed(low, high) is not None or self.put_failed(path, low, high) > 0
         writer, written = view.events[high].process, view.events[high].path or ""
         until = next((when for when, _ in self._versions(path)[written] if when > high), view.end)
         parts = written, checksum_file(written)

@@ -15,6 +15,7 @@ from marker_sim.judges.findings import UNEXPLAINED, Breach, Finding, by_number, 
 from marker_sim.judges.promises.profiles import Profile
 from marker_sim.judges.violations import violation
 from marker_sim.plan import Plan
+from marker_sim.unusual_names import KEPT
 
 if TYPE_CHECKING:
     from marker_sim.outcome.curve import LikelihoodCurve
@@ -25,8 +26,10 @@ FIXED = "fixed"
 NOT_REPRODUCED = "not-reproduced"
 CANNOT_RUN = "cannot-run"
 LEFT_OUT = "left-out"
-# The guarantee of hostile requests, whose failures never represent a story that breaks another guarantee.
+# The guarantee of hostile requests, and the causes that are about them; such failures never represent a story that
+# breaks another guarantee.
 HOSTILE = "G12"
+HOSTILE_CAUSES = ("split-at-line-break", "split-at-carriage-return", "no-text", "empty-name")
 NO_TIME = "there was no time left"
 INTERRUPTED = "it was interrupted"
 NONE_SMALLER = "no smaller plan was found that breaks it"
@@ -105,22 +108,28 @@ class Failure:
         return self.plan
 
     @property
-    def rank(self) -> tuple[bool, bool, bool, bool, int]:
-        """The order in which failures represent their story, lowest first.
+    def hostile(self) -> bool:
+        """Whether it needs input that no client of Hudi sends; of a large plan the cause says it."""
+        ops = self.own_plan.ops if self.entries_before else ()
+        needs = any(op.kind == "hostile" or op.spelled or op.name in KEPT for op in ops)
+        return needs or self.guarantee == HOSTILE or self.kind.cause in HOSTILE_CAUSES
 
-        Shrunk, with ordinary names, without the kit's own requests at the end of each run, without faults, with a small
-        plan.
+    @property
+    def order(self) -> tuple[bool, bool, int]:
+        """The order in which stories are told, by their first failures: those that clients of Hudi can meet, without
+        the kit's own requests at the end of each run, by a small plan.
         """
         events = self.history.events
         probe = next((e.index for e in events if e.operation == "phase" and e.value == "probe"), len(events))
         probed = any(events[n].kind == "invoke" for n in self.evidence if probe < n < len(events))
-        return (
-            bool(self.large) and not self.entries_before,
-            self.guarantee == HOSTILE,
-            probed,
-            self.plan is None or bool(self.plan.faults),
-            self.entries,
-        )
+        return self.hostile, probed, self.entries
+
+    @property
+    def rank(self) -> tuple[bool, bool, bool, bool, int]:
+        """The order in which failures represent their story, lowest first: shrunk, as of `order`, without faults."""
+        hostile, probed, entries = self.order
+        large = bool(self.large) and not self.entries_before
+        return large, hostile, probed, self.plan is None or bool(self.plan.faults), entries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +152,7 @@ class FailureRecord:
     status: of the last replay, "" before there was one; "violated" when it occurred again since.
     server: how a foreign server is started, as `ServerOptions`; empty for other systems.
     also: as of `Failure`, sorted; empty in files of older versions.
+    picture: of the run of a small plan, as `LanePicture`; empty for others.
     """
 
     guarantee: str
@@ -172,12 +182,18 @@ class FailureRecord:
     fixed: str = ""
     server: dict[str, Any] = field(default_factory=dict)
     also: tuple[str, ...] = ()
+    picture: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def place(self) -> str:
+        """The guarantee and where it was broken."""
+        return self.kind.place
 
     @property
     def rank(self) -> tuple[bool, bool, bool, bool, int]:
         """The order of `Failure.rank`; a plan without entries counts as one that breaks by the kit's own requests."""
-        faulty = bool(self.plan.get("faults"))
-        return not self.shrunk, self.guarantee == HOSTILE, not self.entries, faulty, self.entries
+        hostile, faulty = self.guarantee == HOSTILE or self.cause in HOSTILE_CAUSES, bool(self.plan.get("faults"))
+        return not self.shrunk, hostile, not self.entries, faulty, self.entries
 
     @property
     def kind(self) -> Kind:

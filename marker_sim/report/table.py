@@ -23,7 +23,7 @@ from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.outcome.failure import Failure, breaks_besides
 from marker_sim.report.notes import comparison_lines, notes, under_text, walk_line, walk_share
 from marker_sim.report.verdict import VerdictOutcome
-from marker_sim.report.words import brief, clipped, counted, in_context, plan_sentences, printable
+from marker_sim.report.words import brief, clipped, counted, event_lines, plan_sentences, printable
 
 STORIES_TOLD_MAX = 3  # As a block.
 STORIES_SHOWN_MAX = 9  # As a block or a line.
@@ -129,7 +129,7 @@ def print_outcome(
     verdict = (outcome.verdict, STYLES[outcome.verdict])
     _say(console, verdict, f": {outcome.headline}")
     for number, story in enumerate(stories):
-        if verbose or number < STORIES_TOLD_MAX:
+        if verbose or number < (1 if story[0].hostile else STORIES_TOLD_MAX):
             console.print()
             print_failure(outcome, story, console, verbose, stored)
         elif number < STORIES_SHOWN_MAX:
@@ -175,7 +175,7 @@ def print_failure(
     _say(console, (title(failure), STYLES["violated"]), f": {BY_ID[failure.guarantee].sentence}")
     lines = [brief(message), breaks_besides(story)]
     if verbose:
-        events = in_context(failure.history, failure.evidence, around=0)
+        events = event_lines(failure.history, failure.evidence)
         lines += ["evidence:", *(f"  {line}" for line in events)]
     if failure.plan is not None:
         entries = f"{failure.entries} entr{'y' if failure.entries == 1 else 'ies'}"

@@ -281,12 +281,14 @@ def _explained(found: Differences, failures: Iterable[Failure]) -> Differences:
 
 
 def _ordered(failures: Iterable[Failure], differences: Differences | None) -> tuple[Failure, ...]:
-    """The failures, those that a baseline does not know and those that represent a story first: they are shown."""
+    """The failures, those that a baseline does not know and those that represent a story first: they are shown, in
+    their order.
+    """
     found = tuple(failures)
     told = {story[0].kind for story in stories(found)}
     unexpected = differences.unexpected if differences else ()
     new = {known.kind for known in unexpected}
-    return tuple(sorted(found, key=lambda each: (each.kind not in new, each.kind not in told)))
+    return tuple(sorted(found, key=lambda each: (each.kind not in new, each.kind not in told, each.order)))
 
 
 def as_stored(failure: Failure) -> dict[str, Any]:

@@ -237,7 +237,6 @@ def clipped(text: str, most: int) -> str:
     return shown if len(shown) <= most else f"{shown[: most - 1]}…"
 
 
-def in_context(history: History, evidence: tuple[int, ...], around: int) -> tuple[str, ...]:
-    """The evidence and up to `around` events on both sides of each as lines, in order and without repetition."""
-    wanted = {index + offset for index in evidence for offset in range(-around, around + 1)}
-    return tuple(printable(format_event(event)) for event in history.events if event.index in wanted)
+def event_lines(history: History, evidence: tuple[int, ...]) -> tuple[str, ...]:
+    """The evidence as lines, in order and without repetition."""
+    return tuple(printable(format_event(event)) for event in history.events if event.index in evidence)

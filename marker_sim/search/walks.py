@@ -39,6 +39,7 @@ SECOND_MS = 250  # When a second client asks, where a change fails.
 # How many times less often they come: what differs little from a death after the call before, or an error; reads.
 OF_OPERATIONS = 0.65  # The power for deaths and for failures of an operation; writes have five kinds of failures.
 LATER, READS_LATER = dict.fromkeys(("death before", "disk full"), 3), 1.5
+FIRST = 6  # Deaths that come before all else: none of them makes requests wait, and what they break is quick to show.
 BASES = ("whole life", "after a restart", "while starting after a death", "pairs: while starting after each death")
 STARTING, PAIRS = 2, 3
 
@@ -47,7 +48,8 @@ STARTING, PAIRS = 2, 3
 class Walk(CallWalk):
     """The points of one walk of a server in the order in which they are tried, which a seed draws.
 
-    The next plan may be asked for while others run; none is given while a workload is being numbered.
+    The next plan may be asked for while others run. While a workload is being numbered, plans are given that need no
+    number; there are few.
     """
 
     storage: str
@@ -57,14 +59,18 @@ class Walk(CallWalk):
     _bases: list[Plan] = field(default_factory=list)
     _numbered: int = 0
     _going: dict[Plan, WalkPoint | None] = field(default_factory=dict)
+    _ahead: list[Plan] = field(default_factory=list)
     _silent: set[Hashable] = field(default_factory=set)  # Kinds of calls after which requests were awaited in vain.
 
     def next(self) -> Plan | None:
         """The plan of the next run; None when all were given, or while the calls of a workload are not known."""
         if None in self._going.values():
-            return None
+            return self._ahead.pop() if self._ahead else None
         if not self._bases:
             self._bases.append(workload(self.storage, self.threads, self.interval_ms, self.seed))
+            few = replace(self._bases[0], directories=(WRITTEN,), ops=self._bases[0].ops[1:4])  # Three creates.
+            deaths = (Fault.of(FaultKind.KILL, "server", Site("server: reply", number)) for number in (3, 1, 2))
+            self._ahead = [replace(few, faults=(death,)) for death in deaths]
         point = None
         if self._numbered == len(self._bases) and (point := self.pop()) is None:
             return None
@@ -73,12 +79,12 @@ class Walk(CallWalk):
         return plan
 
     def point(self, plan: Plan) -> WalkPoint | None:
-        """The point of a plan that was given and not taken in so far; None for one that numbers the calls."""
-        return self._going[plan]
+        """The point of a plan that was given and not taken in so far; None for one without a numbered call."""
+        return self._going.get(plan)
 
     def patient(self, plan: Plan) -> bool:
         """Whether requests of a plan that was given are awaited: not after a kind of call that broke G6 already."""
-        point = self._going[plan]
+        point = self._going.get(plan)
         return point is None or point.kind not in self._silent
 
     def took(
@@ -89,6 +95,8 @@ class Walk(CallWalk):
         struck: whether the last fault happened, in a run that was judged. broken: the guarantees that the run broke.
         hung: whether requests hung and were not awaited.
         """
+        if plan not in self._going:
+            return
         point = self._going.pop(plan)
         if point is None:
             self._number(tuple(calls))
@@ -128,7 +136,9 @@ class Walk(CallWalk):
         ]
         self.add(own, _alike, made)
         random.Random(f"walk/1/{self.seed}").shuffle(self._left)
-        self._left = in_order(self._left)[::-1]
+        ordered = in_order(self._left)
+        opening = [] if base else [point for point in ordered if point.fault.kind.row.kills][:FIRST]
+        self._left = [*opening, *(point for point in ordered if point not in opening)][::-1]
         changing = [trigger for call, trigger in found if call.operation in changes]
         if not base and changing:
             death = Fault.of(FaultKind.KILL, "server", changing[len(changing) // 2]._replace(when="after"))

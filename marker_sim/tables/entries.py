@@ -127,7 +127,7 @@ def facts_of(entry: Entry | TableEntry, content: bytes | Mapping[str, Any]) -> t
 
 def why_malformed(error: Exception) -> str:
     """Why a record cannot be read, as the end of a sentence."""
-    return f"it has no {error}" if isinstance(error, KeyError) else f"{type(error).__name__}: {error}"
+    return f"it has no {error}" if isinstance(error, KeyError) else str(error) or "it ends too early"
 
 
 def has_plan(entry: Entry | TableEntry) -> bool:

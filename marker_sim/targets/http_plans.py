@@ -44,13 +44,14 @@ CLOSING_S = 1.0
 AT_A_TIME = 2
 PLANS_MIN = 30  # As many have time for what decides, and for a walk.
 FIRST_S = 5.0  # Estimated time of a plan until one has ended.
-EVERY, HOSTILE_AT = 6, 1  # One plan of EVERY is hostile, with this number.
+EVERY, HOSTILE_AT = 6, 3  # One plan of EVERY is hostile: not the first, whose failures are shown.
 THEMES: dict[int, Theme] = {2: "confined", 4: "two servers"}  # Of EVERY plans; in the others servers die.
 # A private format may have no file in a marker directory, so a full disk has to refuse its writes.
-NAMELESS: dict[int, Theme] = {**THEMES, 3: "full disk"}
+NAMELESS: dict[int, Theme] = {**THEMES, 1: "full disk"}
 WIRES_EVERY, WIRES_AT = 12, {WIRE: 5, STORAGE_WIRE: 6}  # Plans with faults of connections, if possible.
 POWER_EVERY, POWER_AT = 3, 2  # Plans that are about losses of power, where these are promised, beside the others.
 WALK_SHARE, WALK_SHARE_MET = 0.15, 0.6  # Of the time: until plans met all that decides, and then.
+WALK_FIRST_S = 80.0  # The walk's share of so much comes first: its plans are small, and so is what they break.
 RUN_S, RUN_SHARE = 25.0, 0.25  # The limit of a plan, which servers that never answer reach.
 # The conditions, measured in histories, that plans must meet before a guarantee holds.
 PLANS_DECIDE = {
@@ -189,6 +190,7 @@ class ServerPlans:
         quick = min(batches.threads), min(batches.intervals_ms)
         self._power = loses_power(request)
         self._walk = Walk(request.storage, *quick, request.seed, power=self._power)
+        self._opening = True
         self._slots: LifoQueue[ServerSlot] = LifoQueue()
         for number in range(max(self.lanes, at_once)):
             self._slots.put(ServerSlot(f"p{number}", system, fleet))
@@ -197,6 +199,9 @@ class ServerPlans:
         """The next plan, None when none fits into the budget; the first always does."""
         walked = self._walks(reached) and self._fits(self._walked)
         plan = self._walk.next() if walked else None
+        if self._opening and plan is None and self._until < self._deadline:
+            return None  # What the walk found is made small before large plans.
+        self._opening &= plan is not None
         if plan is None:
             if self._plans.drawn and not self._fits(self._plans) and not self._fits_if_small(reached):
                 return None
@@ -230,10 +235,9 @@ class ServerPlans:
 
     def _walks(self, reached: Mapping[str, int]) -> bool:
         """Whether the walk goes on, which needs storage whose calls are seen."""
-        if not self._plans.drawn or self._request.server.endpoint is not None:
-            return False
-        spent_s = self._plans.spent_s + self._walked.spent_s
-        return self._walked.spent_s <= (WALK_SHARE if self._missing(reached) else WALK_SHARE_MET) * spent_s
+        spent_s = max(self._plans.spent_s + self._walked.spent_s, min(WALK_FIRST_S, 2 * self._request.budget_s))
+        share = WALK_SHARE if self._missing(reached) else WALK_SHARE_MET
+        return self._request.server.endpoint is None and self._walked.spent_s <= share * spent_s
 
     def _missing(self, reached: Mapping[str, int]) -> list[str]:
         """What decides and was not met in any plan so far."""
@@ -269,7 +273,8 @@ class ServerPlans:
 
     def reserve(self, share: float) -> None:
         """Reserve a share of the budget for shrinking: no plan begins in its last part."""
-        self._until = self._deadline - share * self._request.budget_s
+        before, self._until = self._until, self._deadline - share * self._request.budget_s
+        self._opening &= self._until <= before  # More time comes after shrinking.
 
     def took(self, drawn: NumberedPlan, played: PlayedPlan, broken: Collection[Kind]) -> None:
         """Take in that a run has ended."""

@@ -23,7 +23,7 @@ from rich.console import Console
 from marker_sim.errors import HarnessError
 from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.history import Event, History, read_jsonl
-from marker_sim.plan import Plan, read_plan
+from marker_sim.plan import Op, Plan, read_plan
 from marker_sim.report import write as writing
 from properties.cli.campaigns import MARKER, PLAN, campaign, changed, history
 from properties.faces.judges import BY_ID, Breach, Finding, Known, VerdictRow, load_profile
@@ -250,6 +250,26 @@ def test_the_plainest_small_plan_leads_its_story_and_the_report() -> None:
     assert [each.kind.storage for each in stories(found)[0]] == ["c", "b", "a", "d"]
     outcome = judge_campaign(replace(made, failures=tuple(found)), REFERENCE, None, Path("report"), ARGV)
     assert outcome.failures[0].kind.storage == "c", "plan.json is its plan"
+
+
+@pytest.mark.parametrize("how", ["a hostile request", "a spelled directory", "a name of no marker", "its cause"])
+def test_what_needs_input_that_no_client_of_hudi_sends_is_told_last_and_in_one_line(how: str) -> None:
+    made, out = campaign(), StringIO()
+    op = {
+        "a hostile request": Op(actor="executor-0", kind="hostile", name="line\nbreak"),
+        "a spelled directory": replace(PLAN.ops[0], spelled="double-slash"),
+        "a name of no marker": replace(PLAN.ops[0], name="no-suffix.parquet"),
+    }.get(how, PLAN.ops[0])
+    usual = replace(made.failures[0], plan=replace(PLAN, ops=PLAN.ops * 9))
+    cause = "split-at-line-break" if how == "its cause" else "other"
+    hostile = replace(changed(usual, "G4", cause, message="a name is split"), plan=replace(PLAN, ops=(op,)))
+    failures = tuple(replace(each, story=each.kind) for each in (hostile, usual))
+    outcome = judge_campaign(replace(made, failures=failures), REFERENCE, None, Path("report"), ARGV)
+    assert [each.guarantee for each in outcome.failures] == ["G1", "G4"], "a smaller plan does not come first"
+    print_outcome(outcome, Console(file=out, width=140), "")
+    assert "G4 exact-set in timeline mode on s3: a name is split" in out.getvalue().splitlines()
+    large = replace(hostile, entries_before=0)
+    assert large.hostile == (how == "its cause"), "what a large plan needs is not known"
 
 
 @pytest.mark.parametrize(

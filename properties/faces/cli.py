@@ -2,7 +2,7 @@
 
 from marker_sim.cli.app import COMMANDS, PAGES, TOP, build_app, main
 from marker_sim.cli.doctor import Check
-from marker_sim.cli.handing_over import failure_description, issue_text
+from marker_sim.cli.handing_over import failure_description
 from marker_sim.cli.judge import read_history
 from marker_sim.cli.output import Progress
 from marker_sim.cli.replay import Wanted, run_again

@@ -70,8 +70,9 @@ def test_scripts_are_in_python_and_java_and_know_no_number_of_a_system_call() ->
     templates = sorted(path.name for path in scripts.iterdir() if path.suffix == ".j2")
     of_writers = ["writers_script.java.j2", "writers_script.py.j2"]
     of_tables = ["table.java.j2", "table_script.java.j2", "table_script.py.j2"]
-    assert templates == ["door.j2", "server_script.py.j2", *of_tables, *of_writers]
-    assert {path.suffix for path in scripts.iterdir() if path.is_file()} == {".j2", ".py"}
+    assert templates == ["door.j2", "issue.md.j2", "server_script.py.j2", *of_tables, *of_writers]
+    others = {path.name for path in scripts.iterdir() if path.is_file() and path.suffix not in (".j2", ".py")}
+    assert others == {"issue.toml"}
     architecture = re.compile("0xC000003E", re.IGNORECASE)  # Of x86-64, in the data of a filter.
     found = [
         path for path in (*PACKAGE.rglob("*.py"), *scripts.glob("*.j2")) if architecture.search(path.read_text("utf-8"))

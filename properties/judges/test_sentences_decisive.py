@@ -24,7 +24,7 @@ def test_a_request_without_an_answer_says_whom_its_server_answered(other: str) -
     made.wait(3 * BOUND_MS)
     made.end(asked, "info", error="no answer before the deadline")
     what = {
-        "answered": f"answered another request at event {since}",
+        "answered": f"answered others meanwhile, the last one at event {since}",
         "silent": f"server#1 answered nothing after event {before}",
         "nobody": "server#1 answered nothing since its start",
         "died": f"a part of server#1 ended at event {died}: KeyError('a')",

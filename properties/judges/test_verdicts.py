@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import re
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -20,7 +19,6 @@ from marker_sim.judges.baselines.baseline import (
     compare,
     load_baseline,
     parse_baseline,
-    shipped_baselines,
 )
 from marker_sim.judges.guarantees import ALL, GUARANTEES, parse_guarantees
 from marker_sim.judges.promises.profiles import SHIPPED, load_profile, parse_profile
@@ -309,28 +307,6 @@ def test_a_version_that_mends_one_of_two_defects_under_one_guarantee_makes_that_
     assert stale(glues=False, cuts=True) == {glued}
     assert stale(glues=True, cuts=False) == {cut}
     assert stale(glues=False, cuts=False) == {glued, cut}
-
-
-def test_each_shipped_baseline_can_be_named_and_tells_where_its_entries_are_reproduced() -> None:
-    stories = (Path(__file__).parents[2] / "docs" / "findings.md").read_text(encoding="utf-8")
-    anchors = {_anchor(line) for line in stories.splitlines() if line.startswith("## ")}
-    shipped = shipped_baselines()
-    for name in shipped:
-        baseline = load_baseline(name)
-        assert baseline
-        for known in baseline:
-            page, _, anchor = known.story.partition("#")
-            assert page == "docs/findings.md" and anchor in anchors, (name, known)
-            assert known.storage == name.rsplit("-", 1)[1]
-            assert load_profile("hudi").promise(known.guarantee, known.mode, known.storage, known.under).promised
-    with pytest.raises(UsageError, match=r"give the path of a JSON file or one of .*hudi-1\.0\.2-s3"):
-        load_baseline("hudi-0.1.0-s3")
-
-
-def _anchor(heading: str) -> str:
-    """As GitHub makes it of a heading."""
-    words = heading.removeprefix("## ").lower()
-    return re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ import pytest
 from marker_sim.errors import UsageError
 from marker_sim.faults import Call, Fault, FaultKind
 from properties.faces.campaign import StoredPlan
-from properties.faces.cli import issue_text
-from properties.faces.report import script_of
+from properties.faces.report import issue_text, script_of
 from properties.faces.search import fates_of
 from properties.faces.targets import ServerOptions, table_of
 from properties.faces.worlds import (

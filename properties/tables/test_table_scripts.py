@@ -20,8 +20,7 @@ from marker_sim.plan import Plan
 from marker_sim.report.scripts.table_script import _kill
 from marker_sim.worlds.spark.hudi.steps import PHASES
 from properties.faces.campaign import StoredPlan
-from properties.faces.cli import issue_text
-from properties.faces.report import script_of
+from properties.faces.report import issue_text, script_of
 from properties.faces.targets import ServerOptions
 from properties.faces.worlds import Choices, draw_table, executor_troubles, refused, shape_of, with_steps
 

@@ -22,8 +22,8 @@ from marker_sim.errors import UsageError
 from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.plan import Plan, Task, Write
 from properties.faces.campaign import StoredPlan
-from properties.faces.cli import BY_PROCESSES, NOT_BY_PROCESSES, NOT_PLAYED, confirm_by_script, issue_text
-from properties.faces.report import impact_of, script_of
+from properties.faces.cli import BY_PROCESSES, NOT_BY_PROCESSES, NOT_PLAYED, confirm_by_script
+from properties.faces.report import issue_text, script_of, told_of
 from properties.faces.targets import HEARTBEAT_OVER_MS, ROLLS, WRITERS_SHAPE, ServerOptions
 
 GROUP = Write(tasks=(Task(partition="p0", group="a"),))
@@ -194,19 +194,18 @@ def test_a_refusal_is_real_only_when_another_writer_wants_the_same_group(tmp_pat
 )  # fmt: skip
 def test_a_text_for_a_tracker_begins_with_the_impact_under_a_short_title(guarantee: str, message: str) -> None:
     failure = told(guarantee, paused(HEARTBEAT_OVER_MS), also=(), message=message)
-    title, impact = impact_of(failure)
-    text = issue_text(failure)
-    assert len(title) <= 80 and not re.search(r"G\d\d|marker|kit|hudi-java", title)
-    assert text.startswith(f"# {title}\n\n**Impact:** {impact}\n") and "```python" in text
-    assert ("loses the rows" in impact) == (guarantee == "G24"), "only where rows were lost"
-    assert guarantee != "G24" or "a.p0.writer-1" in impact
-    assert "loses the rows" in impact_of(replace(failure, also=("G24",)))[1]
+    said, text = told_of(failure), issue_text(failure)
+    assert len(said["title"]) <= 80 and not re.search(r"G\d\d|marker-sim|kit|hudi-java", said["title"])
+    assert text.startswith(f"# {said['title']}\n\n**Impact:** {said['impact']}\n") and "```python" in text
+    assert ("loses the rows" in said["impact"]) == (guarantee == "G24"), "only where rows were lost"
+    assert guarantee != "G24" or "a.p0.writer-1" in said["impact"]
+    assert "loses the rows" in told_of(replace(failure, also=("G24",)))["impact"]
 
 
 def test_rows_that_are_lost_without_a_late_writer_are_of_either_one_and_of_no_rollback() -> None:
-    title, impact = impact_of(told("G24", paused(1_000)))
-    assert len(title) <= 80 and "rollback" not in title
-    assert "a.p0.writer-1, b.p0.writer-2 below" in impact and "writer-3" not in impact, "that one only rolls back"
+    said = told_of(told("G24", paused(1_000)))
+    assert len(said["title"]) <= 80 and "rollback" not in said["title"]
+    assert "a.p0.writer-1, b.p0.writer-2 below" in said["impact"] and "writer-3" not in said["impact"]
 
 
 # In the place of Java: the first process writes and reads, each other one says that it has come to its stop.

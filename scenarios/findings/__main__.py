@@ -22,7 +22,7 @@ from pathlib import Path
 
 from marker_sim.errors import UsageError
 from properties.faces.report import script_of, write_text
-from scenarios.findings.document import DOCS, differences, documents
+from scenarios.findings.document import DOCS, differences, documents, texts
 from scenarios.findings.stored_finding import ScriptRun, StoredFinding, read_findings, steps_digest, write_finding
 from scenarios.findings.taking import Found, counted, taken
 from scenarios.plain_shell import (
@@ -94,7 +94,7 @@ def _done(asked: argparse.Namespace) -> int:
                 continue
             stored[name] = _ran(stored[name], sut, storage, asked.tries)
             write_finding(stored[name])
-    for name, text in documents(tuple(stored.values()), (DOCS / "findings.md").read_text(encoding="utf-8")).items():
+    for name, text in documents(tuple(stored.values()), texts()).items():
         write_text(DOCS / name, text)
     return 0
 

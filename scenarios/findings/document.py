@@ -1,18 +1,19 @@
-"""The parts of docs/findings.md that follow from stored findings, and the text for a tracker of one of them.
+"""The parts of documents that follow from stored findings, and the text for a tracker of one of them.
 
 Every part stands between two comments, and a command alone changes it; the prose around it is written by hand.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from marker_sim.errors import UsageError
 from marker_sim.plan import Plan
-from properties.faces.cli import issue_text
-from properties.faces.report import plan_sentences, printable
+from properties.faces.report import issue_text, plan_sentences, printable
 from scenarios.findings.stored_finding import ScriptRun, StoredFinding
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -24,27 +25,43 @@ SENTENCES = 12  # Of a plan.
 _PART = re.compile(r"<!-- script: (\S+) -->\n.*?<!-- end of script -->", re.DOTALL)
 
 
-def documents(stored: Sequence[StoredFinding], findings_md: str) -> dict[str, str]:
+def texts(docs: Path = DOCS) -> dict[str, str]:
+    """The documents with parts of findings, by their names in docs: findings.md, a page for each, and their figures."""
+    files = (docs / "findings.md", *sorted(docs.glob("findings/*.md")), *sorted(docs.glob("benchmarks/*.md")))
+    return {file.relative_to(docs).as_posix(): file.read_text(encoding="utf-8") for file in files if file.is_file()}
+
+
+def documents(stored: Sequence[StoredFinding], written: Mapping[str, str]) -> dict[str, str]:
     """Names of files in docs with their text, as the stored findings have it.
 
-    findings_md: docs/findings.md, of which the prose is kept. UsageError where a part or a finding has no partner.
+    written: as `texts` has it; the prose is kept. UsageError where a part or a finding has no partner.
     """
-    titles = {_anchor(title): title for title in re.findall(r"^## (.*)$", findings_md, re.MULTILINE)}
-    parts = {each.name: _story(each) for each in stored} | {TABLE: _table(stored, titles)}
-    there = _PART.findall(findings_md)
-    for name in sorted({*parts} ^ {*there}):
+    places = {
+        _anchor(title): (title, name if name.startswith("findings/") else f"{name}#{_anchor(title)}")
+        for name, text in written.items()
+        for title in re.findall(r"^##? (.*)$", text, re.MULTILINE)
+    }
+    there = [part for text in written.values() for part in _PART.findall(text)]
+    for name in sorted({*(each.name for each in stored), TABLE} ^ {*there}):
+        has = name in there
         raise UsageError(
-            f"docs/findings.md has {'no' if name in parts else 'a'} part {name!r} and there is"
-            f" {'a' if name in parts else 'no'} stored finding of that name; write both or none"
+            f"docs has {'a' if has else 'no'} part {name!r} and there is {'no' if has else 'a'} stored finding of that"
+            " name; write both or none"
         )
-    text = _PART.sub(lambda part: f"<!-- script: {part[1]} -->\n{parts[part[1]]}\n<!-- end of script -->", findings_md)
-    tracked = next((each for each in stored if each.name == TRACKED), None)
-    return {"findings.md": text} | ({TRACKER: issue_text(tracked.told)} if tracked and tracked.plan else {})
+    made = {each.name: each for each in stored}
+
+    def filled(file: str, part: re.Match[str]) -> str:
+        own = _table(stored, places, file) if part[1] == TABLE else _story(made[part[1]], "../" * (file.count("/") + 1))
+        return f"<!-- script: {part[1]} -->\n{own}\n<!-- end of script -->"
+
+    found = {file: _PART.sub(partial(filled, file), text) for file, text in written.items()}
+    tracked = made.get(TRACKED)
+    return found | ({TRACKER: issue_text(tracked.told)} if tracked and tracked.plan else {})
 
 
 def differences(stored: Sequence[StoredFinding], docs: Path = DOCS) -> Iterator[str]:
     """A sentence for each document that says something else than the stored findings, and each script that changed."""
-    for name, text in documents(stored, (docs / "findings.md").read_text(encoding="utf-8")).items():
+    for name, text in documents(stored, texts(docs)).items():
         file = docs / name
         if not file.is_file() or file.read_text(encoding="utf-8") != text:
             yield f"docs/{name} does not say what is stored; `{COMMAND} --write` writes it"
@@ -53,14 +70,15 @@ def differences(stored: Sequence[StoredFinding], docs: Path = DOCS) -> Iterator[
             yield f"the script of {each.name} is not the one that was run; `{COMMAND} {each.name}` runs it"
 
 
-def _story(stored: StoredFinding) -> str:
+def _story(stored: StoredFinding, up: str) -> str:
+    """The part of a finding; up: the way from its file to the project."""
     if stored.plan is None:
         return f"No script: {stored.missed}"
     plan = Plan.from_dict(stored.plan)
     entries = f"{plan.entries} entr{'y' if plan.entries == 1 else 'ies'}"
     beside = f", and {', '.join(stored.also)}" if stored.also else ""
     lines = [
-        f"[A plan](../scenarios/findings/stored/{stored.name}.json) of {entries}, {_origin(stored)}."
+        f"[A plan]({up}scenarios/findings/stored/{stored.name}.json) of {entries}, {_origin(stored)}."
         f" It breaks {stored.guarantee} (`{stored.cause}`){beside}{_often(stored)}.",
         "",
     ]
@@ -100,15 +118,17 @@ def _anchor(title: str) -> str:
     return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
-def _table(stored: Sequence[StoredFinding], titles: dict[str, str]) -> str:
-    """A row for each finding, in the order of their stories."""
+def _table(stored: Sequence[StoredFinding], places: Mapping[str, tuple[str, str]], file: str) -> str:
+    """A row for each finding, in the order of their stories. places: their titles and files."""
     lines = [
         "| finding | breaks | local | S3 | plan of | entries | fails in | its script |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    order = list(titles)
+    order = list(places)
     for each in sorted(stored, key=lambda finding: order.index(finding.name) if finding.name in order else len(order)):
-        link = f"[{titles.get(each.name, each.name)}](#{each.name}) | {each.promises} | {each.local} | {each.s3}"
+        title, place = places.get(each.name, (each.name, file))
+        way = os.path.relpath(place, os.path.dirname(file)) if place.partition("#")[0] != file else f"#{each.name}"
+        link = f"[{title}]({way}) | {each.promises} | {each.local} | {each.s3}"
         if each.plan is None:
             lines.append(f"| {link} | none | | | none |")
             continue

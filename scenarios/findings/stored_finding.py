@@ -87,7 +87,7 @@ class StoredFinding:
         promise = profile.promise(self.guarantee, plan.mode, plan.storage, "none")
         return StoredPlan(
             guarantee=self.guarantee, plan=plan, sut=self.sut, server=ServerOptions(), also=self.also,
-            message=self.message, lines=self.evidence, often=self.often, source=promise.source,
+            message=self.message, lines=self.transcript, cause=self.cause, often=self.often, source=promise.source,
             version=self.version, kit_version=self.kit_version,
         )  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import time
 from contextlib import suppress
@@ -51,7 +52,9 @@ def taken(path: Path, name: str, found: Found) -> StoredFinding:
     verdict = json.loads((report / "verdict.json").read_text(encoding="utf-8"))
     known = load_baseline(f"hudi-{told.version}-{told.own_plan.storage}")
     stories = {
-        each.story.partition("#")[2] for each in known if (each.guarantee, each.cause) == (told.guarantee, stored.cause)
+        re.split("[#/]", each.story)[-1].removesuffix(".md")
+        for each in known
+        if (each.guarantee, each.cause) == (told.guarantee, stored.cause)
     }
     if not name and len(stories) != 1:
         raise UsageError(

@@ -48,6 +48,7 @@ from marker_sim.outcome.failure import SERVER, SPARK, Failure, FailureRecord, Ki
 from marker_sim.outcome.result import Campaign, Canary, RunRow
 from marker_sim.outcome.statistics import RunCounts
 from marker_sim.plan import MODES, PLACES, STORAGES, Plan
+from marker_sim.report.pictures.picture import lane_picture
 from marker_sim.search.seeds import plan_seed
 from marker_sim.surroundings.files import scratch_directory
 from marker_sim.system import System
@@ -194,7 +195,7 @@ def simulated_again(
     left_s = min(SHRINK_S, min(until, task.until) - time.monotonic())
     worth = left_s > 0 and worth_shrinking(task.seen.get(kind.place, 0))
     small = smaller(kind, plan, system, profile, left_s) if worth else None
-    return again, record_of(small or again, "simulated", shrunk=small is not None)
+    return again, _recorded(small or again, "simulated", shrunk=small is not None)
 
 
 def processes(task: NightlyTask, real: Processes) -> Line:
@@ -247,8 +248,14 @@ def in_real_time(task: NightlyTask, sut: str, storage: str) -> Line:
     }
 
 
+def _recorded(failure: Failure, world: str, *, shrunk: bool) -> FailureRecord:
+    """The stored form of a failure, with the picture of its run if its plan is small."""
+    record = record_of(failure, world, shrunk=shrunk)
+    return replace(record, picture=lane_picture(failure.history, failure.evidence)._asdict()) if shrunk else record
+
+
 def _real_record(failure: Failure, world: str) -> FailureRecord:
-    record = record_of(failure, world, shrunk=bool(failure.confirmed))
+    record = _recorded(failure, world, shrunk=bool(failure.confirmed))
     said = f"{record.text}\n{failure.confirmed}" if failure.confirmed else record.text
     return replace(record, text=said, deterministic=False)
 

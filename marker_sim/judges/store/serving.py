@@ -119,8 +119,8 @@ def _failed_probes(view: HistoryIndex) -> tuple[int, list[Breach]]:
         if call.outcome != "ok":
             ended = "was never answered" if call.outcome == "open" else f"ended {call.outcome}{_why(view, call)}"
             message = f"the create of {call.name!r} that was sent after the last fault {ended}{silence.around(call)}"
-            cause = _silenced_by(view, causes, directory, call, "refused")
-            breaches.append(breach_of(view, message, (call.invoke, call.done), directory.path, cause))
+            cause, why = silence.cause(causes, directory, call, "refused")
+            breaches.append(breach_of(view, message + why, (call.invoke, call.done), directory.path, cause))
     return count, breaches
 
 
@@ -169,27 +169,9 @@ def _unanswered(view: HistoryIndex) -> tuple[int, list[Breach]]:
             f" and all faults were over; the bound is {view.header.answer_bound_ms / 1e3:.1f} s{late}"
             f"{silence.around(call)}"
         )
-        cause = _silenced_by(view, causes, directory, call, "late")
-        breaches.append(breach_of(view, message, (invoke, done), directory.path, cause))
+        cause, why = silence.cause(causes, directory, call, "late")
+        breaches.append(breach_of(view, message + why, (invoke, done), directory.path, cause))
     return answered, breaches
-
-
-def _silenced_by(view: HistoryIndex, causes: Causes, directory: Directory, call: RecordedCall, answered: str) -> str:
-    """The cause of a request without a good answer in time: an event in its own directory, or only in others; else
-    what is wrong with its answer.
-    """
-    life, over = view.lives.get(call.life), view.awaited_until(call)
-    since = call.invoke if life is None else life.start
-    in_time = min(over, view.index_at(view.time_ns(call.invoke) + view.header.answer_bound_ms * MS))
-    if not view.timed_out(call) and causes.unreadable(directory, over):
-        return "unreadable-file"
-    if causes.put_failed(directory.path, since, over):
-        return "after-failed-flush"
-    if directory.disturbed(call.invoke, in_time):
-        return "met-deletion"
-    if causes.put_failed(None, since, over) or any(d.disturbed(since, in_time) for d in view.directories.values()):
-        return "after-trouble-elsewhere"
-    return "unanswered" if view.timed_out(call) else answered
 
 
 def _arrived_last(view: HistoryIndex, call: RecordedCall) -> int:

@@ -45,22 +45,19 @@ _SCRIPTS = Environment(
 )
 
 
-def versions_of(failure: StoredPlan) -> str:
-    """The versions of the system and of the kit."""
-    system = (
-        failure.sut if failure.version in ("", failure.sut.partition(":")[2]) else f"{failure.sut} {failure.version}"
-    )
-    return system + (f", found by marker-sim {failure.kit_version}" if failure.kit_version else "")
-
-
 def head_of(failure: StoredPlan) -> tuple[str, ...]:
     """The first lines of every script: guarantee, source of the promise, versions, plan, and an empty one."""
+    versions = failure.sut
+    if failure.version not in ("", failure.sut.partition(":")[2]):
+        versions += f" {failure.version}"
+    if failure.kit_version:
+        versions += f", found by marker-sim {failure.kit_version}"
     return (
         f"{failure.title} is broken" + (f": {failure.message}" if failure.message else ""),
         "",
         f"Promised:  {BY_ID[failure.guarantee or ''].sentence}",
         f"Written:   {failure.source or 'nowhere that is known'}",
-        f"Seen with: {versions_of(failure)}" + (f"; {failure.often}" if failure.often else ""),
+        f"Seen with: {versions}" + (f"; {failure.often}" if failure.often else ""),
         "",
         *plan_sentences(failure.own_plan),
         "",

@@ -50,13 +50,12 @@ def script_of(failure: StoredPlan) -> tuple[str, str]:
     problem = _problem(failure, in_java, judged)
     if problem:
         raise UsageError(f"{failure.title} cannot be shown by a script: {problem}")
-    version = failure.version or failure.sut.partition(":")[2]
-    options = (java_options if in_java else hudi_options)(plan, version)
+    version = _version(failure)
     table: dict[str, Any] = {
         "head": head_of(failure),
         "title": failure.title,
         "version": version,
-        "options": {name: value for name, value in options.items() if value != WRITE_KEY},
+        "options": options_of(failure),
         "claims": [failure.guarantee, *(each for each in failure.also if each in judged)],
         "jvm": JVM.split(),
         # 1.1 has no `getTableSchema` yet.
@@ -66,6 +65,18 @@ def script_of(failure: StoredPlan) -> tuple[str, str]:
         return writers_script(failure, table), "python"
     table |= {"partitions": list(partition_names(plan)), "keys": key_count(plan)}
     return (_java_program(failure, table), "java") if in_java else (_python_script(plan, table), "python")
+
+
+def options_of(failure: StoredPlan) -> dict[str, str]:
+    """Hudi's options in the runs of a failure of a table."""
+    plan = failure.own_plan
+    in_java = failure.sut.partition(":")[0] == HUDI_JAVA
+    options = (java_options if in_java else hudi_options)(plan, _version(failure))
+    return {name: value for name, value in options.items() if value != WRITE_KEY}
+
+
+def _version(failure: StoredPlan) -> str:
+    return failure.version or failure.sut.partition(":")[2]
 
 
 def _problem(failure: StoredPlan, in_java: bool, judged: tuple[str, ...]) -> str:

@@ -22,29 +22,6 @@ from marker_sim.worlds.spark.hudi.settings import FILE_LOCK, GATE_LOCK
 from marker_sim.worlds.spark.hudi.writers import HEALED, writer_name
 
 JUDGED = ("G15", "G24", "G25", "G26", "G28", "G29")
-# Of a guarantee, and of a violation whose message has the words: the title for a tracker, and what it means to users.
-_IMPACTS = (
-    (
-        "G15",
-        "",
-        "A rolled back write goes on and leaves a data file behind its rollback",
-        "a data file stays, and readers find its rows once its instant is archived",
-    ),
-    ("G24", "", "Rows of a committed write are gone after another writer's rollback", ""),
-    ("G25", "", "A write fails after other writers have rolled back a paused one", "a write fails"),
-    (
-        "G26",
-        "wrote the file group",
-        "Two writes of one file group overlap and are both completed",
-        "one may hide the other",
-    ),
-    ("G26", "", "Another writer's rollback deletes what a completed commit consists of", "its files are deleted"),
-    ("G28", "", "A writer is refused for a conflict that is none", "a write is refused"),
-    ("G29", "failed in a rollback", "A rollback fails because another writer does the same one", "a write fails"),
-    ("G29", "two rollbacks", "One failed write is rolled back twice, by two plans", "the timeline has both"),
-    ("G29", "was completed", "A completed commit is rolled back by another writer", "the timeline has both"),
-    ("G29", "", "A write is rolled back while its heartbeat is alive", "a write that is alive is undone"),
-)
 
 
 def writers_script(failure: StoredPlan, table: Mapping[str, Any]) -> str:
@@ -67,22 +44,15 @@ def writers_script(failure: StoredPlan, table: Mapping[str, Any]) -> str:
     return render_script("writers_script.py.j2", **content)
 
 
-def impact_of(failure: StoredPlan) -> tuple[str, str]:
-    """The title of a failure of several writers, at most 80 characters long, and who loses what, in a sentence."""
-    title, harm = next(
-        (title, harm)
-        for guarantee, words, title, harm in _IMPACTS
-        if guarantee == failure.guarantee and words in failure.message
-    )
+def rows_lost(failure: StoredPlan) -> str:
+    """Whose rows a reader loses by a failure of several writers, in a sentence; "" where none are lost."""
+    if "G24" not in (failure.guarantee, *failure.also):
+        return ""
     rows = dict(_rows(failure.own_plan))
     late = sorted({fault.target for fault in failure.own_plan.faults if effect_of(fault) != "pause"})
-    if not late and failure.guarantee == "G24":
-        title = "Two writes of one file group are both completed, and rows of one are gone"
-    if "G24" not in (failure.guarantee, *failure.also):
-        return title, f"No row is lost in this run; {harm}."
     losers = late or [writer for writer, keys in rows.items() if keys]
     keys = ", ".join(key for writer in losers for key, _ in rows[writer])
-    return title, (
+    return (
         f"A reader loses the rows of a completed write, without an error: of {' or '.join(losers)}"
         f" ({keys} below) it finds what was there before."
     )
