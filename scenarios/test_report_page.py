@@ -147,7 +147,6 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> str:
     shown = replace(changed(made.failures[0], evidence=evidence), history=run)
     causes = [*(f"cause {n}" for n in range(12)), "no-text", "empty-name"]
     failures = tuple(changed(shown, cause=cause, message=f"{'it is lost, ' * 20}{cause}") for cause in causes)
-    failures = tuple(replace(each, story=each.kind) for each in failures)
     outcome = judge_campaign(replace(made, failures=failures), load_profile("reference"), None, Path("r"), ("verify",))
     path = tmp_path_factory.mktemp("many") / "report.html"
     path.write_text(render_page(outcome), encoding="utf-8")

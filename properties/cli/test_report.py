@@ -263,7 +263,7 @@ def test_what_needs_input_that_no_client_of_hudi_sends_is_told_last_and_in_one_l
     usual = replace(made.failures[0], plan=replace(PLAN, ops=PLAN.ops * 9))
     cause = "split-at-line-break" if how == "its cause" else "other"
     hostile = replace(changed(usual, "G4", cause, message="a name is split"), plan=replace(PLAN, ops=(op,)))
-    failures = tuple(replace(each, story=each.kind) for each in (hostile, usual))
+    failures = (hostile, usual)
     outcome = judge_campaign(replace(made, failures=failures), REFERENCE, None, Path("report"), ARGV)
     assert [each.guarantee for each in outcome.failures] == ["G1", "G4"], "a smaller plan does not come first"
     print_outcome(outcome, Console(file=out, width=140), "")

@@ -12,10 +12,9 @@ from marker_sim.history import History
 from marker_sim.judges import judge
 from properties.cli.campaigns import campaign
 from properties.faces.campaign import StoredPlan
-from properties.faces.cli import issue_text
 from properties.faces.judges import load_profile, split_impact
 from properties.faces.outcome import Failure, failures_in, stories
-from properties.faces.report import judge_campaign, print_outcome, render_page
+from properties.faces.report import issue_text, judge_campaign, print_outcome, render_page
 from properties.faces.targets import ServerOptions, table_of
 from properties.faces.worlds import FUTURES, TableStep, with_future, with_steps
 from properties.judges.test_futures import begun
@@ -49,24 +48,27 @@ def test_page_and_terminal_begin_with_the_impact(found: dict[str, Failure], caps
     assert lines[at + 1].startswith("G15 rollback-complete") and lines[at + 2].strip() == rest
 
 
-def test_a_text_for_a_tracker_has_the_impact_before_the_promise(found: dict[str, Failure]) -> None:
+def test_a_text_for_a_tracker_has_the_impact_before_what_happened(found: dict[str, Failure]) -> None:
     stored = StoredPlan(
         guarantee="G15", plan=PLAN, sut="hudi-java:1.2.0", server=ServerOptions(), message=found["G15"].message
     )
-    title, _, impact, promise, *_ = issue_text(stored).splitlines()
-    assert title.startswith("# hudi-java:1.2.0: rollback-complete is broken: t/") and "impact" not in title
-    assert impact == f"**Impact:** {split_impact(stored.message)[0]}" and promise.startswith("**Promised**")
-    plain = issue_text(replace(stored, message="it ends"))
-    assert plain.startswith("# hudi-java:1.2.0: rollback-complete is broken: it ends\n\n**Promised**")
+    impact, rest = split_impact(stored.message)
+    text = issue_text(stored)
+    title, _, told, *_ = text.splitlines()
+    assert title.startswith("# ") and len(title) <= 82 and "impact" not in title and "G15" not in title
+    assert impact in told and "impact: " not in text
+    assert text.index(impact) < text.index(
+        rest.partition(" (fault")[0].partition(" (event")[0].removeprefix("t0/")[-60:]
+    )
 
 
 def test_findings_of_one_impact_are_not_one_story_for_that(found: dict[str, Failure]) -> None:
-    first = replace(found["G15"], story=found["G15"].kind)
+    first = found["G15"]
     impact, rest = split_impact(first.message)
 
     def told(message: str) -> Failure:
-        other = replace(first, breach=replace(first.breach, message=message), number=first.number + 1)
-        return replace(other, story=(kind := first.kind._replace(mode=message[:9])), kind=kind)
+        breach = replace(first.breach, message=message)
+        return replace(first, breach=breach, number=first.number + 1, kind=first.kind._replace(mode=message[:9]))
 
     assert len(stories((first, told(f"impact: {impact}; another thing is broken")))) == 2
     assert len(stories((first, told(f"impact: harmless so far; {rest}")))) == 1
