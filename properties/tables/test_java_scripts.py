@@ -9,6 +9,7 @@ import pytest
 
 from marker_sim.errors import UsageError
 from marker_sim.faults import Call, Fault, FaultKind
+from marker_sim.plan import TableShape
 from properties.faces.campaign import StoredPlan
 from properties.faces.report import issue_text, script_of
 from properties.faces.search import fates_of
@@ -29,6 +30,7 @@ from properties.faces.worlds import (
 
 OVERRIDES = {
     "get": "FSDataInputStream open(", "list": "FileStatus[] listStatus(", "rename": "boolean rename(",
+    "status": "FileStatus getFileStatus(",
     "delete": "boolean delete(", "rmdir": "boolean delete(", "mkdir": "boolean mkOneDirWithMode(",
     "open": "OutputStream createOutputStream(", "write": "OutputStream createOutputStream(",
 }  # fmt: skip
@@ -56,6 +58,21 @@ def test_every_fate_of_a_call_is_in_the_program_and_the_file_system_fails_no_oth
         )
         assert {name for name in OVERRIDES.values() if name in text} == {OVERRIDES[operation]}
     assert len(fates) > 1
+
+
+@pytest.mark.parametrize(("kind", "operation"), [(FaultKind.FALSE_ANSWER, "request"), (FaultKind.TORN_WRITE, "rename")])
+def test_what_the_kit_does_outside_of_the_calls_of_files_is_refused_in_a_sentence(
+    kind: FaultKind, operation: str
+) -> None:
+    with pytest.raises(UsageError, match=f"the kit does {kind.value} outside of the calls of files"):
+        script_of(told(Fault.of(kind, STORAGE, called(operation))))
+
+
+def test_the_drivers_of_a_script_upgrade_a_table_from_the_second_on() -> None:
+    plain = told(Fault.of(FaultKind.IO_ERROR, STORAGE, called("list")))
+    shape = TableShape(version6=True, upgrades=True)
+    text, _ = script_of(replace(plain, plan=replace(plain.own_plan, shape=shape)))
+    assert "OPTIONS.keySet().removeAll(" in text and "removeAll(List.of" not in script_of(plain)[0]
 
 
 def test_the_rollback_of_a_write_that_died_is_a_step_of_its_own_after_it() -> None:
