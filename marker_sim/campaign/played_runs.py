@@ -23,6 +23,7 @@ from marker_sim.targets.target import PlayedRun, RealRuns
 SHRINK_SHARE, WAITING_SHARE = 0.5, 0.7  # Shares of the budget; the second if each run waits for an answer.
 CLOSING_S = 2.0
 AGAIN_SHARE, AGAIN_LEAST = 0.4, 0.2  # Of the time that shrinking left, if that is so much of the budget.
+LITTLE = 6  # Entries of a plan that is soon read; larger ones are made small before.
 FIRST_SHARE = 0.7  # Share of the remaining time for the next failure, which often is the only cause.
 
 
@@ -102,11 +103,18 @@ class PlayedRuns(Keeper):
         if not request.shrinking:
             return
         shrinker = PlayedShrinker(self._runs.again, request.profile, self._runs.at_once)
-        share_s = (1 if self._at_once else max(self._reserved, SHRINK_SHARE)) * request.budget_s
+        share_s = (1 if self._at_once else self._reserved) * request.budget_s
         until = min(search.began + request.budget_s, time.monotonic() + share_s) - CLOSING_S
         found = ((kind, broken) for kind, broken in search.found.items() if kind not in search.large)
         planned = [(kind, broken) for kind, broken in found if broken.plan is not None and search.shrinks(kind)]
-        planned.sort(key=lambda each: (each[1].hostile, each[0][0] in WAITING, each[1].breach.under != "none"))
+        planned.sort(
+            key=lambda each: (
+                each[1].hostile,
+                each[0][0] in WAITING,
+                each[1].entries <= LITTLE,
+                each[1].breach.under != "none",
+            )
+        )
         left = [kind for kind, _ in planned]
         unseen: dict[Kind, str] = {}
         while left and time.monotonic() < until:

@@ -137,7 +137,7 @@ class Walk(CallWalk):
         self.add(own, _alike, made)
         random.Random(f"walk/1/{self.seed}").shuffle(self._left)
         ordered = in_order(self._left)
-        opening = [] if base else [point for point in ordered if point.fault.kind.row.kills][:FIRST]
+        opening = [point for point in ordered if point.fault.kind.row.kills][:FIRST]
         self._left = [*opening, *(point for point in ordered if point not in opening)][::-1]
         changing = [trigger for call, trigger in found if call.operation in changes]
         if not base and changing:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from marker_sim.faults import Call, FaultKind
+from marker_sim.plan import Op
 from properties.faces.cli import main
 from properties.faces.report import issue_text, told_of
 from scenarios.findings.stored_finding import StoredFinding, read_findings
@@ -39,6 +41,22 @@ def test_the_text_of_each_finding_has_its_own_title_the_cause_and_the_template_o
     assert not OF_THE_KIT.search(told), told
     assert f"**Hudi version:** {finding.version}" in text
     assert ("<details><summary>" in text) != ("too long for this text: attach" in text), "a script, or where it is"
+
+
+def test_a_death_at_a_file_is_not_told_as_an_error_there_and_a_request_for_a_list_not_as_a_failed_listing() -> None:
+    def killed(name: str) -> str:
+        told = next(each for each in PLANNED if each.name.startswith(name)).told
+        kill = next(fault for each in PLANNED for fault in each.told.own_plan.faults if fault.kind is FaultKind.KILL)
+        faults = tuple(
+            replace(fault, kind=kill.kind) for fault in told.own_plan.faults if isinstance(fault.trigger, Call)
+        )
+        asked = Op(actor="executor-0", kind="list")
+        return told_of(replace(told, plan=replace(told.own_plan, ops=(*told.own_plan.ops, asked), faults=faults)))[
+            "title"
+        ]
+
+    assert killed("an-error-at-a-checksum").startswith("Markers are lost when the timeline server dies")
+    assert "failed listing" not in killed("a-listing-that-fails-once")
 
 
 def test_what_a_reader_finds_at_a_later_step_leads() -> None:
