@@ -53,7 +53,6 @@ _EVERY_ACTION = (
 )
 _ENTRY = re.compile(rf"([^./]+)\.(?:({_EVERY_ACTION})(?:\.(requested|inflight))?|(inflight))\Z")
 _TIMES = re.compile(r"([0-9]+)(?:_([0-9]+))?\Z")
-_DIGITS = re.compile(r"[0-9]+\Z")
 _LOG = re.compile(r"\.([^/]+)_([^_/]+)\.log\.([0-9]+)_([0-9]+)-([0-9]+)-([0-9]+)\Z")
 _BASE = re.compile(r"([^/]+)_([0-9]+)-([0-9]+)-([0-9]+)_([^_/]+)\.parquet\Z")
 _ANY_LOG = re.compile(r"\.([^/]+)_([0-9]+)\.log\.([0-9]+)(?:[_.][^/]*)?\Z")

@@ -40,9 +40,6 @@ _AT_CALLS = (
     FaultKind.DISK_FULL,
     FaultKind.SLOW_STORAGE,
 )
-_CLIENTS = (
-    "# Their steps, how many there are of a crowd (0: a single client), and those of it that are clients of their own."
-)
 _CANNOT = "a script cannot do it"
 _OF_CLIENTS = (*_ON_REQUESTS, FaultKind.PAUSE, FaultKind.DIRECTORY_REMOVED)
 
