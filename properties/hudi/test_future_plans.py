@@ -117,7 +117,7 @@ def test_each_step_is_a_write_or_a_service_with_a_reading_after_it(tmp_path: Pat
     told = Told("archive")
     events = played(tmp_path, told, "commit", "clean", "archive", "cluster", "savepoint", "restore")
     assert told.services() == ["write", "clean", "archive", "cluster", "savepoint", "restore"]
-    own = [each for each in told.asked if "settings" in each]
+    own = [each for each in told.asked if each.get("settings")]
     assert {each["settings"]["hoodie.keep.max.commits"] for each in own} == {"3"}
     steps = [(event.value, event.error) for event in events if event.operation == "future"]
     assert steps[0] == ("", None) and steps[3] == ("archive", "it failed") and len(steps) == 7
@@ -149,7 +149,7 @@ def test_a_metadata_table_is_read_from_when_there_is_one(tmp_path: Path) -> None
         *("hudi", "hudi", "hudi"),
         *("hudi-metadata", "hudi-metadata"),
     ]
-    own = [each["settings"]["hoodie.metadata.enable"] for each in told.asked if "settings" in each]
+    own = [each["settings"]["hoodie.metadata.enable"] for each in told.asked if each.get("settings")]
     assert own == ["false", "true", "true"]
     events = played(tmp_path / "other", Told(), "clean", metadata=True)
     assert sum(event.operation == "listing" for event in events) == 2
