@@ -129,8 +129,8 @@ def test_a_baseline_that_was_written_knows_its_class_with_another_seed_and_no_ot
     for baseline in ("sub/known.json", "r/verdict.json"):
         assert main((*verify, "--seed", "2", "--report", "s", "--expect", baseline)) == 0, baseline
     assert "only violations that its baseline lists" in capsys.readouterr().out
-    other = (*verify[:2], "mutant:exists-though-made-now", *verify[3:], "--expect", "sub/known.json")
-    assert main((*other, "--write-baseline", "both.json")) == 1
+    other = (*verify[:2], "mutant:exists-though-made-now", *verify[3:])
+    assert main((*other, "--expect", "sub/known.json", "--write-baseline", "both.json")) == 1
     said = capsys.readouterr().out
     assert "not in the baseline: G5" in said and "in the baseline, not seen this time: G8" in said
     both = json.loads((tmp_path / "both.json").read_text(encoding="utf-8"))["known"]

@@ -183,7 +183,7 @@ def test_hostile_names_add_no_command_and_no_tag(
 
 
 CLASS = """
-from marker_sim.markers.direct import DirectMarkers
+from properties.faces.markers import DirectMarkers
 
 
 class Empty(DirectMarkers):

@@ -22,7 +22,7 @@ from marker_sim.targets.jvm.hudi_java_writers import SCENARIOS, SHORT_MS, Race, 
 from marker_sim.targets.jvm.hudi_java_writers import SHAPE as WRITERS_SHAPE
 from marker_sim.targets.jvm.java_start import ARCHIVE, archived, quick_start
 from marker_sim.targets.jvm.reference_spark import BOTH, ReferenceSparkTarget, on_spark
-from marker_sim.targets.python import EVERY_CALL, served, try_every_call
+from marker_sim.targets.python import EVERY_CALL, LoadedTarget, served, try_every_call
 from marker_sim.targets.run_environment import open_ground, wires_on
 from marker_sim.targets.server_settings import INTERVALS_MS, THREADS, THREADS_MAX, batching, check_keys
 from marker_sim.targets.table import NAMES, PLANNED, TARGETS, parse_target

@@ -49,6 +49,7 @@ ALLOWED = {
     "command/session.py ProgramSession.call": OF_THE_WORLD,
     "markers/several.py for_each": OF_THE_WORLD,
     "markers/server.py TimelineServer._answer": OF_THE_WORLD,
+    "report/table.py as_text": "a console gives back what was printed to it, and waits for nobody",
     "serve/runtime.py FairThreadPool._work": DAEMON,
     "surroundings/worker_pool.py WorkerPool._perform": "an answer has begun, and its worker sends the rest or ends",
     "surroundings/worker_pool.py main": CHILD,

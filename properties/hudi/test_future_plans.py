@@ -129,7 +129,7 @@ def test_each_step_is_a_write_or_a_service_with_a_reading_after_it(tmp_path: Pat
 def test_a_commit_by_default_settings_cleans_and_archives_by_itself_and_not_early(tmp_path: Path) -> None:
     told = Told()
     events = played(tmp_path, told, "default")
-    (settings,) = (each["settings"] for each in told.asked if "settings" in each)
+    *_, settings = (each["settings"] for each in told.asked if "settings" in each)
     assert settings["hoodie.clean.automatic"] == settings["hoodie.archive.automatic"] == "true"
     assert not {"hoodie.keep.max.commits", "hoodie.clean.commits.retained"} & settings.keys()
     assert [event.value for event in events if event.operation == "future"] == ["", "default"]

@@ -22,7 +22,6 @@ from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.loading import load_system
 from marker_sim.markers.files import read
-from marker_sim.markers.store import Context, Created
 from marker_sim.names import data_path, is_append
 from marker_sim.outcome.result import Campaign
 from marker_sim.plan import Op, Plan
@@ -33,6 +32,7 @@ from marker_sim.targets.python import LoadedTarget, try_every_call
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest
 from marker_sim.worlds.simulated.cluster import Cluster
+from properties.faces.markers import Context, Created
 from properties.volume import PROFILE, volume
 
 ROOT = Path(__file__).parents[2]

@@ -6,22 +6,20 @@ import json
 
 import pytest
 
-from marker_sim.campaign.engine import run_campaign
-from marker_sim.campaign.runs import execute
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.judges import judge
-from marker_sim.judges.promises.profiles import load_profile
-from marker_sim.markers.store import Context, Created, Factory
 from marker_sim.names import data_path, is_append
 from marker_sim.options import MarkerOptions
 from marker_sim.plan import Op, Plan
 from marker_sim.seams import NotFound
 from marker_sim.system import System
-from marker_sim.targets.python import LoadedTarget, try_every_call
-from marker_sim.targets.target import CampaignRequest
 from marker_sim.worlds.simulated.fresh_reader import FreshReader
 from marker_sim.worlds.simulated.storage import SimStorage
+from properties.faces.campaign import execute, run_campaign
+from properties.faces.judges import load_profile
+from properties.faces.markers import Context, Created, Factory
+from properties.faces.targets import CampaignRequest, LoadedTarget, try_every_call
 
 
 class _Stored:

@@ -56,10 +56,8 @@ def test_a_text_for_a_tracker_has_the_impact_before_what_happened(found: dict[st
     text = issue_text(stored)
     title, _, told, *_ = text.splitlines()
     assert title.startswith("# ") and len(title) <= 82 and "impact" not in title and "G15" not in title
-    assert impact in told and "impact: " not in text
-    assert text.index(impact) < text.index(
-        rest.partition(" (fault")[0].partition(" (event")[0].removeprefix("t0/")[-60:]
-    )
+    assert impact[1:] in told and "impact: " not in text, "it begins with a capital letter"
+    assert text.index(told) < text.index(rest.partition(" (fault")[0].partition(" (event")[0].removeprefix("t0/")[-60:])
 
 
 def test_findings_of_one_impact_are_not_one_story_for_that(found: dict[str, Failure]) -> None:

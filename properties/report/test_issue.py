@@ -18,7 +18,7 @@ from scenarios.findings.stored_finding import StoredFinding, read_findings
 
 PACKAGE = Path(__file__).parents[2] / "marker_sim"
 ROWS = tomllib.loads((PACKAGE / "report/scripts/issue.toml").read_text(encoding="utf-8"))["text"]
-OF_THE_KIT = re.compile(r"\bG\d+\b|marker-sim|\bkit\b|\bevent \d|\bhudi(-java|-spark)?:|ValueError|KeyError")
+OF_THE_KIT = re.compile(r"\bG\d+\b|marker-sim|\bkit\b|\bevent \d|\bhudi(-java|-spark)?:\S|ValueError|KeyError")
 HEADS = ["## Bug Description", "**What happened:**", "**What you expected:**", "**Steps to reproduce:**"]
 HEADS += ["## Environment", "## Logs and Stack Trace"]
 PLANNED = [each for each in read_findings() if each.plan is not None]
@@ -62,7 +62,7 @@ def test_a_death_at_a_file_is_not_told_as_an_error_there_and_a_request_for_a_lis
 def test_what_a_reader_finds_at_a_later_step_leads() -> None:
     finding = next(each for each in PLANNED if each.name.startswith("a-rollback-that-cannot-list"))
     horizon = "hudi finds 2 wrong rows (2 of no completed write) after step 6 (archive)"
-    text = issue_text(replace(finding.told, message=f"{horizon}: {finding.message}"))
+    text = issue_text(replace(finding.told, message=f"impact: {horizon}; {finding.message}"))
     assert "**Impact:** Hudi finds 2 wrong rows (2 of no completed write) after step 6 (archive). " in text
     assert text.partition("<details>")[0].count("after step 6") == 1, "it is said once"
 
@@ -85,7 +85,7 @@ def test_a_failure_of_a_simulated_system_has_a_text_and_no_script(
     assert main(["verify", "--sut", sut, "--runs", "40", "--seed", "1", "--jobs", "1", "--report", str(report)]) == 1
     assert main(["replay", str(report / "plan.json"), "--markdown", str(issue)]) == 0
     text = issue.read_text(encoding="utf-8")
-    assert text.startswith("# Two requests are both told") and f"**System:** {sut}" in text and "```json" in text
+    assert text.startswith("# A create is answered") and f"**System:** {sut}" in text and "```json" in text
     capsys.readouterr()
     assert main(["replay", str(report / "plan.json"), "--script"]) == 2
     assert "--markdown writes a text with its plan" in capsys.readouterr().err

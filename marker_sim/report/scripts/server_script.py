@@ -18,7 +18,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from marker_sim.campaign.stored_plan import StoredPlan
 from marker_sim.errors import UsageError
-from marker_sim.judges.findings import by_number
+from marker_sim.judges.findings import by_number, split_impact
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.plan import COPY, Op, Plan
 from marker_sim.report.scripts.server_steps import faults_at_calls, not_in_a_script, steps_of
@@ -52,8 +52,10 @@ def head_of(failure: StoredPlan) -> tuple[str, ...]:
         versions += f" {failure.version}"
     if failure.kit_version:
         versions += f", found by marker-sim {failure.kit_version}"
+    impact, message = split_impact(failure.message)
     return (
-        f"{failure.title} is broken" + (f": {failure.message}" if failure.message else ""),
+        f"{failure.title} is broken" + (f": {message}" if message else ""),
+        *([f"Impact:    {impact}"] if impact else ()),
         "",
         f"Promised:  {BY_ID[failure.guarantee or ''].sentence}",
         f"Written:   {failure.source or 'nowhere that is known'}",
