@@ -15,7 +15,8 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -54,6 +55,9 @@ _INTERRUPTED = (
     b"marker-sim: interrupted; what was found is kept, which may take some seconds; a second time ends it at once\n"
 )
 _S3 = "s3-endpoint s3-bucket s3-access-key s3-secret-key"
+
+# What ends a command, and what happens by then where nobody decided otherwise.
+_USUAL = ((signal.SIGTERM, None), (signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,7 +253,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; raises nothing."""
     words = tuple(sys.argv[1:] if argv is None else argv)
     settle_outputs()
-    _end_on_signals()
+    with _ended_by_signals():
+        return _run(words)
+
+
+def _run(words: tuple[str, ...]) -> int:
     asked = [word for word in words[:1] if word in COMMANDS]
     try:
         command = get_command(build_app(asked if asked or words == ("--version",) else COMMANDS))
@@ -277,27 +285,31 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _say(store_traceback(error, Path(log.name)), EXIT_HARNESS)
 
 
-def _end_on_signals() -> None:
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
     """SIGTERM and a closed terminal end a run like Ctrl-C, so that no process the kit started outlives it.
 
     Ctrl-C says what goes on, since judging and writing what was found takes a while; a second one ends all at once.
     """
-    if threading.current_thread() is not threading.main_thread():
-        return
-    before = 0
+    count = 0
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
-        nonlocal before
-        before += 1
-        os.write(2, b"marker-sim: ended at once\n" if before > 1 else _INTERRUPTED)
-        if before > 1:
+        nonlocal count
+        count += 1
+        os.write(2, b"marker-sim: ended at once\n" if count > 1 else _INTERRUPTED)
+        if count > 1:
             os._exit(EXIT_INTERRUPTED)
         raise KeyboardInterrupt
 
-    signal.signal(signal.SIGTERM, interrupt)
-    for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
-        if signal.getsignal(number) is usual:  # Not with nohup, or in the background.
-            signal.signal(number, interrupt)
+    before: dict[int, Any] = {}
+    for number, usual in _USUAL if threading.current_thread() is threading.main_thread() else ():
+        if usual in (None, signal.getsignal(number)):  # Not with nohup, or in the background.
+            before[number] = signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 def _say_usage(message: str, words: tuple[str, ...]) -> int:

@@ -198,9 +198,14 @@ class ProgramPool:
     def _reuses(self) -> bool:
         return self.hello.reset or (self.hello.reset is None and self.reused and not self.reuse_stopped)
 
+    @property
+    def doubtful(self) -> bool:
+        """Whether programs that promise nothing are reused."""
+        return self._reuses and not self.hello.reset
+
     def stop_reuse(self) -> bool:
         """Start a program for each process from now on; returns whether programs that promise nothing were reused."""
-        tried = self._reuses and not self.hello.reset
+        tried = self.doubtful
         self.reuse_stopped = self.reuse_stopped or tried
         return tried
 

@@ -134,7 +134,7 @@ class ProgramsOutside(Outside):
     @property
     def reused(self) -> bool:
         """Whether programs that promise nothing are tried for one process after another."""
-        return self._pool.reused
+        return self._pool.doubtful
 
     @reused.setter
     def reused(self, reused: bool) -> None:

@@ -110,7 +110,7 @@ class Failure:
     @property
     def hostile(self) -> bool:
         """Whether it needs input that no client of Hudi sends; of a large plan the cause says it."""
-        ops = self.own_plan.ops if self.entries_before else ()
+        ops = self.plan.ops if self.plan and self.entries_before else ()
         needs = any(op.kind == "hostile" or op.spelled or op.name in KEPT for op in ops)
         return needs or self.guarantee == HOSTILE or self.kind.cause in HOSTILE_CAUSES
 

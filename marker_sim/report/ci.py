@@ -20,24 +20,20 @@ import inspect
 import os
 import sys
 import tempfile
-from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from marker_sim import __version__
 from marker_sim.errors import EXIT_HOLDS, UsageError
-from marker_sim.judges.verdict_row import VerdictRow
 from marker_sim.report.directory import writing
 from marker_sim.report.notes import notes
 from marker_sim.report.table import merged, title
 from marker_sim.report.templates import render
 from marker_sim.report.verdict import VerdictOutcome, plan_name
 from marker_sim.report.write import write_text
-
-_WAYS = {"violated": "failure", "inconclusive": "error", "not-promised": "skipped", "not-applicable": "skipped"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,39 +70,12 @@ class ForCi:
 NOTHING = ForCi()
 
 
-class JunitCase(NamedTuple):
-    """A test case. way: the element that says how it ended, "" for a pass."""
-
-    where: str
-    name: str
-    way: str
-    message: str
-    text: str = ""
-
-
 def junit_xml(outcome: VerdictOutcome) -> str:
     """The verdict as JUnit XML; names of markers are escaped, so that any reader takes it."""
-    campaign, way, message, text = outcome.campaign, "", outcome.verdict, ""
-    if campaign.trouble:
-        way, message = "error", campaign.trouble
-    elif outcome.exit_code() != EXIT_HOLDS:
-        way = "failure" if outcome.verdict == "violated" else "error"
-        text = "; ".join((*campaign.not_reached, *campaign.left_out))
-    cases = [
-        *(_junit_case(outcome, row) for row in outcome.rows),
-        JunitCase("marker-sim", "verdict", way, message, text),
-    ]
-    counts = Counter(case.way for case in cases)
-    return render("report/templates/junit.xml.j2", campaign=campaign, cases=cases, counts=counts) + "\n"
-
-
-def _junit_case(outcome: VerdictOutcome, row: VerdictRow) -> JunitCase:
-    way, why = _WAYS.get(row.verdict, ""), row.verdict
-    if way == "failure" and not outcome.counts(row):
-        way, why = "skipped", "known"
-    text = f"replay: {row.replay}" if way == "failure" and row.replay else ""
-    message = f"{why}: {row.message}" if row.message else why
-    return JunitCase(f"{row.world}.{row.mode}.{row.storage}", f"{row.id} {row.slug}", way, message, text)
+    way = ""
+    if outcome.campaign.trouble or outcome.exit_code() != EXIT_HOLDS:
+        way = "failure" if outcome.verdict == "violated" and not outcome.campaign.trouble else "error"
+    return render("report/templates/junit.xml.j2", outcome=outcome, campaign=outcome.campaign, way=way) + "\n"
 
 
 def _source_of(sut: str) -> tuple[str, int]:

@@ -44,10 +44,10 @@ CLOSING_S = 1.0
 AT_A_TIME = 2
 PLANS_MIN = 30  # As many have time for what decides, and for a walk.
 FIRST_S = 5.0  # Estimated time of a plan until one has ended.
-EVERY, HOSTILE_AT = 6, 3  # One plan of EVERY is hostile: not the first, whose failures are shown.
+EVERY, HOSTILE_AT = 6, 1  # One plan of EVERY is hostile, with this number.
 THEMES: dict[int, Theme] = {2: "confined", 4: "two servers"}  # Of EVERY plans; in the others servers die.
 # A private format may have no file in a marker directory, so a full disk has to refuse its writes.
-NAMELESS: dict[int, Theme] = {**THEMES, 1: "full disk"}
+NAMELESS: dict[int, Theme] = {**THEMES, 3: "full disk"}
 WIRES_EVERY, WIRES_AT = 12, {WIRE: 5, STORAGE_WIRE: 6}  # Plans with faults of connections, if possible.
 POWER_EVERY, POWER_AT = 3, 2  # Plans that are about losses of power, where these are promised, beside the others.
 WALK_SHARE, WALK_SHARE_MET = 0.15, 0.6  # Of the time: until plans met all that decides, and then.
@@ -190,7 +190,7 @@ class ServerPlans:
         quick = min(batches.threads), min(batches.intervals_ms)
         self._power = loses_power(request)
         self._walk = Walk(request.storage, *quick, request.seed, power=self._power)
-        self._opening = True
+        self._opening = request.runs is None
         self._slots: LifoQueue[ServerSlot] = LifoQueue()
         for number in range(max(self.lanes, at_once)):
             self._slots.put(ServerSlot(f"p{number}", system, fleet))
@@ -224,8 +224,7 @@ class ServerPlans:
 
     @property
     def _small(self) -> bool:
-        """Whether plans are small: if large ones take so long that too few would fit into the budget, or before it is
-        known how long they take."""
+        """Whether plans are small: if too few large ones would fit, or before it is known how long they take."""
         few = self._plans.next_s * PLANS_MIN > self._request.budget_s * self.lanes
         return few or not self._plans.next_s or not self._fits(self._plans)
 
@@ -235,9 +234,10 @@ class ServerPlans:
 
     def _walks(self, reached: Mapping[str, int]) -> bool:
         """Whether the walk goes on, which needs storage whose calls are seen."""
-        spent_s = max(self._plans.spent_s + self._walked.spent_s, min(WALK_FIRST_S, 2 * self._request.budget_s))
-        share = WALK_SHARE if self._missing(reached) else WALK_SHARE_MET
-        return self._request.server.endpoint is None and self._walked.spent_s <= share * spent_s
+        first_s = 0 if self._request.runs else min(WALK_FIRST_S, 2 * self._request.budget_s)
+        spent_s = max(self._plans.spent_s + self._walked.spent_s, first_s)
+        most_s = (WALK_SHARE if self._missing(reached) else WALK_SHARE_MET) * spent_s
+        return spent_s > 0 and self._request.server.endpoint is None and self._walked.spent_s <= most_s
 
     def _missing(self, reached: Mapping[str, int]) -> list[str]:
         """What decides and was not met in any plan so far."""

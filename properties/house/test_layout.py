@@ -18,14 +18,14 @@ LAYOUT = (
     tokenize.DEDENT,
     tokenize.ENDMARKER,
 )
-TOKENS_MAX = 425_635
+TOKENS_MAX = 425_550
 # The tokens of each folder and module below the package, without comments, docstrings and layout.
 ROOMS = {
     "__init__.py": 235,
     "__main__.py": 16,
     "campaign": 47_912,
-    "cli": 17_713,
-    "command": 5_570,
+    "cli": 17_791,
+    "command": 5_584,
     "errors.py": 57,
     "faults": 5_484,
     "history": 17_159,
@@ -36,11 +36,11 @@ ROOMS = {
     "mutants": 5_848,
     "names.py": 1_035,
     "options.py": 504,
-    "outcome": 12_711,
+    "outcome": 12_715,
     "plan.py": 2_585,
     "pytest_plugin.py": 788,
     "reading.py": 567,
-    "report": 26_349,
+    "report": 26_128,
     "seams.py": 820,
     "search": 34_202,
     "serve": 7_821,
@@ -48,10 +48,10 @@ ROOMS = {
     "surroundings": 6_515,
     "system.py": 491,
     "tables": 17_418,
-    "targets": 23_586,
+    "targets": 23_607,
     "timeline.py": 1_666,
     "unusual_names.py": 638,
-    "worlds": 114_160,
+    "worlds": 114_179,
     "writer": 5_397,
 }
 FOLDER_FILES_MAX = 15

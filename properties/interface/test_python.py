@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 import sys
+from html import escape
 from pathlib import Path
 from typing import cast
 from xml.etree import ElementTree
@@ -174,7 +175,7 @@ def test_a_verdict_is_written_as_a_report_that_the_command_line_replays(
     page = violated.write(tmp_path / "report").read_text(encoding="utf-8")
     (leading, *_) = json.loads((tmp_path / "report" / "verdict.json").read_bytes())["failures"]
     curve = violated.violations[0].curve
-    assert curve is not None and leading["curve"] == curve.to_dict() and "lanes-of-run" in page
+    assert curve is not None and leading["curve"] == curve.to_dict() and escape(curve.sentence) in page
     assert main(["replay", str(tmp_path / "report")]) == 1
     assert "STILL VIOLATED" in capsys.readouterr().out
     assert marker_sim.judge(tmp_path / "report" / "history.parquet")

@@ -98,7 +98,7 @@ def serving(*arguments: str, program: Sequence[str] = PROGRAM, **environment: st
 def start(*arguments: str, program: Sequence[str] = PROGRAM, **environment: str) -> subprocess.Popen[str]:
     """Start a server. program: the module that does what `marker-sim` does, and words before the command."""
     return subprocess.Popen(
-        [sys.executable, "-m", *program, "serve", "--port", "0", *arguments],
+        [sys.executable, "-m", *program, "serve", *(() if "--port" in arguments else ("--port", "0")), *arguments],
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -215,7 +215,7 @@ def test_what_needs_no_fault_is_not_told_by_a_smaller_plan_with_one(
             return SmallPlan(plan=PLAN, broken={}, told=None, failed=0, runs=0)
 
     monkeypatch.setattr(played_runs, "PlayedShrinker", Shrinker)
-    request = Namespace(shrinking=True, seen={}, profile=PROFILE, budget_s=60.0)
+    request = Namespace(shrinking=True, seen={}, profile=PROFILE, budget_s=60.0, runs=9)
     made = PlayedRuns(SearchState(request=cast(Any, request), progress=print, found={kind: both[0]}))
     made._runs, made._broken = cast(Any, Namespace(again=None, at_once=1)), {kind: both}
     made.shrink()

@@ -118,6 +118,8 @@ class ClusterRun:
             try:
                 names = fresh.names(place.path)
             except NotListed as failed:  # A listing that ends so without any fault at that time breaks G11.
+                if self.system.outside is not None and self.system.outside.reused:
+                    raise  # What a program kept of another process may be the reason.
                 asked = host.record(READER, "kit", "invoke", "list", *place)
                 host.record(READER, "kit", "info", "list", *place, error=str(failed), caused_by=asked)
                 continue

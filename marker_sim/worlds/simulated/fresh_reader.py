@@ -24,7 +24,7 @@ LIMIT_S = 900
 READER = "reader"  # The process that lists, as histories name it.
 
 
-class NotListed(Exception):
+class NotListed(HarnessError):
     """A system did not list what is stored, although nothing failed then: it raised, exited, or did not answer."""
 
 
