@@ -18,7 +18,7 @@ def test_every_guarantee_is_spoken_of_and_those_of_tables_are_applicable() -> No
         assert promise.source, guarantee
         assert promise.applicable == (guarantee in JUDGES | OF_FUTURES), guarantee
     promised = {under for under in FAULT_CLASSES if profile.promise("G18", "direct", "local", under).promised}
-    assert promised == set(FAULT_CLASSES) - {"client", "storage", "power-loss"}
+    assert promised == set(FAULT_CLASSES) - {"client", "storage", "wire", "power-loss"}
 
 
 def test_a_table_that_holds_is_inconclusive_only_where_nothing_happened() -> None:

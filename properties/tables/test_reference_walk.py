@@ -58,9 +58,9 @@ class ReferenceRuns:
         program = Program(
             home=self.folder, java="", jars=(), mark="", logs=self.folder / "logs", deadline=math.inf
         )  # fmt: skip
-        played = play_table(
-            plan, number=len(self.came), version="1.2.0", program=program, scratch=self.folder, pace=Pace(),
-            sut="reference", profile=PROFILE.name, java=JavaDrivers("1.2.0", self.words, lambda: self.driver),
+        played = play_table(  # The reference has no table services.
+            with_future(plan, ()), number=len(self.came), version="1.2.0", program=program, scratch=self.folder,
+            pace=Pace(), sut="reference", profile=PROFILE.name, java=JavaDrivers("1.2.0", self.words, lambda: self.driver),
         )  # fmt: skip
         assert not played.trouble, played.trouble
         broken = {kind.guarantee for kind in failures_in(played.history, judge(played.history), PROFILE)}
@@ -96,8 +96,8 @@ def runs(folder: Path, mode: str, *mutant: str) -> Iterator[ReferenceRuns]:
     words = [sys.executable, "-m", DRIVER, *mutant]
     driver = Application("reference", words, {"PYTHONPATH": str(ROOT)}, folder / "driver.txt")
     walk = TableWalk((mode,), 1)
-    walk.bases = [base for base in walk.bases if not traits(base[1])]
-    walk.controls = [with_future(plan, ()) for plan in walk.controls]  # The reference has no table services.
+    walk.bases = [base for base in walk.bases if base[0] in ("write", "rollback") and not traits(base[1])]
+    walk.controls = [with_future(plan, ()) for plan in walk.controls]
     try:
         driver.wait_ready()
         yield ReferenceRuns(folder, mode, driver, words, walk)
