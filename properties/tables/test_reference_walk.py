@@ -60,7 +60,8 @@ class ReferenceRuns:
         )  # fmt: skip
         played = play_table(  # The reference has no table services.
             with_future(plan, ()), number=len(self.came), version="1.2.0", program=program, scratch=self.folder,
-            pace=Pace(), sut="reference", profile=PROFILE.name, java=JavaDrivers("1.2.0", self.words, lambda: self.driver),
+            pace=Pace(), sut="reference", profile=PROFILE.name,
+            java=JavaDrivers("1.2.0", self.words, lambda: self.driver),
         )  # fmt: skip
         assert not played.trouble, played.trouble
         broken = {kind.guarantee for kind in failures_in(played.history, judge(played.history), PROFILE)}
