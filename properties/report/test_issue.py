@@ -35,7 +35,8 @@ def test_the_text_of_each_finding_has_its_own_title_the_cause_and_the_template_o
     said, text = told_of(finding.told), issue_text(finding.told)
     own = {row["title"]: row for row in ROWS}[said["title"]]
     assert {"system", "writers"} & own.keys(), f"{said['title']!r} is what any system is told"
-    assert text.startswith(f"# {said['title']}\n\n**Impact:** {said['impact']}\n\n{HEADS[0]}\n")
+    status = f"**Status:** {said['reported']}\n\n" if said["reported"] else ""
+    assert text.startswith(f"# {said['title']}\n\n**Impact:** {said['impact']}\n\n{status}{HEADS[0]}\n")
     assert [head for head in HEADS if head in text] == HEADS == sorted(HEADS, key=text.index)
     told = re.sub(r"<details>.*</details>", "", text, flags=re.DOTALL).partition("**What you expected:**")[0]
     assert not OF_THE_KIT.search(told), told
