@@ -12,6 +12,7 @@ from marker_sim.history import History
 from properties import tools
 from properties.cli.campaigns import PLAN, campaign, changed
 from properties.faces.judges import load_profile
+from properties.faces.outcome import Campaign
 from properties.faces.report import judge_campaign, render_page
 from properties.judges.build import DIRECTORY, Story, marker
 from scenarios.browser import Browser
@@ -53,6 +54,14 @@ def _lost(name: str) -> tuple[History, tuple[int, ...]]:
     return story.history(), (answered, killed, gone)
 
 
+def written(folder: Path, made: Campaign) -> str:
+    """Where the page of a campaign is."""
+    outcome = judge_campaign(made, load_profile("reference"), None, Path("r"), ("verify",))
+    path = folder / "report.html"
+    path.write_text(render_page(outcome), encoding="utf-8")
+    return path.as_uri()
+
+
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Where a report with two stories is; the second one has hostile names."""
@@ -62,10 +71,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
         replace(changed(made.failures[0], evidence=first[1], message="it is lost"), history=first[0]),
         replace(changed(made.failures[0], "G3", "other", evidence=second[1], message=HOSTILE), history=second[0]),
     )
-    outcome = judge_campaign(replace(made, failures=failures), load_profile("reference"), None, Path("r"), ("verify",))
-    path = tmp_path_factory.mktemp("report") / "report.html"
-    path.write_text(render_page(outcome), encoding="utf-8")
-    return path.as_uri()
+    return written(tmp_path_factory.mktemp("report"), replace(made, failures=failures))
 
 
 @pytest.fixture(scope="module")
@@ -89,10 +95,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> str:
     plan = replace(PLAN, ops=PLAN.ops * 30)
     failure = replace(failure, history=story.history(), plan=plan, large="there was no time left")
     made = replace(made, failures=(failure,))
-    outcome = judge_campaign(made, load_profile("reference"), None, Path("r"), ("verify",))
-    path = tmp_path_factory.mktemp("large") / "report.html"
-    path.write_text(render_page(outcome), encoding="utf-8")
-    return path.as_uri()
+    return written(tmp_path_factory.mktemp("large"), made)
 
 
 @pytest.fixture(scope="module")
@@ -101,10 +104,7 @@ def holding(tmp_path_factory: pytest.TempPathFactory) -> str:
     run = _lost(marker("a"))[0]
     real = History(replace(run.header, world="foreign", plan=None), run.events)
     made = replace(campaign(violated=False), last=real)
-    outcome = judge_campaign(made, load_profile("reference"), None, Path("r"), ("verify",))
-    path = tmp_path_factory.mktemp("holding") / "report.html"
-    path.write_text(render_page(outcome), encoding="utf-8")
-    return path.as_uri()
+    return written(tmp_path_factory.mktemp("holding"), made)
 
 
 def test_a_run_that_holds_has_the_picture_of_its_last_run_with_the_same_controls(
@@ -147,10 +147,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> str:
     shown = replace(changed(made.failures[0], evidence=evidence), history=run)
     causes = [*(f"cause {n}" for n in range(12)), "no-text", "empty-name"]
     failures = tuple(changed(shown, cause=cause, message=f"{'it is lost, ' * 20}{cause}") for cause in causes)
-    outcome = judge_campaign(replace(made, failures=failures), load_profile("reference"), None, Path("r"), ("verify",))
-    path = tmp_path_factory.mktemp("many") / "report.html"
-    path.write_text(render_page(outcome), encoding="utf-8")
-    return path.as_uri()
+    return written(tmp_path_factory.mktemp("many"), replace(made, failures=failures))
 
 
 def test_cards_of_a_dozen_causes_are_in_sight_with_their_words_and_hostile_ones_are_folded(

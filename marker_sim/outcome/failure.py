@@ -185,11 +185,6 @@ class FailureRecord:
     picture: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def place(self) -> str:
-        """The guarantee and where it was broken."""
-        return self.kind.place
-
-    @property
     def rank(self) -> tuple[bool, bool, bool, bool, int]:
         """The order of `Failure.rank`; a plan without entries counts as one that breaks by the kit's own requests."""
         hostile, faulty = self.guarantee == HOSTILE or self.cause in HOSTILE_CAUSES, bool(self.plan.get("faults"))

@@ -18,7 +18,7 @@ LAYOUT = (
     tokenize.DEDENT,
     tokenize.ENDMARKER,
 )
-TOKENS_MAX = 425_550
+TOKENS_MAX = 425_541
 # The tokens of each folder and module below the package, without comments, docstrings and layout.
 ROOMS = {
     "__init__.py": 235,
@@ -36,11 +36,11 @@ ROOMS = {
     "mutants": 5_848,
     "names.py": 1_035,
     "options.py": 504,
-    "outcome": 12_715,
+    "outcome": 12_699,
     "plan.py": 2_585,
     "pytest_plugin.py": 788,
     "reading.py": 567,
-    "report": 26_128,
+    "report": 26_135,
     "seams.py": 820,
     "search": 34_202,
     "serve": 7_821,

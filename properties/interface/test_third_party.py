@@ -22,7 +22,7 @@ from marker_sim.judges import judge
 from marker_sim.judges.promises.profiles import load_profile
 from marker_sim.loading import load_system
 from marker_sim.markers.files import read
-from marker_sim.names import data_path, is_append
+from marker_sim.names import is_append
 from marker_sim.outcome.result import Campaign
 from marker_sim.plan import Op, Plan
 from marker_sim.seams import Condition, PreconditionFailed, StorageError, Unsupported
@@ -33,6 +33,7 @@ from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest
 from marker_sim.worlds.simulated.cluster import Cluster
 from properties.faces.markers import Context, Created
+from properties.interface.stored_markers import StoredMarkers
 from properties.volume import PROFILE, volume
 
 ROOT = Path(__file__).parents[2]
@@ -82,12 +83,12 @@ def test_the_correct_class_is_not_accused_and_not_blamed_for_a_storage_it_cannot
     assert judged >= {f"G{number}" for number in (1, 2, 3, 4, 5, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19)}
 
 
-class _Journal:
+class _Journal(StoredMarkers):
     """A directory as lines of one object, replaced only if unchanged: correct, and useless on a local disk."""
 
     def __init__(self, context: Context) -> None:
-        self._storage, self._runtime = context.storage, context.runtime
-        self._prefix, self._path = f"{context.directory}/", f"{context.directory}/journal"
+        super().__init__(context)
+        self._path = f"{context.directory}/journal"
 
     def create(self, name: str) -> Created:
         while True:
@@ -108,21 +109,6 @@ class _Journal:
     def list_all(self) -> tuple[str, ...]:
         there = read(self._storage, self._path)
         return tuple(there.data.decode().splitlines()) if there else ()
-
-    def list_data_paths(self) -> tuple[str, ...]:
-        return tuple(data_path(name) for name in self.list_all() if not is_append(name))
-
-    def list_log_paths(self) -> tuple[str, ...]:
-        return tuple(data_path(name) for name in self.list_all() if is_append(name))
-
-    def exists(self) -> bool:
-        return bool(self._storage.list(self._prefix))
-
-    def delete(self) -> bool:
-        paths = self._storage.list(self._prefix)
-        for path in paths:
-            self._storage.delete(path)
-        return bool(paths)
 
 
 def test_modes_are_not_compared_on_a_storage_that_the_class_cannot_use() -> None:

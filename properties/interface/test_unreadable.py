@@ -9,7 +9,6 @@ import pytest
 from marker_sim.errors import HarnessError, UsageError
 from marker_sim.faults import Fault, FaultKind, Step
 from marker_sim.judges import judge
-from marker_sim.names import data_path, is_append
 from marker_sim.options import MarkerOptions
 from marker_sim.plan import Op, Plan
 from marker_sim.seams import NotFound
@@ -18,51 +17,22 @@ from marker_sim.worlds.simulated.fresh_reader import FreshReader
 from marker_sim.worlds.simulated.storage import SimStorage
 from properties.faces.campaign import execute, run_campaign
 from properties.faces.judges import load_profile
-from properties.faces.markers import Context, Created, Factory
+from properties.faces.markers import Created, Factory
 from properties.faces.targets import CampaignRequest, LoadedTarget, try_every_call
+from properties.interface.stored_markers import StoredMarkers
 
 
-class _Stored:
-    """A directory as an object for each marker."""
-
-    def __init__(self, context: Context) -> None:
-        self._storage, self._runtime = context.storage, context.runtime
-        self._prefix, self._path = f"{context.directory}/", f"{context.directory}/names.json"
-
-    def create(self, name: str) -> Created:
-        self._storage.put(self._prefix + name, b"")
-        return Created.CREATED
-
-    def list_all(self) -> tuple[str, ...]:
-        return tuple(path.removeprefix(self._prefix) for path in self._storage.list(self._prefix))
-
-    def list_data_paths(self) -> tuple[str, ...]:
-        return tuple(data_path(name) for name in self.list_all() if not is_append(name))
-
-    def list_log_paths(self) -> tuple[str, ...]:
-        return tuple(data_path(name) for name in self.list_all() if is_append(name))
-
-    def exists(self) -> bool:
-        return bool(self._storage.list(self._prefix))
-
-    def delete(self) -> bool:
-        paths = self._storage.list(self._prefix)
-        for path in paths:
-            self._storage.delete(path)
-        return bool(paths)
-
-
-class _Unreadable(_Stored):
+class _Unreadable(StoredMarkers):
     def list_all(self) -> tuple[str, ...]:
         raise ValueError("line 3 of the journal is torn")
 
 
-class _Torn(_Stored):
+class _Torn(StoredMarkers):
     def list_all(self) -> tuple[str, ...]:
         return tuple(json.loads('["torn'))
 
 
-class _Missing(_Stored):
+class _Missing(StoredMarkers):
     def list_all(self) -> tuple[str, ...]:
         return tuple(self._storage.get(f"{self._prefix}none").data.decode().splitlines())
 
@@ -78,7 +48,7 @@ def test_a_class_whose_fresh_instance_fails_to_list_is_shown_its_line(store: Fac
     assert "\n" not in str(caught.value)
 
 
-class _TornByDeath(_Stored):
+class _TornByDeath(StoredMarkers):
     """Writes in place, so that a death leaves half of its file, which it cannot read afterwards."""
 
     after: str = "raise"
@@ -137,7 +107,7 @@ def test_a_campaign_against_a_class_that_a_death_makes_unreadable_ends_with_a_pl
 def test_a_fresh_instance_that_fails_by_a_defect_of_the_kit_is_no_mistake_of_the_class(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    system = System(name="journal", direct=_Stored, layout="names", profile="python")
+    system = System(name="journal", direct=StoredMarkers, layout="names", profile="python")
     monkeypatch.setattr(SimStorage, "_call", None)
     with pytest.raises(HarnessError, match="a fresh instance of journal did not list d: TypeError"):
         FreshReader(system, "direct", "s3", MarkerOptions(), {}, 0).names("d")

@@ -61,12 +61,14 @@ def issue_text(failure: StoredPlan) -> str:
         except UsageError as error:
             why = f"{error}. "
     options = options_of(failure) if failure.own_plan.shape else {}
+    message = split_impact(failure.message)[1]
     return render_script(
         "issue.md.j2",
         failure=failure,
         told=told_of(failure),
         known=BY_ID,
-        happened=_OWN.sub("", split_impact(failure.message)[1]),
+        message=message,
+        happened=_OWN.sub("", message),
         steps=plan_sentences(failure.own_plan),
         why=why,
         language=language,
