@@ -7,6 +7,7 @@ after its flush, requests for a name that is being flushed wait, and every error
 
 from __future__ import annotations
 
+from math import inf
 from typing import NamedTuple, Protocol
 
 from marker_sim.markers.files import ABSENT, BatchFile, Contents
@@ -39,8 +40,7 @@ class Job(NamedTuple):
     known: (name, path of the file that should hold it).
     data: the whole new content, None when nothing is new.
     untyped: whether the type file may be missing.
-    bare: whether marker files were found without a type file, as after a flush that failed to write it.
-    lasting: whether a type file stays once it exists, because no request of a dead server can still be applied.
+    begun_ms: when the job was taken.
     """
 
     directory: str
@@ -50,8 +50,7 @@ class Job(NamedTuple):
     data: bytes | None
     expected: str | None
     untyped: bool
-    bare: bool
-    lasting: bool
+    begun_ms: float
 
 
 class Outcome(NamedTuple):
@@ -79,8 +78,8 @@ class DirectoryState:
         self._num_threads = num_threads
         self._next_index = 0
         self._files: dict[int, BatchFile] = {}
-        self._typed = False
-        self._bare = False
+        self._checked_ms = -1.0  # when the last job was taken that looked for the type file
+        self._alone_ms = inf  # from when on a type file stays
         self._names: dict[str, int] = {}
         self._creators: dict[str, str] = {}
         self._waiting: dict[int, dict[str, list[Waiter]]] = {}
@@ -97,11 +96,10 @@ class DirectoryState:
         """Whether the state can be dropped and loaded again without loss."""
         return self.idle and not self.pending and not self.deletions and not self._names
 
-    def load(self, contents: Contents, lasting: bool) -> None:
-        """Load the stored names; known creators are kept. lasting: `Job.lasting` at the time when the load began."""
+    def load(self, contents: Contents, alone_ms: float) -> None:
+        """Load the stored names; known creators are kept. alone_ms: as of `finish`."""
         self._files = dict(contents.batches)
-        self._typed = contents.typed and lasting
-        self._bare = bool(contents.batches) and not contents.typed
+        self._alone_ms = alone_ms
         self._names = dict.fromkeys(contents.direct, DIRECT)
         for index, batch in sorted(contents.batches.items()):
             self._names.update(dict.fromkeys(decode_names(batch.data), index))
@@ -111,10 +109,9 @@ class DirectoryState:
     def clear(self) -> None:
         """Forget everything: the directory was deleted."""
         self._files, self._names, self._creators = {}, {}, {}
-        self._typed = False
         self.loaded = True
 
-    def next_job(self, lasting: bool) -> Job | None:
+    def next_job(self, now_ms: float) -> Job | None:
         """The job for all pending creates; None when there is nothing to do or no file index is free."""
         if not self.pending or not self.loaded or self.occupied or self.deletions:
             return None
@@ -147,15 +144,19 @@ class DirectoryState:
             path=f"{self.path}/{marker_file(index)}",
             data=file.data + encode_names(fresh) if fresh else None,
             expected=file.version,
-            # The first file writes it again, because another server may have deleted the directory. So does each
-            # batch until a dead server's late request can no longer remove it, and the first batch after that.
-            untyped=file.version is None or not self._typed,
-            bare=self._bare,
-            lasting=lasting,
+            # A new file writes it again, because another server may have deleted the directory. So does each batch
+            # until a dead server's late request can no longer remove it, and the first batch after that.
+            untyped=file.version is None or self._checked_ms < self._alone_ms,
+            begun_ms=now_ms,
         )
 
-    def finish(self, job: Job, outcome: Outcome) -> list[tuple[Waiter, Created | Exception]]:
-        """Release the file index of a job, and return the answers that its outcome decides."""
+    def finish(self, job: Job, outcome: Outcome, alone_ms: float) -> list[tuple[Waiter, Created | Exception]]:
+        """Release the file index of a job, and return the answers that its outcome decides.
+
+        alone_ms: from when on no request to storage can be applied that a dead server sent until now. A deletion that
+        has seen any file removes it before the type file, and its server is noticed; one that has not seen a new file
+        can take its type file away until then.
+        """
         fresh = self._waiting.pop(job.file_index)
         known = self._known.pop(job.file_index)
         self._flying.difference_update(fresh)
@@ -171,7 +172,8 @@ class DirectoryState:
             again += [w for ws in fresh.values() for w in ws]
         elif job.data is not None:
             self._files[job.file_index] = BatchFile(job.data, outcome.version)
-            self._typed = job.lasting
+            self._checked_ms = job.begun_ms if job.untyped else self._checked_ms
+            self._alone_ms = alone_ms if job.expected is None else self._alone_ms
             answers += self._store(job.file_index, fresh)
         if again or outcome.conflict:
             self.loaded = False

@@ -13,6 +13,7 @@ storage by the request handler itself, so they see what other servers wrote.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import inf
 from typing import Any, NamedTuple, TypeVar
 
 from marker_sim.markers.batches import DirectoryState, Job, Outcome, Waiter
@@ -45,7 +46,6 @@ class _Delete(NamedTuple):
 class _Loaded(NamedTuple):
     directory: str
     result: Contents | Exception
-    lasting: bool
 
 
 class _Deleted(NamedTuple):
@@ -71,9 +71,8 @@ class TimelineServer:
         self._inbox = runtime.mailbox()
         self._directories: dict[str, DirectoryState] = {}
         self._first_create_ms: float | None = None
-        capabilities = storage.capabilities
-        # Until then a request of an earlier server that died may still be applied.
-        self._alone_ms = runtime.now_ms() + capabilities.request_timeout_ms + capabilities.late_effect_ms
+        # How long a request of a server that died may still be applied.
+        self._rest_ms: float = storage.capabilities.request_timeout_ms + storage.capabilities.late_effect_ms
         runtime.spawn("dispatcher", self._own)
 
     # Called by request handlers, concurrently.
@@ -136,14 +135,16 @@ class TimelineServer:
                 state.deletions.append(answer)
             case _Flushed(job, outcome):
                 state = self._directories[job.directory]
-                self._reply(state.finish(job, outcome))
-            case _Loaded(path, result, lasting):
+                if outcome.conflict or outcome.gone:
+                    self._rest_ms = inf  # Another server is at work, which may be paused for long in a deletion.
+                self._reply(state.finish(job, outcome, self._runtime.now_ms() + self._rest_ms))
+            case _Loaded(path, result):
                 state = self._directories[path]
                 state.occupied = False
                 if isinstance(result, Exception):
                     self._reply(state.fail_pending(result))
                 else:
-                    state.load(result, lasting)
+                    state.load(result, self._runtime.now_ms() + self._rest_ms)
             case _Deleted(path, answer, result):
                 state = self._directories[path]
                 state.occupied = False
@@ -172,7 +173,7 @@ class TimelineServer:
             del self._directories[path]
 
     def _dispatch(self, state: DirectoryState) -> None:
-        job = state.next_job(self._runtime.now_ms() >= self._alone_ms)
+        job = state.next_job(self._runtime.now_ms())
         if job is not None:
             self._runtime.spawn(f"flush-{job.file_index}", lambda: self._flush(job))
 
@@ -191,11 +192,9 @@ class TimelineServer:
         try:
             gone = self._missing(job)
             version = None
-            if job.bare and len(gone) < len(job.known):
+            if job.untyped and (job.data is not None or len(gone) < len(job.known)):
                 write_type_file(self._storage, self._runtime, job.directory)
             if job.data is not None:
-                if job.untyped:
-                    write_type_file(self._storage, self._runtime, job.directory)
                 version = replace(self._storage, self._runtime, job.path, job.data, job.expected)
                 if job.untyped:
                     # Another server's deletion may meanwhile have removed only the type file.
@@ -220,10 +219,8 @@ class TimelineServer:
         return frozenset(name for name, path in job.known if name not in found[path])
 
     def _load(self, path: str) -> None:
-        # Taken before the listing: a file may be read long after another.
-        lasting = self._runtime.now_ms() >= self._alone_ms
         contents = _attempt(lambda: read_directory(self._storage, self._runtime, path))
-        self._inbox.put(_Loaded(path, contents, lasting))
+        self._inbox.put(_Loaded(path, contents))
 
     def _delete(self, path: str, answer: Mailbox) -> None:
         result = _attempt(lambda: delete_directory(self._storage, self._runtime, path, self._delete_at_once))

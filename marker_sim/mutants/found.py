@@ -30,7 +30,7 @@ FOUND = (
         record="Hudi BatchedMarkerCreationRunnable: one worker flushes all directories of a tick, and the first error drops the others",
         module="markers.server",
         before="                for path in sorted(self._directories):\n                    self._dispatch(self._directories[path])\n",
-        after="                ready = [d.next_job(self._runtime.now_ms() >= self._alone_ms) for _, d in sorted(self._directories.items())]\n"
+        after="                ready = [d.next_job(self._runtime.now_ms()) for _, d in sorted(self._directories.items())]\n"
         "                jobs = [job for job in ready if job is not None]\n"
         '                self._runtime.spawn("flush", lambda jobs=jobs: all(self._flush(job) is None for job in jobs))\n',
         kills="G6",
@@ -46,8 +46,8 @@ FOUND = (
         name="deletion-drops-waiters",
         record="Hudi MarkerHandler.deleteMarkers: creates that are queued when their directory is deleted are in no queue any more",
         module="markers.batches",
-        before="        self._files, self._names, self._creators = {}, {}, {}\n        self._typed = False\n",
-        after="        self._files, self._names, self._creators = {}, {}, {}\n        self._typed = False\n        self.pending = []\n",
+        before="        self._files, self._names, self._creators = {}, {}, {}\n",
+        after="        self._files, self._names, self._creators = {}, {}, {}\n        self.pending = []\n",
         kills="G6",
     ),
     Mutant(
@@ -89,5 +89,22 @@ FOUND = (
         before="            data=file.data + encode_names(fresh) if fresh else None,\n",
         after="            data=file.data + encode_names(fresh),\n",
         kills="G9",
+    ),
+    Mutant(
+        name="type-file-trusted-when-alone",
+        record="found here, in the reference: a server that has outlived the requests of an earlier one trusts a type file",
+        module="markers.server",
+        before="self._reply(state.finish(job, outcome, self._runtime.now_ms() + self._rest_ms))\n",
+        after="self._reply(state.finish(job, outcome, self._alone_ms))\n",
+        kills="G9",
+        also=(
+            (
+                "markers.server",
+                "        self._inbox = runtime.mailbox()\n",
+                "        self._inbox = runtime.mailbox()\n        requests = storage.capabilities\n"
+                "        self._alone_ms = runtime.now_ms() + requests.request_timeout_ms + requests.late_effect_ms\n",
+            ),
+            ("markers.server", "(result, self._runtime.now_ms() + self._rest_ms)", "(result, self._alone_ms)"),
+        ),
     ),
 )

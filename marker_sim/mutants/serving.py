@@ -69,18 +69,18 @@ SERVING = (
         after="        resent = False\n",
         kills="G5",
     ),
-    _batches(
+    _server(
         name="untyped-files-kept",
         record="found here: a flush that failed at the type file left its marker file, and its name was answered exists",
-        before="        self._bare = bool(contents.batches) and not contents.typed\n",
-        after="        self._bare = False\n",
+        before="job.untyped and (job.data is not None or len(gone) < len(job.known)):\n",
+        after="job.untyped and job.data is not None:\n",
         kills="G9",
     ),
     _batches(
         name="type-file-remembered",
         record="plausible: a new marker file relies on the type file that its server wrote, whoever deleted it since",
-        before="            untyped=file.version is None or not self._typed,\n",
-        after="            untyped=not self._typed,\n",
+        before="            untyped=file.version is None or self._checked_ms < self._alone_ms,\n",
+        after="            untyped=not self._names,\n",
         kills="G9",
     ),
     _batches(
@@ -181,8 +181,8 @@ SERVING = (
     _server(
         name="failed-load-stays-busy",
         record="after I 13356: a directory that could not be read once is busy for ever",
-        before="            case _Loaded(path, result, lasting):\n                state = self._directories[path]\n                state.occupied = False\n",
-        after="            case _Loaded(path, result, lasting):\n                state = self._directories[path]\n"
+        before="            case _Loaded(path, result):\n                state = self._directories[path]\n                state.occupied = False\n",
+        after="            case _Loaded(path, result):\n                state = self._directories[path]\n"
         "                state.occupied = isinstance(result, Exception)\n",
         kills="G6",
     ),
@@ -217,9 +217,9 @@ SERVING = (
     _server(
         name="one-pool-for-all",
         record="Hudi 0.15.0 MarkerDirRequestHandler: directories share one pool, a slow one holds the workers of all",
-        before="        job = state.next_job(self._runtime.now_ms() >= self._alone_ms)\n        if job is not None:\n",
+        before="        job = state.next_job(self._runtime.now_ms())\n        if job is not None:\n",
         after="        if sum(len(each._waiting) for each in self._directories.values()) >= self._num_threads:\n            return\n"
-        "        job = state.next_job(self._runtime.now_ms() >= self._alone_ms)\n        if job is not None:\n",
+        "        job = state.next_job(self._runtime.now_ms())\n        if job is not None:\n",
         kills="G7",
     ),
     _batches(
@@ -239,10 +239,9 @@ SERVING = (
     _batches(
         name="typed-for-ever",
         record="plausible: a server writes the type file once in its life, also when the directory was deleted since",
-        before="        self._files, self._names, self._creators = {}, {}, {}\n        self._typed = False\n",
-        after="        self._files, self._names, self._creators = {}, {}, {}\n",
+        before="            untyped=file.version is None or self._checked_ms < self._alone_ms,\n",
+        after="            untyped=self._checked_ms < 0,\n",
         kills="G9",
-        also=(("markers.batches", "file.version is None or not self._typed", "not self._typed"),),
     ),
     _deletion(
         name="failed-deletion-is-none",
@@ -323,7 +322,7 @@ SERVING = (
         name="failed-load-is-empty",
         record="after P 18887: a directory that cannot be read is taken for an empty one",
         before="                    self._reply(state.fail_pending(result))\n",
-        after="                    state.load(Contents({}, (), False), False)\n",
+        after="                    state.load(Contents({}, (), False), 0.0)\n",
         kills="G5",
     ),
     _listing(
@@ -365,8 +364,8 @@ SERVING = (
     _server(
         name="type-file-trusted-at-once",
         record="plausible: a server looks once for the type file while a dead one's deletion is on its way",
-        before="        self._alone_ms = runtime.now_ms() + capabilities.request_timeout_ms + capabilities.late_effect_ms\n",
-        after="        self._alone_ms = runtime.now_ms()\n",
+        before="storage.capabilities.request_timeout_ms + storage.capabilities.late_effect_ms\n",
+        after="-inf\n",
         kills="G9",
     ),
 )

@@ -319,8 +319,8 @@ STORING = (
     _storing(
         name="damage-never-repaired",
         record="plausible: the type file of a directory that has marker files is taken for right",
-        before="    typed = False\n",
-        after="    typed = True\n",
+        before="        if content is not None and content.data == TYPE_BATCHED:\n",
+        after="        if content is not None:\n",
         kills="G9",
     ),
 )

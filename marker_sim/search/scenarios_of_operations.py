@@ -259,11 +259,22 @@ def damaged_and_restarted(rng: Draws, plan: Plan) -> Plan:
 
 
 def deleted_after_long_service(rng: Draws, plan: Plan) -> Plan:
-    """Another server deletes the directory of one that expects no late request any more; new names go to that one."""
+    """Another server deletes the directory of one that expects no late request any more; new names go to that one.
+
+    The other may die in the deletion, of which an end takes effect when the first has written files again.
+    """
     served_ms = 4000  # Longer than the time-out of a storage request, and the time that it may be late.
     ops = [_create(0, served_ms), _delete(served_ms + 400, server=1)]
     ops += [_create(n, served_ms + rng.randint(500, 1500)) for n in range(2, rng.randint(4, 7))]
-    return replace(plan, num_threads=rng.of(2, 3, 4, 20), ops=tuple(ops), faults=(_second(9000),))
+    plan = replace(plan, num_threads=rng.of(2, 3, 4, 20))
+    faults = [_second(9000)]
+    if plan.storage == "s3" and rng.random() < 0.5:
+        plan = replace(plan, num_threads=1)  # The same file is written again.
+        site = Site("server: type file deleted", 1)
+        faults.append(Fault.of(FaultKind.ORPHANED, "second", site, late_ms=rng.of(900, 2500)))
+        late_ms = (0, *(served_ms + rng.randint(3000, 6000) for _ in range(2)))
+        ops += [_create(n, ms) for n, ms in enumerate(late_ms, len(ops) + 1)]
+    return replace(plan, ops=tuple(ops), faults=tuple(faults))
 
 
 def left_untyped(rng: Draws, plan: Plan) -> Plan:

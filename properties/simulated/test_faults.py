@@ -189,10 +189,14 @@ def test_hdfs_may_fall_silent(kind: FaultKind) -> None:
     assert struck(history, kind) and waited_ms(history) >= 1000 and not broken(history)
 
 
-def test_a_server_that_looks_only_once_ends_without_a_type_file() -> None:
-    """A successor has written its first file when the last request of a deletion that was cut short is applied."""
-    plan = read_plan(Path(__file__).parents[1] / "regressions" / "type-file-deleted-by-a-dead-servers-request.json")
-    trusting = load_mutant(find_mutant("type-file-trusted-at-once"))
+@pytest.mark.parametrize(
+    ("name", "deleted_by"),
+    [("type-file-trusted-at-once", "servers-request"), ("type-file-trusted-when-alone", "second-server")],
+)
+def test_a_server_that_trusts_a_type_file_ends_without_one(name: str, deleted_by: str) -> None:
+    """A server has written a file when the last request of another's deletion, which was cut short, is applied."""
+    plan = read_plan(Path(__file__).parents[1] / "regressions" / f"type-file-deleted-by-a-dead-{deleted_by}.json")
+    trusting = load_mutant(find_mutant(name))
     assert broken(execute(plan, trusting)[0]) == {"G9"} and not broken(execute(plan, reference())[0])
 
 
