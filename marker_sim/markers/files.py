@@ -44,11 +44,10 @@ ABSENT = BatchFile(b"", None)
 
 
 class Contents(NamedTuple):
-    """The content of a marker directory: batch files by index, direct marker names, whether its type file is right."""
+    """The markers of a directory, whatever its type file says: batch files by index, direct marker names."""
 
     batches: dict[int, BatchFile]
     direct: tuple[str, ...]
-    typed: bool
 
     def names(self) -> frozenset[str]:
         """The union of names in all formats, whatever the type file states."""
@@ -94,21 +93,15 @@ def read_directory(storage: Storage, runtime: Runtime, directory: str) -> Conten
     """The content of a marker directory; a file deleted between the listing and its read is left out."""
     batches: dict[int, BatchFile] = {}
     direct: list[str] = []
-    typed = False
     for path in retry_until_decided(storage, runtime, lambda: storage.list(directory + "/")):
         relative = path[len(directory) + 1 :]
         index = marker_file_index(relative)
-        if index is not None or relative == TYPE_FILE:
-            content = retry_until_decided(storage, runtime, lambda path=path: read(storage, path))  # type: ignore[misc]
-            if content is None:
-                continue
-            if index is None:
-                typed = content.data == TYPE_BATCHED
-            else:
+        if index is not None:
+            if content := is_stored(storage, runtime, path):
                 batches[index] = BatchFile(content.data[: content.data.rfind(b"\n") + 1], content.version)
         elif is_marker_name(relative):
             direct.append(relative)
-    return Contents(batches, tuple(direct), typed)
+    return Contents(batches, tuple(direct))
 
 
 def write_type_file(storage: Storage, runtime: Runtime, directory: str) -> None:

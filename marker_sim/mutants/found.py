@@ -100,9 +100,9 @@ FOUND = (
         also=(
             (
                 "markers.server",
-                "        self._inbox = runtime.mailbox()\n",
-                "        self._inbox = runtime.mailbox()\n        requests = storage.capabilities\n"
-                "        self._alone_ms = runtime.now_ms() + requests.request_timeout_ms + requests.late_effect_ms\n",
+                '        runtime.spawn("dispatcher", self._own)\n',
+                '        runtime.spawn("dispatcher", self._own)\n'
+                "        self._alone_ms = runtime.now_ms() + self._rest_ms\n",
             ),
             ("markers.server", "(result, self._runtime.now_ms() + self._rest_ms)", "(result, self._alone_ms)"),
         ),

@@ -322,7 +322,7 @@ SERVING = (
         name="failed-load-is-empty",
         record="after P 18887: a directory that cannot be read is taken for an empty one",
         before="                    self._reply(state.fail_pending(result))\n",
-        after="                    state.load(Contents({}, (), False), 0.0)\n",
+        after="                    state.load(Contents({}, ()), 0.0)\n",
         kills="G5",
     ),
     _listing(

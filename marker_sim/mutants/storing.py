@@ -18,7 +18,8 @@ _replaced = partial(
 )
 _type_file = partial(_storing, before='    path = f"{directory}/{TYPE_FILE}"\n    for _ in range(TRIES):\n')
 _deletion = partial(_storing, before="        if not paths:\n            return found_any\n")
-_read = partial(_storing, before="    return Contents(batches, tuple(direct), typed)\n")
+_read = partial(_storing, before="    return Contents(batches, tuple(direct))\n")
+_TYPE = '    found = is_stored(storage, runtime, f"{directory}/{TYPE_FILE}")\n    typed = found and found.data == TYPE_BATCHED\n'
 _path = partial(_direct, before='        path = f"{self._directory}/{name}"\n')
 _if_unchanged = partial(_storing, before="        return storage.put(path, data, expected=expected)\n")
 _unconditional = partial(_choice, before="    if not (capabilities.put_if_unchanged or capabilities.host_lock):\n")
@@ -96,10 +97,9 @@ STORING = (
     _storing(
         name="short-list",
         record="P 18887: a transient read error was taken for nothing there",
-        before="            content = retry_until_decided(storage, runtime, lambda path=path: read(storage, path))"
-        "  # type: ignore[misc]\n",
+        before="            if content := is_stored(storage, runtime, path):\n",
         after="            try:\n                content = read(storage, path)\n"
-        "            except StorageError:\n                continue\n",
+        "            except StorageError:\n                continue\n            if content:\n",
         kills="G11",
     ),
     _choice(
@@ -143,7 +143,7 @@ STORING = (
     _read(
         name="type-file-believed",
         record="I 5591, I 6283, I 9023: without a good type file the batched markers are not read",
-        after="    return Contents(batches if typed else {}, tuple(direct), typed)\n",
+        after=_TYPE + "    return Contents(batches if typed else {}, tuple(direct))\n",
         kills="G11",
     ),
     _direct(
@@ -153,11 +153,12 @@ STORING = (
         after="        return tuple(sorted(read_directory(self._storage, self._runtime, self._directory).direct))\n",
         kills="G15",
     ),
-    _storing(
+    _read(
         name="untyped-directory-is-direct",
         record="I 5591, I 6283, P 6266, I 9023: without a right type file a batched directory was taken for direct",
-        before="        for batch in self.batches.values():\n",
-        after="        for batch in self.batches.values() if self.typed else ():\n",
+        after=_TYPE
+        + "    if not typed:\n        batches = {n: batch._replace(data=b'') for n, batch in batches.items()}\n"
+        "    return Contents(batches, tuple(direct))\n",
         kills="G15",
     ),
     _path(
@@ -233,18 +234,19 @@ STORING = (
         after='    for _ in range(1):\n        paths = retry_until_decided(storage, runtime, lambda: storage.list(directory + "/"))[:20]\n',
         kills="G10",
     ),
-    _storing(
+    _read(
         name="empty-type-file-breaks",
         record="I 9023: a type file left empty by a crash was a parse error, and no rollback could end",
-        before="                typed = content.data == TYPE_BATCHED\n",
-        after='                typed = content.data == TYPE_BATCHED\n                if not typed:\n                    raise RuntimeError("no enum constant MarkerType.")\n',
+        after=_TYPE + '    if found and not typed:\n        raise RuntimeError("no enum constant MarkerType.")\n'
+        "    return Contents(batches, tuple(direct))\n",
         kills="G16",
     ),
     _read(
         name="missing-type-file-breaks",
         record="I 5591, I 6283, P 6266: a batched directory without type file could never be rolled back",
-        after='    if batches and not typed:\n        raise RuntimeError("not a marker directory of a known type")\n'
-        "    return Contents(batches, tuple(direct), typed)\n",
+        after=_TYPE
+        + '    if batches and not typed:\n        raise RuntimeError("not a marker directory of a known type")\n'
+        "    return Contents(batches, tuple(direct))\n",
         kills="G16",
     ),
     _storing(

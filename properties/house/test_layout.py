@@ -18,7 +18,7 @@ LAYOUT = (
     tokenize.DEDENT,
     tokenize.ENDMARKER,
 )
-TOKENS_MAX = 425_541
+TOKENS_MAX = 425_644
 # The tokens of each folder and module below the package, without comments, docstrings and layout.
 ROOMS = {
     "__init__.py": 235,
@@ -32,8 +32,8 @@ ROOMS = {
     "interface": 3_997,
     "judges": 52_406,
     "loading.py": 588,
-    "markers": 7_297,
-    "mutants": 5_886,
+    "markers": 7_257,
+    "mutants": 5_890,
     "names.py": 1_035,
     "options.py": 504,
     "outcome": 12_699,
@@ -42,7 +42,7 @@ ROOMS = {
     "reading.py": 567,
     "report": 26_135,
     "seams.py": 820,
-    "search": 34_326,
+    "search": 34_300,
     "serve": 7_821,
     "storages": 4_103,
     "surroundings": 6_515,
