@@ -105,7 +105,7 @@ def skips_what_fails() -> None:
         try:
             return read(storage, runtime, directory)
         except ValueError:
-            return files.Contents({}, (), True)
+            return files.Contents({}, ())
 
     replaced(server, "read_directory", some)
 
