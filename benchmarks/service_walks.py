@@ -29,7 +29,7 @@ def main() -> int:
     given = parser.parse_args()
     merges, shape = next(table for table in hudi_java_walk.TABLES if table[0] == given.merge_on_read)
     shape = replace(shape, metadata=given.metadata, version6=given.service == "upgrade")
-    hudi_java_walk._workloads = lambda _services: iter([(True, (given.service,), (merges, shape))])
+    hudi_java_walk._workloads = lambda services: iter([(True, (given.service,), (merges, shape))])
     options = {"--mode": given.mode, "--budget": given.budget, "--seed": given.seed, "--report": given.out}
     words = ["verify", "--sut", f"hudi-java:{given.version}", "--services"]
     return run_command([*words, *(word for pair in options.items() for word in pair)])
