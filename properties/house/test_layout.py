@@ -18,7 +18,7 @@ LAYOUT = (
     tokenize.DEDENT,
     tokenize.ENDMARKER,
 )
-TOKENS_MAX = 425_644
+TOKENS_MAX = 425_658
 # The tokens of each folder and module below the package, without comments, docstrings and layout.
 ROOMS = {
     "__init__.py": 235,
@@ -47,7 +47,7 @@ ROOMS = {
     "storages": 4_103,
     "surroundings": 6_515,
     "system.py": 491,
-    "tables": 17_418,
+    "tables": 17_432,
     "targets": 23_607,
     "timeline.py": 1_666,
     "unusual_names.py": 638,

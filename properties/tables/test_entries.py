@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
+from typing import Any
 
+import fastavro
 import pytest
 
 from marker_sim.timeline import Entry, State, entry_at
@@ -103,6 +106,23 @@ def test_json_and_avro_say_the_same(action: str) -> None:
     place, content = Entry("001", action, State.COMPLETED), tree.files[path]
     assert content.startswith(b"Obj")
     assert recorded_facts(place, json.dumps(decode(content)).encode()) == recorded_facts(place, content)
+
+
+def test_a_record_that_is_stored_twice_is_read_once_and_two_are_not_read() -> None:
+    """Avro repeats a block whose write failed when it was done, and Hudi reads the first record."""
+    tree = frozen("1.0.2-cow")
+    path = min(path for path in tree.files if path.endswith(".clean"))
+    place, content = Entry("001", "clean", State.COMPLETED), tree.files[path]
+    reader = fastavro.reader(io.BytesIO(content))
+    assert reader.writer_schema is not None
+    record: Any = next(reader)
+    for second, read in ((record, True), ({**record, "startCleanTime": "another"}, False)):
+        fastavro.writer(twice := io.BytesIO(), reader.writer_schema, [record, second])
+        if read:
+            assert recorded_facts(place, twice.getvalue()) == recorded_facts(place, content)
+            continue
+        with pytest.raises(Unreadable, match="2 records, not one"):
+            recorded_facts(place, twice.getvalue())
 
 
 @pytest.mark.parametrize(
