@@ -101,8 +101,7 @@ FOUND = (
             (
                 "markers.server",
                 '        runtime.spawn("dispatcher", self._own)\n',
-                '        runtime.spawn("dispatcher", self._own)\n'
-                "        self._alone_ms = runtime.now_ms() + self._rest_ms\n",
+                '        runtime.spawn("dispatcher", self._own)\n        self._alone_ms = runtime.now_ms() + self._rest_ms\n',
             ),
             ("markers.server", "(result, self._runtime.now_ms() + self._rest_ms)", "(result, self._alone_ms)"),
         ),

@@ -94,8 +94,7 @@ SERVING = (
         name="index-kept-busy",
         record="I 13356, I 4230: a failed flush left its file index busy and its requests unanswered",
         before="                state = self._directories[job.directory]\n",
-        after="                state = self._directories[job.directory]\n                if outcome.error:\n"
-        "                    return\n",
+        after="                state = self._directories[job.directory]\n                if outcome.error:\n                    return\n",
         kills="G6",
     ),
     _batches(
@@ -182,8 +181,7 @@ SERVING = (
         name="failed-load-stays-busy",
         record="after I 13356: a directory that could not be read once is busy for ever",
         before="            case _Loaded(path, result):\n                state = self._directories[path]\n                state.occupied = False\n",
-        after="            case _Loaded(path, result):\n                state = self._directories[path]\n"
-        "                state.occupied = isinstance(result, Exception)\n",
+        after="            case _Loaded(path, result):\n                state = self._directories[path]\n                state.occupied = isinstance(result, Exception)\n",
         kills="G6",
     ),
     _server(

@@ -98,8 +98,7 @@ STORING = (
         name="short-list",
         record="P 18887: a transient read error was taken for nothing there",
         before="            if content := is_stored(storage, runtime, path):\n",
-        after="            try:\n                content = read(storage, path)\n"
-        "            except StorageError:\n                continue\n            if content:\n",
+        after="            try:\n                content = read(storage, path)\n            except StorageError:\n                continue\n            if content:\n",
         kills="G11",
     ),
     _choice(
@@ -157,8 +156,7 @@ STORING = (
         name="untyped-directory-is-direct",
         record="I 5591, I 6283, P 6266, I 9023: without a right type file a batched directory was taken for direct",
         after=_TYPE
-        + "    if not typed:\n        batches = {n: batch._replace(data=b'') for n, batch in batches.items()}\n"
-        "    return Contents(batches, tuple(direct))\n",
+        + "    if not typed:\n        batches = {n: batch._replace(data=b'') for n, batch in batches.items()}\n    return Contents(batches, tuple(direct))\n",
         kills="G15",
     ),
     _path(
@@ -237,16 +235,15 @@ STORING = (
     _read(
         name="empty-type-file-breaks",
         record="I 9023: a type file left empty by a crash was a parse error, and no rollback could end",
-        after=_TYPE + '    if found and not typed:\n        raise RuntimeError("no enum constant MarkerType.")\n'
-        "    return Contents(batches, tuple(direct))\n",
+        after=_TYPE
+        + '    if found and not typed:\n        raise RuntimeError("no enum constant MarkerType.")\n    return Contents(batches, tuple(direct))\n',
         kills="G16",
     ),
     _read(
         name="missing-type-file-breaks",
         record="I 5591, I 6283, P 6266: a batched directory without type file could never be rolled back",
         after=_TYPE
-        + '    if batches and not typed:\n        raise RuntimeError("not a marker directory of a known type")\n'
-        "    return Contents(batches, tuple(direct))\n",
+        + '    if batches and not typed:\n        raise RuntimeError("not a marker directory of a known type")\n    return Contents(batches, tuple(direct))\n',
         kills="G16",
     ),
     _storing(

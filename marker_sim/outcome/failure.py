@@ -298,12 +298,12 @@ def defects_least(told: Sequence[Sequence[Failure]]) -> tuple[int, bool]:
     """How many defects stories show at least, and whether that is most likely all of them.
 
     Two stories may have one defect if all modes and storages of one are among those of the other, if they begin with
-    the same guarantee or cause, or if runs that begin them break the same. A story of several guarantees may hide a
-    defect that shows only in runs which break its first one as well.
+    the same guarantee or cause, or if runs that begin them break the same; one of pairs of modes may have any other's.
+    A story of several guarantees may hide a defect that shows only in runs which break its first one as well.
     """
     counted: list[tuple[set[tuple[str, str]], set[str]]] = []
     for story in sorted(told, key=len, reverse=True):
-        name, places = signature(story[0]), {each.kind[1:3] for each in story}
+        name, places = signature(story[0]), {each.kind[1:3] for each in story if each.kind.mode != "both"}
         keys = {name, *name.split(" ", 1), *story[0].also}
         if all(keys.isdisjoint(others) and places - where and where - places for where, others in counted):
             counted.append((places, keys))

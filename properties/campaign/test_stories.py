@@ -25,13 +25,15 @@ COLON = " "
 RUNS = 150
 
 
-def seen(signature: str, *beside: str, faulty: bool = False, size: int = 1, storage: str = "s3") -> Failure:
+def seen(
+    signature: str, *beside: str, faulty: bool = False, size: int = 1, storage: str = "s3", mode: str = "direct"
+) -> Failure:
     """A failure by guarantee and cause, with the signatures that its small plan breaks as well."""
     guarantee, _, cause = signature.partition(COLON)
     made = changed(ONE, guarantee, cause)
     plan = made.own_plan
     small = replace(plan, ops=plan.ops * size, faults=plan.faults if faulty else ())
-    kind = made.kind._replace(storage=storage)
+    kind = made.kind._replace(storage=storage, mode=mode)
     return replace(made, kind=kind, plan=small, also=frozenset({signature, *beside}))
 
 
@@ -94,8 +96,9 @@ def test_each_failure_is_in_one_story_whatever_the_order(drawn: list[tuple[str, 
         ([seen("G1 a"), seen("G1 c", storage="local")], 1, False),
         ([seen("G1 a"), seen("G8 c"), seen("G8 c", storage="local")], 1, False),
         ([seen("G1 a", "G4 b"), seen("G8 c", "G4 b", storage="local")], 1, False),
+        ([seen("G1 a"), seen("G21 d", mode="both", storage="local")], 1, False),
     ],
-    ids=["one", "what only a fault shows", "two", "one guarantee", "places of the other", "both break a third"],
+    ids=["one", "what only a fault shows", "two", "one guarantee", "places of the other", "both break a third", "pair"],
 )
 def test_a_number_of_defects_is_a_least_one_wherever_stories_may_share_or_hide_some(
     failures: list[Failure], least: int, sure: bool
