@@ -172,8 +172,10 @@ class DirectoryState:
             again += [w for ws in fresh.values() for w in ws]
         elif job.data is not None:
             self._files[job.file_index] = BatchFile(job.data, outcome.version)
-            self._checked_ms = job.begun_ms if job.untyped else self._checked_ms
-            self._alone_ms = alone_ms if job.expected is None else self._alone_ms
+            if job.untyped:
+                self._checked_ms = job.begun_ms
+            if job.expected is None:
+                self._alone_ms = alone_ms
             answers += self._store(job.file_index, fresh)
         if again or outcome.conflict:
             self.loaded = False

@@ -266,14 +266,13 @@ def deleted_after_long_service(rng: Draws, plan: Plan) -> Plan:
     served_ms = 4000  # Longer than the time-out of a storage request, and the time that it may be late.
     ops = [_create(0, served_ms), _delete(served_ms + 400, server=1)]
     ops += [_create(n, served_ms + rng.randint(500, 1500)) for n in range(2, rng.randint(4, 7))]
-    plan = replace(plan, num_threads=rng.of(2, 3, 4, 20))
-    faults = [_second(9000)]
+    threads, faults = rng.of(2, 3, 4, 20), [_second(9000)]
     if plan.storage == "s3" and rng.random() < 0.5:
-        plan = replace(plan, num_threads=1)  # The same file is written again.
+        threads = 1  # The same file is written again.
         site = Site("server: type file deleted", 1)
         faults.append(Fault.of(FaultKind.ORPHANED, "second", site, late_ms=rng.of(900, 2500)))
         ops += [_create(7, 0), _create(8, served_ms + rng.randint(3000, 6000))]
-    return replace(plan, ops=tuple(ops), faults=tuple(faults))
+    return replace(plan, num_threads=threads, ops=tuple(ops), faults=tuple(faults))
 
 
 def left_untyped(rng: Draws, plan: Plan) -> Plan:
