@@ -30,7 +30,7 @@ ROOMS = {
     "faults": 5_484,
     "history": 17_171,
     "interface": 3_997,
-    "judges": 51_389,
+    "judges": 51_347,
     "loading.py": 588,
     "markers": 7_184,
     "mutants": 5_883,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER
-from marker_sim.history.index.write_path import Completion, Key, WritePathIndex
+from marker_sim.history.index.write_path import Completion, Key
 from marker_sim.judges.findings import OUTCOMES, Inquiry
 from marker_sim.judges.write_path.steps import ended_badly, judge_of_writes
 from marker_sim.names import TEMP
@@ -24,7 +24,7 @@ def marker_before_data(case: Inquiry) -> None:
     """
     view, path = case.view, case.view.writes
     for key, first in path.first.items():
-        named = _named(view, path, key)
+        named = _named(view, key)
         for file, index in first.items():
             if index < view.start:
                 continue
@@ -33,18 +33,18 @@ def marker_before_data(case: Inquiry) -> None:
             if since is None or since >= index:
                 late = f"the first was stored at event {since}" if since is not None else "none named it later"
                 marked = path.marked(key, file)
-                late += _asked(view, path, key, index, *marked)
+                late += _asked(view, key, index, *marked)
                 message = f"{file!r} was put at event {index} and no marker had named it before; {late}"
                 shown = index if since is None else since
                 case.about(key, message, index, shown, also=marked)
 
 
-def _asked(view: HistoryIndex, path: WritePathIndex, key: Key, put: int, begun: int = NEVER, done: int = NEVER) -> str:
+def _asked(view: HistoryIndex, key: Key, put: int, begun: int = NEVER, done: int = NEVER) -> str:
     """The end of a sentence: what happened to the create of a stored file's marker.
 
     begun, done: the first and last event of the create that names it, or of its attempt.
     """
-    directory = path.directory(key)
+    directory = view.writes.directory(key)
     if directory is None or begun > put:
         return ""
     if view.events[begun].operation == "create":
@@ -57,11 +57,11 @@ def _asked(view: HistoryIndex, path: WritePathIndex, key: Key, put: int, begun: 
     return f"; its attempt asked for {call.name!r} at event {call.invoke}, which {ended}"
 
 
-def _named(view: HistoryIndex, path: WritePathIndex, key: Key) -> dict[str, int]:
+def _named(view: HistoryIndex, key: Key) -> dict[str, int]:
     """The event since which a marker of the instant has named each data path."""
     named: dict[str, int] = {}
     if view.reads:
-        directory = path.directory(key)
+        directory = view.writes.directory(key)
         since = [(call.name, call.done) for call in directory.answers] if directory else []
     else:
         home = view.rest.homes.get(f"{key[0]}{TEMP}{key[1]}")

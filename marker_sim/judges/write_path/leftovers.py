@@ -25,7 +25,7 @@ def markers_last(case: Inquiry) -> None:
     view, path = case.view, case.view.writes
     for key in _instants(path):
         directory = path.directory(key) or Directory(f"{key[0]}{TEMP}{key[1]}")
-        for moment, only in _removals(view, path, key, directory):
+        for moment, only in _removals(view, key, directory):
             case.judged += 1
             if path.committed(key, moment):
                 continue
@@ -54,14 +54,14 @@ def _instants(path: WritePathIndex) -> dict[Key, None]:
     return dict.fromkeys((*path.began, *named))
 
 
-def _removals(view: HistoryIndex, path: WritePathIndex, key: Key, directory: Directory) -> Iterator[tuple[int, str]]:
+def _removals(view: HistoryIndex, key: Key, directory: Directory) -> Iterator[tuple[int, str]]:
     """The removals of markers: an invocation ("" for all), or an effect that no deletion explains."""
     for call in directory.deletes:
         yield call.invoke, ""
     if view.reads:
         return
     home = view.rest.homes.get(directory.path)
-    good = path.committed_for_good(key)
+    good = view.writes.committed_for_good(key)
     for name, span in home.spans.items() if home else ():
         for gone in span[1::2]:
             if gone < good and view.events[gone].value is None and not directory.disturbed(gone - 1, gone + 1):
@@ -98,29 +98,29 @@ def no_residue(case: Inquiry) -> None:
     the last read of storage counts.
     """
     view, path = case.view, case.view.writes
-    ends = {} if view.reads else _ends(view, path)
+    ends = {} if view.reads else _ends(view)
     commits = [write.committed for write in path.writes if write.committed != NEVER]
     residues = {} if view.reads else path.residues((*commits, *ends.values()))
     own = _own_residue(case, ends, residues)
     for key in _instants(path):
-        last = _last_action(view, path, key)
+        last = _last_action(view, key)
         if last < 0 or key in own:
             continue
         decided = False
         for write in path.writes:
-            left = _left_by(view, path, key, write, last, residues)
+            left = _left_by(view, key, write, last, residues)
             if left is None or (decided and not left):
                 continue
             if not _undisturbed(view, write, write.committed):
                 if left:
                     view.excuse("fault-in-write")
                 continue
-            if left and _still_deleting(view, path, key, write) and view.excuse("still-deleting"):
+            if left and _still_deleting(view, key, write) and view.excuse("still-deleting"):
                 continue
             decided = True
             if left:
                 message = (
-                    f"{_left(view, path, left, write.committed)} although it is over, the last action of its attempts"
+                    f"{_left(view, left, write.committed)} although it is over, the last action of its attempts"
                     f" was event {last}, and the write begun at event {write.begin.invoke} is committed"
                     f"{_deleted_by(path, key, write.committed)}"
                 )
@@ -132,12 +132,12 @@ def no_residue(case: Inquiry) -> None:
             view.excuse("no-later-write")
 
 
-def _ends(view: HistoryIndex, path: WritePathIndex) -> dict[Key, int]:
+def _ends(view: HistoryIndex) -> dict[Key, int]:
     """The event by which a write has to delete its markers: its driver's next begin, or the end of the phase."""
     phases = (view.phase("probe"), view.phase("end"))
     ends: dict[Key, int] = {}
-    for write in path.writes:
-        begins = (other.begin.invoke for other in path.writes if other.begin.process == write.begin.process)
+    for write in view.writes.writes:
+        begins = (other.begin.invoke for other in view.writes.writes if other.begin.process == write.begin.process)
         ends[write.key] = min((at for at in (*phases, *begins) if at > write.committed), default=NEVER)
     return {key: at for key, at in ends.items() if at != NEVER}
 
@@ -147,28 +147,28 @@ def _own_residue(case: Inquiry, ends: dict[Key, int], residues: _Residues) -> se
     view, path, found = case.view, case.view.writes, set[Key]()
     for write in path.writes:
         done, until = write.committed, ends.get(write.key)
-        if until is None or _last_action(view, path, write.key) > done:
+        if until is None or _last_action(view, write.key) > done:
             continue
         left = residues[until].get(write.key, [])
         if not _undisturbed(view, write, until):
             if left:
                 view.excuse("fault-in-write")
             continue
-        if left and _still_deleting(view, path, write.key, write._replace(committed=until)):
+        if left and _still_deleting(view, write.key, write._replace(committed=until)):
             view.excuse("still-deleting")
             continue
         case.judged += 1
         if left:
-            message = f"{_left(view, path, left, until)} after its commit, at event {until}"
+            message = f"{_left(view, left, until)} after its commit, at event {until}"
             message += _deleted_by(path, write.key, until)
             case.about(write.key, message, done, until)
             found.add(write.key)
     return found
 
 
-def _left(view: HistoryIndex, path: WritePathIndex, files: list[str], moment: int) -> str:
+def _left(view: HistoryIndex, files: list[str], moment: int) -> str:
     """The beginning of a sentence: the files left in a marker directory at an event, and since when."""
-    puts = (e.index for e in path.marker_effects if e.path == files[0] and e.index <= moment)
+    puts = (e.index for e in view.writes.marker_effects if e.path == files[0] and e.index <= moment)
     put = max(puts, default=None) if not view.reads else None
     since = f", put at event {put}," if put is not None else ""
     return f"{files[0]!r}{since} is left in its marker directory ({len(files)} file(s) in all)"
@@ -184,16 +184,14 @@ def _deleted_by(path: WritePathIndex, key: Key, before: int) -> str:
     return f"; the last deletion of them, event {call.invoke}, {how}"
 
 
-def _left_by(
-    view: HistoryIndex, path: WritePathIndex, key: Key, write: ObservedWrite, last: int, residues: _Residues
-) -> list[str] | None:
+def _left_by(view: HistoryIndex, key: Key, write: ObservedWrite, last: int, residues: _Residues) -> list[str] | None:
     """The marker files of an instant that a write left; None when the write began too early, did not complete, or is
     unknown.
     """
     at = write.committed
     if write.key[0] != key[0] or write.key == key or write.begin.invoke < last or at == NEVER:
         return None
-    if not path.over(key, at):
+    if not view.writes.over(key, at):
         return None
     if not view.reads:
         return residues[at].get(key, [])
@@ -205,9 +203,9 @@ def _undisturbed(view: HistoryIndex, write: ObservedWrite, until: int) -> bool:
     return calm(view, write.begin.invoke, until, write.begin.process, f"{write.key[0]}{TEMP}{write.key[1]}")
 
 
-def _still_deleting(view: HistoryIndex, path: WritePathIndex, key: Key, write: ObservedWrite) -> bool:
+def _still_deleting(view: HistoryIndex, key: Key, write: ObservedWrite) -> bool:
     """Whether the write stopped waiting for a server that was still deleting an instant's markers."""
-    directory = path.directory(key)
+    directory = view.writes.directory(key)
     return directory is not None and any(
         view.timed_out(call) and view.keeps_deleting(call, directory.path, view.header.answer_bound_ms * MS)
         for call in directory.deletes
@@ -216,7 +214,8 @@ def _still_deleting(view: HistoryIndex, path: WritePathIndex, key: Key, write: O
     )
 
 
-def _last_action(view: HistoryIndex, path: WritePathIndex, key: Key) -> int:
+def _last_action(view: HistoryIndex, key: Key) -> int:
+    path = view.writes
     directory = path.directory(key)
     creates = directory.creates if directory else []
     acts = [path.last_put.get(key, -1)]

@@ -190,10 +190,8 @@ def rollback_first(case: Inquiry) -> None:
                 continue
             if path.committed(key, write.begin.invoke) or path.rolled_back(key, write.begin.invoke):
                 continue
-            over = (
-                path.rolled_back(key, touched) or path.committed(key, touched) or _never_was(view, path, key, touched)
-            )
-            if not _unfinished(view, path, driver, write, index):
+            over = path.rolled_back(key, touched) or path.committed(key, touched) or _never_was(view, key, touched)
+            if not _unfinished(view, driver, write, index):
                 if not over:
                     view.excuse("driver-alive")
                 continue
@@ -207,8 +205,9 @@ def rollback_first(case: Inquiry) -> None:
                 case.about(key, message, index, write.begin.invoke, touched, also=also)
 
 
-def _never_was(view: HistoryIndex, path: WritePathIndex, key: Key, moment: int) -> bool:
+def _never_was(view: HistoryIndex, key: Key, moment: int) -> bool:
     """Whether an instant has no timeline entry so far and neither data file nor marker at an event."""
+    path = view.writes
     if key in path.began and path.began[key][0] <= moment:
         return False
     home = view.rest.homes.get(f"{key[0]}{TEMP}{key[1]}")
@@ -216,9 +215,9 @@ def _never_was(view: HistoryIndex, path: WritePathIndex, key: Key, moment: int) 
     return not marked and not path.left_since(key, moment, moment)
 
 
-def _unfinished(view: HistoryIndex, path: WritePathIndex, driver: str, write: ObservedWrite, since: int) -> bool:
+def _unfinished(view: HistoryIndex, driver: str, write: ObservedWrite, since: int) -> bool:
     at = write.begin.invoke
     if driver == write.begin.process or view.ended(driver) < at or since < view.start:
         return True
-    own = [step for step in path.steps if step.process == driver]
+    own = [step for step in view.writes.steps if step.process == driver]
     return any(s.outcome != "ok" and s.done < at for s in own) and all(s.invoke < at for s in own)

@@ -32,7 +32,7 @@ def rows_survive(case: Inquiry) -> None:
         pairs = (row.rpartition("=") for row in (event.value if isinstance(event.value, tuple) else ()))
         found = {key: value for key, _, value in pairs}
         third = any(key.endswith(("/odd", "/even")) for key in found)
-        for done, key, ordinal in _expected(view, path, str(event.table), third):
+        for done, key, ordinal in _expected(view, str(event.table), third):
             case.judged += 1
             shown = found.get(key)
             if shown is None or not shown.isdigit() or int(shown) < ordinal:
@@ -99,12 +99,10 @@ def _in_log_files(case: Inquiry) -> None:
             case.breach(message, (done.at,), also=(path.answer(done),))
 
 
-def _expected(
-    view: HistoryIndex, path: WritePathIndex, table: str, third: bool
-) -> Iterator[tuple[Completion, str, int]]:
+def _expected(view: HistoryIndex, table: str, third: bool) -> Iterator[tuple[Completion, str, int]]:
     """The expected rows: the commit that wrote each, its key, and the least ordinal that it may show."""
     writes = (view.header.plan or {}).get("writes", ())
-    for done in path.commits:
+    for done in view.writes.commits:
         ordinal = done.ordinal
         if done.key[0] != table:
             continue
