@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from marker_sim.faults import Fault, FaultKind, Step, drawable
+from marker_sim.faults import Fault, FaultKind, Step, by_target, drawable
 from marker_sim.faults.row import BATCHED_STORAGES
 from marker_sim.faults.sites import LOCK_ASKED, SITES
 from marker_sim.plan import MALFORMED, Op, Plan
@@ -144,7 +144,7 @@ def _faults(rng: Draws, mode: str, storage: str, clients: list[str], ops: tuple[
         horizon = len(ops) * 6 if actor in ("server", "second") else max(4, len(ops) * 4 // len(clients))
         settings = draw_settings(rng, kind)
         faults.append(Fault(kind=kind, target=actor, trigger=Step(rng.randint(1, horizon)), settings=settings))
-    return tuple(sorted(faults, key=lambda f: (f.target, f.n)))
+    return by_target(faults)
 
 
 def _at_sites(

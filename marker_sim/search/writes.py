@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from marker_sim.faults import Fault, FaultKind, Site, Step, drawable
+from marker_sim.faults import Fault, FaultKind, Site, Step, by_target, drawable
 from marker_sim.faults.row import BATCHED_STORAGES
 from marker_sim.faults.sites import LOCK_ASKED, SITES
 from marker_sim.history import NO_SERVER
@@ -145,7 +145,7 @@ def _faults(rng: Draws, mode: str, storage: str, executors: int, writes: tuple[W
         faults.append(Fault(kind=kind, target=actor, trigger=Step(step), settings=settings))
         if actor == "driver" and kind.row.kills:
             faults += _on_the_successor(rng, step, settings.restart_ms, storage, batched)
-    return tuple(sorted(faults, key=lambda f: (f.target, f.n)))
+    return by_target(faults)
 
 
 def _interrupted(rng: Draws, ends: tuple[int, ...]) -> Iterator[Fault]:
@@ -252,8 +252,7 @@ def with_strays(plan: Plan) -> Plan:
     if markers or not files:
         plan = _with_stray_markers(rng, plan)
     if files:
-        faults = (*plan.faults, _stray_files(rng, plan))
-        plan = replace(plan, faults=tuple(sorted(faults, key=lambda fault: (fault.target, fault.n))))
+        plan = replace(plan, faults=by_target((*plan.faults, _stray_files(rng, plan))))
     return plan
 
 
