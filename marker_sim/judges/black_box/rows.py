@@ -133,8 +133,7 @@ def _wrong(
     key_of, history = rows_of.key_of, dict[str, list[tuple[str, TableWrite]]]()
     for row, write in ((row, each) for each in writes for row in each.rows if key_of(row) not in unsure):
         history.setdefault(key_of(row), []).append((row, write))
-    read = event.value if isinstance(event.value, tuple) else ()
-    found = [row for row in read if key_of(row) not in unsure]
+    found = [row for row in event.texts if key_of(row) not in unsure]
     shown = {key_of(row): row for row in found}
     for key, count in sorted(Counter(key_of(row) for row in found).items()):
         if count > 1:

@@ -29,7 +29,7 @@ def rows_survive(case: Inquiry) -> None:
             case.judged += 1
             _unreadable(case, event, event.error)
             continue
-        pairs = (row.rpartition("=") for row in (event.value if isinstance(event.value, tuple) else ()))
+        pairs = (row.rpartition("=") for row in event.texts)
         found = {key: value for key, _, value in pairs}
         third = any(key.endswith(("/odd", "/even")) for key in found)
         for done, key, ordinal in _expected(view, str(event.table), third):
