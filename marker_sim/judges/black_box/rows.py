@@ -97,7 +97,7 @@ class _Rows(NamedTuple):
         return f"{self.key_of(row)!r} (deleted)" if self.deletes(row) else repr(row)
 
     def absent(
-        self, rows: list[tuple[str, TableWrite]], seen: Collection[int] = (), unseen: Collection[int] = ()
+        self, rows: list[tuple[str, TableWrite]], seen: Collection[int], unseen: Collection[int]
     ) -> tuple[int | None, bool]:
         """Where among the writes of a key it is when it is not found, None before all, and whether that is certain.
 

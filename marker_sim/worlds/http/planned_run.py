@@ -76,12 +76,12 @@ class PlayedPlan:
     history: History
     counts: dict[str, int]
     plan: Plan
-    cut: bool = False
+    cut: bool
     interrupted: bool = False
     trouble: str = ""
-    hung: bool = False
-    calls: tuple[StorageCall, ...] = ()
-    struck: tuple[Fault, ...] = ()
+    hung: bool
+    calls: tuple[StorageCall, ...]
+    struck: tuple[Fault, ...]
     findings: None = None
 
 
