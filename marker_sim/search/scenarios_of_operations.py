@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from marker_sim.faults import Fault, FaultKind, Site, Step
-from marker_sim.faults.row import BATCHED_STORAGES
+from marker_sim.faults.row import BATCHED_STORAGES, batches
 from marker_sim.plan import Op, Plan
 from marker_sim.search.scenarios import REFUSALS, S3, TRIES, Scenario, at_site, calls_refused
 from marker_sim.search.seeds import Draws
@@ -194,7 +194,7 @@ def restarted_and_asked_again(rng: Draws, plan: Plan) -> Plan:
 
 def slow_deletion(rng: Draws, plan: Plan) -> Plan:
     """The deletion of a directory with many files on slow storage, while others create and list."""
-    served = plan.mode == "timeline" and plan.storage in BATCHED_STORAGES
+    served = batches(plan.mode, plan.storage)
     site = "server: batch file deleted" if served else "driver: marker deletion"
     files, gap_ms = rng.randint(4, 16), 2 * plan.interval_ms if served else 5
     begun_ms = files * gap_ms + 100

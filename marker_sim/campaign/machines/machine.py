@@ -44,7 +44,7 @@ from marker_sim.campaign.planned_runs import NOT_DETERMINISTIC
 from marker_sim.campaign.runs import execute
 from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind, FaultSettings
-from marker_sim.faults.row import BATCHED_STORAGES
+from marker_sim.faults.row import batches
 from marker_sim.faults.table import drawable
 from marker_sim.history import History
 from marker_sim.judges.promises.profiles import Profile, load_profile
@@ -148,7 +148,7 @@ class JudgedExample(RuleBasedStateMachine):
 
         Where no server batches markers, there is none to hit.
         """
-        if role == "server" and not (cls.mode == "timeline" and cls.storage in BATCHED_STORAGES):
+        if role == "server" and not batches(cls.mode, cls.storage):
             return ()
         here = (kind for kind in drawable(cls.mode, cls.storage, writes=cls.writes) if kind.row.family in families)
         return tuple(kind for kind in here if role in ("", *kind.row.roles) and cls.can(kind))
