@@ -180,7 +180,7 @@ class HistoryIndex(EventReader):
             return False
         seconds = (fault for fault in self.faults if fault.kind == "second-server")
         lived = any(fault.begin <= call.done and call.invoke <= fault.end for fault in seconds)
-        return lived or self.overlapping_servers(call.invoke, call.done)
+        return lived or self.overlapping_servers(*call.span)
 
     def refused(self, call: RecordedCall) -> bool:
         """Whether the answer to a hostile request states that nothing was changed."""

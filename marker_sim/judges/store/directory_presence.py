@@ -22,9 +22,7 @@ class Owed:
         self._floor = directory.settled_before(call.done) if directory.deletions else -1
         life = call.life if call.life in view.lives else None
         overlapping_servers = (
-            call.life != NO_LIFE
-            and bool(view.crowded)
-            and (life is None or view.overlapping_servers(call.invoke, call.done))
+            call.life != NO_LIFE and bool(view.crowded) and (life is None or view.overlapping_servers(*call.span))
         )
         self._own = life if overlapping_servers else None
         self._crowd = overlapping_servers
@@ -64,7 +62,7 @@ def denied(case: Inquiry, directory: Directory) -> None:
                 f"exists of {directory.path} {how} at event {call.done}, expected True: {newest.name!r}"
                 f" was answered at event {newest.done}"
             )
-            evidence = (newest.invoke, newest.done, call.invoke, call.done)
+            evidence = (*newest.span, *call.span)
             case.breach(message, evidence, directory.path, "denied")
 
 
@@ -91,7 +89,7 @@ def outlived(case: Inquiry, directory: Directory, done: list[Deletion]) -> None:
                     f"exists of {directory.path} was answered True at event {call.done}, expected False: it was deleted"
                     f" at event {deletion.answered} and no file is left there"
                 )
-                evidence = (deletion.invoke, deletion.answered, call.invoke, call.done)
+                evidence = (deletion.invoke, deletion.answered, *call.span)
                 case.breach(message, evidence, directory.path, "said-to-exist")
 
 
@@ -110,7 +108,7 @@ def made_up(case: Inquiry, directory: Directory) -> None:
                     f"exists of {directory.path} was answered True at event {call.done}, expected False: nothing was"
                     f" created there and no file is there"
                 )
-                case.breach(message, (call.invoke, call.done), directory.path, "never-there")
+                case.breach(message, call.span, directory.path, "never-there")
 
 
 def _asked(directory: Directory) -> list[RecordedCall]:

@@ -93,7 +93,7 @@ def acked_marker_survives(case: Inquiry) -> None:
                     reported.add((call.name, lost[0]))
                     cause = causes.of_loss(directory, call, lost[0])
                     message = lost[1] + causes.instead(directory, call, lost[0])
-                    case.breach(message, (call.invoke, call.done, lost[0]), directory.path, cause)
+                    case.breach(message, (*call.span, lost[0]), directory.path, cause)
             case.judged += decided
             if not decided and present(span, moment) is None:
                 view.excuse("deletion-open")
@@ -164,7 +164,7 @@ def rewrite_atomic(case: Inquiry) -> None:  # noqa: C901
                         f"{call.name!r} was answered {call.value!r} at event {call.done} and a reader at event {to}"
                         f" does not see it in {directory.path}"
                     )
-                    case.breach(message, (call.invoke, call.done, to), directory.path, "not-atomic")
+                    case.breach(message, (*call.span, to), directory.path, "not-atomic")
             case.judged += decided
             if not decided and present(span, call.done) is None:
                 view.excuse("deletion-open")

@@ -88,7 +88,7 @@ def _listed(case: Inquiry, directory: Directory, asked: dict[str, int]) -> None:
             message = f"a {call.operation} of {directory.path} shows {name!r}, which no create had requested"
             cause = case.causes.of_stranger(directory, name, call.operation)
             of_it, source = _where_from(case, directory, call, name)
-            case.breach(message + of_it, (call.invoke, call.done), directory.path, cause, source)
+            case.breach(message + of_it, call.span, directory.path, cause, source)
     case.judged += len(listings)
 
 
@@ -128,7 +128,7 @@ def _missing_in_the_end(case: Inquiry, directory: Directory, home: DirectoryPres
                 f" in the end{when}{causes.instead(directory, call, last)}"
             )
             cause = causes.of_loss(directory, call, home.gone_from(call.name, call.done, last) or last)
-            evidence = (call.invoke, call.done, min(last, view.end - 1))
+            evidence = (*call.span, min(last, view.end - 1))
             case.breach(message, evidence, directory.path, cause)
 
 
@@ -182,7 +182,7 @@ def _second_creators(case: Inquiry, directory: Directory, answers: list[Recorded
             repeated = any(_repeated(view, other, call) for other in told)
             if not _disturbed(view, directory, low, call.done) and not (repeated and view.excuse("answer-repeated")):
                 message = f'two requests were answered "created" for {call.name!r}: {_who(first)} and {_who(call)}'
-                evidence = (first.invoke, first.done, call.invoke, call.done)
+                evidence = (*first.span, *call.span)
                 looked = view.rest.home(directory.path).seen_at(first.done)
                 at = max(looked or call.done, call.invoke)
                 life = view.life_of(directory.path, call.name)
@@ -209,15 +209,15 @@ def _created_by_nobody(case: Inquiry, directory: Directory) -> None:
         if call.value == "exists":
             if call.invoke in view.touched and view.excuse("wire-fault"):
                 continue  # A copy of the request may have been first.
-            if _failed_meanwhile(view, directory, call.invoke, call.done) and view.excuse("storage-fault"):
+            if _failed_meanwhile(view, directory, *call.span) and view.excuse("storage-fault"):
                 continue  # A put may have been applied without an answer.
-            if _disturbed(view, directory, call.invoke, call.done):
+            if _disturbed(view, directory, *call.span):
                 continue
             only = f'the only request for {call.name!r} was answered "exists"'
             message = f"{only}, and nothing of that name had been stored before it"
             came = view.life_of(directory.path, call.name).came(call.invoke)
             message += f"; it was stored at event {came}" if came is not None else ""
-            case.breach(message, (call.invoke, call.done), directory.path, "created-by-nobody")
+            case.breach(message, call.span, directory.path, "created-by-nobody")
         case.judged += 1
 
 
@@ -252,11 +252,11 @@ def _forgotten_resends(case: Inquiry, directory: Directory, calls: list[Recorded
                 continue
             one = f'{call.name!r} was answered "created" at event {first.done}'
             message = f'{one} and its resend in the same server life "exists" at event {call.done}{_ONE_ANSWER}'
-            evidence = (first.invoke, first.done, call.invoke, call.done)
+            evidence = (*first.span, *call.span)
             case.breach(message, evidence, directory.path, "resend-forgotten")
         elif before and _alone(view, directory, before, call) and not _disturbed(view, directory, low, call.done):
             message = f'only one request created {call.name!r}, and its resend was answered "exists"{_ONE_ANSWER}'
-            case.breach(message, (low, call.invoke, call.done), directory.path, "resend-forgotten")
+            case.breach(message, (low, *call.span), directory.path, "resend-forgotten")
 
 
 def _alone(view: HistoryIndex, directory: Directory, before: list[RecordedCall], call: RecordedCall) -> bool:

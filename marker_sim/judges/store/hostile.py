@@ -37,7 +37,7 @@ def hostile_input_refused(case: Inquiry) -> None:
                 continue
             path = "" if changed is None else f" and changed {view.events[changed].path!r} at event {changed}"
             message = f"expected a refusal of the hostile request {call.asked!r}, it was {_how(view, call)}{path}"
-            evidence = (call.invoke, call.done, NEVER if changed is None else changed)
+            evidence = (*call.span, NEVER if changed is None else changed)
             case.breach(message, evidence, cause=_ENDS.get(call.outcome, "no-clear-answer"))
 
 

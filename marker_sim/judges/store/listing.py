@@ -46,7 +46,7 @@ def _refused(case: Inquiry, directory: Directory) -> None:
             continue
         why = view.error_of(call) or "no reason given"
         message = f"a deletion of {directory.path} ended {call.outcome} without a fault or another request: {why}"
-        case.breach(message, (call.invoke, call.done), directory.path, "not-deleted")
+        case.breach(message, call.span, directory.path, "not-deleted")
         case.judged += 1
 
 
@@ -54,7 +54,7 @@ def _met(view: HistoryIndex, directory: Directory, call: RecordedCall) -> bool:
     """Whether another change of the directory, or another server, was active during a call."""
     others = (*directory.creates, *directory.hostile)
     return (
-        view.overlapping_servers(call.invoke, call.done)
+        view.overlapping_servers(*call.span)
         or any(
             d.invoke != call.invoke and d.invoke < call.done and d.settled > call.invoke for d in directory.deletions
         )
@@ -153,7 +153,7 @@ def _listed_again(case: Inquiry, directory: Directory, done: list[Deletion], cre
                 message += f"; it is stored from event {stored} on" if stored is not None else ""
                 strange = stored is not None and back[0] not in known
                 instead, source = causes.asked_instead(directory, back[0], stored or 0) if strange else ("", ())
-                evidence = (deletion.invoke, deletion.answered, listing.invoke, listing.done)
+                evidence = (deletion.invoke, deletion.answered, *listing.span)
                 message, cause = message + instead, "listed-after-deletion"
                 case.breach(message, evidence, directory.path, cause, source)
                 break
@@ -204,7 +204,7 @@ def readable_while_written(case: Inquiry) -> None:
                 why = view.error_of(listing) or "no reason given"
                 message = f"a {listing.operation} of {directory.path} ended {listing.outcome} without a fault: {why}"
                 cause = _refused_by(case, directory, listing)
-                case.breach(message, (listing.invoke, listing.done), directory.path, cause)
+                case.breach(message, listing.span, directory.path, cause)
 
 
 def _show(shown: dict[str, RecordedCall], key: str, call: RecordedCall) -> None:
@@ -235,7 +235,7 @@ def _short(case: Inquiry, directory: Directory, listing: RecordedCall, name: str
         f"a {listing.operation} of {directory.path}, answered at event {listing.done}, lacks {name!r}, which was"
         f" answered at event {call.done}, before it was invoked"
     )
-    evidence = (call.invoke, call.done, listing.invoke, listing.done)
+    evidence = (*call.span, *listing.span)
     life = case.view.life_of(directory.path, call.name)
     if life.stored(listing.done):
         message += f"; it is stored from event {life.since(listing.done)} on"

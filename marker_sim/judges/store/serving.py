@@ -109,7 +109,7 @@ def _judge_probes(case: Inquiry, silence: Silence) -> None:
             ended = "was never answered" if call.outcome == "open" else f"ended {call.outcome}{_why(view, call)}"
             message = f"the create of {call.name!r} that was sent after the last fault {ended}{silence.around(call)}"
             cause, why = silence.cause(case.causes, directory, call, "refused")
-            case.breach(message + why, (call.invoke, call.done), directory.path, cause)
+            case.breach(message + why, call.span, directory.path, cause)
 
 
 def _judge_answers(case: Inquiry, silence: Silence) -> None:
@@ -255,7 +255,7 @@ def isolation(case: Inquiry) -> None:
         what = f"{_asked(directory, call, True)} {took if late else _ended(view, call)}"
         message = f"{what} while storage failed only in another directory ({fault.path})"
         cause = "never-answered" if view.timed_out(call) else "held-up" if late else "failed-along"
-        case.breach(message, (fault.begin, call.invoke, call.done), cause=cause)
+        case.breach(message, (fault.begin, *call.span), cause=cause)
 
 
 def _is_late(view: HistoryIndex, directory: Directory, call: RecordedCall, limit_ns: int) -> bool:
