@@ -79,7 +79,7 @@ class FaultRow:
         return operation in self.operations and storage in self.storages and (conditional or not self.conditional)
 
 
-def batches(mode: str, storage: str) -> bool:
+def in_batches(mode: str, storage: str) -> bool:
     """Whether a server keeps the markers of writes, in batches, in a marker mode on a storage."""
     return mode == "timeline" and storage in BATCHED_STORAGES
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from marker_sim.faults import Fault, FaultKind, Step, by_target, drawable
-from marker_sim.faults.row import batches
+from marker_sim.faults.row import in_batches
 from marker_sim.faults.sites import LOCK_ASKED, SITES
 from marker_sim.plan import MALFORMED, Op, Plan
 from marker_sim.search.scenarios import apply_scenario
@@ -123,7 +123,7 @@ def _name(rng: Draws, number: int, partition: str | None = None) -> str:
 
 def _faults(rng: Draws, mode: str, storage: str, clients: list[str], ops: tuple[Op, ...]) -> tuple[Fault, ...]:
     """A few to many faults of the kinds that this seed switched on, at sites, at steps or both; one in 25 has none."""
-    batched = batches(mode, storage)
+    batched = in_batches(mode, storage)
     if rng.random() < 0.04:
         return ()
     kinds = [kind for kind in drawable(mode, storage, writes=False) if rng.random() < 0.5]
