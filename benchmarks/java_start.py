@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("--storage", default="local", choices=("local", "s3"))
     parser.add_argument("--times", type=int, default=5)
     given = parser.parse_args()
-    plain = start_command(given.version, *find_jars(given.version, "hudi", given.storage, print))
+    plain = start_command(given.version, *find_jars(given.version, "hudi", given.storage, print, None))
     quick = quick_start(plain, print)
     taken = [(starts_in(plain), starts_in(quick)) for _ in range(given.times)]
     medians = [statistics.median(column) for column in zip(*taken, strict=True)]

@@ -256,10 +256,10 @@ def decode_commit(data: bytes) -> tuple[WriteStat, ...]:
         stats = [
             WriteStat(
                 partition,
-                _text(row["fileId"]),
-                _text(row["path"]),
+                text_of(row["fileId"]),
+                text_of(row["path"]),
                 int(row.get("numWrites", 0)),
-                _text(row.get("prevCommit") or ""),
+                text_of(row.get("prevCommit") or ""),
             )
             for partition, rows in raw["partitionToWriteStats"].items()
             for row in rows
@@ -287,12 +287,13 @@ def decode_rollback(data: bytes) -> tuple[str, str]:
     """The instant and action that a rollback reverts; ValueError when it is no rollback."""
     try:
         target = json.loads(data)["instantToRollback"]
-        return _text(target["commitTime"]), _text(target["action"])
+        return text_of(target["commitTime"]), text_of(target["action"])
     except _MALFORMED as error:
         raise ValueError(f"no rollback metadata: {error!r}") from error
 
 
-def _text(value: object) -> str:
+def text_of(value: object) -> str:
+    """A value that must be text; TypeError for any other."""
     if not isinstance(value, str):
         raise TypeError(f"{value!r:.80} is no text")
     return value

@@ -130,7 +130,7 @@ def folded(name: str) -> str:
     return "".join(letter for letter in plain if letter not in " +.")
 
 
-def twins(rng: random.Random, name: str, forms: bool = True) -> tuple[str, str]:
+def twins(rng: random.Random, name: str, forms: bool) -> tuple[str, str]:
     """Two valid marker names that servers must distinguish, made of one: they differ in case, in Unicode form, in how a
     character is encoded, or by a space or a dot at the end of a part. forms: whether Unicode forms are among them.
     """

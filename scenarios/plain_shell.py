@@ -76,7 +76,7 @@ def same_in_every_run(line: str) -> str:
 
 def settings_of_hudi(version: str, endpoint: str = "") -> dict[str, str]:
     """What the script of a released Hudi asks for; endpoint: of an S3, "" for a local directory."""
-    java, jars, s3a = hudi.find_jars(version, hudi.NAME, "s3" if endpoint else "local", print)
+    java, jars, s3a = hudi.find_jars(version, hudi.NAME, "s3" if endpoint else "local", print, None)
     settings = {
         "PATH": f"{Path(java).resolve().parent}{os.pathsep}/usr/bin{os.pathsep}/bin",
         "BUNDLE": os.pathsep.join(map(str, jars)),

@@ -80,7 +80,7 @@ def test_a_restart_of_hudi_1_0_2_loses_answered_markers_and_joins_names(tmp_path
 @pytest.mark.parametrize("version", hudi.VERSIONS)
 def test_hudi_answers_created_for_a_put_that_s3_refused(tmp_path: Path, version: str) -> None:
     """Known: MarkerDirState.flushMarkersToFile closes the file quietly, and S3A puts it at the close."""
-    interceptor = Interceptor(Recorder(), lambda armed, call: None)
+    interceptor = Interceptor(Recorder())
     with (
         S3Front(interceptor, bucket="lake") as front,
         Fleet(hudi_command(version), tmp_path / "work", tmp_path / "logs") as fleet,

@@ -277,7 +277,7 @@ def _times(found: Sequence[Found]) -> dict[str, Any]:
     }
 
 
-def matrix_row(system: System, more: Iterable[Plan] = ()) -> tuple[dict[str, int], int]:
+def matrix_row(system: System, more: Iterable[Plan]) -> tuple[dict[str, int], int]:
     """For each guarantee the number of plans that break it, judged alone; and the number of plans.
 
     The plans are the first of both generators everywhere, and `more`. Judges share nothing but the history, so one run

@@ -18,7 +18,8 @@ from marker_sim.outcome.failure import Failure, Kind
 from marker_sim.outcome.result import Campaign
 from marker_sim.plan import Plan
 from marker_sim.surroundings.worker_pool import Keeper, TaskPool, as_done
-from marker_sim.targets.target import PlayedRun, RealRuns
+from marker_sim.targets.target import RealRuns
+from marker_sim.worlds.played import PlayedRun
 
 SHRINK_SHARE, WAITING_SHARE = 0.5, 0.7  # Shares of the budget; the second if each run waits for an answer.
 CLOSING_S = 2.0
@@ -201,7 +202,7 @@ class PlayedRuns(Keeper):
         """One run as a piece, and what it broke."""
         piece = PieceResult()
         broken = piece.take(numbered(self._number, played), self._search.request)
-        for kind, each in broken.items() if played.plan is not None else ():
+        for kind, each in broken.items():
             self._broken.setdefault(kind, []).append(each)
         if played.interrupted or played.trouble:
             piece.error = KeyboardInterrupt() if played.interrupted else HarnessError(played.trouble)

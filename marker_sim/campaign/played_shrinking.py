@@ -28,7 +28,7 @@ from marker_sim.outcome.failure import INTERRUPTED, NO_TIME, NONE_SMALLER, Failu
 from marker_sim.plan import Plan
 from marker_sim.search.shrinking import by_history, jobs
 from marker_sim.search.shrinking.shrinker import Watch, shrink
-from marker_sim.targets.target import PlayedRun
+from marker_sim.worlds.played import PlayedRun
 
 BESIDE = 2  # Runs at the same time.
 WAITING = ("G6", "G7")  # Runs that break one of them mostly wait, idle, for the bound of an answer.

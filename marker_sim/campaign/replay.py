@@ -118,7 +118,7 @@ class Replayed:
 
 
 def simulated(
-    plan: Plan, system: System, guarantee: str | None, cause: str, profile: Profile, times: int = 1, steady: bool = True
+    plan: Plan, system: System, guarantee: str | None, cause: str, profile: Profile, times: int, steady: bool = True
 ) -> Replayed:
     """The result of a plan in the simulated world, where one run decides whether a deterministic system breaks it.
 
@@ -256,7 +256,7 @@ class ShrinkingSoFar:
 
 
 def shrink_again(
-    stored: StoredPlan, profile: Profile, budget_s: float, watch: ShrinkingSoFar, same_cause: bool = False
+    stored: StoredPlan, profile: Profile, budget_s: float, watch: ShrinkingSoFar, same_cause: bool
 ) -> tuple[Failure | None, int]:
     """The failure with the smaller plan, None when it did not fail again; and the number of runs until then.
 

@@ -17,8 +17,8 @@ from typing import Any
 from marker_sim.command.messages import PROTOCOL, ProgramLine
 from marker_sim.command.programs import ProgramEnded, ProgramPool, ProgramProcess
 from marker_sim.errors import HarnessError
+from marker_sim.markers.files import PathsOfNames
 from marker_sim.markers.store import Context, Created, Factory, Rejected
-from marker_sim.names import data_path, is_append
 from marker_sim.seams import (
     Condition,
     Conflicted,
@@ -220,7 +220,7 @@ class ProgramSession:
         lock.__exit__(None, None, None)
 
 
-class ProgramMarkers:
+class ProgramMarkers(PathsOfNames):
     """The marker store (markers/store.py) of one directory, implemented by the program."""
 
     def __init__(self, session: ProgramSession, directory: str) -> None:
@@ -241,14 +241,6 @@ class ProgramMarkers:
         """Every marker as the program lists it."""
         names: tuple[str, ...] = self._call("list")
         return names
-
-    def list_data_paths(self) -> tuple[str, ...]:
-        """Data paths of CREATE and MERGE markers, sorted, each once."""
-        return tuple(sorted({data_path(name) for name in self.list_all() if not is_append(name)}))
-
-    def list_log_paths(self) -> tuple[str, ...]:
-        """Data paths of APPEND markers, sorted, each once."""
-        return tuple(sorted({data_path(name) for name in self.list_all() if is_append(name)}))
 
     def exists(self) -> bool:
         """Whether the marker directory exists."""

@@ -6,7 +6,7 @@ model.py    one fault of a plan, and its trigger
 sites.py    named places at which faults can be injected
 """
 
-from marker_sim.faults.model import Call, Fault, FaultSettings, Site, Step, Trigger, When
+from marker_sim.faults.model import Call, Fault, FaultSettings, Site, Step, Trigger, When, by_target
 from marker_sim.faults.row import FaultRow
 from marker_sim.faults.table import FAULT_CLASS, FAULT_CLASSES, FaultKind, drawable
 
@@ -22,5 +22,6 @@ __all__ = [
     "Step",
     "Trigger",
     "When",
+    "by_target",
     "drawable",
 ]

@@ -7,6 +7,7 @@ for steps and arrivals over all lives of the target, for calls over all processe
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, NamedTuple
 
@@ -281,3 +282,8 @@ def _checked(raw: Any) -> tuple[FaultKind, dict[str, Any]]:
             raise TypeError(f"{key} of fault {kind.value!r} is {left[key]!r}, not {accepted[key].__name__}")
     del left["kind"]
     return kind, left
+
+
+def by_target(faults: Iterable[Fault]) -> tuple[Fault, ...]:
+    """Faults by target and step, the order in which a plan that was made has them."""
+    return tuple(sorted(faults, key=lambda fault: (fault.target, fault.n)))

@@ -79,6 +79,11 @@ class FaultRow:
         return operation in self.operations and storage in self.storages and (conditional or not self.conditional)
 
 
+def in_batches(mode: str, storage: str) -> bool:
+    """Whether a server keeps the markers of writes, in batches, in a marker mode on a storage."""
+    return mode == "timeline" and storage in BATCHED_STORAGES
+
+
 SOME = (*[100] * 6, *range(40, 91, 10))
 _FOR_MS = {"clients": range(100, 501), "storage": range(400, 901)}
 

@@ -72,6 +72,11 @@ class Event(NamedTuple):
     error: str | None = None
     caused_by: int | None = None
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The value where it is several texts, as of a listing, of rows or of facts; else none."""
+        return self.value if isinstance(self.value, tuple) else ()
+
 
 def answer_bound_before_faults(events: Iterable[Event]) -> int:
     """The bound of every-request-answered in milliseconds, from the creates of a run before its first fault."""

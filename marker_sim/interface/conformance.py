@@ -44,7 +44,7 @@ from marker_sim.report.table import as_text, print_failure
 from marker_sim.report.verdict import VerdictOutcome, judge_campaign
 from marker_sim.report.words import brief
 from marker_sim.report.write import write_outcome
-from marker_sim.surroundings.files import held
+from marker_sim.surroundings.files import held, make_ignored
 from marker_sim.targets.python import served, try_every_call
 from marker_sim.targets.table import parse_target
 from marker_sim.targets.target import CampaignRequest
@@ -117,12 +117,9 @@ def judge_place(judging: Judging, mode: str, storage: str, folder: Path) -> Verd
         raise KeyboardInterrupt
     again = ("verify", "--sut", judging.sut, "--mode", mode, "--storage", storage)
     outcome = judge_campaign(campaign, judging.profile, judging.baseline, report, again)
-    missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     with writing(report):
-        report.parent.mkdir(parents=True, exist_ok=True)
-        if missing:
-            # Git ignores the folder, as it does Hypothesis' own.
-            (missing[-1] / ".gitignore").write_text("*\n", encoding="utf-8")
+        make_ignored(folder)
+        report.parent.mkdir(exist_ok=True)
         with held(report.parent, wait=True):  # Another worker may have judged the same place.
             shutil.rmtree(report, ignore_errors=True)  # Its plans were replayed, and failures are written anew.
             write_outcome(outcome, report)

@@ -23,8 +23,8 @@ from dataclasses import replace
 
 from marker_sim.history import History
 from marker_sim.history.index.history_index import HistoryIndex
-from marker_sim.judges.findings import Breach, Finding
-from marker_sim.judges.guarantees import GUARANTEES, Judge
+from marker_sim.judges.findings import Breach, Finding, Judge
+from marker_sim.judges.guarantees import GUARANTEES
 from marker_sim.judges.pairs import modes_agree
 
 __all__ = ["Breach", "Finding", "HistoryIndex", "judge", "modes_agree"]

@@ -7,15 +7,17 @@ which call or step. An event that only shows a state, such as a reading of stora
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from marker_sim.faults import FaultKind
 from marker_sim.faults.row import READS
 from marker_sim.history import Event
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import directory_of
-from marker_sim.judges.causes import BEFORE_ITS_END, HARMLESS
+from marker_sim.history.index.write_path import Key
+from marker_sim.judges.causes import BEFORE_ITS_END, HARMLESS, Causes
 from marker_sim.names import TEMP, checksum_file, legible
 
 UNEXPLAINED = "unexplained"
@@ -92,6 +94,71 @@ class Finding:
     undecided: str = ""
     eligible: int = 0
     excused: tuple[tuple[str, int], ...] = ()
+
+
+Judge = Callable[[HistoryIndex], Finding]
+
+
+class Inquiry:
+    """What a judge finds in one history; the fields are those of its `Finding`."""
+
+    def __init__(self, view: HistoryIndex) -> None:
+        self.view = view
+        self.applicable = True
+        self.judged = 0
+        self.eligible = 0
+        self.undecided = ""
+        self.breaches: list[Breach] = []
+
+    @cached_property
+    def causes(self) -> Causes:
+        """The causes of breaches in this history."""
+        return Causes(self.view)
+
+    def breach(
+        self,
+        message: str,
+        evidence: Iterable[int],
+        directory: str | None = None,
+        cause: str = UNEXPLAINED,
+        also: Iterable[int | None] = (),
+    ) -> None:
+        """Add the breach that `breach_of` makes of this."""
+        self.breaches.append(breach_of(self.view, message, evidence, directory, cause, also))
+
+    def about(self, key: Key, message: str, *evidence: int, also: Iterable[int | None] = ()) -> None:
+        """Add a breach about an instant, counted also under faults of its table and marker directory."""
+        text = f"{'/'.join(filter(None, key))}: {message}"
+        self.breach(text, evidence, f"{key[0]}{TEMP}{key[1]}", also=also)
+
+    def sort(self, begin: int = 0) -> None:
+        """Order the breaches, or the later ones from a number on, by their evidence."""
+        self.breaches[begin:] = sorted(self.breaches[begin:], key=lambda breach: (breach.evidence, breach.message))
+
+    def finding(self, guarantee: str) -> Finding:
+        """The result of the judge."""
+        return Finding(
+            guarantee=guarantee,
+            applicable=self.applicable,
+            judged=self.judged,
+            breaches=tuple(self.breaches),
+            undecided=self.undecided,
+            eligible=self.eligible,
+        )
+
+
+def judge_of(guarantee: str) -> Callable[[Callable[[Inquiry], object]], Judge]:
+    """Makes the judge of a guarantee of a check that fills an inquiry."""
+
+    def made(check: Callable[[Inquiry], object]) -> Judge:
+        def judged(view: HistoryIndex) -> Finding:
+            case = Inquiry(view)
+            check(case)
+            return case.finding(guarantee)
+
+        return judged
+
+    return made
 
 
 def breach_of(

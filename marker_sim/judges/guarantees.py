@@ -6,12 +6,10 @@ A guarantee is a row here and its judge; the exception that its violation raises
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from marker_sim.errors import UsageError
-from marker_sim.history.index.history_index import HistoryIndex
-from marker_sim.judges.findings import Finding
+from marker_sim.judges.findings import Judge
 from marker_sim.judges.store.durability import (
     acked_marker_survives,
     exists_is_durable,
@@ -28,8 +26,6 @@ from marker_sim.judges.write_path.leftovers import markers_last, no_late_write, 
 from marker_sim.judges.write_path.progress import writes_go_on
 from marker_sim.judges.write_path.rollbacks import rollback_complete, rollback_first, rollback_retryable
 from marker_sim.judges.write_path.rows import rows_survive
-
-Judge = Callable[[HistoryIndex], Finding]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,7 +41,7 @@ def modes_agree(first: History, second: History) -> Finding:
     failed = any(map(_create_failed, views))
     exact = not failed and not any(map(_has_copies, views))
     runs = (_read(views[0], exact), _read(views[1], exact))
-    if not all(any(step.operation == "begin" for step in run.view.steps) for run in runs):
+    if not all(view.stepped for view in views):
         return Finding(guarantee="G21", applicable=False)
     if any(run.view.header.witness != "effects" for run in runs):
         undecided = "storage was read now and then, so what was committed is not known"

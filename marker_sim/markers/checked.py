@@ -114,31 +114,33 @@ class _CheckedStore:
 
     def list_all(self) -> tuple[str, ...]:
         """The answer of list_all, which must be names."""
-        return self._names("list_all", self._store.list_all())
+        return self._names("list_all")
 
     def list_data_paths(self) -> tuple[str, ...]:
         """The answer of list_data_paths, which must be paths."""
-        return self._names("list_data_paths", self._store.list_data_paths())
+        return self._names("list_data_paths")
 
     def list_log_paths(self) -> tuple[str, ...]:
         """The answer of list_log_paths, which must be paths."""
-        return self._names("list_log_paths", self._store.list_log_paths())
+        return self._names("list_log_paths")
 
     def exists(self) -> bool:
         """The answer of exists, which must be a bool."""
-        return self._bool("exists", self._store.exists())
+        return self._bool("exists")
 
     def delete(self) -> bool:
         """The answer of delete, which must be a bool."""
-        return self._bool("delete", self._store.delete())
+        return self._bool("delete")
 
     def _created(self, value: Any) -> Created:
         return value if isinstance(value, Created) else self._wrong("create", value, _CREATED)
 
-    def _bool(self, method: str, value: Any) -> bool:
+    def _bool(self, method: str) -> bool:
+        value = getattr(self._store, method)()
         return value if isinstance(value, bool) else self._wrong(method, value, "True or False")
 
-    def _names(self, method: str, value: Any) -> tuple[str, ...]:
+    def _names(self, method: str) -> tuple[str, ...]:
+        value = getattr(self._store, method)()
         if not isinstance(value, Collection) or isinstance(value, str | bytes | bytearray):
             self._wrong(method, value, _NAMES)
         names = tuple(value)

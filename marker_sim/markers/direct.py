@@ -5,13 +5,13 @@ Source: Hudi 0.15.0 DirectWriteMarkers.
 
 from __future__ import annotations
 
-from marker_sim.markers.files import create_if_absent, delete_directory, is_stored, read_directory
+from marker_sim.markers.files import PathsOfNames, create_if_absent, delete_directory, is_stored, read_directory
 from marker_sim.markers.store import Context, Created, Rejected
-from marker_sim.names import check_marker_name, data_path, is_append
+from marker_sim.names import check_marker_name
 from marker_sim.seams import StorageError
 
 
-class DirectMarkers:
+class DirectMarkers(PathsOfNames):
     """The markers of one directory, one object each; no state, so every process has its own instance.
 
     On a storage without create-if-absent two racing creates of one name may both return CREATED.
@@ -46,14 +46,6 @@ class DirectMarkers:
     def list_all(self) -> tuple[str, ...]:
         """Every marker, sorted, in whatever format it is stored."""
         return tuple(sorted(read_directory(self._storage, self._runtime, self._directory).names()))
-
-    def list_data_paths(self) -> tuple[str, ...]:
-        """Data paths of CREATE and MERGE markers, sorted, each once."""
-        return tuple(sorted({data_path(name) for name in self.list_all() if not is_append(name)}))
-
-    def list_log_paths(self) -> tuple[str, ...]:
-        """Data paths of APPEND markers, sorted, each once."""
-        return tuple(sorted({data_path(name) for name in self.list_all() if is_append(name)}))
 
     def exists(self) -> bool:
         """Whether anything is stored below the marker directory."""

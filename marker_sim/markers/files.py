@@ -9,12 +9,21 @@ does not cover another server's requests.)
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import NamedTuple, TypeVar
 
 from marker_sim.markers.several import for_each
-from marker_sim.names import TYPE_BATCHED, TYPE_FILE, decode_names, is_marker_name, marker_file_index
+from marker_sim.names import (
+    TYPE_BATCHED,
+    TYPE_FILE,
+    data_path,
+    decode_names,
+    is_append,
+    is_marker_name,
+    marker_file_index,
+)
 from marker_sim.seams import (
     Condition,
     Content,
@@ -55,6 +64,22 @@ class Contents(NamedTuple):
         for batch in self.batches.values():
             found.update(decode_names(batch.data))
         return frozenset(found)
+
+
+class PathsOfNames(ABC):
+    """A store that lists names; the data paths of its markers follow from them."""
+
+    @abstractmethod
+    def list_all(self) -> tuple[str, ...]:
+        """Every marker."""
+
+    def list_data_paths(self) -> tuple[str, ...]:
+        """Data paths of CREATE and MERGE markers, sorted, each once."""
+        return tuple(sorted({data_path(name) for name in self.list_all() if not is_append(name)}))
+
+    def list_log_paths(self) -> tuple[str, ...]:
+        """Data paths of APPEND markers, sorted, each once."""
+        return tuple(sorted({data_path(name) for name in self.list_all() if is_append(name)}))
 
 
 def create_if_absent(storage: Storage, runtime: Runtime, path: str, data: bytes) -> bool:

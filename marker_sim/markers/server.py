@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 from marker_sim.markers.batches import DirectoryState, Job, Outcome, Waiter
 from marker_sim.markers.files import (
     Contents,
+    PathsOfNames,
     delete_directory,
     is_stored,
     read_directory,
@@ -26,7 +27,7 @@ from marker_sim.markers.files import (
     write_type_file,
 )
 from marker_sim.markers.store import Context, Created, Rejected
-from marker_sim.names import check_marker_name, data_path, decode_names, is_append, is_marker_name
+from marker_sim.names import check_marker_name, decode_names, is_marker_name
 from marker_sim.options import MarkerOptions
 from marker_sim.seams import Mailbox, PreconditionFailed, Runtime, Storage, StorageError
 
@@ -234,7 +235,7 @@ def _attempt(call: Callable[[], T]) -> T | Exception:
         return error
 
 
-class ServedMarkers:
+class ServedMarkers(PathsOfNames):
     """The markers of one directory, as the request handlers of a timeline server use them."""
 
     def __init__(self, context: Context) -> None:
@@ -268,14 +269,6 @@ class ServedMarkers:
         """Every marker stored, sorted."""
         contents = read_directory(self._context.storage, self._context.runtime, self._context.directory)
         return tuple(sorted(contents.names()))
-
-    def list_data_paths(self) -> tuple[str, ...]:
-        """Data paths of CREATE and MERGE markers, sorted, each once."""
-        return tuple(sorted({data_path(name) for name in self.list_all() if not is_append(name)}))
-
-    def list_log_paths(self) -> tuple[str, ...]:
-        """Data paths of APPEND markers, sorted, each once."""
-        return tuple(sorted({data_path(name) for name in self.list_all() if is_append(name)}))
 
     def exists(self) -> bool:
         """Whether anything is stored below the marker directory."""

@@ -46,7 +46,7 @@ def killed(rng: Draws, trigger: Trigger) -> Fault:
     return Fault.of(FaultKind.KILL, "server", trigger, restart_ms=rng.of(0, 100))
 
 
-def short_scripts(rng: Draws, directories: Directories, second: bool, most: int | None = None) -> list[Op]:
+def short_scripts(rng: Draws, directories: Directories, second: bool, most: int | None) -> list[Op]:
     """Single clients in a directory of their own, to be added to a plan.
 
     second: whether there are two servers. most: how many clients at most, None for any number.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Literal
 
-from marker_sim.faults import Call, Fault, FaultKind, Site, Step
+from marker_sim.faults import Call, Fault, FaultKind, Site, Step, by_target
 from marker_sim.faults.model import When
 from marker_sim.faults.row import CHANGES, READ_CALLS
 from marker_sim.names import TYPE_FILE, marker_file
@@ -353,4 +353,4 @@ def _few(rng: Draws, faults: list[Fault]) -> tuple[Fault, ...]:
     deaths = [fault for fault in chosen if fault.kind.row.kills and fault.target == "server"][DEATHS_MAX:]
     seconds = [fault for fault in chosen if fault.kind is FaultKind.SECOND_SERVER]
     left_out = {id(fault) for fault in (*deaths, *seconds)}
-    return tuple(sorted((each for each in chosen if id(each) not in left_out), key=lambda f: (f.target, f.n)))
+    return by_target(each for each in chosen if id(each) not in left_out)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from marker_sim.faults import Fault, FaultKind, Site
+from marker_sim.faults import Fault, FaultKind, Site, by_target
 from marker_sim.plan import Plan
 from marker_sim.search.seeds import Draws
 
@@ -46,7 +46,7 @@ def apply_scenario(rng: Draws, plan: Plan, scenarios: tuple[Scenario, ...]) -> P
         if scenario.fits(plan.mode, plan.storage) and rng.random() < scenario.share:
             made = scenario.make(rng, plan)
             also = plan.faults if rng.random() < _ALSO_SHARE else ()
-            return replace(made, faults=tuple(sorted((*made.faults, *also), key=lambda f: (f.target, f.n))))
+            return replace(made, faults=by_target((*made.faults, *also)))
     return plan
 
 

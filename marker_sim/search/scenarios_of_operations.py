@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from marker_sim.faults import Fault, FaultKind, Site, Step
-from marker_sim.faults.row import BATCHED_STORAGES
+from marker_sim.faults.row import BATCHED_STORAGES, in_batches
 from marker_sim.plan import Op, Plan
 from marker_sim.search.scenarios import REFUSALS, S3, TRIES, Scenario, at_site, calls_refused
 from marker_sim.search.seeds import Draws
@@ -126,7 +126,7 @@ def stored_by_the_dead(rng: Draws, plan: Plan) -> Plan:
     """A server dies during a put, perhaps for names that are stored; its successor deletes before that is applied."""
     first = [_create(n, 0) for n in range(rng.randint(1, 3))]
     ops = list(first)
-    ops += _again(rng, first, range(len(ops), len(ops) + rng.randint(1, 4)), 0, 400)
+    ops += _again(rng, first, len(ops), rng.randint(1, 4), 0, 400)
     deleted_ms = rng.randint(500, 1200)
     ops.append(_delete(deleted_ms))
     ops += [_look("exists", rng.of(2000, 4000)) for _ in range(2)]
@@ -181,7 +181,7 @@ def restarted_and_asked_again(rng: Draws, plan: Plan) -> Plan:
     first = [_create(n, n * gap_ms) for n in range(rng.randint(2, 8))]
     died_ms = len(first) * gap_ms + 1500
     ops = [*first, _create(len(first), died_ms)]
-    ops += _again(rng, first, range(len(ops), len(ops) + rng.randint(1, 6)), died_ms + 500, died_ms + 2500)
+    ops += _again(rng, first, len(ops), rng.randint(1, 6), died_ms + 500, died_ms + 2500)
     dies = at_site(FaultKind.KILL, "server: request queued", len(first) + 1, restart_ms=rng.of(0, 20, 400))
     return replace(
         plan,
@@ -194,7 +194,7 @@ def restarted_and_asked_again(rng: Draws, plan: Plan) -> Plan:
 
 def slow_deletion(rng: Draws, plan: Plan) -> Plan:
     """The deletion of a directory with many files on slow storage, while others create and list."""
-    served = plan.mode == "timeline" and plan.storage in BATCHED_STORAGES
+    served = in_batches(plan.mode, plan.storage)
     site = "server: batch file deleted" if served else "driver: marker deletion"
     files, gap_ms = rng.randint(4, 16), 2 * plan.interval_ms if served else 5
     begun_ms = files * gap_ms + 100
@@ -218,7 +218,7 @@ def answered_late(rng: Draws, plan: Plan) -> Plan:
     first = [_create(n, rng.randint(0, 20)) for n in range(rng.randint(1, 3))]
     deleted_ms = rng.randint(200, 400)
     ops = [*first, _delete(deleted_ms, server=1)]
-    ops += _again(rng, first, range(len(ops), len(ops) + rng.randint(1, 4)), deleted_ms, deleted_ms + late_ms)
+    ops += _again(rng, first, len(ops), rng.randint(1, 4), deleted_ms, deleted_ms + late_ms)
     site, step = rng.of(("server: batch file put", 1), *(("server: type file read", 2),) * 3)
     faults = (
         _second(5000),
@@ -233,7 +233,7 @@ def asked_while_flushed(rng: Draws, plan: Plan) -> Plan:
     names = rng.randint(1, 3)
     slow_ms = rng.of(120, 900)
     ops = [_create(n, rng.randint(0, 20)) for n in range(names)]
-    ops += _again(rng, list(ops), range(names, names + rng.randint(3, 10)), 10, 2 * slow_ms)
+    ops += _again(rng, list(ops), names, rng.randint(3, 10), 10, 2 * slow_ms)
     faults = [
         at_site(FaultKind.SLOW_STORAGE, site, step, late_ms=slow_ms)
         for site in ("server: batch file put", "server: type file put")
@@ -279,7 +279,7 @@ def left_untyped(rng: Draws, plan: Plan) -> Plan:
     """Another server deletes the type file during a flush, which cannot write it again; its name is asked for again."""
     paused_ms = rng.of(1500, 2500)
     ops = [_create(0, 0), _delete(rng.randint(400, 1000), server=1)]
-    ops += _again(rng, ops[:1], range(2, 4), paused_ms + 1500, paused_ms + 15_000)
+    ops += _again(rng, ops[:1], 2, 2, paused_ms + 1500, paused_ms + 15_000)
     faults = (
         _second(paused_ms),
         at_site(FaultKind.PAUSE, "server: batch file put", 1, for_ms=paused_ms),
@@ -306,9 +306,9 @@ def _create(number: int, after_ms: int) -> Op:
     return Op(actor=f"executor-{number}", kind="create", name=name, request=f"r{number}", after_ms=after_ms)
 
 
-def _again(rng: Draws, first: list[Op], numbers: range, least_ms: int, most_ms: int) -> Iterator[Op]:
+def _again(rng: Draws, first: list[Op], begin: int, count: int, least_ms: int, most_ms: int) -> Iterator[Op]:
     """Creates of names that are asked for before, each by a client of its own after a drawn time."""
-    for number in numbers:
+    for number in range(begin, begin + count):
         again = replace(rng.choice(first), actor=f"executor-{number}", after_ms=rng.randint(least_ms, most_ms))
         yield _by_whom(rng, again, number)
 

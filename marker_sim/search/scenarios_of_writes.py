@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from marker_sim.faults import Fault, FaultKind, Site
-from marker_sim.faults.row import BATCHED_STORAGES
+from marker_sim.faults.row import in_batches
 from marker_sim.plan import Plan, Task, Write
 from marker_sim.search.scenarios import REFUSALS, S3, TRIES, Scenario, at_site, calls_refused
 from marker_sim.search.seeds import Draws
@@ -68,7 +68,7 @@ def unreadable_when_left(rng: Draws, plan: Plan) -> Plan:
     begun = rng.of(0, 1)
     writes = [Write(tasks=tasks, abandon=n == begun, after_ms=rng.of(0, 40)) for n in range(begun + 3)]
     sites = ["driver: markers asked for by rollback"]
-    if plan.mode == "timeline" and plan.storage in BATCHED_STORAGES:
+    if in_batches(plan.mode, plan.storage):
         sites.append("driver: marker file read by rollback")
     refused = calls_refused(
         rng.choice(REFUSALS[plan.storage]),

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from marker_sim.faults import Fault, FaultKind, Step, drawable
-from marker_sim.faults.row import BATCHED_STORAGES
+from marker_sim.faults import Fault, FaultKind, Step, by_target, drawable
+from marker_sim.faults.row import in_batches
 from marker_sim.faults.sites import LOCK_ASKED, SITES
 from marker_sim.plan import MALFORMED, Op, Plan
 from marker_sim.search.scenarios import apply_scenario
@@ -123,7 +123,7 @@ def _name(rng: Draws, number: int, partition: str | None = None) -> str:
 
 def _faults(rng: Draws, mode: str, storage: str, clients: list[str], ops: tuple[Op, ...]) -> tuple[Fault, ...]:
     """A few to many faults of the kinds that this seed switched on, at sites, at steps or both; one in 25 has none."""
-    batched = mode == "timeline" and storage in BATCHED_STORAGES
+    batched = in_batches(mode, storage)
     if rng.random() < 0.04:
         return ()
     kinds = [kind for kind in drawable(mode, storage, writes=False) if rng.random() < 0.5]
@@ -144,7 +144,7 @@ def _faults(rng: Draws, mode: str, storage: str, clients: list[str], ops: tuple[
         horizon = len(ops) * 6 if actor in ("server", "second") else max(4, len(ops) * 4 // len(clients))
         settings = draw_settings(rng, kind)
         faults.append(Fault(kind=kind, target=actor, trigger=Step(rng.randint(1, horizon)), settings=settings))
-    return tuple(sorted(faults, key=lambda f: (f.target, f.n)))
+    return by_target(faults)
 
 
 def _at_sites(

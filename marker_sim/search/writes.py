@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from marker_sim.faults import Fault, FaultKind, Site, Step, drawable
-from marker_sim.faults.row import BATCHED_STORAGES
+from marker_sim.faults import Fault, FaultKind, Site, Step, by_target, drawable
+from marker_sim.faults.row import in_batches
 from marker_sim.faults.sites import LOCK_ASKED, SITES
 from marker_sim.history import NO_SERVER
 from marker_sim.plan import STRAYS, Action, EarlierLife, Instants, Plan, Task, Write
@@ -116,7 +116,7 @@ def _faults(rng: Draws, mode: str, storage: str, executors: int, writes: tuple[W
     tasks = sum(len(write.tasks) for write in writes)
     steps = {"driver": 12 * len(writes) + 4 * tasks, "executor": 2 + 5 * tasks // executors}
     steps["server"] = steps["second"] = 12 * (tasks + len(writes))
-    batched = mode == "timeline" and storage in BATCHED_STORAGES
+    batched = in_batches(mode, storage)
     ends = _completing_steps(writes, "timeline" if batched else "direct")
     where = rng.of("sites", "sites", "steps", "both")
     faults = _at_sites(rng, kinds, executors, writes, batched, storage == "local") if where != "steps" else []
@@ -145,7 +145,7 @@ def _faults(rng: Draws, mode: str, storage: str, executors: int, writes: tuple[W
         faults.append(Fault(kind=kind, target=actor, trigger=Step(step), settings=settings))
         if actor == "driver" and kind.row.kills:
             faults += _on_the_successor(rng, step, settings.restart_ms, storage, batched)
-    return tuple(sorted(faults, key=lambda f: (f.target, f.n)))
+    return by_target(faults)
 
 
 def _interrupted(rng: Draws, ends: tuple[int, ...]) -> Iterator[Fault]:
@@ -252,8 +252,7 @@ def with_strays(plan: Plan) -> Plan:
     if markers or not files:
         plan = _with_stray_markers(rng, plan)
     if files:
-        faults = (*plan.faults, _stray_files(rng, plan))
-        plan = replace(plan, faults=tuple(sorted(faults, key=lambda fault: (fault.target, fault.n))))
+        plan = replace(plan, faults=by_target((*plan.faults, _stray_files(rng, plan))))
     return plan
 
 
@@ -281,7 +280,7 @@ def _with_some_strays(rng: Draws, task: Task, kinds: list[str], share: float) ->
 
 def _stray_files(rng: Draws, plan: Plan) -> Fault:
     sites: tuple[str, ...] = _STRAY_FILES_SITES
-    if plan.mode == "timeline" and plan.storage in BATCHED_STORAGES:
+    if in_batches(plan.mode, plan.storage):
         sites += ("driver: marker file read by rollback",)
     trigger = Site(rng.choice(sites), rng.randint(1, 1 + len(plan.writes))) if rng.random() < 0.7 else None
     return Fault(kind=FaultKind.STRAY_FILES, target="driver", trigger=trigger or Step(rng.randint(4, 60)))

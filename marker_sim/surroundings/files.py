@@ -41,6 +41,14 @@ def replacing(target: Path) -> Iterator[Path]:
         beside.unlink(missing_ok=True)
 
 
+def make_ignored(directory: Path) -> None:
+    """Make a directory and its parents; git ignores what was missing, as it does Hypothesis' own."""
+    missing = [folder for folder in (directory, *directory.parents) if not folder.exists()]
+    directory.mkdir(parents=True, exist_ok=True)
+    if missing:
+        (missing[-1] / ".gitignore").write_text("*\n", encoding="utf-8")
+
+
 def synced(directory: Path) -> None:
     """Sync a directory, so that its names survive a loss of power."""
     handle = os.open(directory, os.O_RDONLY)

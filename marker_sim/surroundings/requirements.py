@@ -134,7 +134,7 @@ def _lacking(modules: Iterable[str], extras: Iterable[str] = ()) -> str:
     return _installing(missing, extras) if missing else ""
 
 
-def _installing(missing: Iterable[str], extras: Iterable[str] = ()) -> str:
+def _installing(missing: Iterable[str], extras: Iterable[str]) -> str:
     """The packages of these modules and the command to install them."""
     wanted = [REQUIREMENTS[module] for module in missing]
     chosen = {*extras} or {each.extra for each in wanted}

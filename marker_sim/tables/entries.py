@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from marker_sim.names import data_path, is_marker_name
 from marker_sim.surroundings.requirements import importing
-from marker_sim.timeline import COMMITS, Entry, State
+from marker_sim.timeline import COMMITS, Entry, State, text_of
 
 WRITE_KEY = "marker_sim.write"
 # Errors from reading the records of a damaged table.
@@ -152,11 +152,11 @@ def completed_facts(action: str, record: Mapping[str, Any]) -> Iterator[str]:
         for rollbacks in (record.get("hoodieRestoreMetadata") or {}).values():
             for rollback in rollbacks:
                 yield from completed_facts("rollback", rollback)
-        yield from (f"rolled-back {_text(target)}" for target in record.get("instantsToRollback") or ())
+        yield from (f"rolled-back {text_of(target)}" for target in record.get("instantsToRollback") or ())
     elif action == "rollback":
         targets = [info["commitTime"] for info in record.get("instantsRollback") or ()]
         targets += record.get("commitsRollback") or ()
-        yield from (f"rolled-back {_text(target)}" for target in targets)
+        yield from (f"rolled-back {text_of(target)}" for target in targets)
     for key, partition in (record.get("partitionMetadata") or {}).items() if action in _OF_PARTITIONS else ():
         where = partition.get("partitionPath", key)
         for word, names in _OF_PARTITIONS[action]:
@@ -172,7 +172,7 @@ def planned_facts(action: str, plan: Mapping[str, Any]) -> Iterator[str]:
     needs PATH    a compaction is going to read a base file
     """
     if action == "rollback":
-        yield f"rolled-back {_text(plan['instantToRollback']['commitTime'])}"
+        yield f"rolled-back {text_of(plan['instantToRollback']['commitTime'])}"
         for request in plan.get("RollbackRequests") or ():
             for file in request.get("filesToBeDeleted") or ():
                 yield f"will-delete {file_path(request['partitionPath'], file)}"
@@ -223,7 +223,7 @@ def _commit(record: Mapping[str, Any]) -> Iterator[str]:
             known = (*(stat.get("logFiles") or ()), *(stat.get("cdcStats") or ()))
             yield from (f"beside {file_path(partition, name)}" for name in known)
     for partition, groups in (record.get("partitionToReplaceFileIds") or {}).items():
-        yield from (f"replaced {partition}|{_text(group)}" for group in groups)
+        yield from (f"replaced {partition}|{text_of(group)}" for group in groups)
     ordinal = (record.get("extraMetadata") or {}).get(WRITE_KEY)
     if ordinal is not None:
         yield f"write {int(ordinal)}"
@@ -231,13 +231,7 @@ def _commit(record: Mapping[str, Any]) -> Iterator[str]:
 
 def file_path(partition: object, address: object) -> str:
     """A path relative to the table, of a file whose partition is known and whose address may be anything before it."""
-    name = _text(address).rpartition("/")[2]
+    name = text_of(address).rpartition("/")[2]
     if is_marker_name(name):
         name = data_path(name)
-    return f"{_text(partition)}/{name}".lstrip("/")
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r:.80} is no text")
-    return value
+    return f"{text_of(partition)}/{name}".lstrip("/")

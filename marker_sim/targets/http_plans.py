@@ -100,8 +100,8 @@ class NumberedPlan:
     number: int
     plan: Plan
     began: float
-    walked: bool = False
-    patient: bool = True
+    walked: bool
+    patient: bool
 
     @property
     def line(self) -> str:
@@ -130,7 +130,7 @@ class _Pace:
 
 @contextmanager
 def open_plans(
-    start: str, request: CampaignRequest, version: str, startup_s: float, at_once: int, ahead: bool = False
+    start: str, request: CampaignRequest, version: str, startup_s: float, at_once: int, ahead: bool
 ) -> Iterator[ServerPlans]:
     """The runs of plans against the server that `start` starts, with their files and storage for the block.
 

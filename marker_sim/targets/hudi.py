@@ -96,7 +96,7 @@ def parse_bundle(text: str, name: str, *, writes: bool = False) -> BuiltBundle |
 
 
 def find_jars(
-    version: str, name: str, storage: str, progress: Callable[[str], None], built: Path | None = None
+    version: str, name: str, storage: str, progress: Callable[[str], None], built: Path | None
 ) -> tuple[str, tuple[Path, ...], tuple[Path, ...]]:
     """Java, the bundle, and for S3 its client; HarnessError for what is missing."""
     if built is None:

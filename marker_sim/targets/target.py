@@ -18,15 +18,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from marker_sim.history import History
     from marker_sim.judges.baselines.baseline import Known
-    from marker_sim.judges.findings import Finding
     from marker_sim.judges.promises.profiles import Profile
     from marker_sim.outcome.failure import Kind
     from marker_sim.outcome.result import Campaign
     from marker_sim.plan import Plan
     from marker_sim.system import System
     from marker_sim.worlds.http.world import Endpoint
+    from marker_sim.worlds.played import PlayedRun
 
 OF_SERVERS = dict.fromkeys(
     (
@@ -164,33 +163,6 @@ class CampaignRequest:
     def storage(self) -> str:
         """The one real storage of a system that runs in real time."""
         return self.storages[0]
-
-
-class PlayedRun(Protocol):
-    """A finished run.
-
-    counts: what happened how often.
-    plan: what was run, None for a run that is no plan.
-    interrupted: by Ctrl-C.
-    cut: by its deadline, so that what it did not break it may well have broken.
-    trouble: of the kit, or "".
-    findings: of the judges, None where they were not asked yet; () for a run that does not count.
-    """
-
-    @property
-    def history(self) -> History: ...
-    @property
-    def counts(self) -> Mapping[str, int]: ...
-    @property
-    def plan(self) -> Plan | None: ...
-    @property
-    def interrupted(self) -> bool: ...
-    @property
-    def cut(self) -> bool: ...
-    @property
-    def trouble(self) -> str: ...
-    @property
-    def findings(self) -> tuple[Finding, ...] | None: ...
 
 
 class RealRuns(Protocol):

@@ -12,4 +12,5 @@ disk.py         what below a door was synced, and what a loss of power leaves
 proxies/        toxiproxy on the connections of clients, servers and storage
 interceptor.py  every storage call passes it, and its effect is recorded before any process sees the reply
 recorder.py     events of many threads in one order
+played.py       a run in real time that is over
 """

@@ -122,7 +122,7 @@ class Interceptor:
     def __init__(
         self,
         recorder: Recorder,
-        inject: Callable[[ArmedFault, StorageCall], None],
+        inject: Callable[[ArmedFault, StorageCall], None] = lambda armed, call: None,
         below: str = "",
         serves: Callable[[str], bool] = lambda process: True,
         restarts: Callable[[str], bool] = lambda process: False,

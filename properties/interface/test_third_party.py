@@ -313,7 +313,7 @@ def test_a_plan_is_left_out_of_a_replay_where_the_class_cannot_be_judged() -> No
     create = Op(actor="executor-0", kind="create", name="f0_0-0-0_001.parquet.marker.CREATE")
     system, profile = System(name="journal", direct=_Journal, layout="names", profile="python"), load_profile("python")
     found = [
-        simulated(Plan(mode=mode, storage=storage, ops=(create,)), system, "G1", "", profile)
+        simulated(Plan(mode=mode, storage=storage, ops=(create,)), system, "G1", "", profile, 1)
         for mode, storage in (("direct", "hdfs"), ("timeline", "s3"), ("direct", "s3"))
     ]
     assert [each.status for each in found] == ["left-out", "left-out", "fixed"]

@@ -125,7 +125,7 @@ def test_twins_are_two_valid_names() -> None:
     rng = random.Random(1)
     for part in PARTITIONS:
         for _ in range(30):
-            pair = twins(rng, f"{part}/f1_0-0-0_001.parquet.marker.CREATE".lstrip("/"))
+            pair = twins(rng, f"{part}/f1_0-0-0_001.parquet.marker.CREATE".lstrip("/"), forms=True)
             assert pair[0] != pair[1]
             for name in pair:
                 assert not must_be_refused(name)

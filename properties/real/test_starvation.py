@@ -86,7 +86,7 @@ def test_a_process_that_is_gone_has_no_threads() -> None:
 
 def test_a_server_whose_storage_is_the_kit_s_and_slow_is_starved() -> None:
     recorder = Recorder()
-    with S3Front(Interceptor(recorder, lambda armed, call: None)) as front:
+    with S3Front(Interceptor(recorder)) as front:
         world: Any = SimpleNamespace(front=front)
         injector: Any = SimpleNamespace(
             recorder=recorder,

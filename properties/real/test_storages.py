@@ -44,7 +44,7 @@ CHILD_TIMEOUT_S = 30
 def endpoint() -> Iterator[str]:
     """The kit's own front: moto alone compares and puts in two steps, so two creates at once may both succeed."""
     pytest.importorskip("moto.server", reason="moto is missing: pip install 'marker-sim[test]'")
-    with S3Front(Interceptor(Recorder(), lambda armed, call: None), bucket="lake") as front:
+    with S3Front(Interceptor(Recorder()), bucket="lake") as front:
         # The first request imports most of moto.
         S3Storage(front.endpoint, "lake", access_key="kit", read_timeout_s=60.0).list("")
         yield front.endpoint

@@ -98,7 +98,7 @@ def play(start: str, ground: Ground, numbers: range, seed: int) -> Generator[Pla
             profile=load_profile("http"), budget_s=PLAN_S * len(numbers), server=server, report=Path(report),
         )  # fmt: skip
         with (
-            open_plans(start, request, "changed", STARTUP_S, AT_ONCE) as runs,
+            open_plans(start, request, "changed", STARTUP_S, AT_ONCE, ahead=False) as runs,
             ThreadPoolExecutor(AT_ONCE) as pool,
         ):
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from marker_sim.faults import FaultKind, drawable
-from marker_sim.faults.row import BATCHED_STORAGES, READ_CALLS
+from marker_sim.faults.row import READ_CALLS, in_batches
 from marker_sim.outcome.result import MatrixRow
 from marker_sim.outcome.statistics import Statistics
 
@@ -72,7 +72,7 @@ _CALLS: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
 def fault_rows(statistics: Statistics, combinations: Iterable[tuple[str, str]]) -> tuple[MatrixRow, ...]:
     """One row for each kind that the searched modes and storages allow, or that happened, in the order of the table."""
     pairs = tuple(combinations)
-    batched = any(mode == "timeline" and storage in BATCHED_STORAGES for mode, storage in pairs)
+    batched = any(in_batches(*pair) for pair in pairs)
     rows = []
     for kind in FaultKind:
         reached = statistics.phases_of(kind.value)

@@ -44,13 +44,14 @@ from marker_sim.campaign.planned_runs import NOT_DETERMINISTIC
 from marker_sim.campaign.runs import execute
 from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind, FaultSettings
-from marker_sim.faults.row import BATCHED_STORAGES
+from marker_sim.faults.row import in_batches
 from marker_sim.faults.table import drawable
 from marker_sim.history import History
 from marker_sim.judges.promises.profiles import Profile, load_profile
 from marker_sim.judges.violations import GuaranteeViolation, violation
 from marker_sim.outcome.failure import Failure
 from marker_sim.plan import Plan, write_plan
+from marker_sim.surroundings.files import make_ignored
 from marker_sim.system import System
 
 PLANS = Path(".hypothesis") / "marker-sim"
@@ -148,7 +149,7 @@ class JudgedExample(RuleBasedStateMachine):
 
         Where no server batches markers, there is none to hit.
         """
-        if role == "server" and not (cls.mode == "timeline" and cls.storage in BATCHED_STORAGES):
+        if role == "server" and not in_batches(cls.mode, cls.storage):
             return ()
         here = (kind for kind in drawable(cls.mode, cls.storage, writes=cls.writes) if kind.row.family in families)
         return tuple(kind for kind in here if role in ("", *kind.row.roles) and cls.can(kind))
@@ -189,11 +190,8 @@ class JudgedExample(RuleBasedStateMachine):
         return type(plain)("\n".join(lines), failure.breach)
 
     def _store(self, plan: Plan, name: str) -> Path:
-        """Write the plan and return its path; a directory made for it is ignored by git, as Hypothesis does."""
-        missing = [folder for folder in (self.plans, *self.plans.parents) if not folder.exists()]
-        self.plans.mkdir(parents=True, exist_ok=True)
-        if missing:
-            (missing[-1] / ".gitignore").write_text("*\n", encoding="utf-8")
+        """Write the plan and return its path."""
+        make_ignored(self.plans)
         write_plan(plan, self.plans / name)
         return self.plans / name
 

@@ -15,7 +15,7 @@ from hypothesis.stateful import Bundle, initialize
 from marker_sim.campaign.machines.machine import DrawnFault, JudgedExample, step
 from marker_sim.campaign.runs import execute
 from marker_sim.faults import Fault, Step
-from marker_sim.faults.row import BATCHED_STORAGES
+from marker_sim.faults.row import in_batches
 from marker_sim.plan import MALFORMED, Op, Plan
 from marker_sim.unusual_names import DIRECTORIES, HOSTILE_NAMES, PARTITIONS
 
@@ -131,7 +131,7 @@ class MarkerMachine(JudgedExample):
         self._strike(fault, ahead)
 
     def _strike(self, fault: DrawnFault, ahead: int) -> None:
-        row, served = fault.kind.row, self.mode == "timeline" and self.storage in BATCHED_STORAGES
+        row, served = fault.kind.row, in_batches(self.mode, self.storage)
         servers = ("server", "server", "second") if served and row.family != "wire" else ()
         anybody = servers if row.roles == ("server",) else (*servers, *self._clients)
         who = fault.data.draw(st.sampled_from(anybody), label="who")

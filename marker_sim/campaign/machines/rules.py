@@ -22,7 +22,7 @@ from marker_sim.campaign.planned_runs import NOT_DETERMINISTIC
 from marker_sim.campaign.runs import execute, findings_in
 from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind, FaultSettings
-from marker_sim.faults.row import BATCHED_STORAGES
+from marker_sim.faults.row import in_batches
 from marker_sim.judges.guarantees import ALL
 from marker_sim.outcome.failure import failures_in
 from marker_sim.plan import TASK_KINDS, Plan, Task, Write
@@ -217,7 +217,7 @@ class WritePathMachine(JudgedExample):
         role, _, slot = who.partition("-")
         if role == "executor":
             who = f"executor-{int(slot) % self._running.plan.executors}"
-        elif role == "server" and not (self.mode == "timeline" and self.storage in BATCHED_STORAGES):
+        elif role == "server" and not in_batches(self.mode, self.storage):
             who = "driver"
         self._faults.append((kind, who, ahead, settings))
 

@@ -48,6 +48,11 @@ class RecordedCall(NamedTuple):
     life: int
 
     @property
+    def span(self) -> tuple[int, int]:
+        """The events at which it began and ended."""
+        return self.invoke, self.done
+
+    @property
     def asked(self) -> str:
         """The name in a hostile request as it would be read from a file: without the quotes in which the simulated
         world records it, and with surrogates for invalid UTF-8.

@@ -188,10 +188,9 @@ class EventReader:
         self.steps.append(tuple.__new__(WriteStep, row))
 
     def _keep_write(self, invoke: Event, done: int, outcome: str) -> None:
-        rows = invoke.value if isinstance(invoke.value, tuple) else ()
         service = invoke.value if isinstance(invoke.value, str) else ""
         self.table_writes.append(
-            TableWrite(invoke.index, done, outcome, invoke.process, invoke.table or "", rows, service)
+            TableWrite(invoke.index, done, outcome, invoke.process, invoke.table or "", invoke.texts, service)
         )
 
     def _directory(self, table: str | None, instant: str | None) -> Directory:

@@ -128,11 +128,14 @@ class HistoryIndex(EventReader):
         return Tables(self)
 
     @property
+    def stepped(self) -> bool:
+        """Whether a write began whose steps are recorded."""
+        return any(step.operation == "begin" for step in self.steps)
+
+    @property
     def black_box(self) -> bool:
         """Whether the history records whole writes without their steps."""
-        if any(step.operation == "begin" for step in self.steps):
-            return False
-        return bool(self.table_writes or self.audited)
+        return not self.stepped and bool(self.table_writes or self.audited)
 
     def excuse(self, name: str) -> bool:
         """Count that an excuse prevented a judgement or a breach; returns True."""
@@ -177,7 +180,7 @@ class HistoryIndex(EventReader):
             return False
         seconds = (fault for fault in self.faults if fault.kind == "second-server")
         lived = any(fault.begin <= call.done and call.invoke <= fault.end for fault in seconds)
-        return lived or self.overlapping_servers(call.invoke, call.done)
+        return lived or self.overlapping_servers(*call.span)
 
     def refused(self, call: RecordedCall) -> bool:
         """Whether the answer to a hostile request states that nothing was changed."""

@@ -129,7 +129,7 @@ class Audit(Instants):
 
 
 def _entry(event: Event) -> TableEntry:
-    facts = by_word(event.value if isinstance(event.value, tuple) else ())
+    facts = by_word(event.texts)
     action, state = facts.get("action", ("",))[0], facts.get("state", ("",))[0]
     return TableEntry(
         instant=event.instant or "",

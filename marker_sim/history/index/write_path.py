@@ -281,9 +281,8 @@ class WritePathIndex:
     def _fold(self) -> None:
         for event in self._reading.earlier:
             key = (event.table or "", event.instant or "")
-            paths = event.value if isinstance(event.value, tuple) else ()
             for known in (self._before, self._named) if event.path == "archived" else (self._before,):
-                known |= {f"{key[0]}/{path}": key for path in paths}
+                known |= {f"{key[0]}/{path}": key for path in event.texts}
         places = [(prefix, f"{prefix}{_MARKERS}", f"{prefix}{_INSIDE}") for prefix in self.prefixes]
         for event in self._reading.events:
             if event.kind != "effect" or event.path is None:

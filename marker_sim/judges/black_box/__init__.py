@@ -18,8 +18,7 @@ from dataclasses import replace
 from marker_sim.history import History
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.judges.black_box import conflicts, ends, files, futures, lives, lost_commits, refusals, rollbacks, rows
-from marker_sim.judges.findings import IMPACT, Finding
-from marker_sim.judges.guarantees import Judge
+from marker_sim.judges.findings import IMPACT, Finding, Judge
 
 JUDGES: dict[str, Judge] = {
     "G13": ends.marker_before_data,

@@ -10,9 +10,9 @@ from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import periods
 from marker_sim.history.index.table_audit import Audit
 from marker_sim.history.index.tables import Tables
-from marker_sim.judges.black_box.files import Inquiry, judge_of_tables
+from marker_sim.judges.black_box.files import TableInquiry, judge_of_tables
 from marker_sim.judges.black_box.refusals import refused_for_good
-from marker_sim.judges.findings import Breach, Finding, breach_of
+from marker_sim.judges.findings import Inquiry, judge_of
 from marker_sim.names import TEMP
 from marker_sim.timeline import UNDOING, parse_data_file
 
@@ -25,7 +25,8 @@ class _Marked(NamedTuple):
     instant: str
 
 
-def marker_before_data(view: HistoryIndex) -> Finding:
+@judge_of("G13")
+def marker_before_data(case: Inquiry) -> None:
     """G13, where every effect is known: when a data file of a table first comes into storage, a marker of its instant
     names it.
 
@@ -33,15 +34,14 @@ def marker_before_data(view: HistoryIndex) -> Finding:
     it may hold a rollback's command block, which is no data. A marker that was deleted before is a breach only if the
     same driver deleted it and no task can outlive its driver. Not applicable where storage was read now and then.
     """
-    tables = view.tables
-    if view.header.witness != "effects" or not tables.writes:
-        return Finding(guarantee="G13", applicable=False)
+    view, tables = case.view, case.view.tables
+    case.applicable = view.header.witness == "effects" and bool(tables.writes)
+    if not case.applicable:
+        return
     marked = _marked(view)
     written = {(audit.table, path) for audit in tables.audits for path in audit.claims}
     blocks = {(audit.table, path) for audit in tables.audits for path in audit.saying("appended")}
     later = {audit.table for audit in tables.audits if audit.layout > 1}
-    breaches: list[Breach] = []
-    judged = 0
     for path, index in tables.first_puts().items():
         table, relative = path
         file = parse_data_file(relative)
@@ -54,12 +54,11 @@ def marker_before_data(view: HistoryIndex) -> Finding:
         if event is None:
             view.excuse("tasks-outlive-driver")
             continue
-        judged += 1
+        case.judged += 1
         if wrong:
             message = f"{table}: {relative!r} was put at event {index}, and {wrong}"
             asked = [write[:2] for write in tables.writes if write.table == table and write.invoke < index]
-            breaches.append(breach_of(view, message, (index, event), also=asked[-1] if asked else ()))
-    return Finding(guarantee="G13", judged=judged, breaches=tuple(breaches))
+            case.breach(message, (index, event), also=asked[-1] if asked else ())
 
 
 def _unmarked(view: HistoryIndex, marked: list[_Marked], instant: str, index: int) -> tuple[str, int | None]:
@@ -102,7 +101,7 @@ def _marked(view: HistoryIndex) -> dict[tuple[str, str], list[_Marked]]:
     return marked
 
 
-def _no_residue(case: Inquiry) -> None:
+def _no_residue(case: TableInquiry) -> None:
     """G18, at every audit: no marker file of an instant that is over is left when a commit that began after it is
     completed. Not decided where tasks may outlive their driver, because a late one may have created markers again.
     """
@@ -141,7 +140,7 @@ def _how(audit: Audit, instant: str) -> str:
     return "completed" if entry.instant == instant else "rolled back"
 
 
-def _rollback_first(case: Inquiry) -> None:
+def _rollback_first(case: TableInquiry) -> None:
     """G19, at every audit after failed writes: no older write is on the timeline and not completed. And of every table:
     later writes complete.
 

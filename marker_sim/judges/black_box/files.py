@@ -18,7 +18,7 @@ from marker_sim.tables.entries import TableEntry
 from marker_sim.timeline import UNDOING
 
 
-class Inquiry:
+class TableInquiry:
     """What a judge finds in the tables of a history.
 
     judged: the number decided. open: the number that could not be decided.
@@ -49,7 +49,7 @@ class Inquiry:
         return Finding(guarantee=guarantee, judged=self.judged, breaches=tuple(breaches), undecided=undecided)
 
 
-def judge_of_tables(guarantee: str, check: Callable[[Inquiry], object]) -> Callable[[HistoryIndex], Finding]:
+def judge_of_tables(guarantee: str, check: Callable[[TableInquiry], object]) -> Callable[[HistoryIndex], Finding]:
     """A judge made of a check that fills an inquiry.
 
     Not applicable to a history without an audit that was ended. Undecided when nothing was judged and something could
@@ -60,7 +60,7 @@ def judge_of_tables(guarantee: str, check: Callable[[Inquiry], object]) -> Calla
         audits = view.tables.audits
         if not audits:
             return Finding(guarantee=guarantee, applicable=False)
-        case = Inquiry(view)
+        case = TableInquiry(view)
         check(case)
         undecided = ""
         if not case.judged and not case.breaches and case.open:
@@ -71,7 +71,7 @@ def judge_of_tables(guarantee: str, check: Callable[[Inquiry], object]) -> Calla
     return judged
 
 
-def _reconcile_exact(case: Inquiry) -> None:
+def _reconcile_exact(case: TableInquiry) -> None:
     """G14, of every completed commit of every audit: the files that it names are stored, unless a clean deleted them;
     and no other data file of its instant is left that was stored when its markers were listed. A commit with a file
     that cannot be decided is not counted.
@@ -122,7 +122,7 @@ def _missing(view: HistoryIndex, audit: Audit, commit: TableEntry) -> Iterator[t
             yield path, f"its completed commit names {path!r}, which is not stored, and {why}"
 
 
-def _rollback_complete(case: Inquiry) -> None:
+def _rollback_complete(case: TableInquiry) -> None:
     """G15, of every completed rollback: no file of its instant is left, and it deleted no committed file; and of every
     data file: its instant is on the timeline, or a rollback names it.
 
@@ -155,7 +155,7 @@ def _rollback_complete(case: Inquiry) -> None:
                 case.add(audit, path, instant, message, audit.files[path])
 
 
-def left(case: Inquiry, audit: Audit, instant: str, rollback: TableEntry) -> Iterator[tuple[str, str]]:
+def left(case: TableInquiry, audit: Audit, instant: str, rollback: TableEntry) -> Iterator[tuple[str, str]]:
     """The files of a rolled back instant that should have been deleted, each with the reason."""
     if instant in audit.waiting:
         case.excuse("waits-its-turn")

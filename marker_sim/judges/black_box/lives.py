@@ -22,7 +22,7 @@ from marker_sim.history import Event
 from marker_sim.history.index.calls import TableWrite
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER, periods
-from marker_sim.judges.black_box.files import Inquiry
+from marker_sim.judges.black_box.files import TableInquiry
 from marker_sim.judges.findings import Finding, breach_of
 from marker_sim.names import TEMP
 from marker_sim.tables.entries import by_word, facts_of
@@ -242,7 +242,7 @@ class SharedTable:
                     life.marked.setdefault(file[:2], []).extend(periods(span))
 
 
-class SharedCase(Inquiry):
+class SharedCase(TableInquiry):
     """What a judge finds in one history, by message."""
 
     def breach(self, table: SharedTable, message: str, *evidence: int) -> None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from itertools import chain
 
-from marker_sim.judges.black_box.files import Inquiry, judge_of_tables, left
+from marker_sim.judges.black_box.files import TableInquiry, judge_of_tables, left
 from marker_sim.judges.black_box.refusals import refused_for_good
 from marker_sim.timeline import ROLLBACK, UNDOING
 
 
-def _rollback_retryable(case: Inquiry) -> None:
+def _rollback_retryable(case: TableInquiry) -> None:
     """G16: an interrupted rollback is finished when the next write completes, it does not make all later writes fail,
     and a completed rollback can be read.
     """
@@ -23,7 +23,7 @@ def _rollback_retryable(case: Inquiry) -> None:
     refused_for_good(case, in_rollback=True)
 
 
-def _cut_short(case: Inquiry) -> None:
+def _cut_short(case: TableInquiry) -> None:
     """Kills in a rollback: at the audit after the next completed write no instant that was rolled back since the audit
     before is pending or has files. The rollback's records may differ.
     """
@@ -48,7 +48,7 @@ def _cut_short(case: Inquiry) -> None:
                 case.add(audit, path, instant, message, fault.begin, audit.files[path])
 
 
-def _unreadable(case: Inquiry) -> None:
+def _unreadable(case: TableInquiry) -> None:
     """Completed rollbacks and restores that cannot be read."""
     seen = set()
     for audit in case.tables.audits:
@@ -65,7 +65,7 @@ def _unreadable(case: Inquiry) -> None:
     case.judged += len(seen)
 
 
-def _abandoned(case: Inquiry) -> None:
+def _abandoned(case: TableInquiry) -> None:
     """Uncompleted rollbacks begun before a completed commit: each write begins by finishing those of its table."""
     seen = set()
     for audit in case.tables.audits:

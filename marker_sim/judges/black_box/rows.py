@@ -21,23 +21,22 @@ from typing import NamedTuple
 
 from marker_sim.history import Event
 from marker_sim.history.index.calls import TableWrite
-from marker_sim.history.index.history_index import HistoryIndex
-from marker_sim.judges.findings import Breach, Finding, breach_of
+from marker_sim.judges.findings import Inquiry, judge_of
 
 UNSUPPORTED = "unsupported:"
 
 
-def rows_survive(view: HistoryIndex) -> Finding:
+@judge_of("G24")
+def rows_survive(case: Inquiry) -> None:
     """G24: at every reading after a completed write each key is found once, as the last visible write of it left it.
 
     A write of unknown outcome shows in all of its keys or in none, at each reading the same, also before any write
     completed. A reader that cannot read such tables at all says "unsupported:" and is not judged.
     """
-    if not view.table_writes or not view.rows:
-        return Finding(guarantee="G24", applicable=False)
+    view = case.view
+    case.applicable = bool(view.table_writes and view.rows)
     writes = sorted(view.table_writes, key=lambda write: write.done)  # Of several writers the last to end wrote last.
-    breaches: list[Breach] = []
-    judged, refused = 0, ""
+    refused = ""
     decided = _Decided({}, {})
     rows_of = _Rows(view.header.world in ("spark", "java"))
     for event in view.rows:
@@ -51,17 +50,16 @@ def rows_survive(view: HistoryIndex) -> Finding:
         if event.error is not None and event.error.startswith(UNSUPPORTED) and view.excuse("reader-unsupported"):
             refused = event.error
             continue
-        judged += 1
+        case.judged += 1
         ended = [index for write in mine if write.done < event.index for index in (write.invoke, write.done)][-2:]
         if event.error is not None:
             message = f"{event.table} cannot be read by {event.process}: {event.error}"
-            breaches.append(breach_of(view, message, (event.index,), also=ended))
+            case.breach(message, (event.index,), also=ended)
             continue
         for message, evidence in _wrong(event, mine, decided, rows_of, unsure):
             text = f"{event.table} as {event.process} reads it: {message}"
-            breaches.append(breach_of(view, text, (*evidence, event.index), also=ended))
-    undecided = refused if not judged else ""
-    return Finding(guarantee="G24", judged=judged, breaches=tuple(breaches), undecided=undecided)
+            case.breach(text, (*evidence, event.index), also=ended)
+    case.undecided = refused if not case.judged else ""
 
 
 def _not_taken_back(writes: list[TableWrite], rows_of: _Rows) -> tuple[list[TableWrite], set[str]]:
@@ -99,7 +97,7 @@ class _Rows(NamedTuple):
         return f"{self.key_of(row)!r} (deleted)" if self.deletes(row) else repr(row)
 
     def absent(
-        self, rows: list[tuple[str, TableWrite]], seen: Collection[int] = (), unseen: Collection[int] = ()
+        self, rows: list[tuple[str, TableWrite]], seen: Collection[int], unseen: Collection[int]
     ) -> tuple[int | None, bool]:
         """Where among the writes of a key it is when it is not found, None before all, and whether that is certain.
 
@@ -135,8 +133,7 @@ def _wrong(
     key_of, history = rows_of.key_of, dict[str, list[tuple[str, TableWrite]]]()
     for row, write in ((row, each) for each in writes for row in each.rows if key_of(row) not in unsure):
         history.setdefault(key_of(row), []).append((row, write))
-    read = event.value if isinstance(event.value, tuple) else ()
-    found = [row for row in read if key_of(row) not in unsure]
+    found = [row for row in event.texts if key_of(row) not in unsure]
     shown = {key_of(row): row for row in found}
     for key, count in sorted(Counter(key_of(row) for row in found).items()):
         if count > 1:

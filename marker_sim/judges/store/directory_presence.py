@@ -10,7 +10,7 @@ from marker_sim.history import IN_CHUNKS, SPELLED
 from marker_sim.history.index.calls import DAMAGE, NO_LIFE, Deletion, Directory, RecordedCall
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER
-from marker_sim.judges.findings import Breach, breach_of
+from marker_sim.judges.findings import Inquiry
 
 
 class Owed:
@@ -22,9 +22,7 @@ class Owed:
         self._floor = directory.settled_before(call.done) if directory.deletions else -1
         life = call.life if call.life in view.lives else None
         overlapping_servers = (
-            call.life != NO_LIFE
-            and bool(view.crowded)
-            and (life is None or view.overlapping_servers(call.invoke, call.done))
+            call.life != NO_LIFE and bool(view.crowded) and (life is None or view.overlapping_servers(*call.span))
         )
         self._own = life if overlapping_servers else None
         self._crowd = overlapping_servers
@@ -37,10 +35,9 @@ class Owed:
         return "second-server" if self._crowd and create.life != self._own else ""
 
 
-def denied(view: HistoryIndex, directory: Directory) -> tuple[int, list[Breach]]:
-    """The number of `exists` answers that had to be True, and a breach for each unexplained False or failure."""
-    judged = 0
-    breaches: list[Breach] = []
+def denied(case: Inquiry, directory: Directory) -> None:
+    """Judge the `exists` answers that had to be True: a breach for each unexplained False or failure."""
+    view = case.view
     newest: RecordedCall | None = None
     at = 0
     for call in sorted(c for c in directory.others if c.operation == "exists" and c.outcome != "open"):
@@ -57,7 +54,7 @@ def denied(view: HistoryIndex, directory: Directory) -> tuple[int, list[Breach]]
             continue
         if call.outcome != "ok" and may_fail(view, directory, call):
             continue
-        judged += 1
+        case.judged += 1
         if call.value is not True:
             error = view.error_of(call) or "no reason given"
             how = "was answered False" if call.outcome == "ok" else f"ended {call.outcome} without a fault ({error})"
@@ -65,18 +62,16 @@ def denied(view: HistoryIndex, directory: Directory) -> tuple[int, list[Breach]]
                 f"exists of {directory.path} {how} at event {call.done}, expected True: {newest.name!r}"
                 f" was answered at event {newest.done}"
             )
-            evidence = (newest.invoke, newest.done, call.invoke, call.done)
-            breaches.append(breach_of(view, message, evidence, directory.path, "denied"))
-    return judged, breaches
+            evidence = (*newest.span, *call.span)
+            case.breach(message, evidence, directory.path, "denied")
 
 
-def outlived(view: HistoryIndex, directory: Directory, done: list[Deletion]) -> tuple[int, list[Breach]]:
-    """The number of `exists` answers after the deletions `done` that had to be False, and a breach for each True.
+def outlived(case: Inquiry, directory: Directory, done: list[Deletion]) -> None:
+    """Judge the `exists` answers after the deletions `done` that had to be False: a breach for each True.
 
     None where storage is only read: a read shows files, and a correct server may answer True for an empty directory.
     """
-    judged = 0
-    breaches: list[Breach] = []
+    view = case.view
     for call in _asked(directory):
         before = [deletion for deletion in done if deletion.answered < call.invoke]
         if not before:
@@ -85,43 +80,35 @@ def outlived(view: HistoryIndex, directory: Directory, done: list[Deletion]) -> 
         if directory.answers and directory.answers[0].done < deletion.invoke:
             why = _other_cause(view, directory, deletion, call)
             if call.value is False:
-                judged += not why
+                case.judged += not why
             elif why or _something_there(view, directory, call):
                 view.excuse(why or "something-there")
             else:
-                judged += 1
+                case.judged += 1
                 message = (
                     f"exists of {directory.path} was answered True at event {call.done}, expected False: it was deleted"
                     f" at event {deletion.answered} and no file is left there"
                 )
-                evidence = (deletion.invoke, deletion.answered, call.invoke, call.done)
-                breaches.append(breach_of(view, message, evidence, directory.path, "said-to-exist"))
-    return judged, breaches
+                evidence = (deletion.invoke, deletion.answered, *call.span)
+                case.breach(message, evidence, directory.path, "said-to-exist")
 
 
-def made_up(view: HistoryIndex, directory: Directory) -> tuple[int, list[Breach]]:
-    """The number of `exists` answers before any request or file, and a breach for each True.
+def made_up(case: Inquiry, directory: Directory) -> None:
+    """Judge the `exists` answers before any request or file: a breach for each True.
 
     None where storage is read now and then.
     """
-    asked = _asked(directory) if view.header.witness == "effects" else []
-    if not asked:
-        return 0, []
+    asked = _asked(directory) if case.view.header.witness == "effects" else []
     first = min((call.invoke for call in (*directory.creates, *directory.hostile)), default=NEVER)
-    before = [call for call in asked if call.done < first and not _something_there(view, directory, call)]
-    breaches = [
-        breach_of(
-            view,
-            f"exists of {directory.path} was answered True at event {call.done}, expected False: nothing was"
-            f" created there and no file is there",
-            (call.invoke, call.done),
-            directory.path,
-            "never-there",
-        )
-        for call in before
-        if call.value is True
-    ]
-    return len(before), breaches
+    for call in asked:
+        if call.done < first and not _something_there(case.view, directory, call):
+            case.judged += 1
+            if call.value is True:
+                message = (
+                    f"exists of {directory.path} was answered True at event {call.done}, expected False: nothing was"
+                    f" created there and no file is there"
+                )
+                case.breach(message, call.span, directory.path, "never-there")
 
 
 def _asked(directory: Directory) -> list[RecordedCall]:

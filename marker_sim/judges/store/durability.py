@@ -12,25 +12,24 @@ from __future__ import annotations
 from marker_sim.history.index.calls import RecordedCall
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER, DirectoryPresence, present
-from marker_sim.judges.causes import Causes
-from marker_sim.judges.findings import Breach, Finding, breach_of
+from marker_sim.judges.findings import Inquiry, judge_of
 from marker_sim.names import decode_names, is_marker_name, marker_file_index
 
 
-def flushed_before_ack(view: HistoryIndex) -> Finding:
+@judge_of("G1")
+def flushed_before_ack(case: Inquiry) -> None:
     """G1: a marker is stored at the moment its create is answered "created"."""
-    return _stored_at_answer(view, "G1", "created")
+    _stored_at_answer(case, "created")
 
 
-def exists_is_durable(view: HistoryIndex) -> Finding:
+@judge_of("G2")
+def exists_is_durable(case: Inquiry) -> None:
     """G2: a marker is stored at the moment its create is answered "exists"."""
-    return _stored_at_answer(view, "G2", "exists")
+    _stored_at_answer(case, "exists")
 
 
-def _stored_at_answer(view: HistoryIndex, guarantee: str, answer: str) -> Finding:
-    breaches: list[Breach] = []
-    causes = Causes(view)
-    eligible = judged = 0
+def _stored_at_answer(case: Inquiry, answer: str) -> None:
+    view = case.view
     for directory in view.directories.values():
         home = view.rest.home(directory.path)
         spans, calm = home.spans, not directory.deletions
@@ -42,7 +41,7 @@ def _stored_at_answer(view: HistoryIndex, guarantee: str, answer: str) -> Findin
                 if present(spans.get(name), done) is None:
                     view.excuse("deletion-open")
                 continue
-            eligible += 1
+            case.eligible += 1
             moment = done
             if view.reads:
                 looked = home.seen_at(done)
@@ -50,26 +49,24 @@ def _stored_at_answer(view: HistoryIndex, guarantee: str, answer: str) -> Findin
                     view.excuse("read-too-late")
                     continue
                 moment = looked
-            judged += 1
+            case.judged += 1
             if present(spans.get(name), moment) is None:
                 life = view.life_of(directory.path, name)
                 if life.stored(done):
                     continue  # It was lost between the answer and the reading, which breaks G3.
-                instead = causes.instead(directory, call, moment)
+                instead = case.causes.instead(directory, call, moment)
                 if answer == "exists" and not instead and life.gone(-1, moment) is None:
-                    instead = causes.meant_by_exists(directory, call)
+                    instead = case.causes.meant_by_exists(directory, call)
                 what = f'{name!r} was answered "{answer}" at event {done} and is not stored in {directory.path}'
                 message = what + (f" at event {moment}" if moment != done else "") + life.around(moment) + instead
-                cause = causes.of_loss(directory, call, moment)
-                breaches.append(breach_of(view, message, (invoke, done, moment), directory.path, cause))
-    return Finding(guarantee=guarantee, judged=judged, breaches=tuple(breaches), eligible=eligible)
+                cause = case.causes.of_loss(directory, call, moment)
+                case.breach(message, (invoke, done, moment), directory.path, cause)
 
 
-def acked_marker_survives(view: HistoryIndex) -> Finding:
+@judge_of("G3")
+def acked_marker_survives(case: Inquiry) -> None:
     """G3: a marker that was stored when it was answered, or came later, stays."""
-    breaches: list[Breach] = []
-    causes = Causes(view)
-    judged = 0
+    view, causes = case.view, case.causes
     for directory in view.directories.values():
         home = view.rest.home(directory.path)
         reported: set[tuple[str, int]] = set()
@@ -80,7 +77,7 @@ def acked_marker_survives(view: HistoryIndex) -> Finding:
                 continue
             span = home.spans.get(call.name)
             if span is not None and len(span) == 1 and span[0] <= moment:
-                judged += 1
+                case.judged += 1
                 continue
             decided = False
             for low, limit in directory.protected(call.done):
@@ -96,11 +93,10 @@ def acked_marker_survives(view: HistoryIndex) -> Finding:
                     reported.add((call.name, lost[0]))
                     cause = causes.of_loss(directory, call, lost[0])
                     message = lost[1] + causes.instead(directory, call, lost[0])
-                    breaches.append(breach_of(view, message, (call.invoke, call.done, lost[0]), directory.path, cause))
-            judged += decided
+                    case.breach(message, (*call.span, lost[0]), directory.path, cause)
+            case.judged += decided
             if not decided and present(span, moment) is None:
                 view.excuse("deletion-open")
-    return Finding(guarantee="G3", judged=judged, breaches=tuple(breaches))
 
 
 def _lost(
@@ -132,14 +128,16 @@ def _lost(
     return to, f"{what} and {gone}"
 
 
-def rewrite_atomic(view: HistoryIndex) -> Finding:  # noqa: C901
+@judge_of("G23")
+def rewrite_atomic(case: Inquiry) -> None:  # noqa: C901
     """G23: in the raw view, answered markers that were visible do not vanish."""
-    if view.header.layout != "hudi":
-        return Finding(guarantee="G23", applicable=False)
+    view = case.view
+    case.applicable = view.header.layout == "hudi"
+    if not case.applicable:
+        return
     if view.reads:
-        return _raw_reads(view)
-    breaches: list[Breach] = []
-    judged = 0
+        _raw_reads(case)
+        return
     for directory in view.directories.values():
         rest, raw = view.rest.home(directory.path), view.raw.home(directory.path)
         reported: set[tuple[str, int]] = set()
@@ -148,7 +146,7 @@ def rewrite_atomic(view: HistoryIndex) -> Finding:  # noqa: C901
             if span is None:
                 continue
             if len(span) == 1 and span[0] <= call.done:
-                judged += 1
+                case.judged += 1
                 continue
             decided = False
             for low, limit in directory.protected(call.done):
@@ -162,26 +160,19 @@ def rewrite_atomic(view: HistoryIndex) -> Finding:  # noqa: C901
                     to = max((end for end in span[1::2] if end <= low), default=low)
                 if to < limit and (call.name, to) not in reported:
                     reported.add((call.name, to))
-                    breaches.append(
-                        breach_of(
-                            view,
-                            f"{call.name!r} was answered {call.value!r} at event {call.done} and a reader at event {to}"
-                            f" does not see it in {directory.path}",
-                            (call.invoke, call.done, to),
-                            directory.path,
-                            "not-atomic",
-                        )
+                    message = (
+                        f"{call.name!r} was answered {call.value!r} at event {call.done} and a reader at event {to}"
+                        f" does not see it in {directory.path}"
                     )
-            judged += decided
+                    case.breach(message, (*call.span, to), directory.path, "not-atomic")
+            case.judged += decided
             if not decided and present(span, call.done) is None:
                 view.excuse("deletion-open")
-    return Finding(guarantee="G23", judged=judged, breaches=tuple(breaches))
 
 
-def _raw_reads(view: HistoryIndex) -> Finding:
+def _raw_reads(case: Inquiry) -> None:
     """G23 where storage was read: every later single read of a file has the answered names seen in it and not moved."""
-    breaches: list[Breach] = []
-    judged = 0
+    view = case.view
     for directory in view.directories.values():
         answered: dict[str, RecordedCall] = {}
         for call in directory.answers:
@@ -200,7 +191,7 @@ def _raw_reads(view: HistoryIndex) -> Finding:
             if event.operation != "raw-file":
                 continue
             due = sorted(name for name in known if name in answered and answered[name].done <= began)
-            judged += bool(due)
+            case.judged += bool(due)
             elsewhere = frozenset().union(*(seen for other, (_, seen) in held.items() if other != path))
             for name in due:
                 call = answered[name]
@@ -211,9 +202,7 @@ def _raw_reads(view: HistoryIndex) -> Finding:
                         view.excuse("deletion-open")
                     continue
                 message = f"{name!r} was answered at event {call.done} and a single read of {path} does not show it"
-                evidence = (call.done, before, event.index)
-                breaches.append(breach_of(view, message, evidence, directory.path, "not-atomic"))
-    return Finding(guarantee="G23", judged=judged, breaches=tuple(breaches))
+                case.breach(message, (call.done, before, event.index), directory.path, "not-atomic")
 
 
 def _names_of(relative: str, content: bytes | None) -> frozenset[str] | None:

@@ -8,28 +8,26 @@ from marker_sim.history import CallError
 from marker_sim.history.index.calls import NO_LIFE, Directory, RecordedCall
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import DirectoryPresence, present
-from marker_sim.judges.causes import Causes
-from marker_sim.judges.findings import Breach, Finding, breach_of, next_answer
+from marker_sim.judges.findings import Inquiry, judge_of, next_answer
 
 _ONE_ANSWER = "; a request and its resends have one answer"
 
 
-def exact_set(view: HistoryIndex) -> Finding:
+@judge_of("G4")
+def exact_set(case: Inquiry) -> None:
     """G4, both ways, in each directory that was named: no name is stored or listed that was not requested before, and
     every answered one is stored in the end.
 
     A create that provably had no effect, or a hostile request that was refused, does not count as a request. An
     answered name is not expected in the end when a deletion may have had an effect after the create was invoked.
     """
-    breaches: list[Breach] = []
-    causes = Causes(view)
-    judged = 0
+    view, causes = case.view, case.causes
     hostile = [call for directory in view.directories.values() for call in directory.hostile]
     for path in view.named:
         directory = view.directories.get(path) or Directory(path)
         home = view.rest.home(path)
         asked = _asked(view, directory, [call for call in hostile if call.name == path])
-        judged += len(home.spans)
+        case.judged += len(home.spans)
         for name, span in home.spans.items():
             if asked.get(name, view.end) > span[0]:
                 late = f" until event {asked[name]}" if name in asked else ""
@@ -37,13 +35,10 @@ def exact_set(view: HistoryIndex) -> Finding:
                 message = f"{name!r} is stored in {path} from event {span[0]} on and no create had requested it{late}"
                 cause = "asked-for-later" if name in asked else causes.of_stranger(directory, name)
                 also = () if of_it else next_answer(view, path, span[0], name)
-                breaches.append(breach_of(view, message + of_it, (span[0], *source), path, cause, also))
-        count, found = _listed(view, causes, directory, asked)
-        judged += count
-        breaches += found
-        breaches += _missing_in_the_end(view, causes, directory, home)
-    breaches.sort(key=lambda breach: (breach.evidence, breach.message))
-    return Finding(guarantee="G4", judged=judged, breaches=tuple(breaches))
+                case.breach(message + of_it, (span[0], *source), path, cause, also)
+        _listed(case, directory, asked)
+        _missing_in_the_end(case, directory, home)
+    case.sort()
 
 
 def _asked(view: HistoryIndex, directory: Directory, aimed: list[RecordedCall]) -> dict[str, int]:
@@ -68,15 +63,12 @@ def _asked(view: HistoryIndex, directory: Directory, aimed: list[RecordedCall]) 
     return asked
 
 
-def _listed(
-    view: HistoryIndex, causes: Causes, directory: Directory, asked: dict[str, int]
-) -> tuple[int, list[Breach]]:
+def _listed(case: Inquiry, directory: Directory, asked: dict[str, int]) -> None:
     """The listed names that no create had requested when the listing was answered."""
-    breaches: list[Breach] = []
     listings = [call for call in directory.listings if call.outcome == "ok" and isinstance(call.value, tuple)]
     listings.sort(key=lambda call: call.done)
     if not listings:
-        return 0, breaches
+        return
     order = sorted(asked, key=lambda name: asked[name])
     known: dict[str, set[str]] = {"list": set(), "list-data": set(), "list-log": set()}
     only_all = all(call.operation == "list" for call in listings)
@@ -85,7 +77,7 @@ def _listed(
         while at < len(order) and asked[order[at]] < call.done:
             known["list"].add(order[at])
             if not only_all:
-                kind, shows = view.names_data(order[at])
+                kind, shows = case.view.names_data(order[at])
                 known[kind].add(shows)
             at += 1
         listed = call.value
@@ -94,32 +86,30 @@ def _listed(
             continue
         for name in sorted(set(listed) - known[call.operation]):
             message = f"a {call.operation} of {directory.path} shows {name!r}, which no create had requested"
-            cause = causes.of_stranger(directory, name, call.operation)
-            of_it, source = _where_from(view, causes, directory, call, name)
-            breaches.append(breach_of(view, message + of_it, (call.invoke, call.done), directory.path, cause, source))
-    return len(listings), breaches
+            cause = case.causes.of_stranger(directory, name, call.operation)
+            of_it, source = _where_from(case, directory, call, name)
+            case.breach(message + of_it, call.span, directory.path, cause, source)
+    case.judged += len(listings)
 
 
 def _where_from(
-    view: HistoryIndex, causes: Causes, directory: Directory, listing: RecordedCall, stranger: str
+    case: Inquiry, directory: Directory, listing: RecordedCall, stranger: str
 ) -> tuple[str, tuple[int, ...]]:
     """Since when an unrequested listed name is stored, and the request it may stand for: the end of a sentence."""
     if listing.operation != "list":
         return "", ()
-    span = [] if view.reads else view.rest.home(directory.path).spans.get(stranger, [])
+    span = [] if case.view.reads else case.view.rest.home(directory.path).spans.get(stranger, [])
     stored = present(span, listing.done) is not None
     since = max(at for at in span[::2] if at <= listing.done) if stored else listing.done
-    instead, source = causes.asked_instead(directory, stranger, since)
+    instead, source = case.causes.asked_instead(directory, stranger, since)
     return (f"; it is stored from event {since} on" if stored else "") + instead, source
 
 
-def _missing_in_the_end(
-    view: HistoryIndex, causes: Causes, directory: Directory, home: DirectoryPresence
-) -> list[Breach]:
-    breaches: list[Breach] = []
+def _missing_in_the_end(case: Inquiry, directory: Directory, home: DirectoryPresence) -> None:
+    view, causes = case.view, case.causes
     if view.reads and not home.seen:
         view.excused["read-too-late"] += len(directory.answers)
-        return breaches
+        return
     last, begun = (home.seen[-1], home.begun[-1]) if view.reads else (view.end, view.end)
     settled = directory.settled_before(last)
     reported: set[str] = set()
@@ -138,9 +128,8 @@ def _missing_in_the_end(
                 f" in the end{when}{causes.instead(directory, call, last)}"
             )
             cause = causes.of_loss(directory, call, home.gone_from(call.name, call.done, last) or last)
-            evidence = (call.invoke, call.done, min(last, view.end - 1))
-            breaches.append(breach_of(view, message, evidence, directory.path, cause))
-    return breaches
+            evidence = (*call.span, min(last, view.end - 1))
+            case.breach(message, evidence, directory.path, cause)
 
 
 def _accepted(directory: Directory) -> list[RecordedCall]:
@@ -150,26 +139,22 @@ def _accepted(directory: Directory) -> list[RecordedCall]:
     return [call._replace(name=call.asked) for call in answered]
 
 
-def one_creator(view: HistoryIndex) -> Finding:
+@judge_of("G5")
+def one_creator(case: Inquiry) -> None:
     """G5: two answers "created" to different requests, "exists" to the resend of the request that created, or "exists"
     to the only request that there ever was for a name.
 
     Not judged when a deletion may have had an effect, or two servers were live, between the first invocation and the
     last answer. In direct mode it needs a storage that can put if absent.
     """
+    view = case.view
     absent = view.header.capabilities.get("put_if_absent", False)
-    if not view.batches and not absent:
-        return Finding(guarantee="G5", applicable=False)
-    breaches: list[Breach] = []
-    causes = Causes(view)
-    judged = 0
+    case.applicable = view.batches or absent
     for directory in view.directories.values():
         direct = view.mode_of(directory.path) == "direct"
         if direct and not absent:
             continue
-        found, alone = _created_by_nobody(view, directory)
-        breaches += found
-        judged += alone
+        _created_by_nobody(case, directory)
         if len({call.name for call in directory.answers}) == len(directory.answers) == len(directory.creates):
             continue
         by_name: dict[str, list[RecordedCall]] = {}
@@ -179,17 +164,14 @@ def one_creator(view: HistoryIndex) -> Finding:
             answers = [call for call in calls if call.outcome == "ok"]
             if len(calls) == 1 or not answers:
                 continue
-            judged += len(answers)
-            breaches += _second_creators(view, causes, directory, answers)
+            case.judged += len(answers)
+            _second_creators(case, directory, answers)
             if view.header.identity and not direct:
-                breaches += _forgotten_resends(view, directory, calls)
-    return Finding(guarantee="G5", judged=judged, breaches=tuple(breaches))
+                _forgotten_resends(case, directory, calls)
 
 
-def _second_creators(
-    view: HistoryIndex, causes: Causes, directory: Directory, answers: list[RecordedCall]
-) -> list[Breach]:
-    breaches: list[Breach] = []
+def _second_creators(case: Inquiry, directory: Directory, answers: list[RecordedCall]) -> None:
+    view, causes = case.view, case.causes
     first: RecordedCall | None = None
     told: list[RecordedCall] = []
     for call in answers:
@@ -200,7 +182,7 @@ def _second_creators(
             repeated = any(_repeated(view, other, call) for other in told)
             if not _disturbed(view, directory, low, call.done) and not (repeated and view.excuse("answer-repeated")):
                 message = f'two requests were answered "created" for {call.name!r}: {_who(first)} and {_who(call)}'
-                evidence = (first.invoke, first.done, call.invoke, call.done)
+                evidence = (*first.span, *call.span)
                 looked = view.rest.home(directory.path).seen_at(first.done)
                 at = max(looked or call.done, call.invoke)
                 life = view.life_of(directory.path, call.name)
@@ -211,35 +193,32 @@ def _second_creators(
                 elif life.witnessed or looked is not None:
                     instead = causes.instead(directory, first, moment)
                     message += f"; it is not stored at event {moment}{life.around(moment)}{instead}"
-                breaches.append(breach_of(view, message, evidence, directory.path, cause))
+                case.breach(message, evidence, directory.path, cause)
         first = call
         told.append(call)
-    return breaches
 
 
-def _created_by_nobody(view: HistoryIndex, directory: Directory) -> tuple[list[Breach], int]:
-    """Answers "exists" to the only request for a name not stored before it, and the number of such requests judged."""
+def _created_by_nobody(case: Inquiry, directory: Directory) -> None:
+    """Answers "exists" to the only request for a name not stored before it."""
+    view = case.view
     asked = Counter(call.name for call in directory.creates)
     spans = view.rest.home(directory.path).spans
-    breaches: list[Breach] = []
-    judged = 0
     for call in directory.answers:
         if asked[call.name] > 1 or present(spans.get(call.name), call.invoke) is not None:
             continue
         if call.value == "exists":
             if call.invoke in view.touched and view.excuse("wire-fault"):
                 continue  # A copy of the request may have been first.
-            if _failed_meanwhile(view, directory, call.invoke, call.done) and view.excuse("storage-fault"):
+            if _failed_meanwhile(view, directory, *call.span) and view.excuse("storage-fault"):
                 continue  # A put may have been applied without an answer.
-            if _disturbed(view, directory, call.invoke, call.done):
+            if _disturbed(view, directory, *call.span):
                 continue
             only = f'the only request for {call.name!r} was answered "exists"'
             message = f"{only}, and nothing of that name had been stored before it"
             came = view.life_of(directory.path, call.name).came(call.invoke)
             message += f"; it was stored at event {came}" if came is not None else ""
-            breaches.append(breach_of(view, message, (call.invoke, call.done), directory.path, "created-by-nobody"))
-        judged += 1
-    return breaches, judged
+            case.breach(message, call.span, directory.path, "created-by-nobody")
+        case.judged += 1
 
 
 def _failed_meanwhile(view: HistoryIndex, directory: Directory, low: int, high: int) -> bool:
@@ -257,9 +236,9 @@ def _disturbed(view: HistoryIndex, directory: Directory, low: int, high: int) ->
     return view.overlapping_servers(low, high) and view.excuse("second-server")
 
 
-def _forgotten_resends(view: HistoryIndex, directory: Directory, calls: list[RecordedCall]) -> list[Breach]:
+def _forgotten_resends(case: Inquiry, directory: Directory, calls: list[RecordedCall]) -> None:
     """Resends answered "exists" although only their first request can have created the name in this server life."""
-    breaches: list[Breach] = []
+    view = case.view
     for call in calls:
         if call.outcome != "ok" or call.value != "exists" or call.identity is None or call.life not in view.lives:
             continue
@@ -273,12 +252,11 @@ def _forgotten_resends(view: HistoryIndex, directory: Directory, calls: list[Rec
                 continue
             one = f'{call.name!r} was answered "created" at event {first.done}'
             message = f'{one} and its resend in the same server life "exists" at event {call.done}{_ONE_ANSWER}'
-            evidence = (first.invoke, first.done, call.invoke, call.done)
-            breaches.append(breach_of(view, message, evidence, directory.path, "resend-forgotten"))
+            evidence = (*first.span, *call.span)
+            case.breach(message, evidence, directory.path, "resend-forgotten")
         elif before and _alone(view, directory, before, call) and not _disturbed(view, directory, low, call.done):
             message = f'only one request created {call.name!r}, and its resend was answered "exists"{_ONE_ANSWER}'
-            breaches.append(breach_of(view, message, (low, call.invoke, call.done), directory.path, "resend-forgotten"))
-    return breaches
+            case.breach(message, (low, *call.span), directory.path, "resend-forgotten")
 
 
 def _alone(view: HistoryIndex, directory: Directory, before: list[RecordedCall], call: RecordedCall) -> bool:

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from marker_sim.history.index.calls import MS, RecordedCall
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER, directory_of
-from marker_sim.judges.findings import Breach, Finding, breach_of
+from marker_sim.judges.findings import Inquiry, judge_of
 
 _ENDS = {"ok": "accepted", "fail": "refused-and-done"}
 
 
-def hostile_input_refused(view: HistoryIndex) -> Finding:
+@judge_of("G12")
+def hostile_input_refused(case: Inquiry) -> None:
     """G12: an invocation `hostile` ends `fail`, and the files at its path are the same afterwards.
 
     `ok` means that it was accepted, `info` that there was no clear error; 503 is one while two servers live, for a
@@ -21,8 +22,7 @@ def hostile_input_refused(view: HistoryIndex) -> Finding:
     fault touched the connection. A change counts when its effect names the request as the cause, or happened during the
     request and no other request can be the reason.
     """
-    breaches: list[Breach] = []
-    judged = 0
+    view = case.view
     for directory in view.directories.values():
         for call in directory.hostile:
             why = _inconclusive(view, call) if call.outcome != "ok" else ""
@@ -32,14 +32,13 @@ def hostile_input_refused(view: HistoryIndex) -> Finding:
             changed = None if view.timed_out(call) else _changed(view, call)
             if changed is None and view.sent_elsewhere(call) and view.excuse("second-server"):
                 continue
-            judged += 1
+            case.judged += 1
             if call.outcome == "fail" and changed is None:
                 continue
             path = "" if changed is None else f" and changed {view.events[changed].path!r} at event {changed}"
             message = f"expected a refusal of the hostile request {call.asked!r}, it was {_how(view, call)}{path}"
-            evidence = (call.invoke, call.done, NEVER if changed is None else changed)
-            breaches.append(breach_of(view, message, evidence, cause=_ENDS.get(call.outcome, "no-clear-answer")))
-    return Finding(guarantee="G12", judged=judged, breaches=tuple(breaches))
+            evidence = (*call.span, NEVER if changed is None else changed)
+            case.breach(message, evidence, cause=_ENDS.get(call.outcome, "no-clear-answer"))
 
 
 def _inconclusive(view: HistoryIndex, call: RecordedCall) -> str:

@@ -7,35 +7,32 @@ from marker_sim.history.index.calls import DAMAGE, SEVERAL_LIVES, Directory
 from marker_sim.history.index.event_reader import END_OF_RUN
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER, DirectoryPresence
-from marker_sim.judges.causes import Causes
-from marker_sim.judges.findings import Breach, Finding, breach_of, next_answer
+from marker_sim.judges.findings import Inquiry, judge_of, next_answer
 from marker_sim.names import TYPE_BATCHED, TYPE_FILE, decode_names, is_marker_name
 
 _FALLS_BACK = frozenset({"hdfs", "s3-unconditional"})
 
 
-def bounded_files(view: HistoryIndex) -> Finding:
+@judge_of("G8")
+def bounded_files(case: Inquiry) -> None:
     """G8: in each directory that was named the number of files of each kind at one time is bounded.
 
     Timeline: at most num_threads MARKERS<n>, no type file but MARKERS.type, no direct marker file. Direct: marker files
     are empty and there is no MARKERS file; G1 and G4 judge whether each marker has one. Temporary and side files do not
     count.
     """
-    if view.header.layout != "hudi":
-        return Finding(guarantee="G8", applicable=False)
-    breaches: list[Breach] = []
-    judged = 0
-    for path in view.named:
+    view = case.view
+    case.applicable = view.header.layout == "hudi"
+    for path in view.named if case.applicable else ():
         home = view.rest.home(path)
         if not (home.batch or home.direct or home.types):
             continue
-        judged += 1
+        case.judged += 1
         direct = view.mode_of(path) == "direct"
         found = _direct_files(home) if direct else _batched_files(home, view.header.num_threads)
         for cause, what, at in found:
             answer = next_answer(view, path, at, _name(view, path, at))
-            breaches.append(breach_of(view, f"from event {at} on {path} {what}", (at,), path, cause, answer))
-    return Finding(guarantee="G8", judged=judged, breaches=tuple(breaches))
+            case.breach(f"from event {at} on {path} {what}", (at,), path, cause, answer)
 
 
 def _name(view: HistoryIndex, directory: str, at: int) -> str:
@@ -63,7 +60,8 @@ def _direct_files(home: DirectoryPresence) -> list[tuple[str, str, int]]:
     return found
 
 
-def type_recorded(view: HistoryIndex) -> Finding:
+@judge_of("G9")
+def type_recorded(case: Inquiry) -> None:
     """G9: from the first batched marker file until a deletion is invoked, MARKERS.type is there with its text, in each
     directory that was named.
 
@@ -71,35 +69,31 @@ def type_recorded(view: HistoryIndex) -> Finding:
     After damage by the kit, marker files are judged that a server writes which began after it.
     G11 judges whether listings are complete with a damaged type file.
     """
-    if view.header.layout != "hudi" or not view.batches:
-        return Finding(guarantee="G9", applicable=False)
-    breaches: list[Breach] = []
-    judged = 0
-    for path in view.named:
+    view = case.view
+    case.applicable = view.header.layout == "hudi" and view.batches
+    for path in view.named if case.applicable else ():
         home = view.rest.home(path)
         if not home.batch or view.mode_of(path) == "direct":
             continue
-        judged += 1
+        case.judged += 1
         directory = view.directories.get(path) or Directory(path)
         bad = next((at for at in home.untyped if not _excused(view, directory, home, at)), None)
         if bad is not None:
-            cause = _untyped_by(view, directory, bad)
+            cause = _untyped_by(case, directory, bad)
             message = f"{path} holds a marker file at event {bad}, and no {TYPE_FILE} with its text"
             if not view.reads:
                 changes = (e for e in view.events[: bad + 1] if e.kind == "effect" and e.path == f"{path}/{TYPE_FILE}")
                 last = max((event.index for event in changes), default=None)
                 message += ", nor was there one before" if last is None else f"; its last change was event {last}"
-            breaches.append(breach_of(view, message, (bad,), path, cause, next_answer(view, path, bad)))
-    return Finding(guarantee="G9", judged=judged, breaches=tuple(breaches))
+            case.breach(message, (bad,), path, cause, next_answer(view, path, bad))
 
 
-def _untyped_by(view: HistoryIndex, directory: Directory, at: int) -> str:
-    causes = Causes(view)
-    if causes.put_failed(directory.path, 0, at):
+def _untyped_by(case: Inquiry, directory: Directory, at: int) -> str:
+    if case.causes.put_failed(directory.path, 0, at):
         return "put-failed"
-    if causes.deleted_before(directory, at):
+    if case.causes.deleted_before(directory, at):
         return "after-deletion"
-    return "after-kill" if view.killed(-1, at) is not None else "never-typed"
+    return "after-kill" if case.view.killed(-1, at) is not None else "never-typed"
 
 
 def _excused(view: HistoryIndex, directory: Directory, home: DirectoryPresence, at: int) -> bool:
@@ -152,14 +146,15 @@ def _written_by_a_successor(view: HistoryIndex, at: int, damaged: int) -> bool:
     return any(life.process == process and life.start > damaged for life in view.lives.values())
 
 
-def hdfs_falls_back(view: HistoryIndex) -> Finding:
+@judge_of("G22")
+def hdfs_falls_back(case: Inquiry) -> None:
     """G22: applicable where a choice is recorded, or timeline-server markers were requested on a storage without them.
 
     The recorded choice of the run, or of a write, is what it asked for. On HDFS, on an object store without conditions
     and without a timeline server it is direct, and gives a reason if others were asked for; on such a storage no
     MARKERS file is ever stored. The choice is the answer.
     """
-    header, breaches = view.header, list[Breach]()
+    view, header = case.view, case.view.header
     lacking = header.storage in _FALLS_BACK
     falls_back = lacking and "timeline" in {header.mode, *(event.path for event in view.modes)}
     for event in view.modes:
@@ -168,18 +163,14 @@ def hdfs_falls_back(view: HistoryIndex) -> Finding:
         if event.value != ("direct" if direct else asked):
             message = f"{event.value!r} markers were chosen on {header.storage}, {asked!r} ones were asked for"
             cause = "no-fallback" if direct else "not-as-asked"
-            breaches.append(breach_of(view, message, (event.index,), cause=cause))
+            case.breach(message, (event.index,), cause=cause)
         elif direct and asked != "direct" and not event.error:
             message = "direct markers were chosen instead of timeline-server markers, and no reason was given"
-            breaches.append(breach_of(view, message, (event.index,), cause="no-reason"))
+            case.breach(message, (event.index,), cause="no-reason")
     for path, home in sorted(view.rest.homes.items()) if falls_back else ():
         for name, at in sorted({**home.batch, **home.types}.items())[:1]:
             message = f"{path} holds {name!r} on {header.storage}"
-            breaches.append(breach_of(view, message, (at,), path, "no-fallback", next_answer(view, path, at)))
-    return Finding(
-        guarantee="G22",
-        applicable=falls_back or bool(view.modes),
-        judged=len(view.modes),
-        breaches=tuple(breaches),
-        undecided="the run recorded no choice of mode" if falls_back and not view.modes and not breaches else "",
-    )
+            case.breach(message, (at,), path, "no-fallback", next_answer(view, path, at))
+    case.applicable, case.judged = falls_back or bool(view.modes), len(view.modes)
+    if falls_back and not view.modes and not case.breaches:
+        case.undecided = "the run recorded no choice of mode"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from marker_sim.history.index.calls import NO_LIFE, Deletion, Directory, RecordedCall
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER, periods
-from marker_sim.judges.causes import Causes
-from marker_sim.judges.findings import Breach, Finding, breach_of
+from marker_sim.judges.findings import Inquiry, judge_of
 from marker_sim.judges.store.directory_presence import Owed, denied, made_up, may_fail, outlived
 
 
-def delete_complete(view: HistoryIndex) -> Finding:
+@judge_of("G10")
+def delete_complete(case: Inquiry) -> None:
     """G10: after a deletion was answered ok, each name stored or listed has a create that was open when the deletion
     was invoked, or was invoked later and before the name shows.
 
@@ -19,30 +19,22 @@ def delete_complete(view: HistoryIndex) -> Finding:
     answered marker count. After those `exists` answers False, and before the first create (directory_presence.py).
     A deletion of answered markers that no fault and no other request met does not fail.
     """
-    breaches: list[Breach] = []
-    causes = Causes(view)
-    judged = 0
-    for directory in view.directories.values():
-        count, wrong = made_up(view, directory)
-        refused = _refused(view, directory)
-        judged += count + len(refused)
-        breaches += wrong + refused
+    for directory in case.view.directories.values():
+        made_up(case, directory)
+        _refused(case, directory)
         done = [deletion for deletion in directory.deletions if deletion.answered != NEVER]
         if not done:
             continue
-        creates = _creates(view, directory)
-        judged += sum(any(call.done < deletion.invoke for call in directory.answers) for deletion in done)
-        breaches += _stored_again(view, causes, directory, done, creates)
-        breaches += _listed_again(view, causes, directory, done, creates)
-        count, wrong = outlived(view, directory, done)
-        judged += count
-        breaches += wrong
-    return Finding(guarantee="G10", judged=judged, breaches=tuple(breaches))
+        creates = _creates(case.view, directory)
+        case.judged += sum(any(call.done < deletion.invoke for call in directory.answers) for deletion in done)
+        _stored_again(case, directory, done, creates)
+        _listed_again(case, directory, done, creates)
+        outlived(case, directory, done)
 
 
-def _refused(view: HistoryIndex, directory: Directory) -> list[Breach]:
+def _refused(case: Inquiry, directory: Directory) -> None:
     """Deletions of answered markers that failed or ended unknown without another call or a fault as the reason."""
-    breaches = []
+    view = case.view
     for call in directory.deletes:
         if call.outcome not in ("fail", "info"):
             continue
@@ -54,15 +46,15 @@ def _refused(view: HistoryIndex, directory: Directory) -> list[Breach]:
             continue
         why = view.error_of(call) or "no reason given"
         message = f"a deletion of {directory.path} ended {call.outcome} without a fault or another request: {why}"
-        breaches.append(breach_of(view, message, (call.invoke, call.done), directory.path, "not-deleted"))
-    return breaches
+        case.breach(message, call.span, directory.path, "not-deleted")
+        case.judged += 1
 
 
 def _met(view: HistoryIndex, directory: Directory, call: RecordedCall) -> bool:
     """Whether another change of the directory, or another server, was active during a call."""
     others = (*directory.creates, *directory.hostile)
     return (
-        view.overlapping_servers(call.invoke, call.done)
+        view.overlapping_servers(*call.span)
         or any(
             d.invoke != call.invoke and d.invoke < call.done and d.settled > call.invoke for d in directory.deletions
         )
@@ -91,10 +83,8 @@ def _belongs(view: HistoryIndex, creates: list[RecordedCall], deletion: Deletion
     return late and view.excuse("create-unknown")
 
 
-def _stored_again(
-    view: HistoryIndex, causes: Causes, directory: Directory, done: list[Deletion], creates: _Creates
-) -> list[Breach]:
-    breaches: list[Breach] = []
+def _stored_again(case: Inquiry, directory: Directory, done: list[Deletion], creates: _Creates) -> None:
+    view, causes, before = case.view, case.causes, len(case.breaches)
     home = view.rest.home(directory.path)
     looked = [(deletion, home.seen_at(deletion.answered)) for deletion in done]
     for name, span in home.spans.items():
@@ -119,10 +109,10 @@ def _stored_again(
                 instead, source = ("", ()) if name in creates else causes.asked_instead(directory, name, since)
                 cause = _back_by(since, deletion) if name in creates else causes.of_stranger(directory, name)
                 also = (since, last.invoke, *source)
-                breaches.append(breach_of(view, message + instead, evidence, directory.path, cause, also))
+                case.breach(message + instead, evidence, directory.path, cause, also)
                 break
     # The order of `spans` comes from sets of names and differs between processes; that of a verdict must not.
-    return sorted(breaches, key=lambda breach: (breach.evidence, breach.message))
+    case.sort(before)
 
 
 def _back_by(since: int, deletion: Deletion) -> str:
@@ -139,10 +129,8 @@ def _kit_meddled(view: HistoryIndex, directory: Directory, deletion: Deletion, u
     ) and view.excuse("kit-damage")
 
 
-def _listed_again(
-    view: HistoryIndex, causes: Causes, directory: Directory, done: list[Deletion], creates: _Creates
-) -> list[Breach]:
-    breaches: list[Breach] = []
+def _listed_again(case: Inquiry, directory: Directory, done: list[Deletion], creates: _Creates) -> None:
+    view, causes = case.view, case.causes
     by_kind: dict[str, _Creates] = {"list": creates}
     for listing in directory.listings:
         if listing.outcome != "ok" or not isinstance(listing.value, tuple) or not listing.value:
@@ -165,11 +153,10 @@ def _listed_again(
                 message += f"; it is stored from event {stored} on" if stored is not None else ""
                 strange = stored is not None and back[0] not in known
                 instead, source = causes.asked_instead(directory, back[0], stored or 0) if strange else ("", ())
-                evidence = (deletion.invoke, deletion.answered, listing.invoke, listing.done)
+                evidence = (deletion.invoke, deletion.answered, *listing.span)
                 message, cause = message + instead, "listed-after-deletion"
-                breaches.append(breach_of(view, message, evidence, directory.path, cause, source))
+                case.breach(message, evidence, directory.path, cause, source)
                 break
-    return breaches
 
 
 def _by_path(view: HistoryIndex, creates: _Creates, kind: str) -> _Creates:
@@ -181,7 +168,8 @@ def _by_path(view: HistoryIndex, creates: _Creates, kind: str) -> _Creates:
     return found
 
 
-def readable_while_written(view: HistoryIndex) -> Finding:
+@judge_of("G11")
+def readable_while_written(case: Inquiry) -> None:
     """G11: a listing answered ok holds each marker answered before its invocation, and listings are answered ok.
 
     `exists` answers True whenever a listing would have to show a name.
@@ -190,13 +178,9 @@ def readable_while_written(view: HistoryIndex) -> Finding:
     have stored. Either may fail, or end unknown, under a fault: of storage in that directory, of its own connection,
     or of its server. Time-outs are judged by G6.
     """
-    breaches: list[Breach] = []
-    causes = Causes(view)
-    judged = 0
+    view = case.view
     for directory in view.directories.values():
-        count, wrong = denied(view, directory)
-        judged += count
-        breaches += wrong
+        denied(case, directory)
         if not directory.listings:
             continue
         answers = directory.answers
@@ -213,14 +197,14 @@ def readable_while_written(view: HistoryIndex) -> Finding:
                 at += 1
             if listing.outcome == "ok" and isinstance(listing.value, tuple):
                 count, missing = _missing(view, directory, listing, shown[listing.operation])
-                judged += count > 0
-                breaches += [_short(view, causes, directory, listing, name, call) for name, call in missing]
+                case.judged += count > 0
+                for name, call in missing:
+                    _short(case, directory, listing, name, call)
             elif listing.outcome in ("fail", "info") and not may_fail(view, directory, listing):
                 why = view.error_of(listing) or "no reason given"
                 message = f"a {listing.operation} of {directory.path} ended {listing.outcome} without a fault: {why}"
-                cause = _refused_by(view, causes, directory, listing)
-                breaches.append(breach_of(view, message, (listing.invoke, listing.done), directory.path, cause))
-    return Finding(guarantee="G11", judged=judged, breaches=tuple(breaches))
+                cause = _refused_by(case, directory, listing)
+                case.breach(message, listing.span, directory.path, cause)
 
 
 def _show(shown: dict[str, RecordedCall], key: str, call: RecordedCall) -> None:
@@ -246,30 +230,25 @@ def _missing(
     return count, [(name, expected[name]) for name in missing if not excuses[name]]
 
 
-def _short(
-    view: HistoryIndex, causes: Causes, directory: Directory, listing: RecordedCall, name: str, call: RecordedCall
-) -> Breach:
+def _short(case: Inquiry, directory: Directory, listing: RecordedCall, name: str, call: RecordedCall) -> None:
     message = (
         f"a {listing.operation} of {directory.path}, answered at event {listing.done}, lacks {name!r}, which was"
         f" answered at event {call.done}, before it was invoked"
     )
-    evidence = (call.invoke, call.done, listing.invoke, listing.done)
-    life = view.life_of(directory.path, call.name)
+    evidence = (*call.span, *listing.span)
+    life = case.view.life_of(directory.path, call.name)
     if life.stored(listing.done):
         message += f"; it is stored from event {life.since(listing.done)} on"
     elif life.witnessed or life.gone(call.done, listing.done) is not None:
-        instead = causes.instead(directory, call, listing.done)
+        instead = case.causes.instead(directory, call, listing.done)
         message += f"; it is not stored at event {listing.done}{life.around(listing.done)}{instead}"
-    cause = _left_out_by(view, causes, directory, listing, name, call)
-    return breach_of(view, message, evidence, directory.path, cause)
+    case.breach(message, evidence, directory.path, _left_out_by(case, directory, listing, name, call))
 
 
-def _left_out_by(
-    view: HistoryIndex, causes: Causes, directory: Directory, listing: RecordedCall, name: str, call: RecordedCall
-) -> str:
+def _left_out_by(case: Inquiry, directory: Directory, listing: RecordedCall, name: str, call: RecordedCall) -> str:
     """The cause for which a name is missing in a listing."""
-    other = causes.shown_otherwise(directory, listing, name)
-    if other:
+    view, causes = case.view, case.causes
+    if other := causes.shown_otherwise(directory, listing, name):
         return other
     gone = view.rest.home(directory.path).gone_from(call.name, call.done, listing.done)
     life = view.life_of(directory.path, call.name)
@@ -278,9 +257,9 @@ def _left_out_by(
     return "after-deletion" if causes.deleted_before(directory, listing.done) else "stored-and-not-listed"
 
 
-def _refused_by(view: HistoryIndex, causes: Causes, directory: Directory, listing: RecordedCall) -> str:
+def _refused_by(case: Inquiry, directory: Directory, listing: RecordedCall) -> str:
     """The cause of a failed listing: an unreadable file, or concurrent creates."""
-    if causes.unreadable(directory, listing.done):
+    if case.causes.unreadable(directory, listing.done):
         return "unreadable-file"
     busy = any(call.invoke < listing.done and call.done > listing.invoke for call in directory.creates)
     return "failed-during-creates" if busy else "failed"

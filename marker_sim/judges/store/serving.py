@@ -8,8 +8,7 @@ from marker_sim.history import CallError
 from marker_sim.history.index.calls import LISTINGS, MS, SPREADING, Directory, FaultSpan, RecordedCall, ServerLife
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER, directory_of, stores_elsewhere
-from marker_sim.judges.causes import Causes
-from marker_sim.judges.findings import Breach, Finding, breach_of
+from marker_sim.judges.findings import Inquiry, judge_of
 from marker_sim.judges.store.silence import Silence
 
 _Windows = list[tuple[int, int]]  # In ns, of the faults that are confined to one directory.
@@ -18,7 +17,8 @@ _STOPS = {"client": "client-died", "pause": "server-unwell", "restart": "server-
 _HOLDING = frozenset({"delayed", "duplicated", "slow-link"})  # These cut no connection: the answer is only later.
 
 
-def every_request_answered(view: HistoryIndex) -> Finding:
+@judge_of("G6")
+def every_request_answered(case: Inquiry) -> None:
     """G6, in two parts, both after the last fault; not applicable without a server. A request that was never answered
     is shown by its invocation alone.
 
@@ -29,31 +29,22 @@ def every_request_answered(view: HistoryIndex) -> Finding:
     Probes: at least num_threads + 1 creates after phase "probe", each of them ok. Late echoes of the kit, a server that
     was left dead or paused, and a fault during the probe leave it undecided. A server that exits by itself breaks it.
     """
-    if not view.batches:
-        return Finding(guarantee="G6", applicable=False)
-    breaches = [
-        breach_of(
-            view,
-            f"server {life.process}, started at event {life.start}, {_how_exited(view, life)}",
-            (life.start, life.end),
-            cause="server-exited",
-        )
-        for life in view.lives.values()
-        if life.exited
-    ]
-    undecided = _cannot_decide(view)
-    if undecided:
+    view = case.view
+    case.applicable = view.batches
+    if not case.applicable:
+        return
+    for life in view.lives.values():
+        if life.exited:
+            message = f"server {life.process}, started at event {life.start}, {_how_exited(view, life)}"
+            case.breach(message, (life.start, life.end), cause="server-exited")
+    case.undecided = _cannot_decide(view)
+    if case.undecided:
         view.excuse("run-undecided")
-    if view.late_echoes:
-        return Finding(guarantee="G6", breaches=tuple(breaches), undecided=undecided)
-    answered, late = _unanswered(view)
-    probed, failed = _failed_probes(view) if not undecided else (0, [])
-    return Finding(
-        guarantee="G6",
-        judged=answered + probed,
-        breaches=tuple(breaches + late + failed),
-        undecided=undecided,
-    )
+    if not view.late_echoes:
+        silence = Silence(view)
+        _judge_answers(case, silence)
+        if not case.undecided:
+            _judge_probes(case, silence)
 
 
 def _how_exited(view: HistoryIndex, life: ServerLife) -> str:
@@ -93,14 +84,12 @@ def _probes(view: HistoryIndex) -> list[tuple[Directory, RecordedCall]]:
     ]
 
 
-def _failed_probes(view: HistoryIndex) -> tuple[int, list[Breach]]:
-    """The number of probes judged, and the failed ones; a probe that a later try repeated with success did not fail.
+def _judge_probes(case: Inquiry, silence: Silence) -> None:
+    """A breach for each failed probe; one that a later try repeated with success did not fail.
 
     Attempts of a write all create at once, and a store may answer all but one of them with "try again".
     """
-    breaches = []
-    causes, silence = Causes(view), Silence(view)
-    count = 0
+    view = case.view
     probes = _probes(view)
     served = {(directory.path, call.name): call.invoke for directory, call in probes if call.outcome == "ok"}
     for directory, call in probes:
@@ -115,21 +104,20 @@ def _failed_probes(view: HistoryIndex) -> tuple[int, list[Breach]]:
         if view.timed_out(call) and _starved(view, call, view.time_ns(call.invoke), view.header.answer_bound_ms * MS):
             view.excuse("no-processor")
             continue
-        count += 1
+        case.judged += 1
         if call.outcome != "ok":
             ended = "was never answered" if call.outcome == "open" else f"ended {call.outcome}{_why(view, call)}"
             message = f"the create of {call.name!r} that was sent after the last fault {ended}{silence.around(call)}"
-            cause, why = silence.cause(causes, directory, call, "refused")
-            breaches.append(breach_of(view, message + why, (call.invoke, call.done), directory.path, cause))
-    return count, breaches
+            cause, why = silence.cause(case.causes, directory, call, "refused")
+            case.breach(message + why, call.span, directory.path, cause)
 
 
-def _unanswered(view: HistoryIndex) -> tuple[int, list[Breach]]:
-    """The number of answered requests, and those with no answer in time."""
+def _judge_answers(case: Inquiry, silence: Silence) -> None:
+    """A breach for each request with no answer in time."""
+    view = case.view
     bound_ns = view.header.answer_bound_ms * MS
     healthy_ns = view.healthy_ns
-    events, arrived, touched, causes, silence = view.events, view.arrived, view.touched, Causes(view), Silence(view)
-    breaches: list[Breach] = []
+    events, arrived, touched = view.events, view.arrived, view.touched
     answered = 0
     for directory, call in view.calls():
         invoke, done, outcome, _, _, _, _, life_start = call
@@ -169,9 +157,9 @@ def _unanswered(view: HistoryIndex) -> tuple[int, list[Breach]]:
             f" and all faults were over; the bound is {view.header.answer_bound_ms / 1e3:.1f} s{late}"
             f"{silence.around(call)}"
         )
-        cause, why = silence.cause(causes, directory, call, "late")
-        breaches.append(breach_of(view, message + why, (invoke, done), directory.path, cause))
-    return answered, breaches
+        cause, why = silence.cause(case.causes, directory, call, "late")
+        case.breach(message + why, (invoke, done), directory.path, cause)
+    case.judged += answered
 
 
 def _arrived_last(view: HistoryIndex, call: RecordedCall) -> int:
@@ -222,7 +210,8 @@ def _ended(view: HistoryIndex, call: RecordedCall) -> str:
     return f"{'failed with an error of its own' if own else f'ended {call.outcome}'}{_why(view, call)}"
 
 
-def isolation(view: HistoryIndex) -> Finding:
+@judge_of("G7")
+def isolation(case: Inquiry) -> None:
     """G7: a storage fault inside one marker directory does not affect requests for the others.
 
     Judged is each request for another directory that overlaps the fault, or the storage time-out and late effects
@@ -232,13 +221,11 @@ def isolation(view: HistoryIndex) -> Finding:
     readable-while-written. An event after a request was late already is no reason for its lateness. Not applicable
     where nothing is stored below marker directories: then none fails alone.
     """
+    view = case.view
     confined = [(each.home, each, *_window(view, each)) for each in view.faults if each.home and _is_confined(each)]
-    breaches: list[Breach] = []
-    judged = 0
-    if not confined and stores_elsewhere(view.header, view.events):
-        return Finding(guarantee="G7", applicable=False)
+    case.applicable = bool(confined) or not stores_elsewhere(view.header, view.events)
     if not confined or len(view.directories) < 2:
-        return Finding(guarantee="G7")
+        return
     # Not the time-out alone: a pause or an earlier fault of the call's own directory may still delay it.
     limit_ns = (view.header.storage_timeout_ms + view.header.answer_bound_ms) * MS
     for directory, call in view.calls():
@@ -251,7 +238,7 @@ def isolation(view: HistoryIndex) -> Finding:
             continue
         late = _is_late(view, directory, call, limit_ns)
         if call.outcome == "ok" and not late:
-            judged += 1
+            case.judged += 1
             continue
         if not late and call.outcome == "fail":
             continue  # A refusal is an answer about the request itself.
@@ -262,14 +249,13 @@ def isolation(view: HistoryIndex) -> Finding:
         if why:
             view.excuse(why)
             continue
-        judged += 1
+        case.judged += 1
         took = "was not answered in" if view.timed_out(call) else "took"
         took += f" {(end_ns - begin_ns) / 1e9:.1f} s (its bound is {limit_ns / 1e9:.1f} s)"
         what = f"{_asked(directory, call, True)} {took if late else _ended(view, call)}"
         message = f"{what} while storage failed only in another directory ({fault.path})"
         cause = "never-answered" if view.timed_out(call) else "held-up" if late else "failed-along"
-        breaches.append(breach_of(view, message, (fault.begin, call.invoke, call.done), None, cause))
-    return Finding(guarantee="G7", judged=judged, breaches=tuple(breaches))
+        case.breach(message, (fault.begin, *call.span), cause=cause)
 
 
 def _is_late(view: HistoryIndex, directory: Directory, call: RecordedCall, limit_ns: int) -> bool:

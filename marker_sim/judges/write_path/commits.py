@@ -6,46 +6,45 @@ from collections.abc import Iterator
 
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER
-from marker_sim.history.index.write_path import Completion, Key, WritePathIndex
-from marker_sim.judges.findings import OUTCOMES, Breach
-from marker_sim.judges.write_path.steps import breach, ended_badly, judge_of_writes
+from marker_sim.history.index.write_path import Completion, Key
+from marker_sim.judges.findings import OUTCOMES, Inquiry
+from marker_sim.judges.write_path.steps import ended_badly, judge_of_writes
 from marker_sim.names import TEMP
 from marker_sim.timeline import WriteStat, WriteToken, parse_data_file
 
 _STEPS = ("begin", "sweep", "attempt", "finalize", "commit")
 
 
-def _marker_before_data(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[Breach]]:
+@judge_of_writes("G13")
+def marker_before_data(case: Inquiry) -> None:
     """G13: before the first effect of an instant on each of its data files, a marker that names it was stored.
 
     Where the markers' format is not Hudi's, an answered create counts as a stored marker. The answer shown is that of
     the create, else of the attempt; an attempt that never ended is shown by its invocation.
     """
-    breaches: list[Breach] = []
-    judged = 0
+    view, path = case.view, case.view.writes
     for key, first in path.first.items():
-        named = _named(view, path, key)
+        named = _named(view, key)
         for file, index in first.items():
             if index < view.start:
                 continue
-            judged += 1
+            case.judged += 1
             since = named.get(file)
             if since is None or since >= index:
                 late = f"the first was stored at event {since}" if since is not None else "none named it later"
                 marked = path.marked(key, file)
-                late += _asked(view, path, key, index, *marked)
+                late += _asked(view, key, index, *marked)
                 message = f"{file!r} was put at event {index} and no marker had named it before; {late}"
                 shown = index if since is None else since
-                breaches.append(breach(view, key, message, index, shown, also=marked))
-    return judged, breaches
+                case.about(key, message, index, shown, also=marked)
 
 
-def _asked(view: HistoryIndex, path: WritePathIndex, key: Key, put: int, begun: int = NEVER, done: int = NEVER) -> str:
+def _asked(view: HistoryIndex, key: Key, put: int, begun: int = NEVER, done: int = NEVER) -> str:
     """The end of a sentence: what happened to the create of a stored file's marker.
 
     begun, done: the first and last event of the create that names it, or of its attempt.
     """
-    directory = path.directory(key)
+    directory = view.writes.directory(key)
     if directory is None or begun > put:
         return ""
     if view.events[begun].operation == "create":
@@ -58,11 +57,11 @@ def _asked(view: HistoryIndex, path: WritePathIndex, key: Key, put: int, begun: 
     return f"; its attempt asked for {call.name!r} at event {call.invoke}, which {ended}"
 
 
-def _named(view: HistoryIndex, path: WritePathIndex, key: Key) -> dict[str, int]:
+def _named(view: HistoryIndex, key: Key) -> dict[str, int]:
     """The event since which a marker of the instant has named each data path."""
     named: dict[str, int] = {}
     if view.reads:
-        directory = path.directory(key)
+        directory = view.writes.directory(key)
         since = [(call.name, call.done) for call in directory.answers] if directory else []
     else:
         home = view.rest.homes.get(f"{key[0]}{TEMP}{key[1]}")
@@ -75,7 +74,8 @@ def _named(view: HistoryIndex, path: WritePathIndex, key: Key) -> dict[str, int]
     return named
 
 
-def _reconcile_exact(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[Breach]]:
+@judge_of_writes("G14")
+def reconcile_exact(case: Inquiry) -> None:
     """G14, at each completed commit: every file it names is stored and stays; every other data file of the instant that
     was stored before finalize listed the markers has been deleted; it names each task once. And a begin, sweep,
     finalize or commit does not fail without a fault.
@@ -83,32 +83,31 @@ def _reconcile_exact(view: HistoryIndex, path: WritePathIndex) -> tuple[int, lis
     A file that returns after the listing is a late write. Removals and changes of committed files count here unless a
     rollback or sweep makes them.
     """
-    breaches: list[Breach] = []
-    commits = [done for done in path.commits if done.at >= view.start]
-    for done in commits:
-        breaches += _inexact(view, path, done)
+    path = case.view.writes
+    for done in path.commits:
+        if done.at >= case.view.start:
+            case.judged += 1
+            _inexact(case, done)
     for harm in path.harms:
         step = path.acting(harm.process, harm.at)
         if step is None or step.operation not in ("rollback", "sweep"):
             message = f"the committed file {harm.path!r} was removed or changed at event {harm.at}"
             ends = (end for done in path.commits if done.key == harm.key for end in (done.at, path.answer(done)))
-            breaches.append(breach(view, harm.key, message, harm.at, also=ends))
+            case.about(harm.key, message, harm.at, also=ends)
     for step in path.of(*_STEPS):
-        bad = ended_badly(view, path, step)
-        if bad is not None:
-            breaches.append(bad)
+        ended_badly(case, step)
     for step in path.of("commit"):
         key = (step.table, step.instant)
         if step.outcome == "ok" and not path.committed(key, step.done):
             message = "its commit ended ok, and the timeline has no completed instant"
-            breaches.append(breach(view, key, message, step.invoke, step.done))
-    return len(commits), breaches
+            case.about(key, message, step.invoke, step.done)
 
 
-def _inexact(view: HistoryIndex, path: WritePathIndex, done: Completion) -> Iterator[Breach]:
+def _inexact(case: Inquiry, done: Completion) -> None:
+    path = case.view.writes
     table, at, answer = done.key[0], done.at, (path.answer(done),)
     if done.stats is None:
-        yield breach(view, done.key, f"the commit completed at event {at} cannot be read", at, also=answer)
+        case.about(done.key, f"the commit completed at event {at} cannot be read", at, also=answer)
         return
     named = {stat.path for stat in done.stats}
     for file in sorted(named):
@@ -116,7 +115,7 @@ def _inexact(view: HistoryIndex, path: WritePathIndex, done: Completion) -> Iter
             gone = path.gone(table, file, at)
             what = "" if gone is None else f"; it was gone from event {gone} on"
             message = f"the commit completed at event {at} names {file!r}, which is not stored{what}"
-            yield breach(view, done.key, message, at, also=answer)
+            case.about(done.key, message, at, also=answer)
     steps = [step for step in path.about(done.key, "finalize", "commit") if step.invoke < at]
     step = next((s for s in reversed(steps) if s.operation == "finalize"), steps[-1] if steps else None)
     for left in path.left_since(done.key, at, at):
@@ -126,12 +125,12 @@ def _inexact(view: HistoryIndex, path: WritePathIndex, done: Completion) -> Iter
         if left.start < since:
             how = f"was stored before the markers were listed at event {since}" if step else "was stored"
             message = f"{left.path!r} {how}, the commit completed at event {at} does not name it, and it is stored then"
-            yield breach(view, done.key, message, left.start, *(since,) * (step is not None), at, also=answer)
+            case.about(done.key, message, left.start, *(since,) * (step is not None), at, also=answer)
         else:
-            view.excuse("late-write")
+            case.view.excuse("late-write")
     for one, other in _twice(done.stats):
         message = f"the commit completed at event {at} names two attempts of one task, {one!r} and {other!r}"
-        yield breach(view, done.key, message, at, also=answer)
+        case.about(done.key, message, at, also=answer)
 
 
 def _twice(stats: tuple[WriteStat, ...]) -> Iterator[tuple[str, str]]:
@@ -145,7 +144,3 @@ def _twice(stats: tuple[WriteStat, ...]) -> Iterator[tuple[str, str]]:
             token, first = known.setdefault((file.partition, file.file_id, file.token.task), (file.token, stat.path))
             if token != file.token:
                 yield first, stat.path
-
-
-marker_before_data = judge_of_writes("G13", _marker_before_data)
-reconcile_exact = judge_of_writes("G14", _reconcile_exact)

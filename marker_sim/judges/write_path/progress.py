@@ -18,8 +18,8 @@ from marker_sim.history.index.calls import DEADLY, MS, WriteStep
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER
 from marker_sim.history.index.write_path import Key
-from marker_sim.judges.findings import Breach, Finding, breach_of
-from marker_sim.judges.write_path.steps import breach, of_its_own
+from marker_sim.judges.findings import Inquiry, judge_of
+from marker_sim.judges.write_path.steps import of_its_own
 from marker_sim.names import TEMP
 from marker_sim.timeline import parse_data_file
 
@@ -31,26 +31,22 @@ _TASK_FAULTS = frozenset({"speculative", "stage-retried"})
 Span = tuple[int, int]  # Indices of the first and last event.
 
 
-def writes_go_on(view: HistoryIndex) -> Finding:
+@judge_of("G25")
+def writes_go_on(case: Inquiry) -> None:
     """G25, for each write that began and each driver that ended by itself; effects on storage are not needed."""
-    planned = bool((view.header.plan or {}).get("writes"))
-    if not planned and not any(step.operation == "begin" for step in view.steps):
-        return Finding(guarantee="G25", applicable=False)
-    judged = 0
-    breaches: list[Breach] = []
-    for write in _attempted(view):
-        found = write.verdict()
-        if isinstance(found, str):
-            view.excuse(found)
-            continue
-        judged += 1
-        if found is not None:
-            breaches.append(found)
-    return Finding(guarantee="G25", judged=judged, breaches=tuple(breaches))
+    view = case.view
+    case.applicable = bool((view.header.plan or {}).get("writes")) or view.stepped
+    for write in _attempted(case) if case.applicable else ():
+        excuse = write.judge()
+        if excuse:
+            view.excuse(excuse)
+        else:
+            case.judged += 1
 
 
-def _attempted(view: HistoryIndex) -> Iterator[_Attempted]:
+def _attempted(case: Inquiry) -> Iterator[_Attempted]:
     """Every write of every driver, from its begin on, or, without a begin, from its driver's end or its abandonment."""
+    view = case.view
     begins: dict[str, list[WriteStep]] = {}
     for step in sorted(view.steps):
         if step.operation == "begin":
@@ -58,25 +54,26 @@ def _attempted(view: HistoryIndex) -> Iterator[_Attempted]:
     for process, own in begins.items():
         starts = [step.invoke for step in own]
         for step, until in zip(own, (*starts[1:], NEVER), strict=True):
-            yield _Attempted(view, process, (step.table, step.instant), step.invoke, until)
+            yield _Attempted(case, process, (step.table, step.instant), step.invoke, until)
     gone = {p: i for p, i in view.exits.items() if view.events[i].role == "driver" and p not in begins}
     clients = {view.events[call.invoke].process for _, call in view.calls()} if gone else set()
     for process, index in gone.items():
         if process not in clients:
-            yield _Attempted(view, process, ("", ""), index, NEVER)
+            yield _Attempted(case, process, ("", ""), index, NEVER)
     for event in view.given_up:
         if event.process not in begins:
-            yield _Attempted(view, event.process, ("", ""), event.index, event.index + 1)
+            yield _Attempted(case, event.process, ("", ""), event.index, event.index + 1)
 
 
 class _Attempted:
     """One write, from its begin or its driver's end until the driver's next one."""
 
-    def __init__(self, view: HistoryIndex, process: str, key: Key, low: int, until: int) -> None:
-        self.view, self.process, self.key, self.low, self.until = view, process, key, low, until
+    def __init__(self, case: Inquiry, process: str, key: Key, low: int, until: int) -> None:
+        self.case, self.view = case, case.view
+        self.process, self.key, self.low, self.until = process, key, low, until
 
-    def verdict(self) -> str | Breach | None:
-        """The name of an excuse, or a breach; None for a write that completed."""
+    def judge(self) -> str:
+        """The name of an excuse; "" for a write that completed, or whose breach was added."""
         view, exit_ = self.view, self.view.exits.get(self.process, NEVER)
         ended = self.low <= exit_ < self.until
         if ended and view.events[exit_].error != APPLICATION_ENDED:
@@ -90,7 +87,7 @@ class _Attempted:
                     return "abandoned-as-planned"
                 return self._failed(event.index, f"gave up a write: {event.error}")
         if any(s.operation == "commit" and s.outcome == "ok" for s in self.steps):
-            return None
+            return ""
         if any(
             f.process == self.process and f.kind in DEADLY and self.low <= f.begin < self.until for f in view.faults
         ):
@@ -107,7 +104,7 @@ class _Attempted:
         own = (s for s in self.view.steps if s.process == self.process and s.operation != "attempt")
         return sorted(step for step in own if self.low <= step.invoke < self.until)
 
-    def _failed(self, at: int, how: str) -> str | Breach:
+    def _failed(self, at: int, how: str) -> str:
         """The excuse or the breach of a write whose driver ended or gave up at an event."""
         view = self.view
         bad = [step for step in self.steps if step.outcome != "ok" and step.done <= at]
@@ -155,7 +152,7 @@ class _Attempted:
                 return over
         return None
 
-    def _hung(self, at: int, until_then: str) -> str | Breach:
+    def _hung(self, at: int, until_then: str) -> str:
         """The excuse or the breach of a write not finished at an event; until_then: the excuse while it is active.
 
         In virtual time, where no busy machine can be the reason, an active write without a fault since its begin also
@@ -277,12 +274,15 @@ class _Attempted:
                 return "executor-fault"
         return ""
 
-    def _breach(self, how: str, *evidence: int) -> Breach:
-        view, message = self.view, f"{self.process} {how}"
+    def _breach(self, how: str, *evidence: int) -> str:
+        """Add a breach: there is no excuse."""
+        message = f"{self.process} {how}"
         last = (max((step.done for step in self.steps if step.done <= evidence[-1]), default=self.low),)
         if self.key[0]:
-            return breach(view, self.key, message, *evidence, also=last)
-        return breach_of(view, message, evidence, also=last)
+            self.case.about(self.key, message, *evidence, also=last)
+        else:
+            self.case.breach(message, evidence, also=last)
+        return ""
 
 
 class Executors:

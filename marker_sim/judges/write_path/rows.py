@@ -14,43 +14,44 @@ from collections.abc import Iterator
 from marker_sim.history import Event
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.write_path import Completion, WritePathIndex
-from marker_sim.judges.findings import Breach, breach_of
+from marker_sim.judges.findings import Inquiry
 from marker_sim.judges.write_path.steps import judge_of_writes
 from marker_sim.timeline import WriteStat, parse_data_file
 
 
-def _rows_survive(view: HistoryIndex, path: WritePathIndex) -> tuple[int, list[Breach]]:
+@judge_of_writes("G24")
+def rows_survive(case: Inquiry) -> None:
     """G24: the rows of every completed write of the plan are found, and no group shows an older write than its last."""
-    judged = 0
-    breaches = list(_in_log_files(view, path))
+    view, path = case.view, case.view.writes
+    _in_log_files(case)
     for event in view.rows:
         if event.error is not None:
-            judged += 1
-            breaches.append(_unreadable(view, path, event, event.error))
+            case.judged += 1
+            _unreadable(case, event, event.error)
             continue
-        pairs = (row.rpartition("=") for row in (event.value if isinstance(event.value, tuple) else ()))
+        pairs = (row.rpartition("=") for row in event.texts)
         found = {key: value for key, _, value in pairs}
         third = any(key.endswith(("/odd", "/even")) for key in found)
-        for done, key, ordinal in _expected(view, path, str(event.table), third):
-            judged += 1
+        for done, key, ordinal in _expected(view, str(event.table), third):
+            case.judged += 1
             shown = found.get(key)
             if shown is None or not shown.isdigit() or int(shown) < ordinal:
                 what = "is not found" if shown is None else f"shows {shown!r}"
                 message = f"the row {key!r} of write {ordinal} of {event.table}, completed at event {done.at}, {what}"
                 message += _since(path, done, key)
-                breaches.append(breach_of(view, message, (done.at, event.index), also=(path.answer(done),)))
-    return judged, breaches
+                case.breach(message, (done.at, event.index), also=(path.answer(done),))
 
 
-def _unreadable(view: HistoryIndex, path: WritePathIndex, event: Event, error: str) -> Breach:
+def _unreadable(case: Inquiry, event: Event, error: str) -> None:
     """The breach of a table that cannot be read, with the commit whose file is missing, else the last one."""
+    path = case.view.writes
     commits = [done for done in path.commits if done.key[0] == event.table]
     named = [(done, stat.path) for done in commits for stat in done.stats or () if stat.path in error]
     gone = next((path.gone(done.key[0], file, event.index) for done, file in named), None)
     message = f"{event.table} cannot be read: {error}"
     message += f"; it was gone from event {gone} on" if gone is not None else ""
     last = [done for done, _ in named] or commits
-    return breach_of(view, message, (event.index,), also=[path.answer(done) for done in last[-1:]])
+    case.breach(message, (event.index,), also=[path.answer(done) for done in last[-1:]])
 
 
 def _since(path: WritePathIndex, done: Completion, row: str) -> str:
@@ -84,8 +85,9 @@ def _group(stat: WriteStat) -> str:
     return f"{stat.partition}/{stat.file_id.removesuffix('-0')}"
 
 
-def _in_log_files(view: HistoryIndex, path: WritePathIndex) -> Iterator[Breach]:
+def _in_log_files(case: Inquiry) -> None:
     """Commits of the run that put rows of a COPY_ON_WRITE table into a log file, where its readers do not look."""
+    view, path = case.view, case.view.writes
     if (view.header.plan or {}).get("merge_on_read", True):
         return
     for done in path.commits:
@@ -94,15 +96,13 @@ def _in_log_files(view: HistoryIndex, path: WritePathIndex) -> Iterator[Breach]:
         ]
         if logs and done.at >= view.start:
             message = f"{'/'.join(done.key)}: its commit names the log file {logs[0]!r}, and the table is COPY_ON_WRITE"
-            yield breach_of(view, message, (done.at,), also=(path.answer(done),))
+            case.breach(message, (done.at,), also=(path.answer(done),))
 
 
-def _expected(
-    view: HistoryIndex, path: WritePathIndex, table: str, third: bool
-) -> Iterator[tuple[Completion, str, int]]:
+def _expected(view: HistoryIndex, table: str, third: bool) -> Iterator[tuple[Completion, str, int]]:
     """The expected rows: the commit that wrote each, its key, and the least ordinal that it may show."""
     writes = (view.header.plan or {}).get("writes", ())
-    for done in path.commits:
+    for done in view.writes.commits:
         ordinal = done.ordinal
         if done.key[0] != table:
             continue
@@ -119,6 +119,3 @@ def _expected(
             yield done, f"{group}/all", ordinal
             if third:
                 yield done, f"{group}/{'odd' if ordinal % 2 else 'even'}", ordinal
-
-
-rows_survive = judge_of_writes("G24", _rows_survive)

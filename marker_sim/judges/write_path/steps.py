@@ -2,73 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from marker_sim.history import CallError
 from marker_sim.history.index.calls import DEADLY, MS, WriteStep
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.presence import NEVER
-from marker_sim.history.index.write_path import Key, WritePathIndex
-from marker_sim.judges.findings import Breach, Finding, breach_of
+from marker_sim.judges.findings import Inquiry, Judge, judge_of
 from marker_sim.names import TEMP
 
-Check = Callable[[HistoryIndex, WritePathIndex], tuple[int, list[Breach]]]
 
-
-def judge_of_writes(guarantee: str, check: Check) -> Callable[[HistoryIndex], Finding]:
-    """A judge made of a check that returns the number judged, and the breaches.
+def judge_of_writes(guarantee: str) -> Callable[[Callable[[Inquiry], object]], Judge]:
+    """Makes the judge of a guarantee of a check that fills an inquiry.
 
     Not applicable to a history in which no write began. Undecided where storage was only read now and then, because the
     order of its changes is not known.
     """
 
-    def judged(view: HistoryIndex) -> Finding:
-        if not any(step.operation == "begin" for step in view.steps):
-            return Finding(guarantee=guarantee, applicable=False)
-        if view.header.witness != "effects":
-            undecided = "storage was read now and then, so the order of its changes is not known"
-            return Finding(guarantee=guarantee, undecided=undecided)
-        count, breaches = check(view, view.writes)
-        # The order of presence comes from sets of names and differs between processes; that of a verdict must not.
-        breaches.sort(key=lambda breach: (breach.evidence, breach.message))
-        return Finding(guarantee=guarantee, judged=count, breaches=tuple(breaches))
+    def made(check: Callable[[Inquiry], object]) -> Judge:
+        @judge_of(guarantee)
+        def judged(case: Inquiry) -> None:
+            case.applicable = case.view.stepped
+            if case.applicable and case.view.header.witness != "effects":
+                case.undecided = "storage was read now and then, so the order of its changes is not known"
+            elif case.applicable:
+                check(case)
+                # The order of presence is that of sets of names, which differs between processes; a verdict's must not.
+                case.sort()
 
-    return judged
+        return judged
 
-
-def breach(view: HistoryIndex, key: Key, message: str, *evidence: int, also: Iterable[int | None] = ()) -> Breach:
-    """A breach about an instant, counted also under faults of its table and marker directory."""
-    text = f"{'/'.join(filter(None, key))}: {message}"
-    return breach_of(view, text, evidence, f"{key[0]}{TEMP}{key[1]}", also=also)
+    return made
 
 
-def ended_badly(view: HistoryIndex, path: WritePathIndex, step: WriteStep) -> Breach | None:
-    """A breach when a step did not end ok and no fault explains it, else None.
+def ended_badly(case: Inquiry, step: WriteStep) -> None:
+    """Add a breach when a step did not end ok and no fault explains it.
 
     At any time: an error that no seam raises, unless a call of the marker store inside the step, or a step inside it,
     ended with the same one. After the last fault: any end but `ok`, or none; a step that never ended was not answered
     and is shown by its invocation.
     """
+    view, key = case.view, (step.table, step.instant)
     if step.outcome == "ok":
-        return None
-    key = (step.table, step.instant)
-    failed = (inner for inner in path.steps if inner.outcome != "ok" and inner.operation != "attempt")
+        return
+    failed = (inner for inner in view.writes.steps if inner.outcome != "ok" and inner.operation != "attempt")
     if any(inner.process == step.process and step.surrounds(inner.invoke) for inner in failed):
-        return None  # The step inside is judged by itself.
+        return  # The step inside is judged by itself.
     error = view.error_of(step)
     if of_its_own(view, step):
-        what = f"the {step.operation} failed with an error of its own: {error}{_create_that_raised(view, path, step)}"
-        return breach(view, key, what, step.invoke, step.done)
-    if why := _excuse(view, step):
+        what = f"the {step.operation} failed with an error of its own: {error}{_create_that_raised(view, step)}"
+        case.about(key, what, step.invoke, step.done)
+    elif why := _excuse(view, step):
         view.excuse(why)
-        return None
-    how = f"ended {step.outcome} ({error})" if step.done != NEVER else "never ended"
-    return breach(view, key, f"the {step.operation} after the last fault {how}", step.invoke, step.done)
+    else:
+        how = f"ended {step.outcome} ({error})" if step.done != NEVER else "never ended"
+        case.about(key, f"the {step.operation} after the last fault {how}", step.invoke, step.done)
 
 
-def _create_that_raised(view: HistoryIndex, path: WritePathIndex, step: WriteStep) -> str:
+def _create_that_raised(view: HistoryIndex, step: WriteStep) -> str:
     """The end of a sentence: the create whose error ended a step."""
-    directory = path.directory((step.table, step.instant))
+    directory = view.writes.directory((step.table, step.instant))
     for call in directory.creates if directory else ():
         if step.surrounds(call.invoke) and step.surrounds(call.done) and call.outcome != "ok":
             own = view.events[call.invoke].process == step.process

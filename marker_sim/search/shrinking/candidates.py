@@ -195,8 +195,7 @@ def without_faults(plan: Plan, start: int, size: int) -> Iterator[Plan]:
 
 def without_one(plan: Plan) -> Iterator[Plan]:
     """The plan without one of its entries, for each of them; a write goes with its last task."""
-    paths: list[Path] = [("ops",), ("faults",)]
-    yield from (without(plan, path, n) for path in paths for n in range(len(part_at(plan, path))))
+    yield from (without(plan, *entry) for entry in _entries(plan))
     for number, write in enumerate(plan.writes):
         if len(write.tasks) <= 1:
             yield without(plan, ("writes",), number)
@@ -206,9 +205,12 @@ def without_one(plan: Plan) -> Iterator[Plan]:
 
 def without_two(plan: Plan) -> Iterator[Plan]:
     """The plan without any two of its operations and faults."""
-    paths: list[Path] = [("ops",), ("faults",)]
-    entries = [(path, n) for path in paths for n in range(len(part_at(plan, path)))]
-    return (without(without(plan, *other), *one) for one, other in combinations(entries, 2))
+    return (without(without(plan, *other), *one) for one, other in combinations(_entries(plan), 2))
+
+
+def _entries(plan: Plan) -> list[tuple[Path, int]]:
+    """The operations and faults of a plan, each by its part and number."""
+    return [(path, n) for path in (("ops",), ("faults",)) for n in range(len(part_at(plan, path)))]
 
 
 def parts_of_a_crowd(plan: Plan) -> Iterator[Plan]:

@@ -48,7 +48,7 @@ class ReferenceSparkTarget(Target):
     """The write client on Spark. system: whose markers it uses, as `marker_sim.loading` names it."""
 
     can: TargetCapabilities = OF_JOBS
-    system: str = "reference"
+    system: str
 
     def prepare(self, request: CampaignRequest, progress: Callable[[str], None]) -> None:
         """Check packages, Java, the door, and that the system has a factory for what is requested."""

@@ -78,7 +78,7 @@ class ClusterWrites:
         """The tables that were written to."""
         return tuple(self.plan.tables[number] for number in self._tables)
 
-    def through(self, driver: Any, why: str = "") -> None:
+    def through(self, driver: Any, why: str) -> None:
         """End a driver's write, done or given up; why: the reason for which the driver exits, "" when it goes on."""
         if why:
             self._leave(driver, why, 0)

@@ -186,7 +186,7 @@ def signed(value: int) -> int:
     return value - (1 << 32) if value & 0x8000_0000 else value
 
 
-def free_number(held: HeldCall, base: int, cursors: dict[int, int], least: int = 0) -> int | None:
+def free_number(held: HeldCall, base: int, cursors: dict[int, int], least: int) -> int | None:
     """A descriptor from `base` on that is free in the process, None when all are taken.
 
     HarnessError when the process lowered its limit so that it cannot have such a descriptor.

@@ -184,7 +184,7 @@ class ServerFaultInjector:
             else:
                 self.world.reader.look_at_dead(place)
 
-    def restart(self, healed: bool = False) -> None:
+    def restart(self, healed: bool) -> None:
         """Start a server again on the same directories, with a fresh port; a fault at a call may kill it meanwhile.
 
         healed: all faults are over, so a server that does not come up has ended by itself. Before, storage may be the

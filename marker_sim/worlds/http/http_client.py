@@ -93,7 +93,11 @@ class HttpOutcome(NamedTuple):
 
     kind: Kind
     value: Value
-    error: str | None
+    error: str | None = None
+
+
+def _unknown(why: str) -> HttpOutcome:
+    return HttpOutcome("info", None, why)
 
 
 @dataclass(eq=False)
@@ -133,23 +137,23 @@ class HttpConnection:
             if fault is not None:
                 read = break_off(self.port, method, target, sent, fault, self.timeout_s)
                 if read is None:
-                    return HttpOutcome("info", None, f"{CallError.CUT}: {fault.kind.value}")
+                    return _unknown(f"{CallError.CUT}: {fault.kind.value}")
             elif form in ALONE:
                 read = exchange(self.port, method, target, sent, form, self.timeout_s)
             else:
                 read = self.exchange(method, target, sent)
         except failed.NewConnectionError as error:
             if self.proxied:
-                return HttpOutcome("info", None, f"refused by the proxy: {_short(error)}")
+                return _unknown(f"refused by the proxy: {_short(error)}")
             return HttpOutcome("fail", None, f"connection refused: {_short(error)}")
         except failed.ConnectTimeoutError as error:
-            return HttpOutcome("info", None, f"no connection: {_short(error)}")
+            return _unknown(f"no connection: {_short(error)}")
         except TimeoutError:
             self.abort()
-            return HttpOutcome("info", None, f"{CallError.WAITED} in {self.timeout_s:.0f} s")
+            return _unknown(f"{CallError.WAITED} in {self.timeout_s:.0f} s")
         except Exception as error:  # A torn reply fails in many ways; each of them means that nobody knows.
             self.abort()
-            return HttpOutcome("info", None, f"connection broke: {_short(error)}")
+            return _unknown(f"connection broke: {_short(error)}")
         return interpret(operation, *read)
 
     def exchange(self, method: str, target: str, sent: Callable[[], object]) -> tuple[int, bytes, str]:
@@ -221,17 +225,17 @@ def interpret(operation: str, status: int, body: bytes, content_type: str = "") 
     except ValueError:
         packed = body.startswith(GZIP)  # The client has already unpacked a body that it accepted.
         wrong = "a compressed body, which the client did not accept" if packed else "malformed body"
-        return HttpOutcome("info", None, f"{wrong}: {_raw(body)}")
+        return _unknown(f"{wrong}: {_raw(body)}")
     if operation in ("list", "list-data", "list-log"):
         if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-            return HttpOutcome("info", None, f"malformed body, no array of names: {_raw(body)}")
+            return _unknown(f"malformed body, no array of names: {_raw(body)}")
         names = value if operation == "list" else [data_path(name) for name in value]
-        return HttpOutcome("ok", tuple(sorted(names)), None)
+        return HttpOutcome("ok", tuple(sorted(names)))
     if not isinstance(value, bool):
-        return HttpOutcome("info", None, f"malformed body, neither true nor false: {_raw(body)}")
+        return _unknown(f"malformed body, neither true nor false: {_raw(body)}")
     if operation in ("create", "hostile"):
-        return HttpOutcome("ok", "created" if value else "exists", None)
-    return HttpOutcome("ok", value, None)
+        return HttpOutcome("ok", "created" if value else "exists")
+    return HttpOutcome("ok", value)
 
 
 def _raw(body: bytes) -> str:

@@ -31,6 +31,7 @@ from marker_sim.worlds.http.servers import Fleet, Server
 from marker_sim.worlds.http.starvation import Idleness
 from marker_sim.worlds.http.world import UNREAD, RunGround, RunStorage
 from marker_sim.worlds.interceptor import ArmedFault, StorageCall
+from marker_sim.worlds.played import PlayedRun
 from marker_sim.worlds.recorder import Recorder
 
 SCRIPTS_S = 8.0
@@ -63,26 +64,18 @@ class ForeignSystem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlayedPlan:
-    """A finished run.
+class PlayedPlan(PlayedRun):
+    """A run of a plan against servers.
 
-    counts: numbers of events by kind. cut: its deadline came first.
     hung: requests hung, and the caller asked not to wait for them.
     calls: storage calls of servers while faults were armed, with paths as in the plan: below its tables, or with a
     slash
         from the root of storage, where a server has files of its own. struck: the faults that happened at a call.
     """
 
-    history: History
-    counts: dict[str, int]
-    plan: Plan
-    cut: bool = False
-    interrupted: bool = False
-    trouble: str = ""
-    hung: bool = False
-    calls: tuple[StorageCall, ...] = ()
-    struck: tuple[Fault, ...] = ()
-    findings: None = None
+    hung: bool
+    calls: tuple[StorageCall, ...]
+    struck: tuple[Fault, ...]
 
 
 @dataclass(eq=False)

@@ -115,7 +115,7 @@ class FrontWorld(RunStorage):
 @cache
 def probe_front() -> ProbedCapabilities:
     """The promises that the kit's own front keeps, probed once in a process: each campaign has the same."""
-    interceptor = Interceptor(Recorder(), lambda armed, call: None)
+    interceptor = Interceptor(Recorder())
     with S3Front(interceptor) as front:
         found = probe_s3(front.endpoint, BUCKET, "kit", SECRET, REGION, "", rounds=OWN_PROBE_ROUNDS)
     return found.honest("the kit's own S3")

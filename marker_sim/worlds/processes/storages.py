@@ -72,7 +72,7 @@ class LocalFront(DoorFront):
     def __init__(self, root: Path, caller_of: Callable[[int], Caller | None] = lambda pid: None) -> None:
         self.caller_of = caller_of
         self._begun: set[tuple[str, str]] = set()  # Writes in place, by process and path.
-        before = Interceptor(Recorder(), lambda armed, call: None)  # Used before the first run.
+        before = Interceptor(Recorder())  # Used before the first run.
         super().__init__(root, before, caller_of=lambda _, pid: self.caller_of(pid))
 
     def __enter__(self) -> LocalFront:

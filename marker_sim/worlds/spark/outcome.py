@@ -8,43 +8,29 @@ from typing import NamedTuple
 
 from marker_sim.faults import Fault
 from marker_sim.history import History
-from marker_sim.judges.findings import Finding
 from marker_sim.names import data_path
-from marker_sim.plan import Plan
 from marker_sim.timeline import ROLLBACK, State, decode_commit, parse_entry
 from marker_sim.worlds.interceptor import StorageCall
+from marker_sim.worlds.played import PlayedRun
 from marker_sim.worlds.spark.plans import DRIVER
 
 TOO_LATE = "after its instant was over"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SparkRun:
-    """A run that is over (`targets.target.PlayedRun`), by plans of jobs or of a table.
+class SparkRun(PlayedRun):
+    """A run by a plan of jobs or of a table, without the steps that there was no time for.
 
-    plan: without the steps that there was no time for.
-    counts: how often what happened.
     missed: the faults of jobs that never had their effect.
     armed, met: steps of a table by name, how often each was tried and met. refused: why it took no write any more.
     calls: storage calls of each write, where its driver tells them.
-    findings: as of `targets.target.PlayedRun`.
-    interrupted: by Ctrl-C.
-    cut: there was no time for the rest of it.
-    trouble: of the kit's surroundings, which ended it.
     """
 
-    history: History
-    plan: Plan
-    counts: Mapping[str, int]
     missed: tuple[Fault, ...] = ()
     armed: Mapping[str, int] = field(default_factory=dict)
     met: Mapping[str, int] = field(default_factory=dict)
     refused: tuple[str, ...] = ()
     calls: tuple[tuple[StorageCall, ...], ...] = ()
-    findings: tuple[Finding, ...] | None = None
-    interrupted: bool = False
-    cut: bool = False
-    trouble: str = ""
 
 
 class LeftFiles(NamedTuple):
