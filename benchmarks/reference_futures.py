@@ -88,16 +88,8 @@ class Table:
                 found.setdefault((file.partition, file.file_id), {}).setdefault(file.instant, []).append(path)
         return {group: sorted(own.items(), reverse=True) for group, own in found.items()}
 
-    def read(self, cause: int) -> None:
-        """Read the table as it is now."""
-        self.add("kit", "observe", "audit", value="begin", caused_by=cause)
-        for entry, facts in sorted(self.entries.items(), key=lambda each: each[0].path(self.name)):
-            said = (f"action {entry.action}", *facts, f"state {entry.state}")
-            self.add("kit", "observe", "entry", instant=entry.instant, path=entry.path(self.name), value=said)
-        if self.archived:
-            self.add("kit", "observe", "archive", path=f"{self.name}/.hoodie/archived/.commits_.archive.1", value=())
-        for path, content in sorted(self.data.items()):
-            self.add("kit", "observe", "data-file", path=path, value=len(content))
+    def rows(self) -> tuple[tuple[str, ...], str | None]:
+        """The rows that its reader finds, and why it cannot read some."""
         rows: list[tuple[str, str]] = []
         error = None
         for own in self.slices().values():
@@ -108,7 +100,19 @@ class Table:
             except ValueError as unreadable:
                 error = str(unreadable)
             rows += merged.items()
-        value = tuple(sorted(f"{key.replace('=', '~')}={value}" for key, value in rows))
+        return tuple(sorted(f"{key.replace('=', '~')}={value}" for key, value in rows)), error
+
+    def read(self, cause: int) -> None:
+        """Read the table as it is now."""
+        self.add("kit", "observe", "audit", value="begin", caused_by=cause)
+        for entry, facts in sorted(self.entries.items(), key=lambda each: each[0].path(self.name)):
+            said = (f"action {entry.action}", *facts, f"state {entry.state}")
+            self.add("kit", "observe", "entry", instant=entry.instant, path=entry.path(self.name), value=said)
+        if self.archived:
+            self.add("kit", "observe", "archive", path=f"{self.name}/.hoodie/archived/.commits_.archive.1", value=())
+        for path, content in sorted(self.data.items()):
+            self.add("kit", "observe", "data-file", path=path, value=len(content))
+        value, error = self.rows()
         self.add("hudi", "observe", "rows", value=None if error else value, error=error)
         self.add("kit", "observe", "audit", value="end")
 
@@ -144,7 +148,8 @@ class Table:
 
     def judged(self) -> dict[str, str]:
         """What its future breaks, by guarantee."""
-        self.read(self.add("driver", "invoke", "write", value=()))
+        asked = self.add("driver", "invoke", "write", value=self.rows()[0])
+        self.read(self.add("driver", "ok", "write", caused_by=asked))
         self.read(self.add("kit", "observe", "future", value=""))
         for step in ("commit", "clean", "archive") * TIMES:
             getattr(self, step)()

@@ -217,13 +217,13 @@ def test_after_a_restore_that_failed_what_it_would_have_changed_is_not_judged() 
     story.commit(5, "q5=w5")
     story.step("restore", failed="it failed")
     story.step("archive", hudi=("k1=w1",))
-    story.holding("G30", step_failed=1)
+    story.holding("G30", right_unknown=1)
 
 
 def test_a_write_of_the_future_that_failed_is_not_judged_until_its_key_is_written_again() -> None:
     story = begun(stray=False)
     story.commit(5, "k1=w5", kind="info", hudi=("k1=w5",))
-    story.holding("G30", step_failed=1)
+    story.holding("G30", right_unknown=1)
     story.commit(6, "k1=w6", hudi=("k1=w5",))
     assert "step 2 (commit)" in story.breach("G30")
 

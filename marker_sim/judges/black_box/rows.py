@@ -39,10 +39,10 @@ def rows_survive(view: HistoryIndex) -> Finding:
     breaches: list[Breach] = []
     judged, refused = 0, ""
     decided = _Decided({}, {})
-    rows_of = _Rows(view.header.world in ("spark", "java"))
+    rows_of = Rows(view.header.world in ("spark", "java"))
     for event in view.rows:
         before = [write for write in writes if write.table == event.table and write.invoke < event.index]
-        mine, unsure = _not_taken_back(before, rows_of)
+        mine, unsure = not_taken_back(before, rows_of)
         if unsure and view.excuse("restore-unfinished") and event.error is not None:
             continue
         done = any(write.outcome == "ok" and write.done < event.index for write in mine)
@@ -64,7 +64,7 @@ def rows_survive(view: HistoryIndex) -> Finding:
     return Finding(guarantee="G24", judged=judged, breaches=tuple(breaches), undecided=undecided)
 
 
-def _not_taken_back(writes: list[TableWrite], rows_of: _Rows) -> tuple[list[TableWrite], set[str]]:
+def not_taken_back(writes: list[TableWrite], rows_of: Rows) -> tuple[list[TableWrite], set[str]]:
     """Of the writes before a reading those of rows that no restore took back, and the keys of what one may have."""
     kept, unsure, saved = list[TableWrite](), set[str](), 0
     for write in writes:
@@ -81,7 +81,7 @@ def _not_taken_back(writes: list[TableWrite], rows_of: _Rows) -> tuple[list[Tabl
     return kept, unsure
 
 
-class _Rows(NamedTuple):
+class Rows(NamedTuple):
     """How rows are read. kit: whether the kit wrote them; then one without a value is a deletion."""
 
     kit: bool
@@ -127,7 +127,7 @@ class _Decided(NamedTuple):
 
 
 def _wrong(
-    event: Event, writes: list[TableWrite], decided: _Decided, rows_of: _Rows, unsure: set[str]
+    event: Event, writes: list[TableWrite], decided: _Decided, rows_of: Rows, unsure: set[str]
 ) -> Iterator[tuple[str, tuple[int, ...]]]:
     """The mistakes in one reading with the writes that prove them; at most one breach for each write. unsure: keys that
     are not judged.
@@ -177,7 +177,7 @@ def _in_part(
     seen: dict[int, list[str]],
     unseen: dict[int, list[str]],
     decided: _Decided,
-    rows_of: _Rows,
+    rows_of: Rows,
 ) -> Iterator[tuple[str, tuple[int, ...]]]:
     """The mistakes in writes that did not end ok: found in part, failed and found, or not found by all readings."""
     for invoke in sorted(seen.keys() | unseen.keys()):
