@@ -144,7 +144,8 @@ class TableShape:
     Before its first write, and after each one that is not abandoned, there is a write without faults, and an audit.
     version6: a 1.x writer keeps that version; upgrades: and later drivers do not. small_files: new rows join the small
     file of a partition. cluster: executors are processes. deletes: each write after the first deletes rows. lazy: a
-    failed write is rolled back after the next commit. grows: the second write begins a partition. resends: a request to
+    failed write is rolled back after the next commit. grows: the second write begins a partition. rests:
+    from the third write on the first partition is left alone. resends: a request to
     the timeline server is repeated. writers: how many write at once, each a write of the plan; 0 for one by one.
     sharing: their lock and strategy. future: what happens then, with a reading after each step. harmless: how many
     others a walk played before.
@@ -161,6 +162,7 @@ class TableShape:
     grows: bool = False
     upgrades: bool = False
     resends: bool = False
+    rests: bool = False
     writers: int = 0
     sharing: Sharing = "default"
     future: tuple[FutureStep, ...] = ()
