@@ -30,7 +30,7 @@ ROOMS = {
     "faults": 5_484,
     "history": 17_159,
     "interface": 3_997,
-    "judges": 52_621,
+    "judges": 52_589,
     "loading.py": 588,
     "markers": 7_251,
     "mutants": 5_883,
@@ -51,7 +51,7 @@ ROOMS = {
     "targets": 23_611,
     "timeline.py": 1_666,
     "unusual_names.py": 638,
-    "worlds": 114_228,
+    "worlds": 114_230,
     "writer": 5_397,
 }
 FOLDER_FILES_MAX = 15

@@ -2,9 +2,9 @@
 
 A future begins with the first `future` event: a reading of the table as the writes left it, then one after each step.
 All other judges see only what came before. Right at a step is what Hudi read before the future where a write can have
-left that, and the rows of the writes of the future that completed since; after a restore what was right at the
-savepoint. What a failed write or step may have done is not judged, nor a reader that differs from Hudi before the first
-step.
+left that, and the rows of the writes of the future since, of one that failed those before it as well; after a restore
+what was right at the savepoint, after one that failed what was so before it as well. A reader that differs from Hudi
+before the first step is wrong at once.
 
 The horizon of what other judges found is the first step at which a reader finds wrong rows, "harmless so far" if none.
 It also says which step fails for ever, if one does: that accuses nobody, for what prevents it is not known.
@@ -12,10 +12,10 @@ It also says which step fails for ever, if one does: that accuses nobody, for wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
 
-from marker_sim.history import Event, History
+from marker_sim.history import Event, History, Value
+from marker_sim.history.index.calls import TableWrite
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.table_audit import CLEANING, Audit
 from marker_sim.judges.black_box.rows import UNSUPPORTED, Rows, not_taken_back
@@ -25,15 +25,9 @@ from marker_sim.timeline import ROLLBACK
 
 _DELETED = ("deleted", "will-delete")
 _TWICE = "|twice|"  # Between the values of a key that Hudi's readers find more than once.
-_Rows = dict[str, list[str]]
-
-
-class WrongRows(NamedTuple):
-    """The first wrong reading of a reader. words: what it finds."""
-
-    reader: str
-    words: str
-    evidence: tuple[int, ...]
+_Rows = dict[str, set[tuple[str, ...]]]  # What may be found of each key.
+_NOT_THERE: set[tuple[str, ...]] = {()}
+_ANY = (_TWICE,)  # What may be found is not known.
 
 
 class _Case:
@@ -87,7 +81,7 @@ def horizon(view: HistoryIndex) -> str:
     first = next(_wrong(case), None)
     fails = _failing(case)
     if first is not None:
-        return f"{first.reader} {first.words} {case.when(first.evidence[-1])[1]}{fails}"
+        return f"{first[0]}{fails}"
     steps, readers = len(case.steps) - 1, sorted({event.process for event in view.rows if event.index > case.begin})
     if not case.judged:
         return f"no step after it could be read{fails}"
@@ -108,58 +102,53 @@ def _failing(case: _Case) -> str:
 
 def _leftovers_stay_unseen(case: _Case) -> Finding:
     table = case.steps[0].table
-    wrong = ((f"{table}: {each.reader} {each.words} {case.when(each.evidence[-1])[1]}", each) for each in _wrong(case))
-    breaches = [breach_of(case.view, message, each.evidence) for message, each in wrong]
+    breaches = [breach_of(case.view, f"{table}: {words}", evidence) for words, evidence in _wrong(case)]
     return case.finding("G30", breaches, "what Hudi reads before the future is not known")
 
 
-def _wrong(case: _Case) -> Iterator[WrongRows]:
-    """The first wrong reading of each reader, in their order."""
+def _wrong(case: _Case) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The first wrong reading of each reader, in their order: what it finds and when, with the evidence."""
     view = case.view
     before = [event for event in view.rows if event.index < case.begin and event.process == "hudi"]
     if not before or before[-1].error is not None:
         return
-    right, unsure = _by_key(before[-1]), _wrong_before(view, before[-1])
-    kept: tuple[_Rows, set[str]] | None = None
+    writes = [write for write in view.table_writes if write.invoke > case.begin]
+    may = _written({}, not_taken_back(view.table_writes[: -len(writes) or None], Rows(True))[0])
+    may = {key: {own} & may.get(key, _NOT_THERE) or {_ANY} for key, own in _by_key(before[-1], may).items()}
+    kept: _Rows | None = None
     failed = {row for write in view.table_writes if write.outcome != "ok" for row in write.rows}
     events = sorted([*case.steps, *(e for e in view.rows if e.index > case.begin)], key=lambda e: e.index)
-    writes = [write for write in view.table_writes if write.invoke > case.begin]
     done: set[str] = set()
     for event in events:
         while writes and writes[0].done < event.index:
-            write = writes.pop(0)
-            own = {key: [value] if value else [] for key, _, value in (row.rpartition("=") for row in write.rows)}
-            unsure = unsure | own.keys()
-            if write.outcome == "ok":
-                right, unsure = right | own, unsure - own.keys()
+            may = _written(may, [writes.pop(0)])
         if event.operation == "future":
             if event.value == "savepoint" and not event.error:
-                kept = right, unsure
-            elif event.value == "restore" and kept:
-                other = {key for key in right.keys() | kept[0].keys() if right.get(key) != kept[0].get(key)}
-                unsure = kept[1] | (unsure | other if event.error else set())
-                right = right if event.error else kept[0]
+                kept = may
+            elif event.value == "restore" and kept is not None:
+                now = may if event.error else kept
+                may = {key: kept.get(key, _NOT_THERE) | now.get(key, _NOT_THERE) for key in may.keys() | kept.keys()}
             continue
-        if event.process in done or not (words := _reading(case, event, right, unsure, failed)):
+        if event.process in done or not (words := _reading(case, event, may, failed)):
             continue
         done.add(event.process)
-        if event.process != "hudi-rs" or case.when(event.index)[0]:
-            yield WrongRows(event.process, words, (before[-1].index, event.index))
+        step, when = case.when(event.index)
+        if event.process != "hudi-rs" or step:
+            yield f"{event.process} {words} {when}", (before[-1].index, event.index)
         else:
             view.excuse("reader-unsupported")
 
 
-def _wrong_before(view: HistoryIndex, read: Event) -> set[str]:
-    """The keys of which Hudi found before the future what no write can have left there: G24 accuses that."""
-    left: dict[str, set[str]] = {}
-    for write in not_taken_back([write for write in view.table_writes if write.invoke < read.index], Rows(True))[0]:
+def _written(may: _Rows, writes: Iterable[TableWrite]) -> _Rows:
+    """What may be found after some writes, where one of unknown outcome had an effect or none."""
+    may = dict(may)
+    for write in writes:
         for key, _, value in (row.rpartition("=") for row in write.rows):
-            left[key] = {value} | (set() if write.outcome == "ok" else left.get(key, {""}))
-    found = _by_key(read)
-    return {key for key in found.keys() | left.keys() if "".join(found.get(key, ())) not in left.get(key, {""})}
+            may[key] = {(value,) if value else ()} | (set() if write.outcome == "ok" else may.get(key, _NOT_THERE))
+    return may
 
 
-def _reading(case: _Case, event: Event, right: _Rows, unsure: set[str], failed: set[str]) -> str:
+def _reading(case: _Case, event: Event, may: _Rows, failed: set[str]) -> str:
     """What a reader finds that is not right, "" for nothing."""
     if event.error is not None:
         if event.error.startswith(UNSUPPORTED) or event.process == "hudi-rs":
@@ -167,32 +156,29 @@ def _reading(case: _Case, event: Event, right: _Rows, unsure: set[str], failed: 
             return ""
         return f"cannot read the table any more ({event.error:.200})"
     case.judged += 1
-    found = _by_key(event)
-    keys = sorted(key for key in found.keys() | right.keys() if found.get(key, []) != right.get(key, []))
-    sure = [key for key in keys if key not in unsure or not case.view.excuse("right-unknown")]
+    found = _by_key(event, may)
+    wrong = (key for key in sorted(found) if found[key] not in may.get(key, _NOT_THERE))
+    sure = [key for key in wrong if _ANY not in may.get(key, ()) or not case.view.excuse("wrong-before")]
     if not sure:
         return ""
-    lost = [key for key in sure if not found.get(key)]
-    twice = [key for key in sure if len(found.get(key, [])) > 1]
-    back = [key for key in sure if key not in lost and not right.get(key)]
+    lost = [key for key in sure if not found[key]]
+    twice = [key for key in sure if len(found[key]) > 1]
+    back = [key for key in sure if found[key] and may.get(key, _NOT_THERE) == _NOT_THERE]
     old = [key for key in sure if key not in {*twice, *back, *lost}]
     kinds = {"more than once": twice, "of no completed write": back, "lost": lost, "with other values": old}
     counts = ", ".join(f"{len(keys)} {words}" for words, keys in kinds.items() if keys)
-    shown = len(failed & {f"{key}={value}" for key in sure for value in found.get(key, [])})
-    first = sure[0]
-    of_failed = f", {shown} of them of failed writes" if shown else ""
-    return (
-        f"finds {len(sure)} wrong rows ({counts}{of_failed}), of {first!r} {found.get(first, [])} instead of"
-        f" {right.get(first, [])},"
-    )
+    count = len(failed & {f"{key}={value}" for key in sure for value in found[key]})
+    of_failed = f", {count} of them of failed writes" if count else ""
+    first, instead = sure[0], [*max(may.get(sure[0], _NOT_THERE))]
+    return f"finds {len(sure)} wrong rows ({counts}{of_failed}), of {first!r} {[*found[first]]} instead of {instead},"
 
 
-def _by_key(event: Event) -> _Rows:
-    """The values of each key that a reader finds."""
-    found: _Rows = {}
+def _by_key(event: Event, may: _Rows) -> dict[str, tuple[str, ...]]:
+    """The values of each key that a reader finds, none of others that may be there."""
+    found: dict[str, tuple[str, ...]] = dict.fromkeys(may, ())
     for row in event.value if isinstance(event.value, tuple) else ():
         key, _, values = row.partition("=")
-        found.setdefault(key, []).extend(values.split(_TWICE))
+        found[key] = *found.get(key, ()), *values.split(_TWICE)
     return found
 
 
@@ -200,7 +186,7 @@ def _records_are_true(case: _Case) -> Finding:
     """G31: each record that is new at a step, against the files of that step; of those before the future, rollbacks.
     A completed one stays as it was.
     """
-    breaches, before, said = list[Breach](), set[str](), set[str]()
+    breaches, before, said = list[Breach](), dict[str, Value](), set[str]()
     known, errors = dict[str, TableEntry](), set[str]()
 
     def add(audit: Audit, about: str, message: str, *evidence: int) -> None:
@@ -228,10 +214,12 @@ def _records_are_true(case: _Case) -> Finding:
                 if told := _untrue(audit, entry, said if number else {*entry.of("wrote")}):
                     add(audit, entry.instant, f"its {entry.action} {told}", entry.event)
         known = {entry.path: entry for entry in audit.entries}
-        silent = before - audit.files.keys() - said
-        if silent:
-            add(audit, "", f"{min(silent)!r} was deleted {case.when(audit.begin)[1]}, and no record says so")
-        before = {*audit.files}
+        sizes = {path: audit.sizes[path] for path in audit.files}
+        other = (path for path, size in before.items() if sizes.get(path) != size)
+        if silent := {path for path in other if path not in sizes or ".log." not in path} - said:
+            message = f"{min(silent)!r} was deleted or changed {case.when(audit.begin)[1]}, and no record says so"
+            add(audit, "", message)
+        before = sizes
     return case.finding("G31", breaches)
 
 

@@ -44,7 +44,7 @@ FUTURES: dict[str, tuple[FutureStep, ...]] = {
     "built anew": (*_ARCHIVED * 3, "rebuild"),
     # A savepoint keeps what is newer from being archived.
     "restored": (
-        *(*_ARCHIVED * 3, "savepoint", "commit", "commit", "restore"),
+        *(*_ARCHIVED * 3, "savepoint", "commit", "commit", "clean", "restore"),
         *("commit", "drop-savepoint", *_ARCHIVED * 2),
     ),
     "archived before it is cleaned": ("cluster", *("commit", "archive") * 3),
