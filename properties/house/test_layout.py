@@ -30,7 +30,7 @@ ROOMS = {
     "faults": 5_484,
     "history": 17_159,
     "interface": 3_997,
-    "judges": 52_589,
+    "judges": 52_599,
     "loading.py": 588,
     "markers": 7_251,
     "mutants": 5_883,
@@ -42,7 +42,7 @@ ROOMS = {
     "reading.py": 567,
     "report": 26_144,
     "seams.py": 820,
-    "search": 34_291,
+    "search": 34_312,
     "serve": 7_821,
     "storages": 4_103,
     "surroundings": 6_515,
@@ -51,7 +51,7 @@ ROOMS = {
     "targets": 23_611,
     "timeline.py": 1_666,
     "unusual_names.py": 638,
-    "worlds": 114_230,
+    "worlds": 114_232,
     "writer": 5_397,
 }
 FOLDER_FILES_MAX = 15

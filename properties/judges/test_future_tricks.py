@@ -266,6 +266,20 @@ def test_a_restore_that_failed_hides_no_harm_to_rows_that_it_may_have_taken_back
         story.breach("G30", "with other values", "after step 4 (archive)")
 
 
+def test_a_restore_that_failed_may_have_taken_back_the_last_of_two_writes() -> None:
+    story = begun(stray=False)
+    story.step("savepoint")
+    for number in (5, 6):
+        story.commit(number, f"k1=w{number}")
+    story.step("restore", failed="it failed", hudi=("k1=w5",))
+    story.holding("G30")
+    story.rows["k1"] = "w1"
+    story.step("restore")
+    story.holding("G30")
+    story.step("clean", hudi=("k1=w5",))
+    story.breach("G30", "with other values", "after step 6 (clean)")
+
+
 def test_a_base_file_whose_size_changes_is_a_breach_and_a_log_file_that_grows_is_none() -> None:
     """Nobody reads the older versions of a group, but queries that are going on and restores."""
 

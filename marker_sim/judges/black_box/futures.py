@@ -115,19 +115,20 @@ def _wrong(case: _Case) -> Iterator[tuple[str, tuple[int, ...]]]:
     writes = [write for write in view.table_writes if write.invoke > case.begin]
     may = _written({}, not_taken_back(view.table_writes[: -len(writes) or None], Rows(True))[0])
     may = {key: {own} & may.get(key, _NOT_THERE) or {_ANY} for key, own in _by_key(before[-1], may).items()}
-    kept: _Rows | None = None
+    since: list[_Rows] = []  # The savepoint: what may have been found then, and after each write.
     failed = {row for write in view.table_writes if write.outcome != "ok" for row in write.rows}
     events = sorted([*case.steps, *(e for e in view.rows if e.index > case.begin)], key=lambda e: e.index)
     done: set[str] = set()
     for event in events:
         while writes and writes[0].done < event.index:
             may = _written(may, [writes.pop(0)])
+            since = since and [*since, may]
         if event.operation == "future":
             if event.value == "savepoint" and not event.error:
-                kept = may
-            elif event.value == "restore" and kept is not None:
-                now = may if event.error else kept
-                may = {key: kept.get(key, _NOT_THERE) | now.get(key, _NOT_THERE) for key in may.keys() | kept.keys()}
+                since = [may]
+            elif event.value == "restore" and since:
+                left = since if event.error else since[:1]
+                may = {key: set().union(*(each.get(key, _NOT_THERE) for each in left)) for key in may}
             continue
         if event.process in done or not (words := _reading(case, event, may, failed)):
             continue
