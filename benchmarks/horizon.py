@@ -35,7 +35,7 @@ from marker_sim.plan import Plan
 from marker_sim.targets.hudi_java_runs import JavaRuns
 from marker_sim.targets.hudi_java_walk import CONTROL_WRITES, TABLES, draw_deaths, step, table_of
 from marker_sim.worlds.spark.hudi.future import FUTURES, TableWithFuture, with_future
-from marker_sim.worlds.spark.hudi.settings import partition_names, shape_of, table_type, traits
+from marker_sim.worlds.spark.hudi.settings import shape_of, table_type, traits
 from marker_sim.worlds.spark.hudi.steps import PHASES, TableStep, last_data_file, with_steps
 from marker_sim.worlds.spark.outcome import SparkRun
 from marker_sim.worlds.spark.plans import DRIVER, STORAGE
@@ -69,7 +69,7 @@ def asking_for_changes(table: TableWithFuture, step: str, error: str | None) -> 
 
 def damages(plan: Plan) -> dict[str, TableStep]:
     """A failed write, and the rollback after it, of a table, by what goes wrong."""
-    dies = last_data_file(len(partition_names(plan)), plan.storage).faults
+    dies = last_data_file(plan, third=False).faults
     listing = Fault.of(FaultKind.IO_ERROR, STORAGE, Call(r"\.hoodie/\.temp/[0-9]+$", ("list",)))
     unstored = Fault.of(FaultKind.IO_ERROR, STORAGE, Call(MARKERS, ("write",)), calls=40)
     cut = Fault.of(FaultKind.KILL, DRIVER, Call(MARKERS, ("open",), 2, "after"))

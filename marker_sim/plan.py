@@ -144,10 +144,9 @@ class TableShape:
     Before its first write, and after each one that is not abandoned, there is a write without faults, and an audit.
     version6: a 1.x writer keeps that version; upgrades: and later drivers do not. small_files: new rows join the small
     file of a partition. cluster: executors are processes. deletes: each write after the first deletes rows. lazy: a
-    failed write is rolled back after the next commit. grows: the second write begins a partition. resends: a request to
-    the timeline server is repeated. writers: how many write at once, each a write of the plan; 0 for one by one.
-    sharing: their lock and strategy. future: what happens then, with a reading after each step. harmless: how many
-    others a walk played before.
+    failed write is rolled back after the next commit. grows: the second write begins a partition. rests: the third one
+    and later ones leave the first alone. resends: a request to the timeline server is repeated. writers: how many write
+    at once, 0 for one by one. sharing: their lock and strategy. future: the steps after that. harmless: others before.
     """
 
     metadata: bool = False
@@ -161,6 +160,7 @@ class TableShape:
     grows: bool = False
     upgrades: bool = False
     resends: bool = False
+    rests: bool = False
     writers: int = 0
     sharing: Sharing = "default"
     future: tuple[FutureStep, ...] = ()

@@ -81,6 +81,7 @@ def _table(plan: Plan, shape: TableShape) -> str:
         ", requests to the timeline server sent again" if shape.resends else "",
         "" if shape.small_files else ", new rows in files of their own",
         ", a partition begun by the second write" if shape.grows else "",
+        ", one left alone from the third on" if shape.rests else "",
         ", executors as processes of their own" if shape.cluster else "",
     )
     how = (

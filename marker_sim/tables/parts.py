@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
+from zlib import crc32
 
 from marker_sim.errors import HarnessError
 from marker_sim.names import TEMP, TYPE_FILE, data_path, decode_names, is_marker_name, marker_file_index
@@ -244,7 +245,7 @@ def observed(files: Files, table: str) -> Iterator[ObservedPart]:
             if content is None:
                 raise HarnessError(f"{file.path} was deleted while the table was read")
             try:
-                value = recorded_facts(entry, content)
+                value = tuple(sorted((*recorded_facts(entry, content), f"sum {crc32(content):08x}")))
             except Unreadable as unreadable:
                 error = str(unreadable)
             yield ObservedPart("entry", entry.instant, file.path, value, error)

@@ -45,7 +45,7 @@ from marker_sim.worlds.spark.plans import DRIVER, STORAGE
 
 DEATHS_MAX = 3
 BEYOND_MAX = 4  # Points of a plan beyond the walk.
-DELETES = TableShape(deletes=True, grows=True)
+DELETES = TableShape(deletes=True, grows=True, rests=True)
 OWN_FILES = replace(DELETES, small_files=False)
 # Whether they are merge-on-read, and their shapes. On merge-on-read tables new rows get files of their own: where they
 # join small ones, the Java client loses rows without any fault, which the last of `controls` shows.

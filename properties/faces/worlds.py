@@ -72,6 +72,7 @@ from marker_sim.worlds.spark.hudi.steps import (
     aimed_at,
     call_of,
     executor_troubles,
+    last_data_file,
     places_of,
     put_call,
     steps_of,

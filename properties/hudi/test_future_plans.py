@@ -24,6 +24,7 @@ from properties.faces.worlds import (
     Recorder,
     TableStep,
     TableWithFuture,
+    last_data_file,
     local_storage,
     shape_of,
     with_future,
@@ -91,10 +92,12 @@ class Told:
         return [each.get("service", each["do"]) for each in self.asked if each["do"] in ("write", "service")][2:]
 
 
-def played(tmp_path: Path, told: Told, *future: FutureStep, metadata: bool = False) -> tuple[Event, ...]:
+def played(
+    tmp_path: Path, told: Told, *future: FutureStep, metadata: bool = False, plan: Plan = PLAN
+) -> tuple[Event, ...]:
     """The events of a run in which no write fails, its writes before the future left out."""
-    shape = replace(shape_of(PLAN), future=future, metadata=metadata)
-    plan, recorder = replace(PLAN, shape=shape), Recorder()
+    shape = replace(shape_of(plan), future=future, metadata=metadata)
+    plan, recorder = replace(plan, shape=shape), Recorder()
     interceptor = Interceptor(recorder, lambda due, call: None)
     injector = JavaFaultInjector(recorder, "t0", warm=True)
     with local_storage(interceptor, tmp_path, "t0", door=False) as place:
@@ -153,3 +156,16 @@ def test_a_metadata_table_is_read_from_when_there_is_one(tmp_path: Path) -> None
     assert own == ["false", "true", "true"]
     events = played(tmp_path / "other", Told(), "clean", metadata=True)
     assert sum(event.operation == "listing" for event in events) == 2
+
+
+@pytest.mark.parametrize(("rests", "later"), [(True, {"p1", "p2", "p3"}), (False, {"p0", "p1", "p2", "p3"})])
+def test_one_partition_begins_with_the_second_write_and_another_rests_from_the_third_on(
+    tmp_path: Path, rests: bool, later: set[str]
+) -> None:
+    told, plan = Told(), with_steps(PLAN, (STEP, STEP, STEP))
+    assert shape_of(plan).rests, "what a failed write left is the newest of an older group"
+    played(tmp_path, told, "clean", plan=replace(plan, shape=replace(shape_of(plan), rests=rests)))
+    written = [{row[1] for row in each["rows"]} for each in told.asked if each["do"] == "write"]
+    assert written == [{"p0", "p1", "p2"}, {"p0", "p1", "p2", "p3"}, later, later]
+    others = {fault.trigger.n for third in (False, True) for fault in last_data_file(plan, third=third).faults}
+    assert others == {3, 4}, "it dies when its last data file is whole"

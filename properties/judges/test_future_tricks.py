@@ -56,7 +56,7 @@ def test_a_clean_that_was_archived_within_the_step_says_what_it_deleted() -> Non
         story.archives[".hoodie/timeline/history/1_2_0.parquet"] = said
         story.step("commit")
         if breaks:
-            story.breach("G31", "was deleted after step 2 (commit), and no record says so")
+            story.breach("G31", "was deleted or changed after step 2 (commit), and no record says so")
         else:
             story.holding("G31")
 
@@ -112,7 +112,9 @@ def test_a_savepoint_over_a_failed_write_keeps_what_is_not_known_of_it() -> None
     story.commit(6, "k1=w6")
     story.rows["k1"] = "w1"
     story.step("restore", hudi=("k1=w5",))
-    story.holding("G30", step_failed=1)
+    story.holding("G30")
+    story.step("clean", hudi=("k1=w6",))
+    story.breach("G30", "with other values", "after step 5 (clean)")
 
 
 def test_a_row_that_is_back_and_deleted_again_was_back_and_hudi_rs_alone_may_find_it_twice() -> None:
@@ -124,3 +126,172 @@ def test_a_row_that_is_back_and_deleted_again_was_back_and_hudi_rs_alone_may_fin
     story.step("archive", hudi_rs=("k1=w1", "k1=w1"))
     assert "hudi-rs finds 1 wrong rows (1 more than once" in story.breach("G30")
     assert story.breach("G15").startswith("impact: hudi-rs finds 1 wrong rows (1 more than once")
+
+
+def entry_of(number: int, action: str) -> str:
+    return f"{TIMELINE}/{instant(number)}_{instant(number)}.{action}"
+
+
+@pytest.mark.parametrize(
+    ("later", "words"),
+    [
+        (("commit", f"wrote {data_file(KEPT, 1)}", "sum 00000002"), "its completed commit was changed after step 2"),
+        (("commit", "sum 00000001"), "its completed commit was changed after step 2 (clean)"),
+        ("it is empty", "its completed commit cannot be read: it is empty"),
+    ],
+)
+def test_a_record_that_was_true_and_is_damaged_later_is_a_breach_once(later: tuple[str, ...] | str, words: str) -> None:
+    story = Later(stray=False)
+    story.record(1, "commit", f"wrote {data_file(KEPT, 1)}", "sum 00000001")
+    story.step("")
+    story.step("archive")
+    story.holding("G31")
+    story.record(1, "commit", *later[1:]) if isinstance(later, tuple) else story.record(1, "commit", error=later)
+    story.step("clean")
+    story.step("archive")
+    assert instant(1) in story.breach("G31", words)
+
+
+def test_a_record_that_is_repaired_or_gone_and_made_anew_was_not_changed() -> None:
+    story = Later(stray=False)
+    story.record(1, "commit", error="it ends too early")
+    story.step("")
+    story.breach("G31", "its completed commit cannot be read")
+    story.record(1, "commit", f"wrote {data_file(KEPT, 1)}")
+    story.step("commit")
+    story.breach("G31", "its completed commit cannot be read")
+    story = begun(stray=False)
+    for said in ("sum 00000001", "sum 00000002"):
+        story.record(4, "savepoint", said)
+        story.step("savepoint")
+        del story.entries[entry_of(4, "savepoint")]
+        story.step("drop-savepoint")
+    story.holding("G31")
+
+
+def test_a_record_that_is_repaired_and_says_what_is_not_so_is_a_breach_of_its_own() -> None:
+    story = begun(stray=False)
+    story.record(5, "clean", error="it ends too early")
+    story.step("clean")
+    story.record(5, "clean", f"deleted {data_file(KEPT, 1)}")
+    story.step("clean")
+    first, second = story.judged("G31").breaches
+    assert "cannot be read" in first.message and f"deleted {data_file(KEPT, 1)!r}, which is stored" in second.message
+
+
+def test_an_archive_that_could_be_read_and_is_damaged_later_is_a_breach() -> None:
+    story = begun()
+    path = ".hoodie/timeline/history/1_2_0.parquet"
+    story.archives[path] = ()
+    story.step("archive")
+    story.holding("G31")
+    story.archives[path] = "it is cut off"
+    story.step("clean")
+    story.step("clean")
+    story.breach("G31", "the archive cannot be read: it is cut off")
+
+
+def test_what_an_archive_says_of_deletions_counts_when_it_is_appended_to() -> None:
+    """An archive of table version 6 is one file for many steps."""
+    story = begun(stray=False)
+    story.commit(5, "k1=w5")
+    story.archives[".hoodie/archived/.commits_.archive.1"] = ()
+    story.step("archive")
+    story.stored.remove(data_file(KEPT, 1))
+    story.archives[".hoodie/archived/.commits_.archive.1"] = (data_file(KEPT, 1),)
+    story.step("archive")
+    story.holding("G31")
+
+
+def test_rows_that_were_wrong_before_the_future_are_no_measure_and_the_others_are() -> None:
+    """G24 accuses the first; a step that mends them is right, and one that loses others is not."""
+    story = Later(stray=False)
+    story.write(5, "k3=w3")
+    story.audit(story.events[-1].index, hudi=("k1=w1",))
+    story.step("", hudi=("k1=w1",))
+    story.step("rebuild", hudi=("k1=w1", "k3=w3"))
+    story.holding("G30", wrong_before=2)  # Two readings.
+    assert story.judged("G24").breaches
+    story.step("clean", hudi=())
+    story.breach("G30", "finds 1 wrong rows (1 lost", "of 'k1'", "after step 2 (clean)")
+
+
+@pytest.mark.parametrize("shown", [(), ("k1=w1",), ("k1=w5",), ("k1=w0",)])
+def test_what_a_failed_write_may_have_left_before_the_future_is_a_measure(shown: tuple[str, ...]) -> None:
+    """An older value than the last completed write's is none, nor is a lost row."""
+    story = Later(stray=False)
+    story.write(5, "k1=w5", kind="info")
+    story.audit(story.events[-1].index, hudi=shown)
+    story.step("", hudi=shown)
+    story.step("clean", hudi=("k1=w7",))
+    if shown in (("k1=w1",), ("k1=w5",)):
+        story.breach("G30", "with other values", f"of 'k1' ['w7'] instead of ['{shown[0][3:]}'], after step 1 (clean)")
+    else:
+        story.holding("G30", wrong_before=2)
+
+
+def test_a_key_that_was_wrong_before_is_judged_from_the_next_write_of_it_on_and_not_after_its_restore() -> None:
+    story = Later(stray=False)
+    story.audit(story.events[-1].index, hudi=())
+    story.step("", hudi=())
+    story.step("savepoint", hudi=())
+    story.holding("G30", wrong_before=2)
+    story.commit(5, "k1=w5")
+    story.step("restore", hudi=("k1=w0",))
+    story.holding("G30", wrong_before=3)
+    story.commit(6, "k1=w6", hudi=("k1=w5",))
+    story.breach("G30", "with other values", "step 4 (commit)")
+
+
+@pytest.mark.parametrize("found", [(), ("k1=w0",), ("k1=w1|twice|w5",), ("k1=w9",)])
+def test_a_write_of_the_future_that_failed_hides_no_harm_to_its_rows(found: tuple[str, ...]) -> None:
+    """It had an effect or none: the row before or its own."""
+    for right in (("k1=w1",), ("k1=w5",)):
+        story = begun(stray=False)
+        story.commit(5, "k1=w5", kind="info", hudi=right)
+        story.step("clean", hudi=right)
+        story.holding("G30")
+        story.step("archive", hudi=found)
+        story.breach("G30", "finds 1 wrong rows", "after step 3 (archive)")
+
+
+def test_a_restore_that_failed_hides_no_harm_to_rows_that_it_may_have_taken_back() -> None:
+    for right in (("k1=w1",), ("k1=w5",)):
+        story = begun(stray=False)
+        story.step("savepoint")
+        story.commit(5, "k1=w5")
+        story.step("restore", failed="it failed", hudi=right)
+        story.holding("G30")
+        story.step("archive", hudi=("k1=w0",))
+        story.breach("G30", "with other values", "after step 4 (archive)")
+
+
+def test_a_restore_that_failed_may_have_taken_back_the_last_of_two_writes() -> None:
+    story = begun(stray=False)
+    story.step("savepoint")
+    for number in (5, 6):
+        story.commit(number, f"k1=w{number}")
+    story.step("restore", failed="it failed", hudi=("k1=w5",))
+    story.holding("G30")
+    story.rows["k1"] = "w1"
+    story.step("restore")
+    story.holding("G30")
+    story.step("clean", hudi=("k1=w5",))
+    story.breach("G30", "with other values", "after step 6 (clean)")
+
+
+def test_a_base_file_whose_size_changes_is_a_breach_and_a_log_file_that_grows_is_none() -> None:
+    """Nobody reads the older versions of a group, but queries that are going on and restores."""
+
+    def grown(name: str) -> Later:
+        story = begun(stray=False)
+        story.stored.add(name)
+        story.step("commit")
+        at = len(story.events)
+        story.step("clean")
+        sized = (e._replace(value=9) if e.path == name else e for e in story.events[at:])
+        story.events[at:] = [*sized]
+        return story
+
+    grown(f"p/.c_{instant(5)}.log.1_0-1-0").holding("G31")
+    grown(data_file(KEPT, 1)).breach("G31", f"{data_file(KEPT, 1)!r} was deleted or changed after step 2 (clean)")

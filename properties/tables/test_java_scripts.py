@@ -118,6 +118,8 @@ def test_a_program_plays_the_future_of_its_plan_with_the_settings_of_the_kit() -
     }
     assert {step for steps in FUTURES.values() for step in steps} <= known
     begins_later = "n % PARTITIONS.length < PARTITIONS.length - 1"
-    assert shape_of(stored.plan).grows and begins_later in text
-    usual = replace(shape_of(stored.plan), grows=False)
-    assert begins_later not in script_of(replace(stored, plan=replace(stored.plan, shape=usual)))[0]
+    rests = "% PARTITIONS.length == 0);  // It is left alone."
+    assert shape_of(stored.plan).grows and begins_later in text and shape_of(stored.plan).rests and rests in text
+    usual = replace(shape_of(stored.plan), grows=False, rests=False)
+    text, _ = script_of(replace(stored, plan=replace(stored.plan, shape=usual)))
+    assert begins_later not in text and rests not in text

@@ -1,9 +1,10 @@
 """Judges of what becomes of a table: G30 leftovers-stay-unseen, G31 records-are-true, G32 metadata-is-true.
 
 A future begins with the first `future` event: a reading of the table as the writes left it, then one after each step.
-All other judges see only what came before. Right at a step is what Hudi read before the future, and the rows of the
-writes of the future that completed since; after a restore what was right at the savepoint. What a failed write or step
-may have done is not judged, nor a reader that differs from Hudi before the first step.
+All other judges see only what came before. Right at a step is what Hudi read before the future where a write can have
+left that, and the rows of the writes of the future since, of one that failed those before it as well; after a restore
+what was right at the savepoint, after one that failed what was so before it as well. A reader that differs from Hudi
+before the first step is wrong at once.
 
 The horizon of what other judges found is the first step at which a reader finds wrong rows, "harmless so far" if none.
 It also says which step fails for ever, if one does: that accuses nobody, for what prevents it is not known.
@@ -11,27 +12,22 @@ It also says which step fails for ever, if one does: that accuses nobody, for wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
 
-from marker_sim.history import Event, History
+from marker_sim.history import Event, History, Value
+from marker_sim.history.index.calls import TableWrite
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.table_audit import CLEANING, Audit
-from marker_sim.judges.black_box.rows import UNSUPPORTED
+from marker_sim.judges.black_box.rows import UNSUPPORTED, Rows, not_taken_back
 from marker_sim.judges.findings import Breach, Finding, breach_of
+from marker_sim.tables.entries import TableEntry
 from marker_sim.timeline import ROLLBACK
 
 _DELETED = ("deleted", "will-delete")
 _TWICE = "|twice|"  # Between the values of a key that Hudi's readers find more than once.
-_Rows = dict[str, list[str]]
-
-
-class WrongRows(NamedTuple):
-    """The first wrong reading of a reader. words: what it finds."""
-
-    reader: str
-    words: str
-    evidence: tuple[int, ...]
+_Rows = dict[str, set[tuple[str, ...]]]  # What may be found of each key.
+_NOT_THERE: set[tuple[str, ...]] = {()}
+_ANY = (_TWICE,)  # What may be found is not known.
 
 
 class _Case:
@@ -85,7 +81,7 @@ def horizon(view: HistoryIndex) -> str:
     first = next(_wrong(case), None)
     fails = _failing(case)
     if first is not None:
-        return f"{first.reader} {first.words} {case.when(first.evidence[-1])[1]}{fails}"
+        return f"{first[0]}{fails}"
     steps, readers = len(case.steps) - 1, sorted({event.process for event in view.rows if event.index > case.begin})
     if not case.judged:
         return f"no step after it could be read{fails}"
@@ -106,50 +102,54 @@ def _failing(case: _Case) -> str:
 
 def _leftovers_stay_unseen(case: _Case) -> Finding:
     table = case.steps[0].table
-    wrong = ((f"{table}: {each.reader} {each.words} {case.when(each.evidence[-1])[1]}", each) for each in _wrong(case))
-    breaches = [breach_of(case.view, message, each.evidence) for message, each in wrong]
+    breaches = [breach_of(case.view, f"{table}: {words}", evidence) for words, evidence in _wrong(case)]
     return case.finding("G30", breaches, "what Hudi reads before the future is not known")
 
 
-def _wrong(case: _Case) -> Iterator[WrongRows]:
-    """The first wrong reading of each reader, in their order."""
+def _wrong(case: _Case) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The first wrong reading of each reader, in their order: what it finds and when, with the evidence."""
     view = case.view
     before = [event for event in view.rows if event.index < case.begin and event.process == "hudi"]
     if not before or before[-1].error is not None:
         return
-    right, unsure = _by_key(before[-1]), set[str]()
-    kept: tuple[_Rows, set[str]] | None = None
+    writes = [write for write in view.table_writes if write.invoke > case.begin]
+    may = _written({}, not_taken_back(view.table_writes[: -len(writes) or None], Rows(True))[0])
+    may = {key: {own} & may.get(key, _NOT_THERE) or {_ANY} for key, own in _by_key(before[-1], may).items()}
+    since: list[_Rows] = []  # The savepoint: what may have been found then, and after each write.
     failed = {row for write in view.table_writes if write.outcome != "ok" for row in write.rows}
     events = sorted([*case.steps, *(e for e in view.rows if e.index > case.begin)], key=lambda e: e.index)
-    writes = [write for write in view.table_writes if write.invoke > case.begin]
     done: set[str] = set()
     for event in events:
         while writes and writes[0].done < event.index:
-            write = writes.pop(0)
-            own = {key: [value] if value else [] for key, _, value in (row.rpartition("=") for row in write.rows)}
-            right |= own if write.outcome == "ok" else {}
-            unsure = unsure - own.keys() if write.outcome == "ok" else unsure | own.keys()
+            may = _written(may, [writes.pop(0)])
+            since = since and [*since, may]
         if event.operation == "future":
-            if event.value == "savepoint" and event.error is None:
-                kept = dict(right), set(unsure)
-            elif event.value == "restore" and kept is not None and event.error is None:
-                right, unsure = dict(kept[0]), set(kept[1])
-            elif event.value == "restore" and kept is not None:
-                unsure |= {key for key in right.keys() | kept[0].keys() if right.get(key) != kept[0].get(key)} | kept[1]
+            if event.value == "savepoint" and not event.error:
+                since = [may]
+            elif event.value == "restore" and since:
+                left = since if event.error else since[:1]
+                may = {key: set().union(*(each.get(key, _NOT_THERE) for each in left)) for key in may}
             continue
-        if event.process in done:
-            continue
-        words = _reading(case, event, right, unsure, failed)
-        if not words:
+        if event.process in done or not (words := _reading(case, event, may, failed)):
             continue
         done.add(event.process)
-        if event.process != "hudi-rs" or case.when(event.index)[0]:
-            yield WrongRows(event.process, words, (before[-1].index, event.index))
+        step, when = case.when(event.index)
+        if event.process != "hudi-rs" or step:
+            yield f"{event.process} {words} {when}", (before[-1].index, event.index)
         else:
             view.excuse("reader-unsupported")
 
 
-def _reading(case: _Case, event: Event, right: _Rows, unsure: set[str], failed: set[str]) -> str:
+def _written(may: _Rows, writes: Iterable[TableWrite]) -> _Rows:
+    """What may be found after some writes, where one of unknown outcome had an effect or none."""
+    may = dict(may)
+    for write in writes:
+        for key, _, value in (row.rpartition("=") for row in write.rows):
+            may[key] = {(value,) if value else ()} | (set() if write.outcome == "ok" else may.get(key, _NOT_THERE))
+    return may
+
+
+def _reading(case: _Case, event: Event, may: _Rows, failed: set[str]) -> str:
     """What a reader finds that is not right, "" for nothing."""
     if event.error is not None:
         if event.error.startswith(UNSUPPORTED) or event.process == "hudi-rs":
@@ -157,46 +157,38 @@ def _reading(case: _Case, event: Event, right: _Rows, unsure: set[str], failed: 
             return ""
         return f"cannot read the table any more ({event.error:.200})"
     case.judged += 1
-    found = _by_key(event)
-    keys = sorted(key for key in found.keys() | right.keys() if found.get(key, []) != right.get(key, []))
-    sure = [key for key in keys if key not in unsure or not case.view.excuse("step-failed")]
+    found = _by_key(event, may)
+    wrong = (key for key in sorted(found) if found[key] not in may.get(key, _NOT_THERE))
+    sure = [key for key in wrong if _ANY not in may.get(key, ()) or not case.view.excuse("wrong-before")]
     if not sure:
         return ""
-    twice = [key for key in sure if len(found.get(key, [])) > 1]
-    back = [key for key in sure if found.get(key) and not right.get(key)]
-    lost = [key for key in sure if not found.get(key)]
+    lost = [key for key in sure if not found[key]]
+    twice = [key for key in sure if len(found[key]) > 1]
+    back = [key for key in sure if found[key] and may.get(key, _NOT_THERE) == _NOT_THERE]
     old = [key for key in sure if key not in {*twice, *back, *lost}]
-    kinds = (
-        ("more than once", twice),
-        ("of no completed write", back),
-        ("lost", lost),
-        ("with other values", old),
-    )
-    counts = ", ".join(f"{len(keys)} {words}" for words, keys in kinds if keys)
-    seen = {f"{key}={value}" for key in sure for value in found.get(key, [])}
-    first = sure[0]
-    of_failed = f", {len(seen & failed)} of them of failed writes" if seen & failed else ""
-    return (
-        f"finds {len(sure)} wrong rows ({counts}{of_failed}), of {first!r} {found.get(first, [])} instead of"
-        f" {right.get(first, [])},"
-    )
+    kinds = {"more than once": twice, "of no completed write": back, "lost": lost, "with other values": old}
+    counts = ", ".join(f"{len(keys)} {words}" for words, keys in kinds.items() if keys)
+    count = len(failed & {f"{key}={value}" for key in sure for value in found[key]})
+    of_failed = f", {count} of them of failed writes" if count else ""
+    first, instead = sure[0], [*max(may.get(sure[0], _NOT_THERE))]
+    return f"finds {len(sure)} wrong rows ({counts}{of_failed}), of {first!r} {[*found[first]]} instead of {instead},"
 
 
-def _by_key(event: Event) -> _Rows:
-    """The values of each key that a reader finds."""
-    found: _Rows = {}
+def _by_key(event: Event, may: _Rows) -> dict[str, tuple[str, ...]]:
+    """The values of each key that a reader finds, none of others that may be there."""
+    found: dict[str, tuple[str, ...]] = dict.fromkeys(may, ())
     for row in event.value if isinstance(event.value, tuple) else ():
         key, _, values = row.partition("=")
-        found.setdefault(key, []).extend(values.split(_TWICE))
+        found[key] = *found.get(key, ()), *values.split(_TWICE)
     return found
 
 
 def _records_are_true(case: _Case) -> Finding:
     """G31: each record that is new at a step, against the files of that step; of those before the future, rollbacks.
-
-    A compaction or clustering that was rolled back runs again under the same instant, with the same names.
+    A completed one stays as it was.
     """
-    breaches, known, before, said = list[Breach](), set[str](), set[str](), set[str]()
+    breaches, before, said = list[Breach](), dict[str, Value](), set[str]()
+    known, errors = dict[str, TableEntry](), set[str]()
 
     def add(audit: Audit, about: str, message: str, *evidence: int) -> None:
         breaches.append(breach_of(case.view, f"{audit.table}/{about}: {message}", (*evidence, audit.begin)))
@@ -204,42 +196,56 @@ def _records_are_true(case: _Case) -> Finding:
     for number, audit in enumerate(case.audits):
         new = [entry for entry in audit.entries if entry.path not in known]
         said |= {p for e in new if e.action in (*CLEANING, ROLLBACK) for word in _DELETED for p in e.of(word)}
-        for archive in (each for each in audit.archives.values() if each.path not in known):
-            known.add(archive.path or "")
+        for archive in audit.archives.values():
             said |= {*archive.value} if isinstance(archive.value, tuple) else set()
-            if archive.error:
+            if archive.error and archive.error not in errors:
                 add(audit, archive.path or "", f"the archive cannot be read: {archive.error}", archive.index)
-        for entry in new:
-            known.add(entry.path)
-            if entry.done and entry.error:
+                errors.add(archive.error)
+        for entry in (each for each in audit.entries if each.done):
+            older = known.get(entry.path)
+            if older == entry._replace(event=older.event if older else 0):
+                continue
+            if entry.error:
                 add(audit, entry.instant, f"its completed {entry.action} cannot be read: {entry.error}", entry.event)
-            elif entry.done and (number or entry.action == ROLLBACK):
+            elif older and not older.error:
+                message = f"its completed {entry.action} was changed {case.when(audit.begin)[1]}"
+                add(audit, entry.instant, message, older.event, entry.event)
+            elif number or entry.action == ROLLBACK:
                 case.judged += 1
-                gone = [p for p in entry.of("wrote") if p not in audit.files.keys() | said] if number else []
-                again = {p for p, claim in audit.claims.items() if claim.instant in entry.of("rolled-back")}
-                kept = {*entry.of("deleted")} & audit.files.keys() - {*entry.of("not-deleted")} - again
-                plan = {p for e in audit.entries if e.instant == entry.instant for p in e.of("will-delete")}
-                silent = plan - {*entry.of("deleted")}
-                if gone:
-                    add(audit, entry.instant, f"its {entry.action} says that it wrote {gone[0]!r}, which is not stored")
-                elif kept:
-                    message = f"its {entry.action} says that it deleted {min(kept)!r}, which is stored"
-                    add(audit, entry.instant, message, entry.event)
-                elif silent:
-                    message = f"its {entry.action} does not name {min(silent)!r}, which its plan says it deletes"
-                    add(audit, entry.instant, message, entry.event)
-        silent = before - audit.files.keys() - said
-        if silent:
-            add(audit, "", f"{min(silent)!r} was deleted {case.when(audit.begin)[1]}, and no record says so")
-        before = {*audit.files}
+                if told := _untrue(audit, entry, said if number else {*entry.of("wrote")}):
+                    add(audit, entry.instant, f"its {entry.action} {told}", entry.event)
+        known = {entry.path: entry for entry in audit.entries}
+        sizes = {path: audit.sizes[path] for path in audit.files}
+        other = (path for path, size in before.items() if sizes.get(path) != size)
+        if silent := {path for path in other if path not in sizes or ".log." not in path} - said:
+            message = f"{min(silent)!r} was deleted or changed {case.when(audit.begin)[1]}, and no record says so"
+            add(audit, "", message)
+        before = sizes
     return case.finding("G31", breaches)
+
+
+def _untrue(audit: Audit, entry: TableEntry, said: set[str]) -> str:
+    """What is not true in a completed record, "" for nothing. said: the files that may be gone.
+
+    A compaction or clustering that was rolled back runs again under the same instant, with the same names.
+    """
+    gone = [path for path in entry.of("wrote") if path not in audit.files.keys() | said]
+    again = {path for path, claim in audit.claims.items() if claim.instant in entry.of("rolled-back")}
+    deleted = {*entry.of("deleted")}
+    kept = deleted & audit.files.keys() - {*entry.of("not-deleted")} - again
+    silent = {p for e in audit.entries if e.instant == entry.instant for p in e.of("will-delete")} - deleted
+    if gone:
+        return f"says that it wrote {gone[0]!r}, which is not stored"
+    if kept:
+        return f"says that it deleted {min(kept)!r}, which is stored"
+    return f"does not name {min(silent)!r}, which its plan says it deletes" if silent else ""
 
 
 def _metadata_is_true(case: _Case) -> Finding:
     """G32: each listing by the metadata table, against the files of its audit; those of instants that no completed
     commit had are left aside.
     """
-    breaches, completed = list[Breach](), set[str]()
+    completed = set[str]()
     listings = [event for event in case.view.future if event.operation == "listing"]
     for audit in case.view.tables.audits:
         completed = completed - audit.rolled_back.keys() | audit.committed.keys()
@@ -250,15 +256,13 @@ def _metadata_is_true(case: _Case) -> Finding:
             less = sorted(audit.files.keys() - listed)
             less = [path for path in less if _completed(case.view, audit.owner(path), completed)]
             when = case.when(event.index)[1]
-            message = f"the metadata table cannot be read {when}: {event.error:.200}" if event.error else ""
-            if more and not event.error:
-                message = f"the metadata table lists {more[0]!r} {when}, which is not stored"
-            elif less and not event.error:
-                message = f"the metadata table does not list {less[0]!r} {when}, which a completed commit wrote"
-            if message:
-                breaches.append(breach_of(case.view, f"{audit.table}: {message}", (audit.begin, event.index)))
-                return case.finding("G32", breaches)
-    return case.finding("G32", breaches, "it has no metadata table")
+            told = f"does not list {less[0]!r} {when}, which a completed commit wrote" if less else ""
+            told = f"lists {more[0]!r} {when}, which is not stored" if more else told
+            told = f"cannot be read {when}: {event.error:.200}" if event.error else told
+            if told:
+                message = f"{audit.table}: the metadata table {told}"
+                return case.finding("G32", [breach_of(case.view, message, (audit.begin, event.index))])
+    return case.finding("G32", [], "it has no metadata table")
 
 
 def _completed(view: HistoryIndex, owner: str, completed: set[str]) -> bool:

@@ -38,10 +38,10 @@ def rows_survive(case: Inquiry) -> None:
     writes = sorted(view.table_writes, key=lambda write: write.done)  # Of several writers the last to end wrote last.
     refused = ""
     decided = _Decided({}, {})
-    rows_of = _Rows(view.header.world in ("spark", "java"))
+    rows_of = Rows(view.header.world in ("spark", "java"))
     for event in view.rows:
         before = [write for write in writes if write.table == event.table and write.invoke < event.index]
-        mine, unsure = _not_taken_back(before, rows_of)
+        mine, unsure = not_taken_back(before, rows_of)
         if unsure and view.excuse("restore-unfinished") and event.error is not None:
             continue
         done = any(write.outcome == "ok" and write.done < event.index for write in mine)
@@ -62,7 +62,7 @@ def rows_survive(case: Inquiry) -> None:
     case.undecided = refused if not case.judged else ""
 
 
-def _not_taken_back(writes: list[TableWrite], rows_of: _Rows) -> tuple[list[TableWrite], set[str]]:
+def not_taken_back(writes: list[TableWrite], rows_of: Rows) -> tuple[list[TableWrite], set[str]]:
     """Of the writes before a reading those of rows that no restore took back, and the keys of what one may have."""
     kept, unsure, saved = list[TableWrite](), set[str](), 0
     for write in writes:
@@ -79,7 +79,7 @@ def _not_taken_back(writes: list[TableWrite], rows_of: _Rows) -> tuple[list[Tabl
     return kept, unsure
 
 
-class _Rows(NamedTuple):
+class Rows(NamedTuple):
     """How rows are read. kit: whether the kit wrote them; then one without a value is a deletion."""
 
     kit: bool
@@ -125,7 +125,7 @@ class _Decided(NamedTuple):
 
 
 def _wrong(
-    event: Event, writes: list[TableWrite], decided: _Decided, rows_of: _Rows, unsure: set[str]
+    event: Event, writes: list[TableWrite], decided: _Decided, rows_of: Rows, unsure: set[str]
 ) -> Iterator[tuple[str, tuple[int, ...]]]:
     """The mistakes in one reading with the writes that prove them; at most one breach for each write. unsure: keys that
     are not judged.
@@ -174,7 +174,7 @@ def _in_part(
     seen: dict[int, list[str]],
     unseen: dict[int, list[str]],
     decided: _Decided,
-    rows_of: _Rows,
+    rows_of: Rows,
 ) -> Iterator[tuple[str, tuple[int, ...]]]:
     """The mistakes in writes that did not end ok: found in part, failed and found, or not found by all readings."""
     for invoke in sorted(seen.keys() | unseen.keys()):

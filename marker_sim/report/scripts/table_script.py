@@ -102,8 +102,8 @@ def _problem(failure: StoredPlan, in_java: bool, judged: tuple[str, ...]) -> str
 
 def _writes(plan: Plan) -> Iterator[tuple[str, bool, tuple[Fault, ...]]]:
     """The writes: name, whether the write is abandoned, and the faults at its calls."""
-    last = last_data_file(len(partition_names(plan)), plan.storage)
-    for write in plan.writes:
+    for at, write in enumerate(plan.writes):
+        last = last_data_file(plan, third=at > 0)
         own = tuple(plan.faults[number] for number in write.faults)
         name = ("" if own else "all data files are there") if write.abandon else write.name
         yield name, write.abandon, own or (last.faults if write.abandon else ())

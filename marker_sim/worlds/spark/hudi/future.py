@@ -41,10 +41,10 @@ FUTURES: dict[str, tuple[FutureStep, ...]] = {
     "archived": _ARCHIVED * 3,
     "written again": ("retry", *_ARCHIVED * 3),
     "clustered": ("cluster", *_ARCHIVED * 3),
-    "built anew": (*_ARCHIVED * 3, "rebuild"),
+    "built anew": (*_ARCHIVED * 3, "rebuild", "compact"),
     # A savepoint keeps what is newer from being archived.
     "restored": (
-        *(*_ARCHIVED * 3, "savepoint", "commit", "commit", "restore"),
+        *(*_ARCHIVED * 3, "savepoint", "commit", "commit", "clean", "restore"),
         *("commit", "drop-savepoint", *_ARCHIVED * 2),
     ),
     "archived before it is cleaned": ("cluster", *("commit", "archive") * 3),

@@ -39,6 +39,7 @@ from marker_sim.faults import Call, Fault, FaultKind, When
 from marker_sim.faults.row import READ_CALLS
 from marker_sim.plan import Plan, Service, Write
 from marker_sim.worlds.interceptor import ArmedFault
+from marker_sim.worlds.spark.hudi.settings import partition_names, shape_of
 from marker_sim.worlds.spark.plans import DRIVER, EXECUTOR, STORAGE
 
 Stage = Literal["write", "rollback", Service]
@@ -235,10 +236,13 @@ REWRITE = next(phase for phase in PHASES if phase.rewrites).name
 RECONCILE = WritePhase("reconcile", "write", ("G14", "G15"), DATA, "delete")
 
 
-def last_data_file(count: int, storage: str) -> TableStep:
-    """The kill at the last of a write's `count` data files, before its commit: it leaves a rollback most to do."""
+def last_data_file(plan: Plan, *, third: bool) -> TableStep:
+    """The kill at the last data file of a write, before its commit: it leaves a rollback most to do. third: whether it
+    is the third write or a later one.
+    """
+    count = len(partition_names(plan)) - (third and shape_of(plan).rests)
     phase = WritePhase("last-data-file", "write", (), DATA, nths=(count,), parts=("after",))
-    return phase.step(random.Random(0), count, storage)
+    return phase.step(random.Random(0), count, plan.storage)
 
 
 def phases(mode: str, stage: Stage, *, metadata: bool, deletes: bool, rewrites: bool) -> tuple[WritePhase, ...]:

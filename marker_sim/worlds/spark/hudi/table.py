@@ -124,7 +124,7 @@ class Table:
     def carry_out(self, step: TableStep) -> None:
         """Perform the write of a step; for one of a rollback first a write whose driver dies. No recovery follows."""
         if step.stage == "rollback":
-            last = last_data_file(len(partition_names(self.plan)), self.plan.storage)
+            last = last_data_file(self.plan, third=self._ordinal > 1)
             if not self.write(replace(last, faults=step.before or last.faults)):
                 return  # The driver survived, so there is nothing to roll back.
             self._start()
@@ -244,8 +244,9 @@ class Table:
             (key, names[int(key[1:]) % len(names)], "" if key in gone else f"w{self._ordinal}.{key}", self._ordinal)
             for key in sorted(chosen)
         ]
-        later = names[-1] if shape_of(self.plan).grows and self._ordinal == 1 else None
-        return [row for row in rows if row[1] != later]
+        shape = shape_of(self.plan)
+        written = names[shape.rests and self._ordinal > 2 : len(names) - (shape.grows and self._ordinal == 1)]
+        return [row for row in rows if row[1] in written]
 
     def _audit(self, caused_by: int) -> None:
         recorder, found = self.injector.recorder, {"hudi": self._read_by_hudi()}
