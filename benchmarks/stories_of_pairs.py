@@ -132,7 +132,7 @@ def hold(sets: Iterable[str], seeds: Sequence[int], runs: int, further: str) -> 
     for names in sets:
         mutants = [find_mutant(name) for name in names.split("+")]
         first = judged(load_mutant(*mutants), seeds[0], runs)
-        baseline = frozenset(known_as(each.guarantee, each.kind.cause) for each in first.failures)
+        baseline = frozenset(known_as(each.guarantee, each.kind.cause, runs) for each in first.failures)
         more = [find_mutant(further)] if further else []
         system, alone = load_mutant(*mutants, *more), {each.name: load_mutant(each) for each in more}
         right = shown = 0
