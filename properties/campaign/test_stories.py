@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -137,7 +138,7 @@ def test_a_baseline_that_was_written_knows_its_class_with_another_seed_and_no_ot
     other = (*verify[:2], "mutant:exists-though-made-now", *verify[3:])
     assert main((*other, "--expect", "sub/known.json", "--write-baseline", "both.json")) == 1
     said = capsys.readouterr().out
-    assert "not in the baseline: G5" in said and "in the baseline, not seen this time: G8" in said
+    assert "not in the baseline: G5" in said and re.search(r"in the baseline, not seen this time: .*\bG8,", said)
     both = json.loads((tmp_path / "both.json").read_text(encoding="utf-8"))["known"]
     assert {each["guarantee"] for each in both} >= {"G5", "G8"}, "what was known before stays"
     assert main((*other, "--expect", "both.json")) == 0

@@ -212,6 +212,7 @@ class Picture {
     const wide = 7 * (fault.kind.length + 2), x = Math.max(Math.min(from + 4, this.width - wide), this.named.get(lane.y) ?? 0);
     if (x > from + 90) return;
     this.named.set(lane.y, x + wide);
+    this.named.set(`at ${lane.y}`, [...(this.named.get(`at ${lane.y}`) ?? []), [x, x + wide]]);
     parts.push(svg("text", { class: "fault-name", x, y: lane.y + lane.height - 3 }, `⚡${fault.kind}`));
   }
 
@@ -239,7 +240,19 @@ class Picture {
     const before = x + 7 + wide > this.width, left = before ? x - 7 - wide : x + 7;
     if (left < (this.named.get(`harm ${lane.y}`) ?? 0)) return; // The step has the same in words.
     this.named.set(`harm ${lane.y}`, left + wide);
-    parts.push(svg("text", { class: "harm-name", x: before ? x - 7 : left, y: lane.y + 15, "text-anchor": before ? "end" : "start" }, said));
+    parts.push(svg("text", { class: "harm-name", x: before ? x - 7 : left, y: lane.open ? this.free(event, left, left + wide, y + 4) : lane.y + 15, "text-anchor": before ? "end" : "start" }, said));
+  }
+
+  /* The lowest line of a lane on which a text covers nothing: that of signs (y), a row of bars, else the first row. */
+  free(event, left, right, y) {
+    const lane = this.lanes[event.lane], meets = (from, to) => to > left && from < right;
+    const signs = this.data.events.some((other, n) =>
+      other !== event && other.lane === event.lane && ["effect", "observe"].includes(other.kind) && meets(this.at[n] - 5, this.at[n] + 5));
+    if (!signs && !(this.named.get(`at ${lane.y}`) ?? []).some(([from, to]) => meets(from, to))) return y;
+    const bars = this.data.bars.filter((bar) => bar.lane === event.lane);
+    const taken = new Set(bars.filter((bar) => meets(this.x(bar.from), Math.max(this.x(bar.from) + 3, this.x(bar.to, true)))).map((bar) => bar.row));
+    const rows = Math.max(0, ...bars.map((bar) => bar.row));
+    return lane.y + 15 + ROW * Math.max(0, Array.from({ length: rows + 1 }, (_, row) => row).findLast((row) => !taken.has(row)) ?? 0);
   }
 
   times(parts) {
