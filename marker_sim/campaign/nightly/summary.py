@@ -155,7 +155,7 @@ def failure_lines(totals: Totals, directory: Path) -> list[str]:
     lines = []
     for story in open_stories(totals):
         told, besides = story[0], breaks_besides(story, "stored failure")
-        where = f"{told.guarantee} in {told.mode} mode on {told.storage} ({told.world}), night {told.night}"
+        where = f"{told.guarantee} in {told.mode} mode on {told.storage} ({told.world}), {told.cause}, night {told.night}"
         runs = counted(told.seen, "run") + (f", {told.alike} more with the same cause" if told.alike else "")
         replay = f"marker-sim replay {quote(str(directory / 'failures' / f'{told.name}.json'))}"
         lines.append(f"{where}, {runs}: {told.message}{f'; {besides}' if besides else ''}: {replay}")

@@ -240,19 +240,21 @@ class Picture {
     const before = x + 7 + wide > this.width, left = before ? x - 7 - wide : x + 7;
     if (left < (this.named.get(`harm ${lane.y}`) ?? 0)) return; // The step has the same in words.
     this.named.set(`harm ${lane.y}`, left + wide);
-    parts.push(svg("text", { class: "harm-name", x: before ? x - 7 : left, y: lane.open ? this.free(event, left, left + wide, y + 4) : lane.y + 15, "text-anchor": before ? "end" : "start" }, said));
+    const [line, room] = lane.open ? this.free(event, left, left + wide, y + 4) : [lane.y + 15, wide];
+    const short = room < wide ? `${said.slice(0, Math.floor(room / LETTER) - 2)}…` : said;
+    if (short.length > 7) parts.push(svg("text", { class: "harm-name", x: before ? x - 7 : left, y: line, "text-anchor": before ? "end" : "start" }, short));
   }
 
-  /* The lowest line of a lane on which a text covers nothing: that of signs (y), a row of bars, else the first row. */
+  /* The lowest line of a lane on which a text covers nothing, with the room for it: that of signs (y), a row of bars, else that of signs until the next one. */
   free(event, left, right, y) {
     const lane = this.lanes[event.lane], meets = (from, to) => to > left && from < right;
-    const signs = this.data.events.some((other, n) =>
-      other !== event && other.lane === event.lane && ["effect", "observe"].includes(other.kind) && meets(this.at[n] - 5, this.at[n] + 5));
-    if (!signs && !(this.named.get(`at ${lane.y}`) ?? []).some(([from, to]) => meets(from, to))) return y;
+    const others = this.data.events.filter((other) => other !== event && other.lane === event.lane && ["effect", "observe"].includes(other.kind));
+    const signs = [...others.map((other) => this.x(other.i)).map((x) => [x - 5, x + 5]), ...(this.named.get(`at ${lane.y}`) ?? [])].filter((span) => meets(...span));
+    if (!signs.length) return [y, right - left];
     const bars = this.data.bars.filter((bar) => bar.lane === event.lane);
     const taken = new Set(bars.filter((bar) => meets(this.x(bar.from), Math.max(this.x(bar.from) + 3, this.x(bar.to, true)))).map((bar) => bar.row));
-    const rows = Math.max(0, ...bars.map((bar) => bar.row));
-    return lane.y + 15 + ROW * Math.max(0, Array.from({ length: rows + 1 }, (_, row) => row).findLast((row) => !taken.has(row)) ?? 0);
+    const row = [...new Set([0, ...bars.map((bar) => bar.row)])].sort((one, other) => other - one).find((each) => !taken.has(each));
+    return row === undefined ? [y, Math.min(...signs.map(([from]) => from)) - left] : [lane.y + 15 + ROW * row, right - left];
   }
 
   times(parts) {
