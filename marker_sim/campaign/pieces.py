@@ -25,7 +25,6 @@ from marker_sim.outcome.failure import NO_TIME, Failure, Kind, failures_in, stor
 from marker_sim.outcome.result import RunRow, run_row
 from marker_sim.outcome.statistics import BOTH, Statistics
 from marker_sim.plan import Plan
-from marker_sim.report.words import counted
 from marker_sim.search.shrinking import SMALL
 from marker_sim.surroundings.worker_pool import portable
 from marker_sim.system import System
@@ -299,8 +298,9 @@ class SearchState:
         budget = "" if request.budget_s == math.inf else f"; budget {request.budget_s:g} s"
         of = "" if request.runs is None else f" of {request.runs:,}"
         rates = rates_of({runs: statistics.runs, steps: statistics.steps}, seconds)
+        told = len(stories(self.failures()))
         broken = ", ".join(by_number(kind.guarantee for kind in self.found))
-        said = f"{counted(len(stories(self.failures())), 'story')} so far: {broken}" if broken else "none violated"
+        said = f"{told} stor{'y' if told == 1 else 'ies'} so far: {broken}" if broken else "none violated"
         return f"{statistics.runs:,}{of} {runs}; {rates}; {sum(statistics.faults.values()):,} faults{budget}; {said}"
 
     def shrinks(self, kind: Kind) -> bool:
